@@ -1,0 +1,75 @@
+//! What rooms ask of a drive, and what it says.
+
+use crate::{DriveId, Slice, Token};
+
+/// What to do to a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum DriveOpKind {
+    /// Drive to memory.
+    Read,
+    /// Memory to drive.
+    Write,
+    /// Zeroes on the drive, by whatever means it has; reads give zeroes afterwards.
+    WriteZeroes,
+    /// The drive may forget the range. Only sent where `DriveInfo::deallocate_zeroes`.
+    Deallocate,
+    /// Every write that completed before is durable when this ends.
+    Flush,
+}
+
+/// One operation on one drive. Offsets and lengths are multiples of the drive's block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriveOp {
+    /// The drive.
+    pub drive: DriveId,
+    /// What to do.
+    pub kind: DriveOpKind,
+    /// Byte offset on the drive.
+    pub at: u64,
+    /// Length in bytes (0 for Flush).
+    pub len: u64,
+    /// The memory, for Read and Write: `data.len == len`. Any part of the region.
+    pub data: Slice,
+    /// Write: durable when it completes.
+    pub fua: bool,
+    /// Comes back with the completion.
+    pub token: Token,
+}
+
+/// Why a drive operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum DriveError {
+    /// These blocks cannot be read or written; the drive is otherwise well (EIO, ENODATA, EILSEQ).
+    Medium,
+    /// The drive is gone (ENODEV, ENXIO, ESHUTDOWN, or it was closed).
+    Gone,
+    /// The file system under a file drive is full (ENOSPC).
+    NoSpace,
+    /// Not answered before the deadline; the operation may still be in the kernel.
+    TimedOut,
+    /// Another errno.
+    Other(i32),
+}
+
+/// What is known of a drive once it is open.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DriveInfo {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Smallest write, bytes: 512 or 4096.
+    pub block_bytes: u32,
+    /// The drive may lose completed writes at a power cut until a Flush or FUA.
+    pub volatile_cache: bool,
+    /// Deallocated ranges read as zeroes.
+    pub deallocate_zeroes: bool,
+    /// Never written: every block is known to read as zeroes (a new file, RAM).
+    pub reads_zeroes: bool,
+    /// `block`, `file`, `ram` or `null`.
+    pub kind: String,
+    /// The drive's canonical path or specification.
+    pub path: String,
+    /// Model, empty if unknown.
+    pub model: String,
+    /// Serial number, empty if unknown.
+    pub serial: String,
+}

@@ -1,0 +1,168 @@
+//! The door between a connection (NVMe/TCP, iSCSI) and the head.
+//!
+//! A connection is a machine with these inputs, called by the head, none of which waits:
+//!
+//! - `on_bytes(now, bytes, io) -> usize`: bytes arrived in a staging buffer; returns how many it took.
+//!   It takes fewer only if it must wait (for a buffer, an answer, room in the outbox); the head
+//!   offers the rest again after the next `on_granted`, `on_answer`, `on_done` or `on_sent`.
+//! - `want() -> Want`: where the next bytes shall go.
+//! - `on_direct(now, n, io)`: `n` bytes arrived in the slice of `Want::Direct`.
+//! - `on_granted(now, tag, slice, io)`: the buffer that `reserve` could not give at once.
+//! - `on_done(now, tag, status, io)`: a submitted command ended; its buffer is still there. The
+//!   connection answers the host and calls `finish`, or submits the tag's next command.
+//! - `on_sent(now, io)`: the outbox has more room.
+//! - `on_answer(now, answer, io)`: the Steward's answer to `ask`.
+//! - `on_view(now, io)`: `io.view()` is a new one.
+//! - `on_timer(now, io)` and `next_deadline() -> Option<Instant>`.
+//!
+//! After `close` the connection gets no more inputs.
+
+use crate::view::View;
+use crate::{Command, HostId, Instant, Slice, Status};
+
+/// A command of one connection: an index below the number that `admit` granted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tag(pub u16);
+
+impl Tag {
+    /// The tag as an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Where a connection wants its next bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Want {
+    /// In a staging buffer, any number.
+    Staging,
+    /// Exactly here (payload): at most `Slice::len` bytes.
+    Direct(Slice),
+    /// Nowhere: it waits for something else first (back-pressure reaches the peer through TCP).
+    Nothing,
+}
+
+/// What a connection asks the Steward, one question at a time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// A host's admin queue: NVMe-oF Connect with queue id 0. `host` is None for a discovery
+    /// controller opened by somebody unknown.
+    NvmeAdmin {
+        /// The host, as found in the view.
+        host: Option<HostId>,
+        /// Its qualified name.
+        nqn: String,
+        /// Its 128-bit identifier.
+        host_id: [u8; 16],
+        /// A discovery controller.
+        discovery: bool,
+    },
+    /// A host's I/O queue.
+    NvmeIo {
+        /// The controller that it belongs to.
+        controller: u16,
+        /// Must be the controller's.
+        nqn: String,
+        /// Must be the controller's.
+        host_id: [u8; 16],
+        /// Queue id, 1 and up.
+        queue: u16,
+    },
+    /// The end of an iSCSI login.
+    Iscsi {
+        /// The host; None for a discovery session of somebody unknown.
+        host: Option<HostId>,
+        /// Its iSCSI name.
+        initiator: String,
+        /// Initiator session id.
+        isid: [u8; 6],
+        /// Target session handle, 0 for a new session.
+        tsih: u16,
+        /// A discovery session.
+        discovery: bool,
+    },
+}
+
+/// The Steward's answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Come in. `id` is the controller id (NVMe) or the target session handle (iSCSI). Older
+    /// connections of the same identity are closed, and their writes have ended.
+    Admitted {
+        /// Controller id or TSIH.
+        id: u16,
+    },
+    /// No such controller or session.
+    Unknown,
+    /// No more controllers or sessions.
+    Full,
+}
+
+/// What a connection can do. The head implements it over the kernel and the simulator alike; tests
+/// implement it over plain memory.
+pub trait FrontIo {
+    /// The head's configuration.
+    fn view(&self) -> &View;
+    /// Reserves command slots for tags `0..commands_max`; false if there is no more memory for them.
+    /// Called once, when the queue depth is known.
+    fn admit(&mut self, commands_max: u16) -> bool;
+    /// A buffer of `len` bytes for `tag`, page-aligned, contents undefined. None: it comes later by
+    /// `on_granted`. Until then the tag counts as under way. `len` is at most 1 MiB
+    /// (`TRANSFER_MAX`), or twice that for compare and write.
+    fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice>;
+    /// Carries out `command` on the tag's buffer; ends in `on_done`, never at once. `data` is the
+    /// part of the buffer that holds the data (empty for commands without).
+    fn submit(&mut self, tag: Tag, command: Command, data: Slice);
+    /// The tag is over: its slot and buffer are free at once.
+    fn finish(&mut self, tag: Tag);
+    /// The tag is over; its buffer is free once what is in the outbox now has been sent.
+    fn finish_after_send(&mut self, tag: Tag);
+    /// The host aborted the tag: what is not yet at a drive never starts. `on_done` still comes, with
+    /// `Aborted` or with how it ended. A tag that waits for its buffer ends in `on_done(Aborted)` too.
+    fn abort(&mut self, tag: Tag);
+    /// Bytes of a buffer of this connection.
+    fn bytes(&self, data: Slice) -> &[u8];
+    /// Bytes of a buffer of this connection.
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8];
+    /// Room for headers and small answers in the outbox, bytes.
+    fn room(&self) -> u32;
+    /// Sends small pieces (copied). Panics without room.
+    fn header(&mut self, bytes: &[u8]);
+    /// Sends part of a tag's buffer from where it lies.
+    fn payload(&mut self, data: Slice);
+    /// Bytes handed over by `header` and `payload` that are not yet sent.
+    fn pending(&self) -> u64;
+    /// Asks the Steward; the answer comes by `on_answer`.
+    fn ask(&mut self, ask: Ask);
+    /// Ends the connection after what is in the outbox has been sent (at most `CLOSE_LINGER`).
+    fn close(&mut self, why: Close);
+}
+
+/// Why a connection was ended from our side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Close {
+    /// The host said good-bye.
+    Logout,
+    /// It broke the protocol; counted, and told in `status`.
+    Protocol(&'static str),
+    /// It is not let in.
+    Refused(&'static str),
+    /// Its keep-alive ran out.
+    KeepAlive,
+    /// It took too long to log in or to send what it announced.
+    Slow,
+    /// A newer connection of the same identity took its place, or the operator ended it.
+    Replaced,
+}
+
+/// Largest data transfer of one command, bytes (MDTS, VPD 0xB0).
+pub const TRANSFER_MAX: u32 = 1 << 20;
+
+/// A status with the time of its event, for those who keep both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// How.
+    pub status: Status,
+    /// When.
+    pub at: Instant,
+}

@@ -1,0 +1,29 @@
+//! Base: the words that every room shares, and nothing that any room decides.
+//!
+//! Owns addresses, time, tokens, the memory door, the effect sinks, the machine door, and a few small
+//! containers. Promise: plain data, no clock, no thread, no entropy, no I/O. Does not know any room.
+
+pub mod codec;
+pub mod command;
+pub mod crc;
+pub mod drive;
+pub mod front;
+pub mod id;
+pub mod machine;
+pub mod memory;
+pub mod outbox;
+pub mod prng;
+pub mod slots;
+pub mod time;
+pub mod view;
+
+pub use command::{Command, Op, Status};
+pub use drive::{DriveError, DriveInfo, DriveOp, DriveOpKind};
+pub use front::{Answer, Ask, FrontIo, Tag, Want};
+pub use id::{ConnectionId, DriveId, HostId, PortalId, Token, Uuid, VolumeId};
+pub use machine::{Address, Effect, Effects, Event, Machine, NetError, StateError, StateOp};
+pub use memory::{Memory, Slice};
+pub use outbox::Outbox;
+pub use prng::Prng;
+pub use slots::Slots;
+pub use time::{Duration, Instant};

@@ -1,0 +1,140 @@
+//! What a connection has yet to send, in order: small pieces in a ring of its own, payloads in place.
+
+use crate::{Memory, Slice, Tag};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Bytes in the ring, whose room comes back once they are sent.
+    Ring(Slice),
+    /// Bytes elsewhere in the region.
+    Payload(Slice),
+    /// Everything before this was sent: the request's buffer is free again.
+    Release(Tag),
+}
+
+/// One connection's output. At most one send is in flight, so parts are sent from the front.
+#[derive(Debug)]
+pub struct Outbox {
+    ring: Slice,
+    write: u32,
+    used: u32,
+    parts: VecDeque<Part>,
+    pending: u64,
+}
+
+impl Outbox {
+    /// An empty outbox over `ring`, which holds headers and small answers.
+    pub fn new(ring: Slice, parts_max: usize) -> Self {
+        Self { ring, write: 0, used: 0, parts: VecDeque::with_capacity(parts_max), pending: 0 }
+    }
+    /// Bytes that `header` can still take.
+    pub fn room(&self) -> u32 {
+        self.ring.len - self.used
+    }
+    /// Bytes yet to be sent.
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+    /// Copies `bytes` into the ring. Panics without room: ask `room` before taking on a command.
+    pub fn header(&mut self, memory: &mut impl Memory, mut bytes: &[u8]) {
+        assert!(bytes.len() as u64 <= u64::from(self.room()), "an outbox ran out of room");
+        while !bytes.is_empty() {
+            let n = (self.ring.len - self.write).min(bytes.len() as u32);
+            let place = self.ring.part(self.write, n);
+            memory.bytes_mut(place).copy_from_slice(&bytes[..n as usize]);
+            bytes = &bytes[n as usize..];
+            self.write = if self.write + n == self.ring.len { 0 } else { self.write + n };
+            self.used += n;
+            self.pending += u64::from(n);
+            match self.parts.back_mut() {
+                Some(Part::Ring(last)) if last.end() == place.at => last.len += n,
+                _ => self.parts.push_back(Part::Ring(place)),
+            }
+        }
+    }
+    /// Sends `data` from where it lies; it must stay as it is until it is sent.
+    pub fn payload(&mut self, data: Slice) {
+        if data.len > 0 {
+            self.pending += u64::from(data.len);
+            self.parts.push_back(Part::Payload(data));
+        }
+    }
+    /// Reports `tag` from `on_sent` once everything before it is sent. False if that is already so.
+    #[must_use]
+    pub fn release_after(&mut self, tag: Tag) -> bool {
+        if self.pending > 0 {
+            self.parts.push_back(Part::Release(tag));
+        }
+        self.pending > 0
+    }
+    /// What to send, in order.
+    pub fn segments(&self) -> impl Iterator<Item = Slice> {
+        self.parts.iter().filter_map(|p| match p {
+            Part::Ring(s) | Part::Payload(s) => Some(*s),
+            Part::Release(_) => None,
+        })
+    }
+    /// `n` bytes of the front were sent; calls `release` for each tag that this frees.
+    pub fn on_sent(&mut self, n: u32, mut release: impl FnMut(Tag)) {
+        let mut left = n;
+        self.pending = self.pending.checked_sub(u64::from(n)).expect("no more is sent than was there");
+        while let Some(front) = self.parts.front_mut() {
+            match front {
+                Part::Release(tag) => release(*tag),
+                Part::Ring(s) | Part::Payload(s) if s.len > left => {
+                    let ring = matches!(front, Part::Ring(_));
+                    let (Part::Ring(s) | Part::Payload(s)) = front else { unreachable!("matched above") };
+                    *s = s.tail(left);
+                    self.used -= if ring { left } else { 0 };
+                    return;
+                }
+                Part::Ring(s) => {
+                    left -= s.len;
+                    self.used -= s.len;
+                }
+                Part::Payload(s) => left -= s.len,
+            }
+            self.parts.pop_front();
+        }
+    }
+    /// Gives up what was not sent; calls `release` for every tag that waits.
+    pub fn clear(&mut self, mut release: impl FnMut(Tag)) {
+        for part in self.parts.drain(..) {
+            if let Part::Release(tag) = part {
+                release(tag);
+            }
+        }
+        (self.write, self.used, self.pending) = (0, 0, 0);
+    }
+    /// The ring's memory, to be given back when the connection ends.
+    pub fn ring(&self) -> Slice {
+        self.ring
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::PlainMemory;
+
+    #[test]
+    fn the_ring_wraps_and_tags_come_after_their_bytes() {
+        let mut memory = PlainMemory::new(100, 64);
+        let mut out = Outbox::new(Slice::new(100, 8), 8);
+        out.header(&mut memory, b"abcdef");
+        out.payload(Slice::new(120, 10));
+        assert!(out.release_after(Tag(7)));
+        let mut freed = vec![];
+        out.on_sent(6, |t| freed.push(t));
+        assert!(freed.is_empty());
+        out.header(&mut memory, b"123456");
+        assert_eq!(out.room(), 2);
+        assert_eq!(out.segments().map(|s| s.len).collect::<Vec<_>>(), [10, 2, 4]);
+        out.on_sent(11, |t| freed.push(t));
+        assert_eq!(freed, [Tag(7)]);
+        out.on_sent(5, |t| freed.push(t));
+        assert_eq!((out.pending(), out.room()), (0, 8));
+        assert!(!out.release_after(Tag(8)));
+    }
+}

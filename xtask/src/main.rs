@@ -1,0 +1,2 @@
+//! Scripts of this repository that are longer than a screen.
+fn main() {}
