@@ -1,1 +1,2 @@
 //! head
+pub mod order;
