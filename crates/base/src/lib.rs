@@ -21,7 +21,7 @@ pub use command::{Command, Op, Status};
 pub use drive::{DriveError, DriveInfo, DriveOp, DriveOpKind};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use id::{ConnectionId, DriveId, HostId, PortalId, Token, Uuid, VolumeId};
-pub use machine::{Address, Effect, Effects, Event, Machine, NetError, StateError, StateOp};
+pub use machine::{Address, Dma, Effect, Effects, Event, Machine, NetError, StateError, StateOp};
 pub use memory::{Memory, Slice};
 pub use outbox::Outbox;
 pub use prng::Prng;

@@ -296,3 +296,10 @@ pub trait Machine {
     /// What `Effect::Send` shall send now, in order, appended to `out` (at most `max` slices).
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>);
 }
+
+/// Access to the memory that a machine owns, for worlds that move bytes themselves (the simulator).
+/// The kernel's world needs it not: there the region belongs to the world.
+pub trait Dma {
+    /// The bytes of `data`, if they lie in this machine's part of the region.
+    fn dma(&mut self, data: Slice) -> Option<&mut [u8]>;
+}

@@ -1,0 +1,180 @@
+//! Letters between the machines of one head: shards, Steward, manager.
+//!
+//! Mail between two machines arrives in the order in which it was written. Nothing else is shared:
+//! what must be known everywhere travels as a `View` and a `Layout` that never change once made.
+
+use crate::layout::{ArrayId, Layout};
+use crate::order::{Answered, Order};
+use crate::report::ShardReport;
+use array::{ArrayCommand, Note, Pace};
+use base::front::Close;
+use base::view::View;
+use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status};
+use core::net::SocketAddr;
+use std::sync::Arc;
+
+/// Names one array command of one shard, across shards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlightId(pub u32);
+
+/// A letter.
+#[derive(Debug)]
+pub enum Mail {
+    // ---- Steward to shards
+    /// A new configuration. Once applied (no new operation on a leg that is no longer in the
+    /// membership, portals opened and closed, hosts told), the shard answers `Applied`.
+    Configure {
+        /// What the front ends know.
+        view: Arc<View>,
+        /// Where the bytes are. `layout.generation` is `view.generation`.
+        layout: Arc<Layout>,
+    },
+    /// The membership of this epoch is on record on every reachable drive: held answers may go out.
+    Recorded {
+        /// The array.
+        array: ArrayId,
+        /// Epoch of the membership.
+        epoch: u64,
+    },
+    /// The first resync after a crash is complete on all shards: reads are local everywhere.
+    Clean {
+        /// The array.
+        array: ArrayId,
+    },
+    /// Limits of resync and scrub.
+    Pace {
+        /// The array.
+        array: ArrayId,
+        /// From now on.
+        pace: Pace,
+    },
+    /// The answer to a connection's question.
+    Answer {
+        /// The connection.
+        connection: ConnectionId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// End this connection: what is not at a drive never starts. `Gone` follows.
+    Drop {
+        /// The connection.
+        connection: ConnectionId,
+        /// Told in `status`.
+        why: Close,
+    },
+    /// End every command on this array, write back what is held, clear bits where allowed, start
+    /// nothing any more (the layout already says `ready: false` for its volumes). `Quiesced` follows.
+    Quiesce {
+        /// The array.
+        array: ArrayId,
+    },
+    /// Asks for figures. `Reported` follows.
+    Report,
+
+    // ---- shards to Steward
+    /// This configuration is in force on this shard.
+    Applied {
+        /// Generation of view and layout.
+        generation: u64,
+    },
+    /// An array has something to tell.
+    Note {
+        /// The array.
+        array: ArrayId,
+        /// What.
+        note: Note,
+    },
+    /// A connection asks to be let in.
+    Ask {
+        /// The connection.
+        connection: ConnectionId,
+        /// Where it came in.
+        portal: PortalId,
+        /// Its address.
+        peer: SocketAddr,
+        /// The question.
+        ask: Ask,
+    },
+    /// A connection is over, and so is every command that it ever sent: none of its writes is left at
+    /// a drive. Comes once for each connection that asked something.
+    Gone {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why, if it was us who ended it.
+        why: Option<Close>,
+    },
+    /// How listening at a portal went.
+    Listening {
+        /// The portal.
+        portal: PortalId,
+        /// Address in use, or why not.
+        result: Result<SocketAddr, NetError>,
+    },
+    /// An array is quiet on this shard.
+    Quiesced {
+        /// The array.
+        array: ArrayId,
+    },
+    /// Figures.
+    Reported(Box<ShardReport>),
+
+    // ---- shard to shard
+    /// Please carry out this command on a region that is yours.
+    Run {
+        /// The sender's name for it.
+        flight: FlightId,
+        /// The array.
+        array: ArrayId,
+        /// The command; its data lies in the sender's part of the region.
+        command: ArrayCommand,
+    },
+    /// It ended.
+    Ran {
+        /// The receiver's name for it.
+        flight: FlightId,
+        /// How.
+        status: Status,
+    },
+    /// Please do not start it if it has not begun. `Ran` follows in any case.
+    Abort {
+        /// The sender's name for it.
+        flight: FlightId,
+        /// The array.
+        array: ArrayId,
+    },
+    /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
+    Hold {
+        /// Part of a buffer of the receiver's.
+        data: Slice,
+    },
+    /// The drive let go of it.
+    Unhold {
+        /// As in `Hold`.
+        data: Slice,
+    },
+
+    // ---- manager and Steward
+    /// An order of the operator's.
+    Order {
+        /// Comes back with the answer.
+        id: u64,
+        /// What to do.
+        order: Order,
+    },
+    /// Its answer.
+    Answered {
+        /// From the order.
+        id: u64,
+        /// How it went.
+        answer: Answered,
+    },
+    /// The pools are imported (or the Steward has said why not): the head serves.
+    Ready {
+        /// Sentences that the operator should read.
+        notices: Vec<String>,
+    },
+    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows.
+    Stop,
+    /// Everything is written and closed.
+    Stopped,
+}

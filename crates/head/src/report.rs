@@ -1,0 +1,93 @@
+//! Figures that a shard tells the Steward, for `status` and metrics. Counters only grow.
+
+use crate::layout::ArrayId;
+use array::Progress;
+use base::{ConnectionId, DriveId, HostId, PortalId, VolumeId};
+use core::net::SocketAddr;
+
+/// Commands and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reads that ended well.
+    pub reads: u64,
+    /// Writes (and compare-and-writes, write zeroes) that ended well.
+    pub writes: u64,
+    /// Flushes, deallocates, compares.
+    pub others: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Commands that ended in an error.
+    pub errors: u64,
+    /// Nanoseconds spent, summed over all commands.
+    pub busy_ns: u64,
+}
+
+impl Counters {
+    /// Adds another's figures.
+    pub fn add(&mut self, o: &Counters) {
+        self.reads += o.reads;
+        self.writes += o.writes;
+        self.others += o.others;
+        self.read_bytes += o.read_bytes;
+        self.write_bytes += o.write_bytes;
+        self.errors += o.errors;
+        self.busy_ns += o.busy_ns;
+    }
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionReport {
+    /// Its id on this shard.
+    pub connection: ConnectionId,
+    /// Where it came in.
+    pub portal: PortalId,
+    /// Its address.
+    pub peer: SocketAddr,
+    /// Who it is, once known.
+    pub host: Option<HostId>,
+    /// Commands under way.
+    pub commands: u32,
+    /// What it did.
+    pub counters: Counters,
+}
+
+/// One drive, as this shard uses it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DriveReport {
+    /// The drive.
+    pub drive: DriveId,
+    /// What it did for this shard.
+    pub counters: Counters,
+    /// Operations that missed their deadline.
+    pub timeouts: u64,
+    /// Operations under way.
+    pub in_flight: u32,
+    /// Operations given up on that the kernel still holds.
+    pub hung: u32,
+}
+
+/// Everything a shard tells.
+#[derive(Clone, Debug, Default)]
+pub struct ShardReport {
+    /// Which shard.
+    pub shard: u16,
+    /// Its connections.
+    pub connections: Vec<ConnectionReport>,
+    /// Its volumes' figures.
+    pub volumes: Vec<(VolumeId, Counters)>,
+    /// Its drives' figures.
+    pub drives: Vec<DriveReport>,
+    /// Its part of each array's work.
+    pub arrays: Vec<(ArrayId, Progress)>,
+    /// Memory for data: bytes in use, and in all.
+    pub buffers_used: u64,
+    /// See `buffers_used`.
+    pub buffers_bytes: u64,
+    /// Commands that wait for memory.
+    pub waiting: u32,
+    /// Connections closed because they broke the protocol.
+    pub protocol_errors: u64,
+}
