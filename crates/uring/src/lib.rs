@@ -1,1 +1,2 @@
 //! uring
+pub mod process;

@@ -1,0 +1,247 @@
+//! What the daemon asks of the kernel for the whole process, and the record of its own death.
+//!
+//! Owns memory locking, limits, the I/O-flusher mark, and the crash record: a file descriptor opened
+//! in good times, into which the panic hook or a fatal signal's handler writes one line. Promise:
+//! a handler here calls nothing but async-signal-safe functions. Does not know who counts the lines.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::IntoRawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Most bytes of one crash line, the newline included.
+pub const CRASH_LINE_MAX: usize = 512;
+
+/// Signals that mean that this process is broken.
+const FATAL: [(libc::c_int, &str); 5] = [
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGFPE, "SIGFPE"),
+];
+
+/// prctl(2); in the kernel's headers since 5.6, not in every libc.
+const PR_SET_IO_FLUSHER: libc::c_int = 57;
+/// capability.h: may lock any amount of memory.
+const CAP_IPC_LOCK: u32 = 14;
+
+static CRASH_FILE: AtomicI32 = AtomicI32::new(-1);
+static RECORDED: AtomicBool = AtomicBool::new(false);
+
+/// Locks every page of the process, present and future, into memory: a storage server that pages to
+/// a disk that it serves itself waits for itself.
+///
+/// Errors: without CAP_IPC_LOCK and with a finite RLIMIT_MEMLOCK nothing is locked, since
+/// MCL_FUTURE under a limit would make a later allocation fail instead of this call.
+pub fn lock_memory() -> io::Result<()> {
+    let unlimited = raise_limit(libc::RLIMIT_MEMLOCK, None)? == libc::RLIM_INFINITY;
+    if !unlimited && !has_capability(CAP_IPC_LOCK) {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    // SAFETY: mlockall takes flags alone and touches no memory of ours but to make it resident.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
+}
+
+/// Raises the limit of open files as far as allowed, at most to `wanted`, and returns what it is now.
+pub fn raise_files(wanted: u64) -> io::Result<u64> {
+    raise_limit(libc::RLIMIT_NOFILE, Some(wanted))
+}
+
+/// Marks the process as one that memory reclaim must not wait for (PR_SET_IO_FLUSHER, needs
+/// CAP_SYS_RESOURCE): its own allocations then never start I/O that it would have to serve.
+pub fn set_io_flusher() -> io::Result<()> {
+    // SAFETY: this prctl takes integers alone.
+    check(unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) })
+}
+
+/// Ends this process by SIGTERM when the process `parent` (its parent) ends. An error if `parent`
+/// has already gone.
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    // SAFETY: this prctl takes integers alone.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0) })?;
+    // The parent may have died before the mark was set; then nobody would tell us.
+    if std::os::unix::process::parent_id() == parent {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ESRCH))
+    }
+}
+
+/// Sends SIGTERM to `child`, which must be a child process that was not yet waited for.
+pub fn terminate(child: &std::process::Child) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(child.id()).expect("the kernel's process ids fit");
+    // SAFETY: kill touches no memory; an unreaped child's id cannot name another process.
+    check(unsafe { libc::kill(pid, libc::SIGTERM) })
+}
+
+/// From now on panics (by `record_crash`) and fatal signals add one line each to `file`, which must
+/// be open for appending. Only the first call of a process counts.
+pub fn install_crash_record(file: File) -> io::Result<()> {
+    let fd = file.into_raw_fd(); // Never closed: it must be there at the very end.
+    if CRASH_FILE.compare_exchange(-1, fd, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        return Err(io::Error::from_raw_os_error(libc::EALREADY));
+    }
+    for (signal, _) in FATAL {
+        // SAFETY: an all-zero sigaction is a valid one (no flags, empty mask, default action).
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SA_ONSTACK: after a stack overflow only the alternate stack is left; the standard library
+        // gives one to every thread. SA_RESETHAND: raising again in the handler then ends us.
+        action.sa_sigaction = on_fatal_signal as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_ONSTACK | libc::SA_RESETHAND;
+        // SAFETY: `action` is initialised, and the handler is async-signal-safe (see there).
+        check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) })?;
+    }
+    Ok(())
+}
+
+/// Adds one line to the crash record: the time and `what` (cut to fit, line breaks as spaces). Only
+/// the first of a process is written, so that the abort after a panic does not count twice. Without
+/// `install_crash_record` it does nothing.
+pub fn record_crash(what: &str) {
+    write_record(what.as_bytes());
+}
+
+/// One line of the crash record in `line`: `2026-11-21T01:34:33Z what`. Returns its length.
+pub fn crash_line(unix_seconds: u64, what: &[u8], line: &mut [u8; CRASH_LINE_MAX]) -> usize {
+    line[..20].copy_from_slice(&utc(unix_seconds));
+    line[20] = b' ';
+    let mut end = 21;
+    for byte in what.iter().take(CRASH_LINE_MAX - 22) {
+        line[end] = if byte.is_ascii_control() { b' ' } else { *byte };
+        end += 1;
+    }
+    line[end] = b'\n';
+    end + 1
+}
+
+/// A time as `YYYY-MM-DDThh:mm:ssZ` (RFC 3339). Years beyond 9999 are printed as 9999.
+pub fn utc(unix_seconds: u64) -> [u8; 20] {
+    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    // Years are counted from March, so that the leap day is the last of its year.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = (era * 400 + year_of_era + u64::from(month <= 2)).min(9999);
+    let mut out = *b"0000-00-00T00:00:00Z";
+    let mut put = |at: usize, digits: usize, mut value: u64| {
+        for i in (0..digits).rev() {
+            out[at + i] = b'0' + (value % 10) as u8;
+            value /= 10;
+        }
+    };
+    put(0, 4, year);
+    put(5, 2, month);
+    put(8, 2, day);
+    put(11, 2, second / 3600);
+    put(14, 2, second / 60 % 60);
+    put(17, 2, second % 60);
+    out
+}
+
+/// Async-signal-safe: atomics, clock_gettime, write, raise (signal-safety(7)) and arithmetic.
+extern "C" fn on_fatal_signal(signal: libc::c_int) {
+    let name = FATAL.iter().find(|(s, _)| *s == signal).map_or("signal", |(_, name)| name);
+    let mut what = [0u8; 32];
+    let prefix = b"signal ";
+    what[..prefix.len()].copy_from_slice(prefix);
+    what[prefix.len()..prefix.len() + name.len()].copy_from_slice(name.as_bytes());
+    write_record(&what[..prefix.len() + name.len()]);
+    // SAFETY: raise touches no memory. The action is the default again, so this ends the process
+    // (with a core where they are enabled) as soon as the handler returns.
+    unsafe { libc::raise(signal) };
+}
+
+fn write_record(what: &[u8]) {
+    let fd = CRASH_FILE.load(Ordering::SeqCst);
+    if fd < 0 || RECORDED.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is ours and large enough; clock_gettime is async-signal-safe.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
+    let mut line = [0u8; CRASH_LINE_MAX];
+    let len = crash_line(u64::try_from(now.tv_sec).unwrap_or(0), what, &mut line);
+    // SAFETY: the descriptor is never closed, and `line` has `len` bytes. Its failure cannot be
+    // told to anybody any more.
+    unsafe { libc::write(fd, line.as_ptr().cast(), len) };
+}
+
+fn raise_limit(resource: libc::__rlimit_resource_t, wanted: Option<u64>) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is ours and of the right type.
+    check(unsafe { libc::getrlimit(resource, &mut limit) })?;
+    let wanted = wanted.unwrap_or(libc::RLIM_INFINITY);
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    // First beyond the hard limit, which a privileged process may raise; then up to it.
+    for max in [limit.rlim_max.max(wanted), limit.rlim_max] {
+        let raised = libc::rlimit { rlim_cur: wanted.min(max), rlim_max: max };
+        // SAFETY: setrlimit reads the struct, which is ours.
+        if unsafe { libc::setrlimit(resource, &raised) } == 0 {
+            return Ok(raised.rlim_cur);
+        }
+    }
+    Ok(limit.rlim_cur)
+}
+
+fn has_capability(bit: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).is_some_and(|m| m >> bit & 1 == 1)
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(unix_seconds: u64) -> String {
+        String::from_utf8(utc(unix_seconds).to_vec()).expect("digits")
+    }
+
+    #[test]
+    fn a_time_is_printed_as_utc() {
+        assert_eq!(text(0), "1970-01-01T00:00:00Z");
+        assert_eq!(text(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(text(951_868_799), "2000-02-29T23:59:59Z");
+        assert_eq!(text(1_795_224_873), "2026-11-21T01:34:33Z");
+        assert_eq!(text(4_102_444_799), "2099-12-31T23:59:59Z");
+        assert!(text(u64::MAX / 2).starts_with("9999-"));
+    }
+
+    #[test]
+    fn a_crash_is_one_line_however_long_and_broken_its_text() {
+        let mut line = [0; CRASH_LINE_MAX];
+        let len = crash_line(0, &[b'\n'; 4096], &mut line);
+        assert_eq!(len, CRASH_LINE_MAX);
+        assert_eq!(line[..len].iter().filter(|b| **b == b'\n').count(), 1);
+        assert_eq!(line[len - 1], b'\n');
+        let len = crash_line(0, b"panic in shard 0", &mut line);
+        assert_eq!(&line[..len], b"1970-01-01T00:00:00Z panic in shard 0\n");
+    }
+
+    #[test]
+    fn the_limit_of_files_never_goes_down() {
+        let before = raise_files(0).expect("readable");
+        assert!(raise_files(before).expect("readable") >= before);
+        assert!(raise_files(16).expect("readable") >= before);
+    }
+
+    #[test]
+    fn a_parent_that_is_gone_is_noticed() {
+        let stranger = std::os::unix::process::parent_id() + 1_000_000;
+        assert_eq!(die_with_parent(stranger).expect_err("not our parent").raw_os_error(), Some(libc::ESRCH));
+        die_with_parent(std::os::unix::process::parent_id()).expect("our parent");
+    }
+}
