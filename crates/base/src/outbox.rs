@@ -1,6 +1,6 @@
 //! What a connection has yet to send, in order: small pieces in a ring of its own, payloads in place.
 
-use crate::{Memory, Slice, Tag};
+use crate::{Memory, Slice};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +9,8 @@ enum Part {
     Ring(Slice),
     /// Bytes elsewhere in the region.
     Payload(Slice),
-    /// Everything before this was sent: the request's buffer is free again.
-    Release(Tag),
+    /// Everything before this was sent: what the owner marked so is free again.
+    Release(u32),
 }
 
 /// One connection's output. At most one send is in flight, so parts are sent from the front.
@@ -60,11 +60,11 @@ impl Outbox {
             self.parts.push_back(Part::Payload(data));
         }
     }
-    /// Reports `tag` from `on_sent` once everything before it is sent. False if that is already so.
+    /// Reports `mark` from `on_sent` once everything before it is sent. False if that is already so.
     #[must_use]
-    pub fn release_after(&mut self, tag: Tag) -> bool {
+    pub fn release_after(&mut self, mark: u32) -> bool {
         if self.pending > 0 {
-            self.parts.push_back(Part::Release(tag));
+            self.parts.push_back(Part::Release(mark));
         }
         self.pending > 0
     }
@@ -75,13 +75,13 @@ impl Outbox {
             Part::Release(_) => None,
         })
     }
-    /// `n` bytes of the front were sent; calls `release` for each tag that this frees.
-    pub fn on_sent(&mut self, n: u32, mut release: impl FnMut(Tag)) {
+    /// `n` bytes of the front were sent; calls `release` for each mark that this reaches.
+    pub fn on_sent(&mut self, n: u32, mut release: impl FnMut(u32)) {
         let mut left = n;
         self.pending = self.pending.checked_sub(u64::from(n)).expect("no more is sent than was there");
         while let Some(front) = self.parts.front_mut() {
             match front {
-                Part::Release(tag) => release(*tag),
+                Part::Release(mark) => release(*mark),
                 Part::Ring(s) | Part::Payload(s) if s.len > left => {
                     let ring = matches!(front, Part::Ring(_));
                     let (Part::Ring(s) | Part::Payload(s)) = front else { unreachable!("matched above") };
@@ -98,11 +98,11 @@ impl Outbox {
             self.parts.pop_front();
         }
     }
-    /// Gives up what was not sent; calls `release` for every tag that waits.
-    pub fn clear(&mut self, mut release: impl FnMut(Tag)) {
+    /// Gives up what was not sent; calls `release` for every mark that waits.
+    pub fn clear(&mut self, mut release: impl FnMut(u32)) {
         for part in self.parts.drain(..) {
-            if let Part::Release(tag) = part {
-                release(tag);
+            if let Part::Release(mark) = part {
+                release(mark);
             }
         }
         (self.write, self.used, self.pending) = (0, 0, 0);
@@ -119,12 +119,12 @@ mod tests {
     use crate::memory::PlainMemory;
 
     #[test]
-    fn the_ring_wraps_and_tags_come_after_their_bytes() {
+    fn the_ring_wraps_and_marks_come_after_their_bytes() {
         let mut memory = PlainMemory::new(100, 64);
         let mut out = Outbox::new(Slice::new(100, 8), 8);
         out.header(&mut memory, b"abcdef");
         out.payload(Slice::new(120, 10));
-        assert!(out.release_after(Tag(7)));
+        assert!(out.release_after(7));
         let mut freed = vec![];
         out.on_sent(6, |t| freed.push(t));
         assert!(freed.is_empty());
@@ -132,9 +132,9 @@ mod tests {
         assert_eq!(out.room(), 2);
         assert_eq!(out.segments().map(|s| s.len).collect::<Vec<_>>(), [10, 2, 4]);
         out.on_sent(11, |t| freed.push(t));
-        assert_eq!(freed, [Tag(7)]);
+        assert_eq!(freed, [7]);
         out.on_sent(5, |t| freed.push(t));
         assert_eq!((out.pending(), out.room()), (0, 8));
-        assert!(!out.release_after(Tag(8)));
+        assert!(!out.release_after(8));
     }
 }
