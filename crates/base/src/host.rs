@@ -113,6 +113,8 @@ pub trait HostIo {
     fn bytes(&self, data: Slice) -> &[u8];
     /// Bytes of a command's data.
     fn bytes_mut(&mut self, data: Slice) -> &mut [u8];
+    /// Copies received bytes from a staging buffer to their place.
+    fn copy(&mut self, from: Slice, to: Slice);
     /// Room for headers and small pieces in the outbox, bytes.
     fn room(&self) -> u32;
     /// Sends small pieces (copied). Panics without room.

@@ -46,6 +46,19 @@ pub trait Memory {
     fn bytes(&self, s: Slice) -> &[u8];
     /// The bytes of `s`, to be written. Panics outside of the own part.
     fn bytes_mut(&mut self, s: Slice) -> &mut [u8];
+    /// Copies `from` to `to`, which have the same length and do not overlap. Worlds that can do it in
+    /// one step replace this.
+    fn copy(&mut self, from: Slice, to: Slice) {
+        assert_eq!(from.len, to.len, "a copy keeps its length");
+        let mut piece = [0; 4096];
+        let mut at = 0;
+        while at < from.len {
+            let n = (from.len - at).min(piece.len() as u32);
+            piece[..n as usize].copy_from_slice(self.bytes(from.part(at, n)));
+            self.bytes_mut(to.part(at, n)).copy_from_slice(&piece[..n as usize]);
+            at += n;
+        }
+    }
 }
 
 /// Plain memory, for tests and the simulator.
