@@ -1,1 +1,32 @@
-//! api
+//! The REST types that daemon and command line share, and the OpenAPI schemas of them.
+//!
+//! Owns the JSON shapes under `/api/v1` and the spelling of sizes. Promise: a field that is not
+//! known is refused by name; secrets can be sent and are never shown. Does not know machines, HTTP or
+//! the Steward's door: the daemon translates.
+//!
+//! Sizes are bytes, rates are bytes a second, times are `YYYY-MM-DDThh:mm:ssZ`.
+
+mod drive;
+mod error;
+mod event;
+mod host;
+mod pool;
+mod portal;
+pub mod size;
+mod status;
+mod volume;
+
+pub use drive::{Drive, DriveFail, DriveReplace, DriveRole, Shape};
+pub use error::{Error, ErrorBody, ErrorKind};
+pub use event::{Event, Events, Weight};
+pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
+pub use pool::{
+    Array, ArrayLayout, ArraySpec, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport, Resync, Zone,
+    ZoneWeight,
+};
+pub use portal::{Portal, PortalAdd, Protocol};
+pub use status::{Connection, Counters, Created, Daemon, Reason, Shard, State, Status, System};
+pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet};
+
+/// Where the resources are, below the server's root.
+pub const BASE: &str = "/api/v1";

@@ -1,0 +1,112 @@
+//! Drives.
+
+use crate::{Counters, State};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A drive: one of ours, a missing one, or a candidate.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Drive {
+    /// Path or specification; empty for a missing one whose path is not known.
+    pub path: String,
+    /// Identity by our label.
+    pub uuid: Option<String>,
+    /// `block`, `file`, `ram`, `null`; empty for a missing one.
+    pub kind: String,
+    /// Model, empty if unknown.
+    pub model: String,
+    /// Serial number, empty if unknown.
+    pub serial: String,
+    /// Size, 0 if unknown.
+    pub bytes: u64,
+    /// Smallest write.
+    pub block_bytes: u32,
+    /// It may lose completed writes without a flush.
+    pub volatile_cache: bool,
+    /// Name of its pool.
+    pub pool: Option<String>,
+    /// What it is to us.
+    pub role: DriveRole,
+    /// Its state as a leg.
+    pub state: State,
+    /// Why; empty if all is well.
+    pub reason: String,
+    /// Operations that failed or were late, since the start.
+    pub errors: u64,
+    /// What was done to it, since the start.
+    pub counters: Counters,
+    /// Its artificial behaviour, if any.
+    pub shape: Option<Shape>,
+}
+
+/// What a drive is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DriveRole {
+    /// A leg of a pool of ours.
+    Leg,
+    /// A leg of a pool of ours that is not there.
+    Missing,
+    /// Nobody's.
+    Free,
+    /// Carries something foreign.
+    Foreign,
+    /// Carries a label of a pool that is not imported.
+    Labelled,
+    /// Could not be opened.
+    Unusable,
+}
+
+impl DriveRole {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            DriveRole::Leg => "leg",
+            DriveRole::Missing => "missing",
+            DriveRole::Free => "free",
+            DriveRole::Foreign => "foreign",
+            DriveRole::Labelled => "labelled",
+            DriveRole::Unusable => "unusable",
+        }
+    }
+}
+
+/// Artificial behaviour of a drive; everything is off by default.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shape {
+    /// Added to every operation, microseconds.
+    pub latency_us: u32,
+    /// Upper limit of operations a second, 0 for none.
+    pub iops_max: u32,
+    /// Upper limit of MB (10^6 bytes) a second, 0 for none.
+    pub mbps_max: u32,
+    /// Reads that fail, per million.
+    pub read_errors_ppm: u32,
+    /// Writes that fail, per million.
+    pub write_errors_ppm: u32,
+    /// Operations are taken and not answered.
+    pub hang: bool,
+    /// The drive is gone.
+    pub gone: bool,
+}
+
+/// Take a drive out of its mirror.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveFail {
+    /// Even though data on it is nowhere else.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Put another drive in a leg's place.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveReplace {
+    /// The new drive's path.
+    pub new: String,
+    /// Use it even if it carries something foreign.
+    #[serde(default)]
+    pub force: bool,
+}

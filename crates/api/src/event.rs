@@ -1,0 +1,51 @@
+//! What happened.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How weighty an event is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// Something was done.
+    Note,
+    /// Somebody should look.
+    Warning,
+    /// Something broke.
+    Error,
+}
+
+impl Weight {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Weight::Note => "note",
+            Weight::Warning => "warning",
+            Weight::Error => "error",
+        }
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Grows by one with each event, for the life of the state directory.
+    pub number: u64,
+    /// When.
+    pub at: String,
+    /// How weighty.
+    pub weight: Weight,
+    /// What it is about.
+    pub what: String,
+    /// What happened, one sentence.
+    pub message: String,
+}
+
+/// Events, oldest first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Events {
+    /// The events asked for.
+    pub events: Vec<Event>,
+    /// What to ask for next: `?since=`.
+    pub next: u64,
+}

@@ -1,0 +1,206 @@
+//! Pools and their arrays.
+
+use crate::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A pool: arrays, striped.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Pool {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub uuid: String,
+    /// The worst of its arrays' states.
+    pub state: State,
+    /// Why; empty when optimal.
+    pub reason: String,
+    /// Chunk of the stripe.
+    pub chunk_bytes: u32,
+    /// Space for volumes.
+    pub bytes: u64,
+    /// Of these, given to volumes.
+    pub used_bytes: u64,
+    /// Block size of new volumes.
+    pub block_bytes: u32,
+    /// Zones of the stripe map, in order.
+    pub zones: Vec<Zone>,
+    /// Its arrays, in order.
+    pub arrays: Vec<Array>,
+}
+
+/// A part of a pool, striped over some of its arrays.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Zone {
+    /// Bytes of pool space.
+    pub bytes: u64,
+    /// The arrays in it.
+    pub weights: Vec<ZoneWeight>,
+}
+
+/// An array's share of a zone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ZoneWeight {
+    /// Index in the pool's arrays.
+    pub array: u16,
+    /// Its weight.
+    pub weight: u32,
+}
+
+/// How an array keeps its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ArrayLayout {
+    /// One drive.
+    Single,
+    /// Two to four drives with the same data.
+    Mirror,
+}
+
+impl ArrayLayout {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            ArrayLayout::Single => "single",
+            ArrayLayout::Mirror => "mirror",
+        }
+    }
+}
+
+/// An array: one redundancy group of drives.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Array {
+    /// How it keeps its data.
+    pub layout: ArrayLayout,
+    /// Its state.
+    pub state: State,
+    /// Why; empty when optimal.
+    pub reason: String,
+    /// Bytes for data.
+    pub bytes: u64,
+    /// Its legs, in order.
+    pub legs: Vec<Leg>,
+    /// Bytes that one bit of the bitmap covers.
+    pub region_bytes: u64,
+    /// Regions marked dirty now.
+    pub regions_dirty: u64,
+    /// All regions.
+    pub regions: u64,
+    /// Membership counter.
+    pub epoch: u64,
+    /// The resync under way.
+    pub resync: Option<Resync>,
+}
+
+/// A drive as a member of an array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Leg {
+    /// The drive's path; the last known one if it is missing.
+    pub path: String,
+    /// The drive's identity.
+    pub uuid: String,
+    /// `optimal`: in sync; `rebuilding`: being resynced; `failed`: out; `offline`: missing, or not
+    /// proven current.
+    pub state: State,
+    /// Why; empty when optimal.
+    pub reason: String,
+}
+
+/// How far a resync is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Resync {
+    /// Index of the leg that is being written.
+    pub leg: u16,
+    /// By bitmap, not everything.
+    pub partial: bool,
+    /// Bytes made the same so far.
+    pub done_bytes: u64,
+    /// Bytes there were to do.
+    pub total_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub seconds_left: Option<u64>,
+}
+
+/// One array of a new pool or zone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySpec {
+    /// How it keeps its data.
+    pub layout: ArrayLayout,
+    /// Paths, `ram:SIZE`, `null:SIZE`.
+    pub drives: Vec<String>,
+    /// Weight in the stripe, 1 to 64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+}
+
+/// A pool to make.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolCreate {
+    /// Its name.
+    pub name: String,
+    /// Its arrays, at least one.
+    pub arrays: Vec<ArraySpec>,
+    /// Chunk of the stripe, a power of two from 16 KiB to 4 MiB; 64 KiB if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk_bytes: Option<u32>,
+    /// Block size of its volumes, 512 or 4096; 4096 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u32>,
+    /// Measure the weights (writes to every drive).
+    #[serde(default)]
+    pub measure: bool,
+    /// Use drives that carry something foreign.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Arrays to append to a pool, as a new zone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolAdd {
+    /// What to append.
+    pub arrays: Vec<ArraySpec>,
+    /// Use drives that carry something foreign.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// A pool to take.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolImport {
+    /// Name or UUID; the only one there is if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Drives to look at beside the machine's own (files are found only so).
+    #[serde(default)]
+    pub drives: Vec<String>,
+    /// Take it even if another head did not release it, or a leg cannot be proven current.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// A pool that lies on drives here and is not imported.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Importable {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub uuid: String,
+    /// The state that it would have.
+    pub state: State,
+    /// Why it cannot be imported as it is, or what to know.
+    pub reason: String,
+    /// The command that imports it.
+    pub next: Option<String>,
+    /// The last head that had it released it.
+    pub released: bool,
+    /// Drives found, by path.
+    pub found: Vec<String>,
+    /// Drives missing, by identity.
+    pub missing: Vec<String>,
+}

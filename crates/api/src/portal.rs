@@ -1,0 +1,70 @@
+//! Portals.
+
+use core::fmt;
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What is spoken at a portal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// NVMe/TCP, I/O and discovery.
+    Nvme,
+    /// NVMe/TCP, discovery only.
+    Discovery,
+    /// iSCSI.
+    Iscsi,
+}
+
+impl Protocol {
+    /// The word for people and in paths.
+    pub fn word(self) -> &'static str {
+        match self {
+            Protocol::Nvme => "nvme",
+            Protocol::Discovery => "discovery",
+            Protocol::Iscsi => "iscsi",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi]
+            .into_iter()
+            .find(|p| p.word() == s)
+            .ok_or_else(|| format!("\"{s}\" is not spoken here: nvme, discovery or iscsi"))
+    }
+}
+
+/// A portal: an address that we listen on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Portal {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Address and port.
+    pub address: String,
+    /// Listening on every shard.
+    pub listening: bool,
+    /// Why not; empty if it is.
+    pub reason: String,
+    /// Connections that came in by it and are there.
+    pub connections: u32,
+}
+
+/// An address to listen on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortalAdd {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Address and port: `10.0.0.1:4420`, `[fd00::1]:3260`.
+    pub address: String,
+}

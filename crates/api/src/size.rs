@@ -1,0 +1,162 @@
+//! Sizes as people write them: `64K`, `400G`, `1.5T`. K, M, G, T and P are powers of 1024.
+
+/// Powers of 1024 and their letters, largest first.
+const UNITS: [(u64, char); 5] =
+    [(1 << 50, 'P'), (1 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
+
+/// The bytes that `text` means.
+///
+/// Errors: a sentence. A size of 0 is refused, and so are sizes of 2^63 bytes and more (no block
+/// device has them) and fractions of a byte.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let wrong = || format!("\"{text}\" is not a size: write a number with K, M, G, T or P, such as 400G");
+    let (number, unit) = split_unit(text.trim()).ok_or_else(wrong)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || number.contains('.') && !digits(fraction) || fraction.len() > 9 {
+        return Err(wrong());
+    }
+    let large = || format!("\"{text}\" is too large: sizes end below 8192P (2^63 bytes)");
+    let scale = 10u128.pow(fraction.len() as u32);
+    let whole: u128 = whole.parse().map_err(|_| large())?;
+    let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| large())? };
+    let scaled = whole.checked_mul(scale).and_then(|n| n.checked_add(fraction)).ok_or_else(large)?;
+    let bytes = scaled.checked_mul(u128::from(unit)).ok_or_else(large)?;
+    if bytes % scale != 0 {
+        return Err(format!("\"{text}\" is not a whole number of bytes"));
+    }
+    match bytes / scale {
+        0 => Err(format!("\"{text}\" is nothing: a size is at least one byte")),
+        bytes if bytes >= 1 << 63 => Err(large()),
+        bytes => Ok(bytes as u64),
+    }
+}
+
+/// Number and unit: `400G`, `400GB`, `400GiB`, `400`.
+fn split_unit(text: &str) -> Option<(&str, u64)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = unit.trim_start().to_ascii_uppercase();
+    let letter = unit.strip_suffix("IB").or_else(|| unit.strip_suffix('B')).unwrap_or(&unit);
+    let scale = match letter {
+        "" => 1,
+        _ => UNITS.iter().find(|(_, l)| letter == l.to_string())?.0,
+    };
+    Some((number, scale))
+}
+
+/// `bytes` as people read them, exactly where that is short (`400G`), else to one digit (`931.5G`).
+pub fn print(bytes: u64) -> String {
+    for (scale, letter) in UNITS {
+        if bytes >= scale {
+            if bytes.is_multiple_of(scale) {
+                return format!("{}{letter}", bytes / scale);
+            }
+            // Rounded down: space that is not there must not be promised.
+            let tenths = (u128::from(bytes) * 10 / u128::from(scale)) as u64;
+            return match tenths % 10 {
+                0 => format!("{}{letter}", tenths / 10),
+                tenth => format!("{}.{tenth}{letter}", tenths / 10),
+            };
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// `count` as people read it, in powers of 1000: `950`, `12.3k`, `1.2M`.
+pub fn print_count(count: u64) -> String {
+    for (scale, letter) in [(1_000_000_000, 'G'), (1_000_000, 'M'), (1000, 'k')] {
+        if count >= scale {
+            let tenths = (u128::from(count) * 10 / u128::from(scale)) as u64;
+            return match tenths {
+                1000.. => format!("{}{letter}", tenths / 10),
+                _ => format!("{}.{}{letter}", tenths / 10, tenths % 10),
+            };
+        }
+    }
+    count.to_string()
+}
+
+/// Bytes a second as people read them, in powers of 1000: `812 MB/s`.
+pub fn print_rate(bytes_per_second: u64) -> String {
+    match bytes_per_second {
+        0..1000 => format!("{bytes_per_second} B/s"),
+        1000..1_000_000 => format!("{} kB/s", bytes_per_second / 1000),
+        1_000_000..10_000_000_000 => format!("{} MB/s", bytes_per_second / 1_000_000),
+        _ => format!("{:.1} GB/s", bytes_per_second as f64 / 1e9),
+    }
+}
+
+/// Seconds as people read them: `45 s`, `2 min 5 s`, `3 h 20 min`, `4 d 2 h`.
+pub fn print_seconds(seconds: u64) -> String {
+    let two = |big: u64, big_word: &str, small: u64, small_word: &str| match small {
+        0 => format!("{big} {big_word}"),
+        _ => format!("{big} {big_word} {small} {small_word}"),
+    };
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => two(seconds / 60, "min", seconds % 60, "s"),
+        3600..86_400 => two(seconds / 3600, "h", seconds / 60 % 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds / 3600 % 24, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_print_as_they_parse() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("512", 512),
+            ("64K", 65536),
+            ("64k", 65536),
+            ("64KiB", 65536),
+            ("400G", 400 << 30),
+            ("400 GB", 400 << 30),
+            ("1.5T", 3 << 39),
+            ("8191P", 8191 << 50),
+            (" 2M ", 2 << 20),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for text in ["64K", "400G", "1.5T", "3P", "17M"] {
+            assert_eq!(print(parse(text).expect("a size")), text);
+        }
+        assert_eq!(print(1_000_204_886_016), "931.5G");
+        assert_eq!(print(1023), "1023B");
+        assert_eq!(parse(&print(1023)), Ok(1023));
+    }
+
+    #[test]
+    fn what_is_not_a_size_is_told_in_a_sentence() {
+        for text in ["", "G", "-1", "-1G", "1e3", "ten", "1..5G", "1.G", ".5G", "4X", "0x10", "1G1", "1.1"] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(text), "{error}");
+        }
+        assert!(parse("0").expect_err("nothing").contains("at least one byte"));
+        assert!(parse("0G").expect_err("nothing").contains("at least one byte"));
+        for text in [
+            "18446744073709551616",
+            "18446744073709551615",
+            "8192P",
+            "99999999999999999999999999999999999999999P",
+        ] {
+            assert!(parse(text).expect_err(text).contains("too large"), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_rates_and_times_are_short() {
+        assert_eq!(print_count(999), "999");
+        assert_eq!(print_count(12_345), "12.3k");
+        assert_eq!(print_count(812_345), "812k");
+        assert_eq!(print_count(1_234_567), "1.2M");
+        assert_eq!(print_rate(812_000_000), "812 MB/s");
+        assert_eq!(print_rate(12_340_000_000), "12.3 GB/s");
+        assert_eq!(print_seconds(125), "2 min 5 s");
+        assert_eq!(print_seconds(3600), "1 h");
+        assert_eq!(print_seconds(90_000), "1 d 1 h");
+    }
+}

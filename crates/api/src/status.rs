@@ -1,0 +1,185 @@
+//! The head at one moment.
+
+use crate::{Drive, Event, Host, Pool, Portal, Protocol, Volume};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The few states that anything can be in, best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// All is well.
+    #[default]
+    Optimal,
+    /// Works; a resync will soon have brought all redundancy back.
+    Rebuilding,
+    /// Works, with less redundancy than asked for.
+    Degraded,
+    /// Does not work, and may once something comes back.
+    Offline,
+    /// Does not work.
+    Failed,
+}
+
+impl State {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Optimal => "optimal",
+            State::Rebuilding => "rebuilding",
+            State::Degraded => "degraded",
+            State::Offline => "offline",
+            State::Failed => "failed",
+        }
+    }
+}
+
+/// Something wrong, and what to do about it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Reason {
+    /// How bad.
+    pub state: State,
+    /// What it is about: `pool tank`, `drive /dev/sdb`.
+    pub what: String,
+    /// The cause, one sentence.
+    pub message: String,
+    /// The command that helps, if one does.
+    pub next: Option<String>,
+}
+
+/// What was done since the start; differences over time give rates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Counters {
+    /// Read commands.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Commands that write (write, zeroes, deallocate).
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Commands that ended in an error.
+    pub errors: u64,
+}
+
+/// Who the system is, for life.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct System {
+    /// NVMe subsystem's qualified name.
+    pub nqn: String,
+    /// iSCSI target's name.
+    pub iqn: String,
+    /// Identity.
+    pub uuid: String,
+    /// Serial number.
+    pub serial: String,
+    /// Model.
+    pub model: String,
+    /// Firmware revision, as hosts see it.
+    pub firmware: String,
+}
+
+/// The process that answers.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Daemon {
+    /// Version of the program.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Its state directory.
+    pub state_dir: String,
+    /// The pools were not imported at the start, because it had crashed three times in a minute.
+    pub management_only: bool,
+}
+
+/// A connection of a host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Connection {
+    /// The host, once it is known.
+    pub host: Option<String>,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Its address.
+    pub peer: String,
+    /// The shard that serves it.
+    pub shard: u16,
+    /// NVMe controller id or iSCSI session handle, once it is known.
+    pub session: Option<u16>,
+    /// NVMe queue id (0: admin), iSCSI connection id.
+    pub queue: u16,
+    /// Commands so far.
+    pub commands: u64,
+    /// Commands under way.
+    pub in_flight: u32,
+}
+
+/// A shard: the part of the head that runs on one core.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Shard {
+    /// Its number.
+    pub shard: u16,
+    /// Its connections.
+    pub connections: u32,
+    /// Commands so far.
+    pub commands: u64,
+    /// Requests under way.
+    pub requests: u32,
+    /// Drive operations under way.
+    pub drive_ops: u32,
+    /// Buffer bytes in use.
+    pub buffer_bytes: u64,
+    /// Buffer bytes there are.
+    pub buffer_bytes_max: u64,
+    /// Connections ended because the peer broke the protocol.
+    pub protocol_errors: u64,
+    /// What the last of these was.
+    pub last_protocol_error: String,
+}
+
+/// The head at one moment.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// The moment.
+    pub at: String,
+    /// Seconds since the head started.
+    pub uptime_seconds: u64,
+    /// The process that answers.
+    pub daemon: Daemon,
+    /// Who the system is.
+    pub system: System,
+    /// The worst of everything below.
+    pub health: State,
+    /// Why it is not better, worst first.
+    pub reasons: Vec<Reason>,
+    /// Drives that we hold, or miss.
+    pub drives: Vec<Drive>,
+    /// Pools, by name.
+    pub pools: Vec<Pool>,
+    /// Volumes, by name.
+    pub volumes: Vec<Volume>,
+    /// Hosts, by name.
+    pub hosts: Vec<Host>,
+    /// Where we listen.
+    pub portals: Vec<Portal>,
+    /// Who is connected.
+    pub connections: Vec<Connection>,
+    /// Shards.
+    pub shards: Vec<Shard>,
+    /// The latest events, oldest first.
+    pub events: Vec<Event>,
+    /// Worth knowing and nothing wrong: sentences.
+    pub notices: Vec<String>,
+}
+
+/// Something new exists.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Created {
+    /// Its identity, if it has one for life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Worth knowing: sentences.
+    #[serde(default)]
+    pub notices: Vec<String>,
+}

@@ -1,0 +1,99 @@
+//! Volumes and their exports.
+
+use crate::{Counters, State};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A volume: a block device carved out of a pool.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Volume {
+    /// `pool/volume`.
+    pub name: String,
+    /// Identity.
+    pub uuid: String,
+    /// NVMe identity, 32 hexadecimal digits.
+    pub nguid: String,
+    /// SCSI identity, `naa.` and 32 hexadecimal digits.
+    pub naa: String,
+    /// NVMe namespace id.
+    pub nsid: u32,
+    /// Size.
+    pub bytes: u64,
+    /// Block size.
+    pub block_bytes: u32,
+    /// Its pool's state.
+    pub state: State,
+    /// Runs of pool space that it consists of.
+    pub runs: u32,
+    /// To whom it is given.
+    pub exports: Vec<Exported>,
+    /// What hosts did with it since the start.
+    pub counters: Counters,
+}
+
+/// A volume's export.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Exported {
+    /// The host; absent if none with these names is known here.
+    pub host: Option<String>,
+    /// The NVMe and iSCSI names kept in the pool.
+    pub names: Vec<String>,
+    /// Logical unit number for this host.
+    pub lun: u16,
+}
+
+/// A volume to make.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeCreate {
+    /// `pool/volume`.
+    pub name: String,
+    /// Size, a multiple of the block size.
+    pub bytes: u64,
+    /// 512 or 4096; the pool's default if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u32>,
+}
+
+/// A change to a volume: a new size or a new name, one at a time.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeSet {
+    /// New size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// New name within the pool, without the pool's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Needed to shrink: what lies beyond the new size is lost.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// A volume given to a host, as `exports` lists it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Export {
+    /// `pool/volume`.
+    pub volume: String,
+    /// The host; absent if none with these names is known here.
+    pub host: Option<String>,
+    /// The NVMe and iSCSI names kept in the pool.
+    pub names: Vec<String>,
+    /// NVMe namespace id.
+    pub nsid: u32,
+    /// Logical unit number for this host.
+    pub lun: u16,
+}
+
+/// A volume to give to a host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportAdd {
+    /// `pool/volume`.
+    pub volume: String,
+    /// The host.
+    pub host: String,
+    /// Logical unit number; the lowest free one if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lun: Option<u16>,
+}
