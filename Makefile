@@ -1,0 +1,45 @@
+# What you can do here. Each recipe is one line; what is longer is Rust in xtask/.
+CARGO ?= cargo
+XTASK = $(CARGO) run --quiet --locked --package xtask --
+
+.DEFAULT_GOAL = help
+.PHONY: help demo test check lint unit judge sim fuzz lab deps build doc clean
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+demo: ## The whole story on this machine: mirrored volume, both protocols, a failed drive (ONCE=1 ends by itself)
+	@$(XTASK) demo $(if $(ONCE),--once)
+
+test: ## Everything that must pass: format, lints, unit tests, simulation, real hosts (15 to 20 minutes the first time)
+	@$(XTASK) test
+
+check: ## The quick loop: format, lints, unit tests
+	@$(XTASK) check
+
+lint: ## Format and lints alone
+	@$(XTASK) lint
+
+judge: ## Real kernels, libiscsi, QEMU and tshark against the binary (TEST=name for one)
+	@$(XTASK) judge $(TEST)
+
+sim: ## Simulation: one SEED=n again, or SEEDS=n new ones
+	@$(XTASK) sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS))
+
+fuzz: ## Every decoder under random bytes, for SECONDS=60 each
+	@$(XTASK) fuzz $(or $(SECONDS),60)
+
+lab: ## A guest with a stock kernel, at a prompt
+	@$(XTASK) lab
+
+deps: ## Install what demo and tests need (apt)
+	@$(XTASK) deps test
+
+build: ## The binary, optimised: target/release/millrace
+	$(CARGO) build --release --locked --package millrace
+
+doc: ## The documentation of all crates
+	$(CARGO) doc --workspace --no-deps --locked
+
+clean: ## Remove what was built, and the lab's images
+	@$(XTASK) clean

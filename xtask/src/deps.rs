@@ -1,0 +1,60 @@
+//! What must be installed: Debian packages, and nothing else.
+
+use crate::run::run;
+use std::process::Command;
+
+/// For `make demo`: what the Rust compiler needs for linking.
+pub const DEMO: &[&str] = &["gcc", "libc6-dev", "ca-certificates"];
+
+/// For `make test`.
+pub const TEST: &[&str] = &[
+    "gcc",
+    "libc6-dev",
+    "ca-certificates",
+    // The lab: guests, their image, their networks.
+    "qemu-system-x86",
+    "e2fsprogs",
+    "xz-utils",
+    "zstd",
+    "iproute2",
+    "util-linux",
+    // Judges on this machine: initiators that are not ours, and eyes on the wire.
+    "qemu-utils",
+    "qemu-block-extra",
+    "libiscsi-bin",
+    "tshark",
+    "procps",
+];
+
+/// Installs what is missing. Asks nothing; quick when all is there.
+pub fn install(packages: &[&str]) -> Result<(), String> {
+    let missing: Vec<&str> = packages.iter().copied().filter(|name| !installed(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("Installing {}", missing.join(" "));
+    run(apt(&["update", "-qq"])).map_err(|why| hint(&why, &missing))?;
+    let mut command = apt(&["install", "-qq", "-y", "--no-install-recommends"]);
+    command.args(&missing);
+    // dpkg tells of every file; who installs wants to see errors alone.
+    command.stdout(std::process::Stdio::null());
+    run(command).map_err(|why| hint(&why, &missing))
+}
+
+fn hint(why: &str, missing: &[&str]) -> String {
+    format!("{why}\nInstall these packages as root and try again: {}", missing.join(" "))
+}
+
+fn installed(package: &str) -> bool {
+    let query = Command::new("dpkg-query").args(["-W", "-f", "${db:Status-Status}", package]).output();
+    query.is_ok_and(|done| done.stdout == b"installed")
+}
+
+fn apt(args: &[&str]) -> Command {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    let mut command = Command::new(if root { "env" } else { "sudo" });
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(args);
+    // Another apt may be at work on a machine that has just started.
+    command.args(["-o", "DPkg::Lock::Timeout=300"]);
+    command
+}
