@@ -1,1 +1,21 @@
-//! array
+//! Array: keeps the legs of a mirror identical and answers from any leg in sync.
+//!
+//! Owns the layout of the data space and the bitmap, write order, fan-out, read balancing, retry and
+//! healing, the write-intent bitmap, resync, and the formats of what we write on drives. Promise: a
+//! `Good` write is on every leg in sync, and each leg that lacks it is on record as missing. Does not
+//! know volumes, hosts, sockets or time. The rules are told in `docs/mirror.md`.
+
+mod bitmap;
+mod buffers;
+mod door;
+mod geometry;
+
+pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};
+pub use door::{
+    ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Membership, Note, Pace, Progress,
+    SCRATCH_BYTES, TRANSFER_MAX, Ticket,
+};
+pub use geometry::{
+    BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry, LANES, LEGS_MAX, REGION_BYTES_MIN,
+    REGIONS_MAX,
+};

@@ -1,0 +1,228 @@
+//! The door of an array: what the head hands in, what it gets back, and the effects.
+//!
+//! One `Array` lives on each shard. The head routes changes of a redundant array to `Array::owner`,
+//! and reads too where `Array::read_is_local` is false. What concerns an array as a whole (who is a
+//! member, what is on record) comes from the Steward, to every shard's instance.
+
+use crate::bitmap::Bitmap;
+use crate::geometry::Geometry;
+use base::{DriveError, DriveId, DriveOp, Duration, Slice, Status, Uuid};
+
+/// Host commands under way in one instance, at most. The head holds back what is beyond.
+pub const COMMANDS_MAX: u32 = 1024;
+/// Memory that an instance needs for bitmap blocks and copies, bytes.
+pub const SCRATCH_BYTES: u32 = crate::buffers::SCRATCH_BYTES;
+/// Largest read or write of one command, bytes.
+pub const TRANSFER_MAX: u32 = base::front::TRANSFER_MAX;
+
+/// The head's own mark on a command.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Ticket(pub u64);
+
+/// What to do to an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Kind {
+    /// Array to memory.
+    Read,
+    /// Memory to array.
+    Write,
+    /// Zeroes, in any length.
+    WriteZeroes,
+    /// The range may be forgotten; it reads as zeroes or as before afterwards, the same on every leg.
+    Deallocate,
+    /// What was completed before, on any shard, is durable when this ends.
+    Flush,
+}
+
+/// One command. Offsets and lengths are multiples of the drives' block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayCommand {
+    /// What to do.
+    pub kind: Kind,
+    /// First byte, in the array's data space.
+    pub at: u64,
+    /// Bytes; with `at` inside one region on redundant arrays (`Geometry::region_end`). 0 for Flush.
+    pub len: u64,
+    /// The memory of Read and Write, `len` bytes.
+    pub data: Slice,
+    /// Durable before it is answered.
+    pub fua: bool,
+}
+
+/// What a leg is good for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum LegState {
+    /// Holds everything: is read and written.
+    InSync,
+    /// Lacks what the bitmap says: is written, never read.
+    Rebuilding,
+    /// Absent or failed: gets no I/O.
+    Missing,
+}
+
+/// A drive as a member of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leg {
+    /// The drive.
+    pub drive: DriveId,
+    /// What it is good for.
+    pub state: LegState,
+    /// Completed writes may be lost at a power cut until a Flush.
+    pub volatile_cache: bool,
+    /// Deallocated ranges read as zeroes.
+    pub deallocate_zeroes: bool,
+}
+
+/// Who is a member, as decided by the Steward.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Membership {
+    /// Grows with each change.
+    pub epoch: u64,
+    /// At most `LEGS_MAX`; None where a member has left for good or was never there. A place keeps
+    /// its meaning: a leg never moves to another.
+    pub legs: Vec<Option<Leg>>,
+}
+
+/// What an instance is made from.
+#[derive(Clone, Debug)]
+pub struct ArrayConfig {
+    /// The array, as written in its bitmap blocks.
+    pub uuid: Uuid,
+    /// Where things lie.
+    pub geometry: Geometry,
+    /// Who is a member; already on record.
+    pub membership: Membership,
+    /// This shard.
+    pub shard: u16,
+    /// Number of shards.
+    pub shards: u16,
+    /// `SCRATCH_BYTES` of this shard's memory, page-aligned, this instance's alone (redundant arrays;
+    /// may be empty for others).
+    pub scratch: Slice,
+    /// Regions that are dirty at the start, as `merge` found them on the legs in sync.
+    pub dirty: Bitmap,
+    /// The head went down without `release`: legs in sync may differ in the dirty regions.
+    pub unclean: bool,
+}
+
+/// Limits of resync.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// Bytes per second of this instance while hosts are busy: it never gets less.
+    pub floor: u64,
+    /// Bytes per second of this instance while hosts are quiet, 0 for no limit.
+    pub ceiling: u64,
+    /// Hosts count as quiet when no command came for so long.
+    pub quiet: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { floor: 16 << 20, ceiling: 0, quiet: Duration::from_millis(20) }
+    }
+}
+
+/// What the head and the Steward must know. `leg` is an index into `Membership::legs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// The leg gets nothing more from this instance. The Steward answers to all instances with a
+    /// membership in which it is Missing (then `on_recorded`), or in which it is the only one in sync.
+    LegFailed {
+        /// Which.
+        leg: usize,
+        /// The membership in which it failed.
+        epoch: u64,
+        /// Why.
+        error: DriveError,
+    },
+    /// Every dirty region of this instance's lanes is on this leg, durably.
+    Synced {
+        /// Which.
+        leg: usize,
+        /// The membership in which it was copied.
+        epoch: u64,
+    },
+    /// This instance's lanes are the same on every leg in sync. When all instances have said so, the
+    /// Steward calls `on_clean` on all.
+    CrashClean {
+        /// The membership in force.
+        epoch: u64,
+    },
+    /// The end of `mark_all_dirty`: durable on every leg in sync.
+    AllDirty {
+        /// The membership in force.
+        epoch: u64,
+    },
+    /// Blocks that this leg could not read were written again from another.
+    Healed {
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+        /// Which.
+        leg: usize,
+    },
+    /// This leg could not read these blocks, and another shard owns them: to be handed to
+    /// `Array::on_heal` of the owner.
+    Heal {
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+        /// Which.
+        leg: usize,
+    },
+    /// No leg could read these blocks.
+    MediumLost {
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+    },
+}
+
+/// What an instance can do. Implemented by the head, and by tests.
+pub trait ArrayIo {
+    /// Starts a drive operation. Its token is the instance's tag; the end comes by `on_drive_done`,
+    /// never at once.
+    fn drive(&mut self, op: DriveOp);
+    /// A command is over. May be called from within `on_command`.
+    fn done(&mut self, ticket: Ticket, status: Status);
+    /// Something that the Steward must know.
+    fn note(&mut self, note: Note);
+    /// The bytes of a part of the instance's own scratch.
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8];
+    /// Another buffer of the same length for a read whose first one is still in the kernel: the
+    /// command will be answered from the new one. None if there is none now.
+    fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
+        let _ = (ticket, old);
+        None
+    }
+}
+
+/// How far work in the background is, and what the bitmap costs. Sums of this instance's lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Resync of rebuilding legs: bytes done and in all; equal when nothing is left to do.
+    pub resync_done: u64,
+    /// See `resync_done`.
+    pub resync_total: u64,
+    /// Bytes not yet known to be the same on every leg after a crash.
+    pub crash_left: u64,
+    /// Regions marked dirty.
+    pub dirty_regions: u32,
+    /// Regions of this instance's lanes.
+    pub regions: u32,
+    /// Writes that found their region's bit durable.
+    pub warm_writes: u64,
+    /// Writes that had to wait for their region's bit.
+    pub cold_writes: u64,
+    /// Blocks of the bitmap written to set bits or for a new leg (counted once for all legs).
+    pub bitmap_sets: u64,
+    /// Blocks of the bitmap written only to clear bits.
+    pub bitmap_clears: u64,
+    /// Nanoseconds that cold writes waited for the bitmap, summed.
+    pub cold_wait_ns: u64,
+    /// Blocks of data read again from another leg and healed.
+    pub healed: u64,
+}
