@@ -19,7 +19,7 @@ mod job;
 mod net;
 mod vm;
 
-pub use host::{cannot, folder, sh};
+pub use host::{cannot, folder, sh, skipped};
 pub use image::{Kernel, setup};
 pub use job::{Job, Output};
 pub use net::{LANS, Net};

@@ -1,15 +1,7 @@
 //! Proves the lab against a storage target that is not ours: the guest kernel's own.
 
-use lab::{Net, Vm};
+use lab::{Net, Vm, skipped};
 use std::time::{Duration, Instant};
-
-/// What `make test` prints when the machine cannot run guests; in CI that is a failure.
-fn skipped(test: &str) -> bool {
-    let Some(why) = lab::cannot() else { return false };
-    assert!(std::env::var_os("CI").is_none(), "the lab must work in CI: {why}");
-    eprintln!("SKIPPED {test}: {why}");
-    true
-}
 
 /// A RAM disk of the guest, served by its kernel over NVMe/TCP on all its addresses.
 const NVMET: &str = "set -e

@@ -1,0 +1,30 @@
+//! Judge: the finished program in the hands of real hosts and tools.
+//!
+//! A [`Head`] is a running daemon with its own state, drives in files and a network of its own; tests
+//! (`tests/`) set it up by the command line as an operator does, and let others judge what it does:
+//! kernels, libiscsi, QEMU, tshark, and a peer that behaves badly (`peer.rs`).
+//!
+//! Does not know: any crate of the product. What is seen here is seen by every user.
+
+mod head;
+
+pub use head::{Head, Refusal, binary};
+
+use std::time::{Duration, Instant};
+
+/// Waits until `what` holds; panics with its name after so many seconds.
+pub fn until(what: &str, seconds: u64, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within {seconds} s: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Shell words in a guest for an fio that writes known blocks all over `disk` and reads them back.
+pub fn fio_verify(disk: &str, size_mb: u32) -> String {
+    format!(
+        "fio --name=v --filename={disk} --size={size_mb}M --rw=randwrite --bs=4k --iodepth=16 --ioengine=libaio \
+         --direct=1 --verify=crc32c --verify_fatal=1 --minimal"
+    )
+}

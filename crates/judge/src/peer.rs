@@ -1,0 +1,125 @@
+//! A peer that behaves badly, run in the daemon's network by the tests:
+//!
+//!     peer hold ADDRESS N         opens N connections, says nothing, prints how many stay open
+//!     peer garbage ADDRESS N      N connections that send random bytes each; prints the answers' count
+//!     peer login ADDRESS N        connects and closes N times, half of them in the middle of a PDU
+//!     peer slow ADDRESS HEX MS    sends the bytes one by one, MS apart; prints how many went out
+//!     peer send ADDRESS HEX       sends the bytes; prints the answer in hex when the other side closes, or
+//!                                 `open HEX` when it is still open after two seconds
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["hold", at, n] => hold(address(at), number(n)),
+        ["garbage", at, n] => garbage(address(at), number(n)),
+        ["login", at, n] => login(address(at), number(n)),
+        ["slow", at, hex, ms] => slow(address(at), &bytes(hex), Duration::from_millis(number(ms))),
+        ["send", at, hex] => send(address(at), &bytes(hex)),
+        _ => {
+            eprintln!("peer: see the top of peer.rs");
+            std::process::exit(2);
+        }
+    }
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address like 127.0.0.1:4420")
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("two hex digits");
+    (0..hex.len() / 2).map(|i| digit(2 * i)).collect()
+}
+
+fn connect(to: SocketAddr) -> Option<TcpStream> {
+    let stream = TcpStream::connect_timeout(&to, Duration::from_secs(5)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    stream.set_write_timeout(Some(Duration::from_secs(2))).ok()?;
+    Some(stream)
+}
+
+fn hold(to: SocketAddr, n: u64) {
+    let held: Vec<TcpStream> = (0..n).filter_map(|_| connect(to)).collect();
+    println!("connected {}", held.len());
+    // Whoever started us asks its questions until it closes our standard input.
+    std::io::stdin().read_to_end(&mut Vec::new()).ok();
+    let open = held.iter().filter(|s| {
+        s.set_nonblocking(true).ok();
+        let mut byte = [0];
+        (&mut &**s).read(&mut byte).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+    });
+    println!("open {}", open.count());
+}
+
+/// Xorshift: the same bytes in every run, so that a failure can be repeated.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+fn garbage(to: SocketAddr, n: u64) {
+    let (mut noise, mut answered, mut closed) = (Noise(0x9e37_79b9_7f4a_7c15), 0, 0);
+    for _ in 0..n {
+        let Some(mut stream) = connect(to) else { continue };
+        let data: Vec<u8> = (0..1 + noise.next() % 8192).map(|_| noise.next() as u8).collect();
+        stream.write_all(&data).ok();
+        stream.shutdown(std::net::Shutdown::Write).ok();
+        let mut answer = Vec::new();
+        let end = stream.read_to_end(&mut answer);
+        answered += u64::from(!answer.is_empty());
+        closed +=
+            u64::from(end.is_ok() || end.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset));
+    }
+    println!("answered {answered}, closed {closed}");
+}
+
+fn login(to: SocketAddr, n: u64) {
+    let mut connected = 0;
+    for i in 0..n {
+        let Some(mut stream) = connect(to) else { continue };
+        connected += 1;
+        // The first half of an ICReq as well as of a Login Request.
+        let half = [[0x00, 0x00, 0x80, 0x00], [0x43, 0x87, 0x00, 0x00]][(i % 2) as usize];
+        if i % 4 < 2 {
+            stream.write_all(&half).ok();
+        }
+    }
+    println!("connected {connected}");
+}
+
+fn slow(to: SocketAddr, data: &[u8], pause: Duration) {
+    let (mut stream, began) = (connect(to).expect("a connection"), Instant::now());
+    let mut sent = 0;
+    for byte in data {
+        if stream.write_all(std::slice::from_ref(byte)).is_err() {
+            break;
+        }
+        sent += 1;
+        std::thread::sleep(pause);
+    }
+    println!("sent {sent} in {} ms", began.elapsed().as_millis());
+}
+
+fn send(to: SocketAddr, data: &[u8]) {
+    let mut stream = connect(to).expect("a connection");
+    stream.write_all(data).ok();
+    let mut answer = Vec::new();
+    let open = stream.read_to_end(&mut answer).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
+    let hex: String = answer.iter().map(|byte| format!("{byte:02x}")).collect();
+    println!("{}{hex}", if open { "open " } else { "" });
+}
