@@ -8,6 +8,7 @@
 mod bitmap;
 mod buffers;
 mod door;
+pub mod format;
 mod geometry;
 
 pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};

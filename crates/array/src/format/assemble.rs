@@ -1,0 +1,493 @@
+//! Assembly: from the records found on drives to what may be used. Pure; refuses to guess. The rules
+//! and their reasons are in docs/formats/membership.md, "Assembly"; the numbers below are theirs.
+
+use super::membership::Kin;
+use super::{Incarnation, LegState, MembershipRecord};
+use base::Uuid;
+
+/// A drive that was found, with its newest good record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The drive, by its label.
+    pub drive: Uuid,
+    /// Its record; None if neither slot is good.
+    pub record: Option<MembershipRecord>,
+}
+
+/// What may be done with the drives that were found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(clippy::large_enum_variant)] // one exists at a time
+pub enum Verdict {
+    /// No drive and no witness has a record.
+    Nothing,
+    /// Some heads went on apart from each other. Nothing is used until somebody says which side counts.
+    Diverged(Vec<Side>),
+    /// One history.
+    Assembled(Assembly),
+}
+
+/// One of several histories.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Side {
+    /// Its latest record: names the side for the override.
+    pub incarnation: Incarnation,
+    /// How far it went.
+    pub counter: u64,
+    /// The system that wrote it.
+    pub head: Uuid,
+    /// Drives whose record is on this side.
+    pub drives: Vec<Uuid>,
+}
+
+/// One history, and how each array stands in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assembly {
+    /// The latest record.
+    pub record: MembershipRecord,
+    /// The arrays, in order.
+    pub arrays: Vec<ArrayVerdict>,
+}
+
+/// One array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayVerdict {
+    /// Its legs, in order.
+    pub legs: Vec<LegVerdict>,
+    /// The current legs are known to be the truth. Without it, only the override brings the array up.
+    pub proven: bool,
+}
+
+impl ArrayVerdict {
+    /// Some leg has every acknowledged write, as far as can be told.
+    pub fn has_current(&self) -> bool {
+        self.legs.contains(&LegVerdict::Current)
+    }
+}
+
+/// One leg.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LegVerdict {
+    /// It was in sync, and has the record or the one before.
+    Current,
+    /// It is there, and must be resynced before it is read.
+    Stale {
+        /// Everything, not only what the bitmaps mark.
+        full: bool,
+    },
+    /// It was not found.
+    Missing {
+        /// It was in sync when last heard of.
+        in_sync: bool,
+    },
+}
+
+/// Judges what was found. `me` is this system; `keep` is the override of a divergence: the side whose
+/// history counts.
+pub fn assemble(
+    found: &[Found],
+    witness: Option<&MembershipRecord>,
+    me: Uuid,
+    keep: Option<Incarnation>,
+) -> Verdict {
+    let sides = sides(found, witness);
+    let record = match (&sides[..], keep) {
+        ([], _) => return Verdict::Nothing,
+        ([(record, _)], _) => *record,
+        (_, Some(keep)) => match sides.iter().find(|(r, _)| r.incarnation == keep) {
+            Some((record, _)) => *record,
+            None => return diverged(&sides),
+        },
+        (_, None) => return diverged(&sides),
+    };
+    // Rule 4, second half: whatever happened under this head is in the witness or one step ahead of it.
+    let witnessed = witness.is_some_and(|w| match w.kin(record) {
+        Kin::Same => true,
+        Kin::Forefather(1) => record.head == me,
+        Kin::Forefather(_) | Kin::TooOld | Kin::Unrelated => false,
+    });
+    let arrays = record
+        .arrays
+        .iter()
+        .map(|array| {
+            let legs: Vec<LegVerdict> = array
+                .legs
+                .iter()
+                .map(|leg| match found.iter().find(|f| f.drive == leg.drive) {
+                    None => LegVerdict::Missing { in_sync: leg.state == LegState::InSync },
+                    Some(f) => judge(leg.state, f, record),
+                })
+                .collect();
+            // Rule 4, first half.
+            let all_found = array.legs.iter().zip(&legs).all(|(leg, verdict)| match leg.state {
+                LegState::InSync => *verdict == LegVerdict::Current,
+                LegState::JustOut => !matches!(verdict, LegVerdict::Missing { .. }),
+                LegState::Out | LegState::Rebuilding | LegState::RebuildingFull => true,
+            });
+            let proven = (all_found || witnessed) && legs.contains(&LegVerdict::Current);
+            ArrayVerdict { legs, proven }
+        })
+        .collect();
+    Verdict::Assembled(Assembly { record: record.clone(), arrays })
+}
+
+/// Rules 2 and 3.
+fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdict {
+    let Some(own) = &found.record else { return LegVerdict::Stale { full: true } };
+    let was_full = own.leg(found.drive).is_none_or(|l| l.state == LegState::RebuildingFull);
+    match (state, own.kin(record)) {
+        (LegState::InSync, Kin::Same | Kin::Forefather(1)) => LegVerdict::Current,
+        (LegState::InSync, Kin::Forefather(_) | Kin::TooOld | Kin::Unrelated) => {
+            LegVerdict::Stale { full: true }
+        }
+        (LegState::RebuildingFull, _) => LegVerdict::Stale { full: true },
+        (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::Same | Kin::Forefather(_)) => {
+            LegVerdict::Stale { full: was_full }
+        }
+        // Too old to be placed: it may have been away through anything, so it starts from nothing.
+        (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::TooOld | Kin::Unrelated) => {
+            LegVerdict::Stale { full: true }
+        }
+    }
+}
+
+/// Rule 1: the records that are nobody's forefather, with the drives that stand on each.
+fn sides<'a>(
+    found: &'a [Found],
+    witness: Option<&'a MembershipRecord>,
+) -> Vec<(&'a MembershipRecord, Vec<Uuid>)> {
+    let records: Vec<&MembershipRecord> =
+        found.iter().filter_map(|f| f.record.as_ref()).chain(witness).collect();
+    let mut tips: Vec<&MembershipRecord> = vec![];
+    for r in &records {
+        let superseded = records.iter().any(|later| comes_before(r, later));
+        if !superseded && !tips.iter().any(|t| t.incarnation == r.incarnation) {
+            tips.push(r);
+        }
+    }
+    tips.sort_by_key(|t| (core::cmp::Reverse(t.counter), t.incarnation));
+    tips.iter()
+        .map(|tip| {
+            let stands = |r: &MembershipRecord| r.incarnation == tip.incarnation || comes_before(r, tip);
+            let drives =
+                found.iter().filter(|f| f.record.as_ref().is_some_and(stands)).map(|f| f.drive).collect();
+            (*tip, drives)
+        })
+        .collect()
+}
+
+fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
+    match r.kin(later) {
+        Kin::Forefather(_) => true,
+        // Left behind while the others went on: then it still has those in sync that are in sync now.
+        Kin::TooOld => later
+            .arrays
+            .iter()
+            .flat_map(|a| &a.legs)
+            .filter(|l| l.state == LegState::InSync)
+            .all(|l| r.leg(l.drive).is_some_and(|old| old.state == LegState::InSync)),
+        Kin::Same | Kin::Unrelated => false,
+    }
+}
+
+fn diverged(sides: &[(&MembershipRecord, Vec<Uuid>)]) -> Verdict {
+    let side = |(r, drives): &(&MembershipRecord, Vec<Uuid>)| Side {
+        incarnation: r.incarnation,
+        counter: r.counter,
+        head: r.head,
+        drives: drives.clone(),
+    };
+    Verdict::Diverged(sides.iter().map(side).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MemberLeg, RecordArray};
+    use super::*;
+    use LegState::{InSync, JustOut, Out, Rebuilding, RebuildingFull};
+
+    const ME: Uuid = Uuid([1; 16]);
+    const YOU: Uuid = Uuid([2; 16]);
+
+    fn drive(n: u8) -> Uuid {
+        Uuid([100 + n; 16])
+    }
+    fn first(arrays: usize) -> MembershipRecord {
+        let leg = |n: usize| MemberLeg { drive: drive(n as u8), state: InSync };
+        let arrays =
+            (0..arrays).map(|a| RecordArray { epoch: 1, legs: vec![leg(2 * a), leg(2 * a + 1)] }).collect();
+        MembershipRecord::first(Uuid([9; 16]), ME, 1, arrays)
+    }
+    fn next(
+        r: &MembershipRecord,
+        head: Uuid,
+        incarnation: u64,
+        changes: &[(u8, LegState)],
+    ) -> MembershipRecord {
+        let mut n = r.next(head, incarnation);
+        for leg in n.arrays.iter_mut().flat_map(|a| &mut a.legs) {
+            if let Some((_, state)) = changes.iter().find(|(d, _)| drive(*d) == leg.drive) {
+                leg.state = if *state == Out && leg.state != Out { JustOut } else { *state };
+            }
+        }
+        n
+    }
+    fn found(n: u8, r: &MembershipRecord) -> Found {
+        Found { drive: drive(n), record: Some(r.clone()) }
+    }
+    fn show(v: Verdict) -> String {
+        match v {
+            Verdict::Nothing => "nothing".into(),
+            Verdict::Diverged(sides) => {
+                let side = |s: &Side| {
+                    format!(
+                        "{}:{:?}",
+                        s.incarnation,
+                        s.drives.iter().map(|d| d.0[0] - 100).collect::<Vec<_>>()
+                    )
+                };
+                format!("diverged {}", sides.iter().map(side).collect::<Vec<_>>().join(" "))
+            }
+            Verdict::Assembled(a) => {
+                let leg = |l: &LegVerdict| match l {
+                    LegVerdict::Current => "current",
+                    LegVerdict::Stale { full: false } => "stale",
+                    LegVerdict::Stale { full: true } => "full",
+                    LegVerdict::Missing { in_sync: true } => "missing",
+                    LegVerdict::Missing { in_sync: false } => "missing-out",
+                };
+                let array = |a: &ArrayVerdict| {
+                    let legs = a.legs.iter().map(leg).collect::<Vec<_>>().join(",");
+                    format!("{legs}{}", if a.proven { "" } else { "?" })
+                };
+                format!(
+                    "{} {}",
+                    a.record.incarnation,
+                    a.arrays.iter().map(array).collect::<Vec<_>>().join(" ")
+                )
+            }
+        }
+    }
+    fn check(f: &[Found], witness: Option<&MembershipRecord>, expected: &str) {
+        assert_eq!(show(assemble(f, witness, ME, None)), expected);
+    }
+
+    #[test]
+    fn everything_found_is_everything_used() {
+        let r = first(2);
+        let all = [found(0, &r), found(1, &r), found(2, &r), found(3, &r)];
+        check(&all, Some(&r), "1 current,current current,current");
+        check(&all, None, "1 current,current current,current");
+        check(&[], None, "nothing");
+        check(&[Found { drive: drive(0), record: None }], None, "nothing");
+    }
+
+    #[test]
+    fn a_missing_leg_is_tolerated_only_where_the_witness_proves_the_other() {
+        let r = first(1);
+        check(&[found(0, &r)], Some(&r), "1 current,missing");
+        check(&[found(0, &r)], None, "1 current,missing?");
+        check(&[found(0, &r)], Some(&next(&r, ME, 2, &[(0, Out)])), "2 stale,missing?");
+        let open = next(&r, ME, 2, &[]);
+        check(&[found(0, &open)], Some(&r), "2 current,missing");
+        let theirs = next(&r, YOU, 2, &[]);
+        check(&[found(0, &theirs)], Some(&r), "2 current,missing?");
+    }
+
+    #[test]
+    fn the_leg_that_was_failed_yesterday_is_not_the_truth_today() {
+        let r = first(1);
+        let lost = next(&r, ME, 2, &[(1, Out)]);
+        check(&[found(0, &lost), found(1, &r)], Some(&lost), "2 current,stale");
+        check(&[found(0, &lost), found(1, &r)], None, "2 current,stale");
+        check(&[found(1, &r)], Some(&lost), "2 missing,stale?");
+        check(&[found(1, &r)], None, "1 missing,current?");
+    }
+
+    #[test]
+    fn another_arrays_drives_remember_too() {
+        let r = first(2);
+        let lost = next(&r, ME, 2, &[(0, Out)]);
+        check(&[found(0, &r), found(2, &lost), found(3, &lost)], None, "2 stale,missing? current,current");
+    }
+
+    #[test]
+    fn a_crash_while_a_record_is_written_leaves_either_record() {
+        let r = first(1);
+        let lost = next(&r, ME, 2, &[(1, Out)]);
+        for (on0, on1, witness, expected) in [
+            (&r, &r, &lost, "2 current,stale"),
+            (&lost, &r, &r, "2 current,stale"),
+            (&r, &lost, &r, "2 current,stale"),
+            (&r, &r, &r, "1 current,current"),
+        ] {
+            check(&[found(0, on0), found(1, on1)], Some(witness), expected);
+        }
+        let synced = next(&next(&lost, ME, 3, &[(1, Rebuilding)]), ME, 4, &[(1, InSync)]);
+        let rebuilding = next(&lost, ME, 3, &[(1, Rebuilding)]);
+        check(&[found(0, &synced), found(1, &rebuilding)], Some(&rebuilding), "4 current,current");
+        check(&[found(0, &rebuilding), found(1, &rebuilding)], Some(&rebuilding), "3 current,stale");
+    }
+
+    #[test]
+    fn a_drive_that_was_being_copied_in_full_starts_again() {
+        let r = next(&first(1), ME, 2, &[(1, RebuildingFull)]);
+        check(&[found(0, &r), found(1, &r)], None, "2 current,full");
+        let lost = next(&r, ME, 3, &[(1, Out)]);
+        check(&[found(0, &lost), found(1, &r)], None, "3 current,full");
+        let new = Found { drive: drive(1), record: None };
+        check(&[found(0, &first(1)), new], Some(&first(1)), "1 current,full");
+    }
+
+    #[test]
+    fn a_leg_in_sync_that_lost_our_writes_is_not_believed() {
+        let r = first(1);
+        let later = next(&next(&r, ME, 2, &[]), ME, 3, &[]);
+        check(&[found(0, &later), found(1, &r)], Some(&later), "3 current,full");
+    }
+
+    #[test]
+    fn two_histories_are_told_by_parentage_and_refused_until_somebody_chooses() {
+        let r = first(1);
+        let mine = next(&r, ME, 2, &[(1, Out)]);
+        let yours = next(&next(&r, YOU, 3, &[(0, Out)]), YOU, 4, &[]);
+        let both = [found(0, &mine), found(1, &yours)];
+        check(&both, None, "diverged 4:[1] 2:[0]");
+        check(&both, Some(&mine), "diverged 4:[1] 2:[0]");
+        check(&[found(1, &yours)], Some(&mine), "diverged 4:[1] 2:[]");
+        assert_eq!(show(assemble(&both, Some(&mine), ME, Some(2))), "2 current,full");
+        assert_eq!(show(assemble(&both, None, ME, Some(4))), "4 full,current");
+        assert_eq!(show(assemble(&both, None, ME, Some(99))), "diverged 4:[1] 2:[0]");
+    }
+
+    #[test]
+    fn a_drive_left_behind_for_long_is_old_and_not_another_history() {
+        let r = first(1);
+        let mut line = next(&r, ME, 2, &[(1, Out)]);
+        for i in 3..60 {
+            line = next(&line, ME, i, &[]);
+        }
+        check(&[found(0, &line), found(1, &r)], Some(&line), "59 current,full");
+        // But one that had put the others out went its own way.
+        let own_way = next(&r, YOU, 99, &[(0, Out)]);
+        check(&[found(0, &line), found(1, &own_way)], Some(&line), "diverged 59:[0] 99:[1]");
+    }
+
+    /// Every history of a two-legged mirror up to some length: single steps (loss, return, sync) reach
+    /// any subset of {leg 0, leg 1, witness}, as a crash leaves them; then any subset of them is found.
+    /// Never may a leg be proven current that lacks an acknowledged write.
+    #[test]
+    fn no_leg_is_proven_current_that_lacks_an_acknowledged_write() {
+        #[derive(Clone)]
+        struct World {
+            on: [MembershipRecord; 3],
+            full_record: MembershipRecord,
+            // Number of the last write acknowledged, and that each leg has.
+            acknowledged: u32,
+            has: [u32; 2],
+        }
+        fn finds(w: &World, seen: &mut u64) {
+            for subset in 1..8u8 {
+                let legs: Vec<Found> = (0..2)
+                    .filter(|i| subset & 1 << i != 0)
+                    .map(|i| found(i, &w.on[usize::from(i)]))
+                    .collect();
+                let witness = (subset & 4 != 0).then_some(&w.on[2]);
+                *seen += 1;
+                if let Verdict::Assembled(a) = assemble(&legs, witness, ME, None) {
+                    for (i, l) in a.arrays[0].legs.iter().enumerate() {
+                        if *l == LegVerdict::Current && a.arrays[0].proven {
+                            assert_eq!(w.has[i], w.acknowledged, "leg {i} of {:?}", w.on);
+                        }
+                    }
+                }
+            }
+        }
+        fn restart(w: &World, there: u8) -> Option<World> {
+            let legs: Vec<Found> =
+                (0..2).filter(|i| there & 1 << i != 0).map(|i| found(i, &w.on[usize::from(i)])).collect();
+            // An unfinished record on a drive that was away looks like another history: the operator decides.
+            let Verdict::Assembled(a) = assemble(&legs, Some(&w.on[2]), ME, None) else { return None };
+            if !a.arrays[0].proven {
+                return None;
+            }
+            let mut up = w.clone();
+            let mut record = a.record.next(ME, w.full_record.counter.max(a.record.counter) * 100 + 7);
+            up.acknowledged += 1;
+            for (i, verdict) in a.arrays[0].legs.iter().enumerate() {
+                let (state, has) = match verdict {
+                    LegVerdict::Current => (InSync, up.acknowledged),
+                    LegVerdict::Stale { .. } => (Rebuilding, w.has[i]),
+                    LegVerdict::Missing { in_sync: true } => (JustOut, w.has[i]),
+                    LegVerdict::Missing { in_sync: false } => (Out, w.has[i]),
+                };
+                record.arrays[0].legs[i].state = state;
+                up.has[i] = has;
+            }
+            for place in (0..3).filter(|p| *p == 2 || there & 1 << p != 0) {
+                up.on[place] = record.clone();
+            }
+            up.full_record = record;
+            Some(up)
+        }
+        fn go(w: &World, depth: u32, seen: &mut u64) {
+            finds(w, seen);
+            if depth == 0 {
+                return;
+            }
+            let states = [0, 1].map(|i| w.full_record.arrays[0].legs[i].state);
+            for (leg, state) in states.iter().enumerate() {
+                let to = match state {
+                    InSync if states[1 - leg] == InSync => Out,
+                    Out | JustOut => Rebuilding,
+                    Rebuilding => InSync,
+                    InSync | RebuildingFull => continue,
+                };
+                let mut next_world = w.clone();
+                if to == InSync {
+                    next_world.has[leg] = w.acknowledged;
+                }
+                let record = next(&w.full_record, ME, w.full_record.counter + 1, &[(leg as u8, to)]);
+                // A crash in the middle: some of the places have it. A lost leg never gets it.
+                let reaches = |place: usize| !(place == leg && to == Out);
+                for subset in 0..8u8 {
+                    // Order of writing: who becomes in sync gets the record after those who were.
+                    if to == InSync && subset != 0 && subset & 1 << (1 - leg) == 0 {
+                        continue;
+                    }
+                    let mut crashed = next_world.clone();
+                    for place in (0..3).filter(|p| subset & 1 << p != 0 && reaches(*p)) {
+                        crashed.on[place] = record.clone();
+                    }
+                    finds(&crashed, seen);
+                    // The head comes up again with some of the drives, and goes on.
+                    for there in 1..4u8 {
+                        if let Some(up) = restart(&crashed, there) {
+                            go(&up, depth.saturating_sub(2), seen);
+                        }
+                    }
+                }
+                for place in (0..3).filter(|p| reaches(*p)) {
+                    // A leg that is out is not there to be written.
+                    if place == 2 || !matches!(record.arrays[0].legs[place].state, Out | JustOut) {
+                        next_world.on[place] = record.clone();
+                    }
+                }
+                next_world.full_record = record.clone();
+                // Once recorded, a write is acknowledged that only the legs written to have.
+                next_world.acknowledged += 1;
+                for i in 0..2 {
+                    if record.arrays[0].legs[i].state == InSync {
+                        next_world.has[i] = next_world.acknowledged;
+                    }
+                }
+                go(&next_world, depth - 1, seen);
+            }
+        }
+        let r = first(1);
+        let world =
+            World { on: [r.clone(), r.clone(), r.clone()], full_record: r, acknowledged: 0, has: [0, 0] };
+        let mut seen = 0;
+        go(&world, 6, &mut seen);
+        assert!(seen > 10_000, "{seen}");
+    }
+}

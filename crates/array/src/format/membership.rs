@@ -1,0 +1,296 @@
+//! The membership record: docs/formats/membership.md.
+
+use super::{
+    ARRAYS_MAX, DRIVES_MAX, Fault, Features, HEADER_BYTES, RECORD_BYTES, RECORD_LEGS_MAX, checksum, header,
+    open, seal,
+};
+use base::Uuid;
+use base::codec::{Malformed, Reader};
+
+const MAGIC: &[u8; 8] = b"MILLMEMB";
+/// Forefathers that a record names.
+const ANCESTORS: usize = 32;
+
+/// A record's random name; never 0.
+pub type Incarnation = u64;
+
+/// What a leg is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum LegState {
+    /// Failed or missing: it lacks what the others' bitmaps say.
+    Out,
+    /// The same, and put out by this very record: the one before had it in sync. Whether this record was
+    /// completed is known only once there is a next one (which says `Out`).
+    JustOut,
+    /// It has every acknowledged write.
+    InSync,
+    /// It is written to and not read; it lacks what the bitmaps say.
+    Rebuilding,
+    /// The same for a drive that lacks everything, whatever the bitmaps say.
+    RebuildingFull,
+}
+
+/// A leg in a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemberLeg {
+    /// The drive.
+    pub drive: Uuid,
+    /// What it is.
+    pub state: LegState,
+}
+
+/// An array in a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordArray {
+    /// Counter of the last record that changed this array.
+    pub epoch: u64,
+    /// Its legs, in order.
+    pub legs: Vec<MemberLeg>,
+}
+
+/// Who is in sync, in all arrays of a pool, and where this knowledge comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MembershipRecord {
+    /// Feature bits.
+    pub features: Features,
+    /// The pool.
+    pub pool: Uuid,
+    /// One more than the parent's; 1 for the first.
+    pub counter: u64,
+    /// This record's name.
+    pub incarnation: Incarnation,
+    /// The system that wrote it.
+    pub head: Uuid,
+    /// The arrays may be written; a stop in order clears this.
+    pub open: bool,
+    /// Names of the records before, newest first; 0 where there was none.
+    pub ancestors: [Incarnation; ANCESTORS],
+    /// The arrays, in order.
+    pub arrays: Vec<RecordArray>,
+}
+
+/// How one record stands to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kin {
+    /// The same record.
+    Same,
+    /// So many steps before.
+    Forefather(u64),
+    /// Too many steps before for the other to name it.
+    TooOld,
+    /// Something else.
+    Unrelated,
+}
+
+impl MembershipRecord {
+    /// The first record of a new pool, open.
+    pub fn first(pool: Uuid, head: Uuid, incarnation: Incarnation, arrays: Vec<RecordArray>) -> Self {
+        assert!(incarnation != 0, "0 names nothing");
+        let features = Features::default();
+        Self { features, pool, counter: 1, incarnation, head, open: true, ancestors: [0; ANCESTORS], arrays }
+    }
+    /// The next record, the same but for its name and writer. The caller changes it before it is written.
+    pub fn next(&self, head: Uuid, incarnation: Incarnation) -> Self {
+        assert!(incarnation != 0, "0 names nothing");
+        let mut next = Self { counter: self.counter + 1, incarnation, head, ..self.clone() };
+        next.ancestors.copy_within(..ANCESTORS - 1, 1);
+        next.ancestors[0] = self.incarnation;
+        for leg in next.arrays.iter_mut().flat_map(|a| &mut a.legs) {
+            if leg.state == LegState::JustOut {
+                leg.state = LegState::Out;
+            }
+        }
+        next
+    }
+    /// The leg of this drive.
+    pub fn leg(&self, drive: Uuid) -> Option<&MemberLeg> {
+        self.arrays.iter().flat_map(|a| &a.legs).find(|l| l.drive == drive)
+    }
+    /// How `self` stands to a record that may come after it.
+    pub(crate) fn kin(&self, later: &MembershipRecord) -> Kin {
+        if self.incarnation == later.incarnation {
+            return Kin::Same;
+        }
+        match later.counter.checked_sub(self.counter) {
+            None | Some(0) => Kin::Unrelated,
+            Some(n) if n as usize > ANCESTORS => Kin::TooOld,
+            Some(n) if later.ancestors[n as usize - 1] == self.incarnation => Kin::Forefather(n),
+            Some(_) => Kin::Unrelated,
+        }
+    }
+    /// Which of the two slots it goes to.
+    pub fn slot(&self) -> usize {
+        (self.counter % 2) as usize
+    }
+    /// The 4096 bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        assert!(self.arrays.len() <= ARRAYS_MAX && self.drives() <= DRIVES_MAX, "a pool within its limits");
+        let mut w = header(MAGIC, self.features);
+        w.bytes(&self.pool.0).u64(self.counter).u64(self.incarnation).u64(0).bytes(&self.head.0);
+        w.u32(u32::from(self.open)).u16(self.arrays.len() as u16).u16(self.drives() as u16);
+        for a in self.ancestors {
+            w.u64(a);
+        }
+        for a in &self.arrays {
+            w.u64(a.epoch).u8(a.legs.len() as u8).u8(0);
+        }
+        for leg in self.arrays.iter().flat_map(|a| &a.legs) {
+            let state = match leg.state {
+                LegState::Out => 0,
+                LegState::InSync => 1,
+                LegState::Rebuilding => 2,
+                LegState::RebuildingFull => 3,
+                LegState::JustOut => 4,
+            };
+            w.bytes(&leg.drive.0).u8(state);
+        }
+        let mut bytes = w.0;
+        assert!(bytes.len() <= RECORD_BYTES, "the limits fit the record");
+        bytes.resize(RECORD_BYTES, 0);
+        seal(&mut bytes);
+        bytes
+    }
+    /// Reads one slot.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
+        let (features, crc, r) = open(MAGIC, bytes)?;
+        if bytes.len() != RECORD_BYTES || crc != checksum(bytes) {
+            return Err(Fault::Damaged);
+        }
+        Self::fields(features, r).map_err(|_| Fault::Damaged)
+    }
+    fn fields(features: Features, mut r: Reader<'_>) -> Result<Self, Malformed> {
+        let pool = Uuid(r.array()?);
+        let (counter, incarnation, _) = (r.u64()?, r.u64()?, r.u64()?);
+        let head = Uuid(r.array()?);
+        let open = r.u32()? & 1 == 1;
+        let (arrays, drives) = (usize::from(r.u16()?), usize::from(r.u16()?));
+        let mut ancestors = [0; ANCESTORS];
+        for a in &mut ancestors {
+            *a = r.u64()?;
+        }
+        if arrays == 0 || arrays > ARRAYS_MAX || drives > DRIVES_MAX || incarnation == 0 || counter == 0 {
+            return Err(Malformed);
+        }
+        let mut shapes = vec![];
+        for _ in 0..arrays {
+            let (epoch, legs, _) = (r.u64()?, r.u8()?, r.u8()?);
+            if legs == 0 || usize::from(legs) > RECORD_LEGS_MAX {
+                return Err(Malformed);
+            }
+            shapes.push((epoch, legs));
+        }
+        if shapes.iter().map(|(_, legs)| usize::from(*legs)).sum::<usize>() != drives {
+            return Err(Malformed);
+        }
+        let mut out = vec![];
+        for (epoch, legs) in shapes {
+            let mut array = RecordArray { epoch, legs: vec![] };
+            for _ in 0..legs {
+                let drive = Uuid(r.array()?);
+                let state = match r.u8()? {
+                    0 => LegState::Out,
+                    1 => LegState::InSync,
+                    2 => LegState::Rebuilding,
+                    3 => LegState::RebuildingFull,
+                    4 => LegState::JustOut,
+                    _ => return Err(Malformed),
+                };
+                array.legs.push(MemberLeg { drive, state });
+            }
+            out.push(array);
+        }
+        Ok(Self { features, pool, counter, incarnation, head, open, ancestors, arrays: out })
+    }
+    fn drives(&self) -> usize {
+        self.arrays.iter().map(|a| a.legs.len()).sum()
+    }
+}
+
+const _: () = assert!(
+    HEADER_BYTES + 64 + 8 * ANCESTORS + 10 * ARRAYS_MAX + 17 * DRIVES_MAX <= RECORD_BYTES,
+    "the largest pool fits the record"
+);
+
+/// The newest good record of a drive's two slots.
+pub fn newest_membership(slots: [&[u8]; 2]) -> Result<MembershipRecord, Fault> {
+    match slots.map(MembershipRecord::decode) {
+        [Ok(a), Ok(b)] => Ok(if a.counter >= b.counter { a } else { b }),
+        // The newer program's record is the later one: what this program could still read is history.
+        [Err(Fault::Newer), _] | [_, Err(Fault::Newer)] => Err(Fault::Newer),
+        [Ok(a), Err(_)] | [Err(_), Ok(a)] => Ok(a),
+        [Err(a), Err(b)] => Err(a.max(b)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(arrays: usize, legs: usize) -> MembershipRecord {
+        let leg = |a: usize, l: usize| MemberLeg {
+            drive: Uuid::from_random(a as u64, l as u64),
+            state: [LegState::InSync, LegState::Out, LegState::Rebuilding, LegState::RebuildingFull][l % 4],
+        };
+        let arrays = (0..arrays)
+            .map(|a| RecordArray { epoch: a as u64, legs: (0..legs).map(|l| leg(a, l)).collect() })
+            .collect();
+        MembershipRecord::first(Uuid::from_random(9, 9), Uuid::from_random(8, 8), 77, arrays)
+    }
+
+    #[test]
+    fn a_record_survives_whatever_its_size() {
+        for (arrays, legs) in [(1, 1), (2, 2), (32, 4), (128, 1)] {
+            let r = record(arrays, legs).next(Uuid::from_random(7, 7), 78);
+            assert_eq!(MembershipRecord::decode(&r.encode()), Ok(r));
+        }
+    }
+
+    #[test]
+    fn a_write_torn_at_any_byte_leaves_the_old_or_the_new_record() {
+        let old = record(2, 2).next(Uuid::default(), 100);
+        let mut new = old.next(Uuid::default(), 101);
+        new.arrays[0].legs[0].state = LegState::Out;
+        // The slot of the new one holds the one before the old one.
+        let older = record(2, 2).encode();
+        for cut in 0..=RECORD_BYTES {
+            let mut torn = older.clone();
+            torn[..cut].copy_from_slice(&new.encode()[..cut]);
+            let mut slots = [old.encode(), old.encode()];
+            slots[new.slot()] = torn;
+            slots[old.slot()] = old.encode();
+            let found = newest_membership([&slots[0], &slots[1]]).expect("one of them");
+            assert!(found == old || found == new, "cut at {cut}");
+            assert_eq!(found == new, new.encode()[cut..] == older[cut..], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn kinship_is_told_by_names_not_by_numbers() {
+        let first = record(1, 2);
+        let mut line = vec![first.clone()];
+        for i in 0..40 {
+            line.push(line[i].next(Uuid::default(), 1000 + i as u64));
+        }
+        assert_eq!(first.kin(&line[1]), Kin::Forefather(1));
+        assert_eq!(first.kin(&line[32]), Kin::Forefather(32));
+        assert_eq!(first.kin(&line[33]), Kin::TooOld);
+        assert_eq!(line[1].kin(&first), Kin::Unrelated);
+        let other = first.next(Uuid::default(), 5);
+        assert_eq!(other.kin(&line[1]), Kin::Unrelated, "the same counter");
+        assert_eq!(other.kin(&line[7]), Kin::Unrelated, "a lower counter");
+    }
+
+    #[test]
+    fn a_changed_bit_or_a_newer_program_is_noticed() {
+        let bytes = record(1, 2).encode();
+        for i in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[i] ^= 0x80;
+            assert!(MembershipRecord::decode(&bad).is_err());
+        }
+        let newer =
+            MembershipRecord { features: Features { incompat: 1, ..Features::default() }, ..record(1, 2) };
+        assert_eq!(newest_membership([&newer.encode(), &bytes]), Err(Fault::Newer));
+        assert_eq!(newest_membership([&[], &[]]), Err(Fault::Absent));
+    }
+}

@@ -1,0 +1,137 @@
+//! What we write on drives about drives: label, membership record, configuration slots; and how a pool is
+//! assembled from what is found. Drawn in docs/formats/.
+//!
+//! Pure: bytes in, records or verdicts out. A record is read only if its magic, version, checksum and
+//! feature bits allow it; what cannot be read is said in `Fault`'s words.
+
+mod assemble;
+mod label;
+mod membership;
+mod slot;
+
+pub use assemble::{ArrayVerdict, Assembly, Found, LegVerdict, Side, Verdict, assemble};
+pub use label::{Label, newest_label};
+pub use membership::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordArray, newest_membership};
+pub use slot::{ConfigSlot, config_bytes, newest_config};
+
+use base::crc::crc32c_append;
+
+/// Label, first copy, at this byte of the drive.
+pub const LABEL_AT: u64 = 4096;
+/// Membership slots at these bytes.
+pub const MEMBERSHIP_AT: [u64; 2] = [8192, 12288];
+/// Configuration slots at these bytes.
+pub const CONFIG_AT: [u64; 2] = [1 << 20, 2 << 20];
+/// Bytes of a configuration slot.
+pub const CONFIG_BYTES: u64 = 1 << 20;
+/// The first bitmap lies here.
+pub const BITMAP_AT: u64 = 4 << 20;
+/// Bytes of label and membership record.
+pub const RECORD_BYTES: usize = 4096;
+/// Smallest drive that is labelled, bytes.
+pub const DRIVE_BYTES_MIN: u64 = 64 << 20;
+/// Data begins and ends at multiples of this, bytes.
+pub const ALIGNMENT: u64 = 1 << 20;
+/// Most drives of a pool.
+pub const DRIVES_MAX: usize = 128;
+/// Most arrays of a pool.
+pub const ARRAYS_MAX: usize = 128;
+/// Most legs of a mirror.
+pub const RECORD_LEGS_MAX: usize = 4;
+
+/// Where the reserved end of a drive of this size begins; data must end before.
+pub fn tail_at(drive_bytes: u64) -> u64 {
+    (drive_bytes / ALIGNMENT).saturating_sub(1) * ALIGNMENT
+}
+
+/// Where the second copy of the label lies on a drive of this size.
+pub fn label_copy_at(drive_bytes: u64) -> u64 {
+    tail_at(drive_bytes) + ALIGNMENT - RECORD_BYTES as u64
+}
+
+/// Why a record cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fault {
+    /// There is none: the magic is not there.
+    Absent,
+    /// It was written by a newer program, in a way that this one must not read.
+    Newer,
+    /// It is damaged: the checksum or a field is wrong.
+    Damaged,
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Fault::Absent => "absent",
+            Fault::Newer => "written by a newer version of millrace",
+            Fault::Damaged => "damaged",
+        })
+    }
+}
+
+/// Feature bits (docs/formats/drive.md). None is in use yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Features {
+    /// Others may ignore these.
+    pub compat: u64,
+    /// Others may look and not write.
+    pub ro_compat: u64,
+    /// Others must not even look.
+    pub incompat: u64,
+}
+
+impl Features {
+    /// What this program knows.
+    pub const KNOWN: Features = Features { compat: 0, ro_compat: 0, incompat: 0 };
+    /// Whether this program may write what carries these bits.
+    pub fn writable(self) -> bool {
+        self.ro_compat & !Self::KNOWN.ro_compat == 0
+    }
+    fn readable(self) -> bool {
+        self.incompat & !Self::KNOWN.incompat == 0
+    }
+}
+
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 40;
+
+/// The CRC32C of `bytes` with the four bytes of the checksum itself (at 12) taken as zero.
+fn checksum(bytes: &[u8]) -> u32 {
+    let crc = crc32c_append(0, &bytes[..12]);
+    crc32c_append(crc32c_append(crc, &[0; 4]), &bytes[16..])
+}
+
+/// The common 40 bytes: magic, version, checksum (filled in later), features.
+fn header(magic: &[u8; 8], features: Features) -> base::codec::Writer {
+    let mut w = base::codec::Writer::default();
+    w.bytes(magic).u32(VERSION).u32(0).u64(features.compat).u64(features.ro_compat).u64(features.incompat);
+    w
+}
+
+/// Fills in the checksum.
+fn seal(bytes: &mut [u8]) {
+    let crc = checksum(bytes);
+    bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Checks magic, version and features; the checksum is the caller's, who knows the length.
+fn open<'a>(magic: &[u8; 8], bytes: &'a [u8]) -> Result<(Features, u32, base::codec::Reader<'a>), Fault> {
+    let mut r = base::codec::Reader(bytes);
+    if r.bytes(8).map_err(|_| Fault::Absent)? != magic {
+        return Err(Fault::Absent);
+    }
+    let damaged = |_| Fault::Damaged;
+    let version = r.u32().map_err(damaged)?;
+    let crc = r.u32().map_err(damaged)?;
+    let features = Features {
+        compat: r.u64().map_err(damaged)?,
+        ro_compat: r.u64().map_err(damaged)?,
+        incompat: r.u64().map_err(damaged)?,
+    };
+    if version > VERSION || version == VERSION && !features.readable() {
+        // A newer layout may keep its checksum elsewhere, so this is said before it is checked.
+        return Err(Fault::Newer);
+    }
+    if version != VERSION { Err(Fault::Damaged) } else { Ok((features, crc, r)) }
+}
