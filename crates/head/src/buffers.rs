@@ -79,7 +79,9 @@ impl Buffers {
     /// One holder of the buffer that `data` lies in lets go. True if that freed it.
     pub fn release(&mut self, data: Slice) -> bool {
         let page = self.page_of(data);
-        let Page::Held(order, holders) = &mut self.pages[page as usize] else { unreachable!("found as held") };
+        let Page::Held(order, holders) = &mut self.pages[page as usize] else {
+            unreachable!("found as held")
+        };
         *holders -= 1;
         if *holders > 0 {
             return false;
@@ -163,7 +165,8 @@ mod tests {
             let mut held: Vec<(Slice, u32)> = vec![];
             for _ in 0..2000 {
                 if rng.chance(3, 5) {
-                    let len = 1 + rng.below(1 << rng.between(1, 21)) as u32;
+                    let bits = rng.between(1, 21);
+                    let len = 1 + rng.below(1 << bits) as u32;
                     if let Some(s) = buffers.take(len) {
                         assert!(s.at >= 8 * PAGE && s.end() <= 8 * PAGE + bytes && s.at.is_multiple_of(PAGE));
                         assert!(held.iter().all(|(o, _)| o.end() <= s.at || s.end() <= o.at));

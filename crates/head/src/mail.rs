@@ -77,7 +77,7 @@ pub enum Mail {
         /// Generation of view and layout.
         generation: u64,
     },
-    /// An array has something to tell.
+    /// An array has something to tell. `Note::Heal` goes to the region's owner, all others to the Steward.
     Note {
         /// The array.
         array: ArrayId,
@@ -94,6 +94,11 @@ pub enum Mail {
         peer: SocketAddr,
         /// The question.
         ask: Ask,
+    },
+    /// A connection that asked something has begun to end, by its peer's will or ours. `Gone` follows.
+    Ending {
+        /// The connection.
+        connection: ConnectionId,
     },
     /// A connection is over, and so is every command that it ever sent: none of its writes is left at
     /// a drive. Comes once for each connection that asked something.

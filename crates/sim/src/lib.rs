@@ -1,1 +1,8 @@
-//! sim
+//! Sim: the whole head in one thread, in virtual time, from one seed.
+//!
+//! Owns the simulated kernel (links, drives, state directory), hosts that speak the real PDUs, faults, and
+//! the checkers. Promise: the same seed gives the same run, to the last event. Does not know the kernel.
+
+pub mod disk;
+pub mod oracle;
+pub mod world;

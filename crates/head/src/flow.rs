@@ -1,0 +1,524 @@
+//! Flow: the order of the rooms. volume ─▶ pool ─▶ array ─▶ drive, and the way back.
+//!
+//! A request is cut into spans (one array, one region), each carried out by a flight: here, or on the
+//! shard that owns the region. A request whose flights have all ended is told to its connection. When
+//! flights run out, requests wait their turn; nothing is refused.
+
+use crate::layout::{ArrayId, ArrayLayout, Layout};
+use crate::limits;
+use crate::mail::{FlightId, Mail};
+use crate::report::DriveReport;
+use crate::request::{Flight, Op, Owner, Phase, worse};
+use crate::shard::{ArrayState, Core, build_array, set};
+use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
+use base::{
+    Address, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice, Slots,
+    Status, Token,
+};
+use std::collections::VecDeque;
+
+/// How often drive operations are checked for missed deadlines.
+const OP_SCAN: Duration = Duration::from_millis(100);
+
+/// Takes an array's effects.
+pub(crate) struct Sink<'a, M: Memory> {
+    now: Instant,
+    array: ArrayId,
+    memory: &'a mut M,
+    ops: &'a mut Slots<Op>,
+    drives: &'a mut Vec<DriveReport>,
+    landed: &'a mut VecDeque<(u32, Status)>,
+    notes: &'a mut Vec<(ArrayId, Note)>,
+    op_scan: &'a mut Option<Instant>,
+    fx: &'a mut Effects<Mail>,
+}
+
+impl<M: Memory> ArrayIo for Sink<'_, M> {
+    fn drive(&mut self, mut op: DriveOp) {
+        let mut slot = Op {
+            array: self.array,
+            tag: op.token.0 as u32,
+            drive: op.drive,
+            kind: op.kind,
+            data: op.data,
+            len: op.len,
+            started: self.now,
+            hung: false,
+        };
+        let index = loop {
+            match self.ops.insert(slot) {
+                Ok(index) => break index,
+                // Only operations that hang in the kernel beyond their deadline can use up the table.
+                Err(back) => slot = back,
+            }
+            self.ops.reserve(limits::FLIGHTS_MAX);
+        };
+        figures(self.drives, op.drive).in_flight += 1;
+        op.token = Token(u64::from(index));
+        self.op_scan.get_or_insert(self.now + OP_SCAN);
+        self.fx.push(Effect::Drive(op));
+    }
+    fn done(&mut self, ticket: Ticket, status: Status) {
+        self.landed.push_back((ticket.0 as u32, status));
+    }
+    fn note(&mut self, note: Note) {
+        self.notes.push((self.array, note));
+    }
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
+        self.memory.bytes_mut(data)
+    }
+}
+
+fn figures(drives: &mut Vec<DriveReport>, drive: DriveId) -> &mut DriveReport {
+    if drives.len() <= drive.index() {
+        drives.resize(drive.index() + 1, DriveReport::default());
+    }
+    drives[drive.index()].drive = drive;
+    &mut drives[drive.index()]
+}
+
+/// What became of an attempt to start a request.
+#[derive(PartialEq, Eq)]
+enum Started {
+    /// Everything that may start now has started.
+    Yes,
+    /// Something has to end first.
+    Blocked,
+}
+
+/// One array's part of a command.
+struct Span {
+    array: ArrayId,
+    at: u64,
+    len: u64,
+}
+
+impl<M: Memory> Core<M> {
+    /// Starts what waits for its turn, peers' commands first: they hold a slot elsewhere already.
+    pub fn start_turns(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        while let Some(parked) = self.parked.front() {
+            let (array, command) = (parked.array, parked.command);
+            let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
+            match self.arrays.get(array.index()).and_then(Option::as_ref) {
+                Some(state) if state.busy >= array::COMMANDS_MAX => break,
+                Some(_) => {
+                    let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else { break };
+                    self.parked.pop_front();
+                    self.take_off(now, flight, array, command, fx);
+                }
+                None => {
+                    self.parked.pop_front();
+                    self.answer_peer(owner, Status::NotReady, fx);
+                }
+            }
+        }
+        while let Some(index) = self.turns.front().copied() {
+            if self.start(now, index, fx) == Started::Blocked {
+                break;
+            }
+            self.turns.pop_front();
+        }
+    }
+
+    fn start(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> Started {
+        if !self.requests[index].begun {
+            match self.begin(index) {
+                Ok(()) => {}
+                Err(None) => return Started::Blocked,
+                Err(Some(status)) => {
+                    self.end(index, status);
+                    return Started::Yes;
+                }
+            }
+        }
+        loop {
+            let request = &self.requests[index];
+            if request.cursor >= request.length {
+                break;
+            }
+            if request.flights >= limits::FLIGHTS_PER_REQUEST {
+                self.requests[index].phase = Phase::Flights;
+                return Started::Yes;
+            }
+            if self.launch(now, index, fx) == Started::Blocked {
+                return Started::Blocked;
+            }
+        }
+        let request = &mut self.requests[index];
+        request.phase = Phase::Flights;
+        if request.flights == 0 {
+            let status = request.status;
+            self.end(index, status);
+        }
+        Started::Yes
+    }
+
+    /// Checks a command and prepares its request. `Err(None)`: no memory now.
+    fn begin(&mut self, index: u32) -> Result<(), Option<Status>> {
+        let request = &self.requests[index];
+        let command = request.command;
+        if request.aborted {
+            return Err(Some(Status::Aborted));
+        }
+        let volume = self.volumes.get(command.volume.index()).and_then(Option::as_ref);
+        let volume = volume.ok_or(Some(Status::NoVolume))?;
+        let end = command.at.checked_add(command.blocks);
+        if command.op != base::Op::Flush && end.is_none_or(|end| end > volume.blocks) {
+            return Err(Some(Status::OutOfRange));
+        }
+        if !volume.ready {
+            return Err(Some(Status::NotReady));
+        }
+        let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("a volume's pool is in its layout");
+        let length = match command.op {
+            base::Op::Flush => pool.arrays.len() as u64,
+            _ => command.blocks * u64::from(volume.block_bytes),
+        };
+        if matches!(command.op, base::Op::Read | base::Op::Write | base::Op::Compare) {
+            assert_eq!(u64::from(request.data.len), length, "the front end brings the command's data");
+        }
+        let compare = match command.op {
+            base::Op::Compare if length > 0 => Some(self.buffers.take(length as u32).ok_or(None)?),
+            // Its two steps need the array's lock on all shards; no front end offers it yet.
+            base::Op::CompareAndWrite => return Err(Some(Status::Internal)),
+            _ => None,
+        };
+        let request = &mut self.requests[index];
+        (request.length, request.begun, request.compare) = (length, true, compare);
+        Ok(())
+    }
+
+    /// The next span of a request.
+    fn span(&self, index: u32) -> Span {
+        let request = &self.requests[index];
+        let volume = self.volumes[request.command.volume.index()].as_ref().expect("checked by begin");
+        let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("checked by begin");
+        if request.command.op == base::Op::Flush {
+            return Span { array: pool.arrays[request.cursor as usize], at: 0, len: 0 };
+        }
+        let at = request.command.at * u64::from(volume.block_bytes) + request.cursor;
+        let (pool_at, run) = volume.map.locate(at);
+        let (array, at, chunk) = pool.map.locate(pool_at);
+        let array = pool.arrays[array];
+        let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
+        let mut len = chunk.min(run).min(request.length - request.cursor);
+        if let Some(geometry) = &state.regions {
+            len = len.min(geometry.region_end(at) - at);
+        }
+        Span { array, at, len }
+    }
+
+    /// Hands the next span of a request to its array.
+    fn launch(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> Started {
+        let command = self.requests[index].command;
+        // A volume may go or shrink while its commands wait for a turn.
+        let volume = self.volumes.get(command.volume.index()).and_then(Option::as_ref);
+        if volume.is_none_or(|v| !v.ready || command.at + command.blocks > v.blocks) {
+            let request = &mut self.requests[index];
+            request.cursor = request.length;
+            request.status = worse(request.status, Status::NotReady);
+            return Started::Yes;
+        }
+        let Span { array, at, len } = self.span(index);
+        let request = &self.requests[index];
+        let buffer = request.compare.unwrap_or(request.data);
+        let kind = match command.op {
+            base::Op::Read | base::Op::Compare => Kind::Read,
+            base::Op::Write | base::Op::CompareAndWrite => Kind::Write,
+            base::Op::WriteZeroes { .. } => Kind::WriteZeroes,
+            base::Op::Deallocate => Kind::Deallocate,
+            base::Op::Flush => Kind::Flush,
+        };
+        let data = match kind {
+            Kind::Read | Kind::Write => buffer.part(request.cursor as u32, len as u32),
+            Kind::WriteZeroes | Kind::Deallocate | Kind::Flush => Slice::default(),
+        };
+        let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
+        let place = match kind {
+            Kind::Read if state.array.read_is_local(at, len) => self.id,
+            Kind::Flush => self.id,
+            Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => state.array.owner(at),
+        };
+        let here = place == self.id;
+        if here && state.busy >= array::COMMANDS_MAX {
+            return Started::Blocked;
+        }
+        let flight = Flight { owner: Owner::Request(index), array, at: (!here).then_some(place) };
+        let Ok(flight) = self.flights.insert(flight) else { return Started::Blocked };
+        let request = &mut self.requests[index];
+        request.flights += 1;
+        request.cursor += if kind == Kind::Flush { 1 } else { len };
+        let command = ArrayCommand { kind, at, len, data, fua: command.fua };
+        if here {
+            self.take_off(now, flight, array, command, fx);
+        } else {
+            let mail = Mail::Run { flight: FlightId(flight), array, command };
+            fx.push(Effect::Mail { to: Address::Shard(place), mail });
+        }
+        Started::Yes
+    }
+
+    fn take_off(&mut self, now: Instant, flight: u32, array: ArrayId, command: ArrayCommand, fx: &mut Effects<Mail>) {
+        if let Some(state) = self.arrays[array.index()].as_mut() {
+            state.busy += 1;
+        }
+        let ticket = Ticket(u64::from(flight));
+        self.with_array(now, array, fx, |a, io| a.on_command(now, ticket, command, io));
+    }
+
+    /// A flight ended.
+    pub fn flight_landed(&mut self, now: Instant, flight: u32, status: Status, fx: &mut Effects<Mail>) {
+        let _ = now;
+        let flight = self.flights.remove(flight);
+        if flight.at.is_none()
+            && let Some(state) = self.arrays[flight.array.index()].as_mut()
+        {
+            state.busy -= 1;
+        }
+        let Owner::Request(index) = flight.owner else {
+            self.answer_peer(flight.owner, status, fx);
+            return;
+        };
+        let request = &mut self.requests[index];
+        request.flights -= 1;
+        request.status = worse(request.status, status);
+        if request.status != Status::Good {
+            request.cursor = request.length;
+        }
+        if request.phase == Phase::Flights {
+            if request.cursor < request.length {
+                request.phase = Phase::Turn;
+                self.turns.push_back(index);
+            } else if request.flights == 0 {
+                let status = request.status;
+                self.end(index, status);
+            }
+        }
+    }
+
+    /// A request has ended: its connection will be told.
+    fn end(&mut self, index: u32, status: Status) {
+        let request = &mut self.requests[index];
+        assert_eq!(request.flights, 0, "a request ends after its flights");
+        request.status = status;
+        if let (Some(found), Status::Good) = (request.compare, status) {
+            let at = request.data;
+            let differs = self.memory.bytes(found).iter().zip(self.memory.bytes(at)).position(|(a, b)| a != b);
+            if let Some(at) = differs {
+                request.status = Status::Miscompare { at: at as u32 };
+            }
+        }
+        request.phase = Phase::Telling;
+        self.told.push_back(index);
+    }
+
+    fn answer_peer(&mut self, owner: Owner, status: Status, fx: &mut Effects<Mail>) {
+        let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
+        fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Ran { flight, status } });
+    }
+
+    /// What is not at a drive yet never starts.
+    pub fn abort_request(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
+        let request = &mut self.requests[index];
+        request.aborted = true;
+        match request.phase {
+            Phase::Buffer(_) => {
+                self.waiting.retain(|r| *r != index);
+                self.end(index, Status::Aborted);
+            }
+            Phase::Turn | Phase::Flights => {
+                if request.begun && request.cursor < request.length {
+                    request.cursor = request.length;
+                    request.status = worse(request.status, Status::Aborted);
+                }
+                let mine: Vec<(u32, ArrayId, Option<u16>)> = self
+                    .flights
+                    .iter()
+                    .filter(|(_, f)| f.owner == Owner::Request(index))
+                    .map(|(i, f)| (i, f.array, f.at))
+                    .collect();
+                for (flight, array, at) in mine {
+                    match at {
+                        None => {
+                            let ticket = Ticket(u64::from(flight));
+                            self.with_array(now, array, fx, |a, io| a.on_abort(now, ticket, io));
+                        }
+                        Some(shard) => {
+                            let mail = Mail::Abort { flight: FlightId(flight), array };
+                            fx.push(Effect::Mail { to: Address::Shard(shard), mail });
+                        }
+                    }
+                }
+            }
+            Phase::Connection | Phase::Telling | Phase::Sending => {}
+        }
+    }
+
+    /// A peer's host gave up a command that flies here.
+    pub fn abort_for_peer(&mut self, now: Instant, shard: u16, flight: FlightId, array: ArrayId, fx: &mut Effects<Mail>) {
+        let owner = Owner::Peer { shard, flight };
+        if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
+            self.parked.remove(i);
+            self.answer_peer(owner, Status::Aborted, fx);
+        } else if let Some((index, _)) = self.flights.iter().find(|(_, f)| f.owner == owner) {
+            self.with_array(now, array, fx, |a, io| a.on_abort(now, Ticket(u64::from(index)), io));
+        }
+        // Else its answer is in the mail already.
+    }
+
+    /// Gives one input to an array, if it is (still) here.
+    pub fn with_array(
+        &mut self,
+        now: Instant,
+        id: ArrayId,
+        fx: &mut Effects<Mail>,
+        input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
+    ) {
+        let Self { arrays, memory, ops, drives, landed, notes, op_scan, .. } = self;
+        let Some(state) = arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        input(&mut state.array, &mut Sink { now, array: id, memory, ops, drives, landed, notes, op_scan, fx });
+    }
+
+    /// The kernel let go of an operation.
+    pub fn op_done(&mut self, now: Instant, index: u32, result: Result<(), DriveError>, fx: &mut Effects<Mail>) {
+        let op = self.ops.remove(index);
+        let figures = figures(&mut self.drives, op.drive);
+        if op.hung {
+            figures.hung -= 1;
+            self.let_go(op.data, fx);
+            return;
+        }
+        figures.in_flight -= 1;
+        let counters = &mut figures.counters;
+        counters.busy_ns += now.since(op.started).as_nanos() as u64;
+        match (result, op.kind) {
+            (Ok(()), DriveOpKind::Read) => {
+                counters.reads += 1;
+                counters.read_bytes += op.len;
+            }
+            (Ok(()), DriveOpKind::Write | DriveOpKind::WriteZeroes) => {
+                counters.writes += 1;
+                counters.write_bytes += op.len;
+            }
+            (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
+            (Err(_), _) => counters.errors += 1,
+        }
+        self.with_array(now, op.array, fx, |a, io| a.on_drive_done(now, op.tag, result, io));
+    }
+
+    /// Gives up operations that missed their deadline; their memory stays held.
+    fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        let deadlines = self.deadlines;
+        let late = |op: &Op| {
+            let limit = if op.kind == DriveOpKind::Read { deadlines.read } else { deadlines.write };
+            !op.hung && now.since(op.started) >= limit
+        };
+        let late: Vec<u32> = self.ops.iter().filter(|(_, op)| late(op)).map(|(i, _)| i).collect();
+        for index in late {
+            let op = &mut self.ops[index];
+            op.hung = true;
+            let (array, tag, data) = (op.array, op.tag, op.data);
+            let figures = figures(&mut self.drives, op.drive);
+            figures.in_flight -= 1;
+            figures.hung += 1;
+            figures.timeouts += 1;
+            if data.len > 0 {
+                match self.owner_of(data) {
+                    Some(shard) => fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } }),
+                    None => self.buffers.hold(data),
+                }
+            }
+            self.with_array(now, array, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
+        }
+    }
+
+    /// The shard whose memory this is, if it is another.
+    fn owner_of(&self, data: Slice) -> Option<u16> {
+        let shard = self.extents.iter().position(|(start, bytes)| *start <= data.at && data.at < start + bytes);
+        let shard = shard.expect("drives work on memory of shards") as u16;
+        (shard != self.id).then_some(shard)
+    }
+
+    fn let_go(&mut self, data: Slice, fx: &mut Effects<Mail>) {
+        if data.len > 0 {
+            match self.owner_of(data) {
+                Some(shard) => fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Unhold { data } }),
+                None => {
+                    self.buffers.release(data);
+                }
+            }
+        }
+    }
+
+    /// Deadlines of drive operations and of arrays.
+    pub fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        if self.op_scan.is_some_and(|at| at <= now) {
+            self.scan_ops(now, fx);
+            self.op_scan = (!self.ops.is_empty()).then_some(now + OP_SCAN);
+        }
+        for i in 0..self.arrays.len() {
+            let due = self.arrays[i].as_ref().and_then(|a| a.array.next_deadline());
+            if due.is_some_and(|at| at <= now) {
+                self.with_array(now, ArrayId(i as u16), fx, |a, io| a.on_timer(now, io));
+            }
+        }
+    }
+
+    /// Makes, changes and drops arrays as the layout says.
+    pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
+        for wanted in &layout.arrays {
+            match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
+                None => self.add_array(wanted),
+                Some(state) if state.epoch < wanted.membership.epoch => {
+                    self.arrays[wanted.id.index()].as_mut().expect("found above").epoch = wanted.membership.epoch;
+                    self.with_array(now, wanted.id, fx, |a, io| {
+                        a.on_membership(now, &wanted.membership, &wanted.full, io);
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+        for i in 0..self.arrays.len() {
+            if let Some(state) = &self.arrays[i]
+                && !layout.arrays.iter().any(|a| a.id.index() == i)
+            {
+                assert_eq!(state.busy, 0, "an array leaves the layout after it was quiesced");
+                self.buffers.release(state.scratch);
+                self.arrays[i] = None;
+            }
+        }
+    }
+
+    fn add_array(&mut self, wanted: &ArrayLayout) {
+        let scratch = self.buffers.take(array::SCRATCH_BYTES).expect("memory is sized for the arrays of a head");
+        let array = build_array(self.id, self.shards, wanted, scratch);
+        let epoch = wanted.membership.epoch;
+        let regions = wanted.geometry.redundant().then_some(wanted.geometry);
+        let state = ArrayState { array, regions, scratch, busy: 0, quiescing: false, epoch };
+        set(&mut self.arrays, wanted.id.index(), state);
+        self.ops.reserve(array::TAGS_MAX);
+    }
+
+    /// Brings an array to rest.
+    pub fn quiesce(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
+        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
+            state.quiescing = true;
+        }
+        self.with_array(now, id, fx, |a, io| a.quiesce(now, io));
+    }
+
+    /// Tells the Steward which arrays have come to rest.
+    pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
+        for (i, state) in self.arrays.iter_mut().enumerate() {
+            if let Some(state) = state
+                && state.quiescing
+                && state.busy == 0
+                && state.array.idle()
+            {
+                state.quiescing = false;
+                let mail = Mail::Quiesced { array: ArrayId(i as u16) };
+                fx.push(Effect::Mail { to: Address::Steward, mail });
+            }
+        }
+    }
+}

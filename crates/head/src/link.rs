@@ -1,0 +1,289 @@
+//! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
+
+use crate::mail::Mail;
+use crate::report::Counters;
+use crate::request::{Phase, Request};
+use crate::shard::Core;
+use base::front::Close;
+use base::view::{Portal, Protocol, View};
+use base::{
+    Address, Answer, Ask, Command, ConnectionId, Duration, Effect, Effects, FrontIo, HostId, Instant, Memory,
+    Op, Outbox, PortalId, Slice, Status, Tag, VolumeId, Want,
+};
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+/// How long a connection that we end may take to send its last words.
+pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
+const NO_REQUEST: u32 = u32::MAX;
+
+/// The protocol's side of a connection.
+pub(crate) enum Front {
+    Nvme(Box<nvme::target::Connection>),
+    Iscsi(Box<iscsi::target::Connection>),
+}
+
+macro_rules! each {
+    ($front:expr, $c:ident => $e:expr) => {
+        match $front {
+            Front::Nvme($c) => $e,
+            Front::Iscsi($c) => $e,
+        }
+    };
+}
+
+impl Front {
+    pub fn new(portal: Portal, local: SocketAddr, peer: SocketAddr, seed: u64) -> Self {
+        match portal.protocol {
+            Protocol::Nvme | Protocol::Discovery => {
+                Front::Nvme(Box::new(nvme::target::Connection::new(nvme::target::ConnectionConfig {
+                    local,
+                    peer,
+                    portal,
+                    queue_depth_max: crate::limits::QUEUE_DEPTH_MAX,
+                    io_queues_max: crate::limits::IO_QUEUES_MAX,
+                })))
+            }
+            Protocol::Iscsi => {
+                Front::Iscsi(Box::new(iscsi::target::Connection::new(iscsi::target::ConnectionConfig {
+                    local,
+                    peer,
+                    portal,
+                    seed,
+                    commands_max: crate::limits::ISCSI_COMMANDS_MAX,
+                })))
+            }
+        }
+    }
+    pub fn outbox_bytes(protocol: Protocol) -> u32 {
+        match protocol {
+            Protocol::Nvme | Protocol::Discovery => nvme::target::OUTBOX_BYTES,
+            Protocol::Iscsi => iscsi::target::OUTBOX_BYTES,
+        }
+    }
+    pub fn want(&self) -> Want {
+        each!(self, c => c.want())
+    }
+    pub fn next_deadline(&self) -> Option<Instant> {
+        each!(self, c => c.next_deadline())
+    }
+    pub fn on_bytes(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+        each!(self, c => c.on_bytes(now, bytes, io))
+    }
+    pub fn on_direct(&mut self, now: Instant, n: u32, io: &mut impl FrontIo) {
+        each!(self, c => c.on_direct(now, n, io))
+    }
+    pub fn on_granted(&mut self, now: Instant, tag: Tag, data: Slice, io: &mut impl FrontIo) {
+        each!(self, c => c.on_granted(now, tag, data, io))
+    }
+    pub fn on_done(&mut self, now: Instant, tag: Tag, status: Status, io: &mut impl FrontIo) {
+        each!(self, c => c.on_done(now, tag, status, io))
+    }
+    pub fn on_sent(&mut self, now: Instant, io: &mut impl FrontIo) {
+        each!(self, c => c.on_sent(now, io))
+    }
+    pub fn on_answer(&mut self, now: Instant, answer: Answer, io: &mut impl FrontIo) {
+        each!(self, c => c.on_answer(now, answer, io))
+    }
+    pub fn on_view(&mut self, now: Instant, io: &mut impl FrontIo) {
+        each!(self, c => c.on_view(now, io))
+    }
+    pub fn on_timer(&mut self, now: Instant, io: &mut impl FrontIo) {
+        each!(self, c => c.on_timer(now, io))
+    }
+}
+
+/// How far the end of a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    /// It speaks.
+    Open,
+    /// We end it: its protocol machine gets no more inputs, its last words go out until then.
+    Ending { until: Instant },
+    /// `Effect::Close` is under way.
+    Closing,
+    /// The world has let go; its last commands are at the drives.
+    Closed,
+}
+
+/// Everything about a connection that is not protocol.
+pub(crate) struct Link {
+    pub index: u32,
+    pub id: ConnectionId,
+    pub portal: PortalId,
+    pub peer: SocketAddr,
+    pub host: Option<HostId>,
+    pub life: Life,
+    pub why: Option<Close>,
+    pub outbox: Outbox,
+    /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
+    pub staged: VecDeque<(Slice, u32)>,
+    /// Where the receive under way will put its bytes: None for staging.
+    pub receiving: Option<Option<Slice>>,
+    pub sending: bool,
+    /// In the list of links to look at in the end of this turn.
+    pub touched: bool,
+    /// It asked the Steward something, who must hear of its end.
+    pub known: bool,
+    /// Earliest wake-up that is in the timer heap.
+    pub timer: Option<Instant>,
+    /// The request of each tag.
+    pub tags: Vec<u32>,
+    /// Requests that still exist, with or without a tag.
+    pub live: u32,
+    pub counters: Counters,
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    pub front: Front,
+    pub link: Link,
+}
+
+impl Link {
+    pub fn request(&self, tag: Tag) -> Option<u32> {
+        self.tags.get(tag.index()).copied().filter(|r| *r != NO_REQUEST)
+    }
+    /// The tag is free for the next command; its request is the caller's to end.
+    pub fn forget(&mut self, tag: Tag) -> u32 {
+        let index = self.request(tag).expect("a tag that ends was under way");
+        self.tags[tag.index()] = NO_REQUEST;
+        index
+    }
+}
+
+/// What a protocol machine sees of the head while it handles one input.
+pub(crate) struct Io<'a, M: Memory> {
+    pub now: Instant,
+    pub core: &'a mut Core<M>,
+    pub link: &'a mut Link,
+    pub fx: &'a mut Effects<Mail>,
+}
+
+impl<M: Memory> Io<'_, M> {
+    fn open(&mut self, tag: Tag, phase: Phase) -> u32 {
+        assert!(self.link.request(tag).is_none(), "a tag is under way already");
+        let request = Request {
+            link: self.link.index,
+            tag,
+            phase,
+            buffer: None,
+            command: Command { volume: VolumeId(0), op: Op::Flush, at: 0, blocks: 0, fua: false },
+            data: Slice::default(),
+            compare: None,
+            begun: false,
+            cursor: 0,
+            length: 0,
+            flights: 0,
+            status: Status::Good,
+            aborted: false,
+            started: self.now,
+        };
+        let Ok(index) = self.core.requests.insert(request) else {
+            panic!("admission reserves slots for every tag, under way and being sent");
+        };
+        self.link.tags[tag.index()] = index;
+        self.link.live += 1;
+        index
+    }
+    fn touch(&mut self) {
+        self.core.touch(self.link);
+    }
+}
+
+impl<M: Memory> FrontIo for Io<'_, M> {
+    fn view(&self) -> &View {
+        &self.core.view
+    }
+    fn admit(&mut self, commands_max: u16) -> bool {
+        assert!(self.link.tags.is_empty(), "a connection is admitted once");
+        if !self.core.admit(u32::from(commands_max)) {
+            return false;
+        }
+        self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
+        true
+    }
+    fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        let index = self.open(tag, Phase::Buffer(len));
+        // First come, first served: nobody overtakes those who wait already.
+        let buffer = if self.core.waiting.is_empty() { self.core.buffers.take(len) } else { None };
+        match buffer {
+            Some(data) => {
+                let request = &mut self.core.requests[index];
+                (request.buffer, request.phase) = (Some(data), Phase::Connection);
+            }
+            None => self.core.waiting.push_back(index),
+        }
+        buffer
+    }
+    fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
+        let index = match self.link.request(tag) {
+            Some(index) => index,
+            None => self.open(tag, Phase::Connection),
+        };
+        let request = &mut self.core.requests[index];
+        assert_eq!(request.phase, Phase::Connection, "a tag is submitted while it is with its connection");
+        request.command = command;
+        request.data = data;
+        request.phase = Phase::Turn;
+        request.started = self.now;
+        (request.cursor, request.length, request.status) = (0, 0, Status::Good);
+        request.begun = false;
+        self.core.turns.push_back(index);
+    }
+    fn finish(&mut self, tag: Tag) {
+        let index = self.link.forget(tag);
+        self.core.retire(self.link, index);
+    }
+    fn finish_after_send(&mut self, tag: Tag) {
+        let index = self.link.forget(tag);
+        if self.link.outbox.release_after(index) {
+            self.core.requests[index].phase = Phase::Sending;
+        } else {
+            self.core.retire(self.link, index);
+        }
+    }
+    fn abort(&mut self, tag: Tag) {
+        if let Some(index) = self.link.request(tag) {
+            self.core.abort_request(self.now, index, self.fx);
+        }
+    }
+    fn bytes(&self, data: Slice) -> &[u8] {
+        self.core.memory.bytes(data)
+    }
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
+        self.core.memory.bytes_mut(data)
+    }
+    fn room(&self) -> u32 {
+        self.link.outbox.room()
+    }
+    fn header(&mut self, bytes: &[u8]) {
+        self.link.outbox.header(&mut self.core.memory, bytes);
+        self.touch();
+    }
+    fn payload(&mut self, data: Slice) {
+        self.link.outbox.payload(data);
+        self.touch();
+    }
+    fn pending(&self) -> u64 {
+        self.link.outbox.pending()
+    }
+    fn ask(&mut self, ask: Ask) {
+        self.link.known = true;
+        self.link.host = match &ask {
+            Ask::NvmeAdmin { host, .. } | Ask::Iscsi { host, .. } => *host,
+            Ask::NvmeIo { nqn, .. } => self.core.view.host_by_nqn(nqn).map(|h| h.id),
+        };
+        let mail =
+            Mail::Ask { connection: self.link.id, portal: self.link.portal, peer: self.link.peer, ask };
+        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+    }
+    fn close(&mut self, why: Close) {
+        if self.link.life == Life::Open {
+            self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
+            self.link.why = Some(why);
+            self.core.ending.push(self.link.index);
+            self.touch();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a shard remembers: requests (host's command to answer), flights (one command of one array),
+//! drive operations (until the kernel's completion). Three tables, because they live differently long:
+//! a host can be answered while a hung leg still holds memory.
+
+use crate::layout::ArrayId;
+use crate::mail::FlightId;
+use array::ArrayCommand;
+use base::{Command, DriveId, DriveOpKind, Instant, Slice, Status, Tag};
+
+/// What a request waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// A buffer of so many bytes.
+    Buffer(u32),
+    /// Its connection: data to come, or the answer to go.
+    Connection,
+    /// Its turn to start.
+    Turn,
+    /// Its flights.
+    Flights,
+    /// The connection to be told how it ended.
+    Telling,
+    /// The kernel to take its last bytes.
+    Sending,
+}
+
+/// A host's command, from its arrival until its buffer is free.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// Index of the connection.
+    pub link: u32,
+    pub tag: Tag,
+    pub phase: Phase,
+    pub buffer: Option<Slice>,
+    pub command: Command,
+    /// The part of the buffer that holds the command's data.
+    pub data: Slice,
+    /// Compare reads into this.
+    pub compare: Option<Slice>,
+    /// Its command was checked, `length` and `compare` are set.
+    pub begun: bool,
+    /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.
+    pub cursor: u64,
+    pub length: u64,
+    /// Flights that have not ended.
+    pub flights: u32,
+    pub status: Status,
+    pub aborted: bool,
+    pub started: Instant,
+}
+
+/// For whom a flight flies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    Request(u32),
+    Peer { shard: u16, flight: FlightId },
+}
+
+/// One command of one array.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub owner: Owner,
+    pub array: ArrayId,
+    /// The shard that carries it out, if it is another.
+    pub at: Option<u16>,
+}
+
+/// Another shard's command that waits for a free slot of its array.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub shard: u16,
+    pub flight: FlightId,
+    pub array: ArrayId,
+    pub command: ArrayCommand,
+}
+
+/// A drive operation in the kernel.
+#[derive(Debug)]
+pub(crate) struct Op {
+    pub array: ArrayId,
+    pub tag: u32,
+    pub drive: DriveId,
+    pub kind: DriveOpKind,
+    pub data: Slice,
+    pub len: u64,
+    pub started: Instant,
+    /// Its deadline passed: the array has forgotten it, the kernel has not.
+    pub hung: bool,
+}
+
+/// The worse of two endings: an error hides a success, the first error stays.
+pub(crate) fn worse(a: Status, b: Status) -> Status {
+    if a == Status::Good { b } else { a }
+}

@@ -1,0 +1,763 @@
+//! Shard: one core's connections, requests, drive operations, buffers and timers.
+//!
+//! A turn: every event is handled at once and leaves work in queues (`turns` to start, `landed` flights,
+//! `told` requests whose connection must hear); `end_of_turn` empties the queues, then sends what each
+//! touched connection has to say, in one send each.
+//!
+//! ```text
+//! bytes ─▶ Connection ─submit─▶ turns ─▶ flow ─▶ array ─▶ Op ─▶ drive
+//!   ▲          │                          │ (region of another shard: mail Run)
+//!   └─ outbox ◀┴──on_done── told ◀─ landed ◀──────┘
+//! ```
+
+use crate::buffers::{Buffers, PAGE};
+use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
+use crate::limits;
+use crate::link::{Connection, Front, Io, Life, Link};
+use crate::mail::Mail;
+use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
+use crate::request::{Flight, Op, Parked, Phase, Request};
+use array::{Array, ArrayConfig, Geometry, Note};
+use base::front::Close;
+use base::view::View;
+use base::{
+    Address, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, Outbox,
+    PortalId, Prng, Slice, Slots, Status, Want,
+};
+use core::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+const NO_LINK: u32 = u32::MAX;
+
+/// How long drives may take before their operation is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// A read: another leg must still have time (promise 7: 2 s in all).
+    pub read: Duration,
+    /// Anything else: the loss must still be put on record (promise 7: 5 s in all).
+    pub write: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { read: Duration::from_millis(900), write: Duration::from_millis(3500) }
+    }
+}
+
+/// What a shard is made of.
+pub struct ShardConfig<M> {
+    /// Which one.
+    pub id: u16,
+    /// Of how many.
+    pub shards: u16,
+    /// Its memory for data.
+    pub memory: M,
+    /// A look at the staging buffers of its world.
+    pub staging: M,
+    /// For challenges.
+    pub seed: u64,
+    /// How long drives may take.
+    pub deadlines: Deadlines,
+    /// Start and length of every shard's memory, by shard.
+    pub extents: Vec<(u64, u64)>,
+}
+
+/// An array as this shard knows it.
+pub(crate) struct ArrayState {
+    pub array: Array,
+    pub scratch: Slice,
+    /// Commands under way here, for this shard and its peers.
+    pub busy: u32,
+    pub quiescing: bool,
+    /// Epoch of the membership that it knows.
+    pub epoch: u64,
+}
+
+/// Everything of a shard but its connections.
+pub(crate) struct Core<M: Memory> {
+    pub id: u16,
+    pub shards: u16,
+    pub memory: M,
+    pub buffers: Buffers,
+    pub deadlines: Deadlines,
+    pub extents: Vec<(u64, u64)>,
+    pub view: Arc<View>,
+    pub layout: Arc<Layout>,
+    /// Volumes by id: sparse, small.
+    pub volumes: Vec<Option<VolumeLayout>>,
+    pub pools: Vec<Option<PoolLayout>>,
+    pub volume_counters: Vec<Counters>,
+    pub arrays: Vec<Option<ArrayState>>,
+    pub requests: Slots<Request>,
+    pub promised: u32,
+    pub flights: Slots<Flight>,
+    pub ops: Slots<Op>,
+    pub drives: Vec<DriveReport>,
+    pub waiting: VecDeque<u32>,
+    pub turns: VecDeque<u32>,
+    pub landed: VecDeque<(u32, Status)>,
+    pub told: VecDeque<u32>,
+    pub parked: VecDeque<Parked>,
+    pub notes: Vec<(ArrayId, Note)>,
+    pub touched: Vec<u32>,
+    pub ending: Vec<u32>,
+    pub op_scan: Option<Instant>,
+    /// Room for marks of one `Sent`, kept so that nothing is allocated.
+    pub marks: Vec<u32>,
+}
+
+impl<M: Memory> Core<M> {
+    /// Remembers to look at the link in the end of the turn.
+    pub fn touch(&mut self, link: &mut Link) {
+        if !link.touched {
+            link.touched = true;
+            self.touched.push(link.index);
+        }
+    }
+    /// Promises slots for a connection of this depth.
+    pub fn admit(&mut self, commands: u32) -> bool {
+        if self.promised + commands > limits::REQUESTS_MAX {
+            return false;
+        }
+        self.promised += commands;
+        // Twice: an answered command keeps its slot until the kernel has taken the answer, and the
+        // host may send the next one meanwhile.
+        let need = 2 * self.promised;
+        if need > self.requests.capacity() {
+            let more = (need - self.requests.capacity()).max(256);
+            self.requests.reserve(more);
+        }
+        true
+    }
+    /// Ends a request that nobody needs any more.
+    pub fn retire(&mut self, link: &mut Link, index: u32) {
+        let request = self.requests.remove(index);
+        link.live -= 1;
+        for data in [request.buffer, request.compare].into_iter().flatten() {
+            self.buffers.release(data);
+        }
+    }
+}
+
+/// One core's share of the data path.
+pub struct Shard<M: Memory> {
+    core: Core<M>,
+    staging: M,
+    connections: Slots<Connection>,
+    /// World's slot to index of connection.
+    by_slot: Vec<u32>,
+    timers: BinaryHeap<Reverse<(Instant, u32, ConnectionId)>>,
+    listening: Vec<PortalId>,
+    prng: Prng,
+    protocol_errors: u64,
+}
+
+impl<M: Memory> Shard<M> {
+    /// A shard without configuration: it waits for `Mail::Configure`.
+    pub fn new(config: ShardConfig<M>) -> Self {
+        let (start, bytes) = config.memory.extent();
+        let first = start.next_multiple_of(PAGE);
+        let buffers = Buffers::new(first, (start + bytes - first) / PAGE * PAGE);
+        let mut flights = Slots::default();
+        flights.reserve(limits::FLIGHTS_MAX);
+        Self {
+            core: Core {
+                id: config.id,
+                shards: config.shards,
+                memory: config.memory,
+                buffers,
+                deadlines: config.deadlines,
+                extents: config.extents,
+                view: Arc::default(),
+                layout: Arc::default(),
+                volumes: vec![],
+                pools: vec![],
+                volume_counters: vec![],
+                arrays: vec![],
+                requests: Slots::default(),
+                promised: 0,
+                flights,
+                ops: Slots::with_capacity(limits::FLIGHTS_MAX),
+                drives: vec![],
+                waiting: VecDeque::with_capacity(1024),
+                turns: VecDeque::with_capacity(1024),
+                landed: VecDeque::with_capacity(1024),
+                told: VecDeque::with_capacity(1024),
+                parked: VecDeque::with_capacity(1024),
+                notes: vec![],
+                touched: Vec::with_capacity(1024),
+                ending: Vec::with_capacity(64),
+                op_scan: None,
+                marks: Vec::with_capacity(1024),
+            },
+            staging: config.staging,
+            connections: Slots::with_capacity(64),
+            by_slot: vec![],
+            timers: BinaryHeap::with_capacity(1024),
+            listening: vec![],
+            prng: Prng::new(config.seed),
+            protocol_errors: 0,
+        }
+    }
+
+    /// Nothing is under way: no request, flight, drive operation or buffer but those of connections
+    /// and arrays themselves. For tests after quiescence.
+    pub fn idle(&self) -> bool {
+        self.core.requests.is_empty() && self.core.flights.is_empty() && self.core.ops.is_empty()
+    }
+    /// Bytes of buffers in use.
+    pub fn buffers_used(&self) -> u64 {
+        self.core.buffers.used()
+    }
+    /// Connections that exist.
+    pub fn connections(&self) -> u32 {
+        self.connections.len()
+    }
+    /// Access to the array machines, for checkers.
+    pub fn arrays(&self) -> impl Iterator<Item = (ArrayId, &Array)> {
+        let arrays = self.core.arrays.iter().enumerate();
+        arrays.filter_map(|(i, a)| a.as_ref().map(|a| (ArrayId(i as u16), &a.array)))
+    }
+    /// The staging memory, for worlds that move bytes themselves.
+    pub fn staging_mut(&mut self) -> &mut M {
+        &mut self.staging
+    }
+
+    fn index_of(&self, id: ConnectionId) -> Option<u32> {
+        let index = *self.by_slot.get(id.slot())?;
+        let connection = self.connections.get(index)?;
+        (connection.link.id == id).then_some(index)
+    }
+
+    /// Gives one input to a connection's protocol machine, unless the connection is ending.
+    fn with(
+        &mut self,
+        now: Instant,
+        index: u32,
+        fx: &mut Effects<Mail>,
+        input: impl FnOnce(&mut Front, &mut Io<'_, M>),
+    ) {
+        let Some(Connection { front, link }) = self.connections.get_mut(index) else { return };
+        if link.life == Life::Open {
+            self.core.touch(link);
+            input(front, &mut Io { now, core: &mut self.core, link, fx });
+        }
+    }
+
+    fn accepted(
+        &mut self,
+        id: ConnectionId,
+        portal: PortalId,
+        addresses: (core::net::SocketAddr, core::net::SocketAddr),
+        fx: &mut Effects<Mail>,
+    ) {
+        let (local, peer) = addresses;
+        let portal = self.core.view.portals.iter().find(|p| p.id == portal).copied();
+        let ring = portal.and_then(|p| self.core.buffers.take(Front::outbox_bytes(p.protocol)));
+        let (Some(portal), Some(ring)) = (portal, ring) else {
+            // The portal was just removed, or there is no memory: the peer may try again later.
+            fx.push(Effect::Close { connection: id });
+            return;
+        };
+        let front = Front::new(portal, local, peer, self.prng.next_u64());
+        let link = Link {
+            index: 0,
+            id,
+            portal: portal.id,
+            peer,
+            host: None,
+            life: Life::Open,
+            why: None,
+            outbox: Outbox::new(ring, limits::OUTBOX_PARTS),
+            staged: VecDeque::with_capacity(2),
+            receiving: None,
+            sending: false,
+            touched: false,
+            known: false,
+            timer: None,
+            tags: vec![],
+            live: 0,
+            counters: Counters::default(),
+        };
+        let mut connection = Connection { front, link };
+        let index = loop {
+            match self.connections.insert(connection) {
+                Ok(index) => break index,
+                Err(back) => connection = back,
+            }
+            self.connections.reserve(64);
+        };
+        let link = &mut self.connections[index].link;
+        link.index = index;
+        self.core.touch(link);
+        if self.by_slot.len() <= id.slot() {
+            self.by_slot.resize(id.slot() + 1, NO_LINK);
+        }
+        self.by_slot[id.slot()] = index;
+    }
+
+    fn received(&mut self, now: Instant, id: ConnectionId, data: Slice, fx: &mut Effects<Mail>) {
+        let index = self.index_of(id);
+        let Some(Connection { front, link }) = index.and_then(|i| self.connections.get_mut(i)) else {
+            panic!("bytes arrived for a connection that was closed");
+        };
+        match link.receiving.take().expect("bytes arrive only when asked for") {
+            None if link.life == Life::Open => link.staged.push_back((data, 0)),
+            None => fx.push(Effect::Recycle { data }),
+            Some(_) if link.life == Life::Open => {
+                front.on_direct(now, data.len, &mut Io { now, core: &mut self.core, link, fx });
+            }
+            Some(_) => {}
+        }
+        self.core.touch(link);
+    }
+
+    /// Offers staged bytes to the protocol and asks for more when it took all.
+    fn pump(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
+        let Some(Connection { front, link }) = self.connections.get_mut(index) else { return };
+        while link.life == Life::Open
+            && let Some((data, taken)) = link.staged.front().copied()
+        {
+            let bytes = self.staging.bytes(data.tail(taken));
+            let n = front.on_bytes(now, bytes, &mut Io { now, core: &mut self.core, link, fx });
+            let taken = taken + n as u32;
+            if taken < data.len {
+                link.staged[0].1 = taken;
+                break;
+            }
+            link.staged.pop_front();
+            fx.push(Effect::Recycle { data });
+        }
+        if link.life != Life::Open {
+            link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
+        } else if link.staged.is_empty() && link.receiving.is_none() {
+            let into = match front.want() {
+                Want::Staging => None,
+                Want::Direct(data) => Some(data),
+                Want::Nothing => return,
+            };
+            link.receiving = Some(into);
+            fx.push(Effect::Receive { connection: link.id, into });
+        }
+    }
+
+    /// The end begins: commands that wait never start, those under way are aborted.
+    fn abort_all(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
+        let link = &self.connections[index].link;
+        if link.known {
+            let mail = Mail::Ending { connection: link.id };
+            fx.push(Effect::Mail { to: Address::Steward, mail });
+        }
+        let mine: Vec<u32> = link.tags.iter().copied().filter(|r| *r != u32::MAX).collect();
+        for request in mine {
+            self.core.abort_request(now, request, fx);
+        }
+    }
+
+    fn broken(&mut self, now: Instant, id: ConnectionId, fx: &mut Effects<Mail>) {
+        let Some(index) = self.index_of(id) else { return };
+        let link = &mut self.connections[index].link;
+        if matches!(link.life, Life::Open | Life::Ending { .. }) {
+            let was_open = link.life == Life::Open;
+            link.life = Life::Closing;
+            self.core.touch(link);
+            fx.push(Effect::Close { connection: id });
+            if was_open {
+                self.abort_all(now, index, fx);
+            }
+        }
+    }
+
+    fn closed(&mut self, id: ConnectionId, fx: &mut Effects<Mail>) {
+        // A connection that was refused at accept is in no table.
+        let Some(index) = self.index_of(id) else { return };
+        self.by_slot[id.slot()] = NO_LINK;
+        let link = &mut self.connections[index].link;
+        link.life = Life::Closed;
+        link.receiving = None;
+        link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
+        self.core.buffers.release(link.outbox.ring());
+        let mut sent = vec![];
+        link.outbox.clear(|mark| sent.push(mark));
+        for request in sent {
+            self.core.retire(link, request);
+        }
+        // What is with the connection will never go on; what is under way ends by itself.
+        for tag in 0..link.tags.len() {
+            let request = link.tags[tag];
+            if request != u32::MAX
+                && matches!(self.core.requests[request].phase, Phase::Connection | Phase::Buffer(_))
+            {
+                link.forget(base::Tag(tag as u16));
+                self.core.waiting.retain(|r| *r != request);
+                self.core.retire(link, request);
+            }
+        }
+        self.core.touch(link);
+    }
+
+    /// Tells connections how their commands ended.
+    fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        while let Some(index) = self.core.told.pop_front() {
+            let request = &mut self.core.requests[index];
+            let (tag, status) = (request.tag, request.status);
+            request.phase = Phase::Connection;
+            if let Some(data) = request.compare.take() {
+                self.core.buffers.release(data);
+            }
+            let request = &self.core.requests[index];
+            let Connection { front, link } = &mut self.connections[request.link];
+            count(&mut link.counters, request, now);
+            if let Some(counters) = self.core.volume_counters.get_mut(request.command.volume.index()) {
+                count(counters, request, now);
+            }
+            self.core.touch(link);
+            match link.life {
+                Life::Open => {
+                    front.on_done(now, tag, status, &mut Io { now, core: &mut self.core, link, fx });
+                }
+                // The world may still hold the buffer until it has let go of the connection.
+                Life::Ending { .. } | Life::Closing => {}
+                Life::Closed => {
+                    link.forget(tag);
+                    self.core.retire(link, index);
+                }
+            }
+        }
+    }
+
+    /// Gives free memory to those who wait for it, first come, first served.
+    fn grant(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        while let Some(index) = self.core.waiting.front().copied() {
+            let request = &mut self.core.requests[index];
+            let Phase::Buffer(len) = request.phase else { panic!("only those who wait are in line") };
+            let Some(data) = self.core.buffers.take(len) else { return };
+            self.core.waiting.pop_front();
+            (request.buffer, request.phase) = (Some(data), Phase::Connection);
+            let (link, tag) = (request.link, request.tag);
+            self.with(now, link, fx, |front, io| front.on_granted(now, tag, data, io));
+        }
+    }
+
+    /// Everything that events left behind, until nothing is left to do.
+    fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        loop {
+            while let Some((flight, status)) = self.core.landed.pop_front() {
+                self.core.flight_landed(now, flight, status, fx);
+            }
+            self.tell(now, fx);
+            self.grant(now, fx);
+            for index in core::mem::take(&mut self.core.ending) {
+                self.abort_all(now, index, fx);
+            }
+            // Only what was touched so far: a pump touches nothing new but its own link.
+            for i in 0..self.core.touched.len() {
+                let index = self.core.touched[i];
+                self.pump(now, index, fx);
+            }
+            self.core.start_turns(now, fx);
+            let quiet = self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
+            if quiet {
+                break;
+            }
+        }
+        for (array, note) in self.core.notes.drain(..) {
+            let state = self.core.arrays[array.index()].as_ref();
+            let to = match (note, state) {
+                (Note::Heal { at, .. }, Some(state)) => Address::Shard(state.array.owner(at)),
+                _ => Address::Steward,
+            };
+            fx.push(Effect::Mail { to, mail: Mail::Note { array, note } });
+        }
+        self.core.report_quiet(fx);
+    }
+
+    /// Sends what touched connections have to say, ends those that have said it all.
+    fn flush(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        for index in core::mem::take(&mut self.core.touched) {
+            let Some(Connection { front, link }) = self.connections.get_mut(index) else { continue };
+            link.touched = false;
+            let speaks = matches!(link.life, Life::Open | Life::Ending { .. });
+            if speaks && !link.sending && link.outbox.pending() > 0 {
+                link.sending = true;
+                fx.push(Effect::Send { connection: link.id });
+            }
+            match link.life {
+                Life::Open => {
+                    let next = front.next_deadline();
+                    if next.is_some_and(|at| link.timer.is_none_or(|t| at < t)) {
+                        link.timer = next;
+                        self.timers.push(Reverse((next.expect("checked"), index, link.id)));
+                    }
+                }
+                Life::Ending { until } => {
+                    if link.outbox.pending() == 0 || now >= until {
+                        link.life = Life::Closing;
+                        fx.push(Effect::Close { connection: link.id });
+                    } else if link.timer.is_none_or(|t| until < t) {
+                        link.timer = Some(until);
+                        self.timers.push(Reverse((until, index, link.id)));
+                    }
+                }
+                Life::Closing => {}
+                Life::Closed => {
+                    if link.live == 0 {
+                        let gone = self.connections.remove(index).link;
+                        self.core.promised -= gone.tags.len() as u32;
+                        self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
+                        if gone.known {
+                            let mail = Mail::Gone { connection: gone.id, why: gone.why };
+                            fx.push(Effect::Mail { to: Address::Steward, mail });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn configure(&mut self, now: Instant, view: Arc<View>, layout: Arc<Layout>, fx: &mut Effects<Mail>) {
+        let core = &mut self.core;
+        (core.view, core.layout) = (view, layout.clone());
+        core.volumes.clear();
+        for volume in &layout.volumes {
+            set(&mut core.volumes, volume.id.index(), volume.clone());
+            if core.volume_counters.len() <= volume.id.index() {
+                core.volume_counters.resize(volume.id.index() + 1, Counters::default());
+            }
+        }
+        core.pools.clear();
+        for pool in &layout.pools {
+            set(&mut core.pools, usize::from(pool.id.0), pool.clone());
+        }
+        core.apply_arrays(now, &layout, fx);
+
+        for portal in &core.view.portals {
+            if !self.listening.contains(&portal.id) {
+                self.listening.push(portal.id);
+                fx.push(Effect::Listen { portal: portal.id, address: portal.address });
+            }
+        }
+        let view = core.view.clone();
+        self.listening.retain(|id| {
+            let stays = view.portals.iter().any(|p| p.id == *id);
+            if !stays {
+                fx.push(Effect::Unlisten { portal: *id });
+            }
+            stays
+        });
+        let all: Vec<u32> = self.connections.iter().map(|(i, _)| i).collect();
+        for index in all {
+            self.with(now, index, fx, |front, io| front.on_view(now, io));
+        }
+        fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Applied { generation: layout.generation } });
+    }
+
+    fn on_mail(&mut self, now: Instant, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
+        match mail {
+            Mail::Configure { view, layout } => self.configure(now, view, layout, fx),
+            Mail::Recorded { array, epoch } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
+            }
+            Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
+            Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
+            Mail::Answer { connection, answer } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
+                }
+            }
+            Mail::Drop { connection, why } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |_, io| base::FrontIo::close(io, why));
+                }
+            }
+            Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
+            Mail::Report => {
+                let report = Box::new(self.report());
+                fx.push(Effect::Mail { to: from, mail: Mail::Reported(report) });
+            }
+            Mail::Run { flight, array, command } => {
+                let Address::Shard(shard) = from else { panic!("only shards ask shards") };
+                self.core.parked.push_back(Parked { shard, flight, array, command });
+            }
+            Mail::Ran { flight, status } => self.core.landed.push_back((flight.0, status)),
+            Mail::Abort { flight, array } => {
+                let Address::Shard(shard) = from else { panic!("only shards ask shards") };
+                self.core.abort_for_peer(now, shard, flight, array, fx);
+            }
+            Mail::Hold { data } => self.core.buffers.hold(data),
+            Mail::Unhold { data } => {
+                self.core.buffers.release(data);
+            }
+            Mail::Note { array, note: Note::Heal { at, len, leg } } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_heal(now, at, len, leg, io));
+            }
+            Mail::Applied { .. }
+            | Mail::Note { .. }
+            | Mail::Ask { .. }
+            | Mail::Ending { .. }
+            | Mail::Gone { .. }
+            | Mail::Listening { .. }
+            | Mail::Quiesced { .. }
+            | Mail::Reported(_)
+            | Mail::Order { .. }
+            | Mail::Answered { .. }
+            | Mail::Ready { .. }
+            | Mail::Stop
+            | Mail::Stopped => panic!("this letter is not for a shard: {mail:?}"),
+        }
+    }
+
+    fn report(&self) -> ShardReport {
+        let core = &self.core;
+        let connections = self.connections.iter().map(|(_, c)| ConnectionReport {
+            connection: c.link.id,
+            portal: c.link.portal,
+            peer: c.link.peer,
+            host: c.link.host,
+            commands: c.link.live,
+            counters: c.link.counters,
+        });
+        let volumes = core.layout.volumes.iter().map(|v| (v.id, core.volume_counters[v.id.index()]));
+        let arrays = core.arrays.iter().enumerate();
+        ShardReport {
+            shard: core.id,
+            connections: connections.collect(),
+            volumes: volumes.collect(),
+            drives: core.drives.iter().filter(|d| **d != DriveReport::default()).copied().collect(),
+            arrays: arrays
+                .filter_map(|(i, a)| a.as_ref().map(|a| (ArrayId(i as u16), a.array.progress())))
+                .collect(),
+            buffers_used: core.buffers.used(),
+            buffers_bytes: core.buffers.bytes(),
+            waiting: core.waiting.len() as u32,
+            protocol_errors: self.protocol_errors,
+        }
+    }
+}
+
+fn count(counters: &mut Counters, request: &Request, now: Instant) {
+    counters.busy_ns += now.since(request.started).as_nanos() as u64;
+    match (request.status, request.command.op) {
+        (Status::Good, base::Op::Read) => {
+            counters.reads += 1;
+            counters.read_bytes += request.length;
+        }
+        (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. } | base::Op::CompareAndWrite) => {
+            counters.writes += 1;
+            counters.write_bytes += request.length;
+        }
+        (Status::Good | Status::Miscompare { .. }, _) => counters.others += 1,
+        _ => counters.errors += 1,
+    }
+}
+
+/// Puts `item` at `index` of a sparse table.
+pub(crate) fn set<T>(table: &mut Vec<Option<T>>, index: usize, item: T) {
+    if table.len() <= index {
+        table.resize_with(index + 1, || None);
+    }
+    table[index] = Some(item);
+}
+
+/// A new array machine for this shard.
+pub(crate) fn build_array(core_id: u16, shards: u16, layout: &crate::layout::ArrayLayout, scratch: Slice) -> Array {
+    Array::new(ArrayConfig {
+        uuid: layout.uuid,
+        geometry: layout.geometry,
+        membership: layout.membership.clone(),
+        shard: core_id,
+        shards,
+        scratch,
+        dirty: (*layout.dirty).clone(),
+        unclean: layout.unclean,
+    })
+}
+
+impl<M: Memory> Machine for Shard<M> {
+    type Mail = Mail;
+
+    fn on_event(&mut self, now: Instant, event: Event<Mail>, fx: &mut Effects<Mail>) {
+        match event {
+            Event::Accepted { connection, portal, local, peer } => {
+                self.accepted(connection, portal, (local, peer), fx);
+            }
+            Event::Received { connection, data } => self.received(now, connection, data, fx),
+            Event::Sent { connection, bytes } => {
+                let index = self.index_of(connection).expect("a send ends before its connection is closed");
+                let link = &mut self.connections[index].link;
+                link.sending = false;
+                let core = &mut self.core;
+                core.touch(link);
+                let mut marks = core::mem::take(&mut core.marks);
+                link.outbox.on_sent(bytes, |mark| marks.push(mark));
+                for request in marks.drain(..) {
+                    core.retire(link, request);
+                }
+                core.marks = marks;
+                self.with(now, index, fx, |front, io| front.on_sent(now, io));
+            }
+            Event::Broken { connection } => self.broken(now, connection, fx),
+            Event::Closed { connection } => self.closed(connection, fx),
+            Event::DriveDone { token, result } => self.core.op_done(now, token.0 as u32, result, fx),
+            Event::Listening { portal, result } => {
+                fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Listening { portal, result } });
+            }
+            Event::Mail { from, mail } => self.on_mail(now, from, mail, fx),
+            Event::Connected { .. }
+            | Event::DriveOpened { .. }
+            | Event::DriveClosed { .. }
+            | Event::State { .. } => panic!("a shard did not ask for this: {event:?}"),
+        }
+    }
+
+    fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        while let Some(Reverse((at, index, id))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            let link = &mut connection.link;
+            // Entries of earlier owners of this slot, and of times that were moved forward, are stale.
+            if link.id != id || link.timer != Some(at) {
+                continue;
+            }
+            link.timer = None;
+            self.core.touch(link);
+            if connection.front.next_deadline().is_some_and(|d| d <= now) {
+                self.with(now, index, fx, |front, io| front.on_timer(now, io));
+            }
+        }
+        self.core.on_timer(now, fx);
+    }
+
+    fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.settle(now, fx);
+        self.flush(now, fx);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let timers = self.timers.peek().map(|Reverse((at, ..))| *at);
+        let arrays = self.core.arrays.iter().flatten().filter_map(|a| a.array.next_deadline());
+        arrays.chain(timers).chain(self.core.op_scan).min()
+    }
+
+    fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {
+        if let Some(index) = self.index_of(connection) {
+            out.extend(self.connections[index].link.outbox.segments().take(max));
+        }
+    }
+}
+
+impl<M: Memory> Dma for Shard<M> {
+    fn dma(&mut self, data: Slice) -> Option<&mut [u8]> {
+        for memory in [&mut self.core.memory, &mut self.staging] {
+            let (start, bytes) = memory.extent();
+            if start <= data.at && data.end() <= start + bytes {
+                return Some(memory.bytes_mut(data));
+            }
+        }
+        None
+    }
+}
+

@@ -1,0 +1,397 @@
+//! Runtime: the Steward's long procedures as `async fn`, on an executor that is as deterministic as a
+//! machine.
+//!
+//! A task waits for completions (drive, state directory), for time, or for a condition. After each
+//! event every task is polled, in order of age, until none moves: there are few tasks, and so no waker
+//! is needed. A task may be dropped at any await; what it was doing is redone from durable state.
+//!
+//! Drive operations have deadlines. One that misses its deadline is over for its task; its buffer stays
+//! held until the drive lets go.
+
+use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
+use crate::mail::Mail;
+use base::machine::{Shape, StateError, StateOp};
+use base::{
+    Address, DriveError, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant,
+    Memory, Slice, Token,
+};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// How long one metadata operation of a drive may take.
+pub const DRIVE_PATIENCE: Duration = Duration::from_millis(1000);
+
+enum Outcome {
+    Drive(Result<(), DriveError>),
+    Opened(Result<DriveInfo, String>),
+    State(Result<Vec<u8>, StateError>),
+}
+
+struct Inner {
+    now: Instant,
+    memory: Box<dyn Memory2>,
+    buffers: Buffers,
+    fx: Effects<Mail>,
+    tokens: u64,
+    done: BTreeMap<u64, Outcome>,
+    /// Drive operations given up on: their buffers.
+    hung: BTreeMap<u64, Option<Slice>>,
+    closed: BTreeSet<DriveId>,
+    deadlines: BTreeSet<Instant>,
+    born: Vec<Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+/// `Memory` as a trait object: the Steward is a cold edge.
+trait Memory2 {
+    fn bytes(&self, s: Slice) -> &[u8];
+    fn bytes_mut(&mut self, s: Slice) -> &mut [u8];
+}
+
+impl<M: Memory> Memory2 for M {
+    fn bytes(&self, s: Slice) -> &[u8] {
+        Memory::bytes(self, s)
+    }
+    fn bytes_mut(&mut self, s: Slice) -> &mut [u8] {
+        Memory::bytes_mut(self, s)
+    }
+}
+
+/// A handle on the world for procedures; clones are the same.
+#[derive(Clone)]
+pub struct Cx(Rc<RefCell<Inner>>);
+
+/// The executor; the Steward owns it.
+pub struct Runtime {
+    cx: Cx,
+    tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>,
+    extent: (u64, u64),
+}
+
+impl Runtime {
+    /// An executor without tasks, with memory for its drive operations.
+    pub fn new(memory: impl Memory + 'static) -> Self {
+        let extent = memory.extent();
+        let first = extent.0.next_multiple_of(PAGE);
+        let buffers = Buffers::new(first, (extent.0 + extent.1 - first) / PAGE * PAGE);
+        let inner = Inner {
+            now: Instant(0),
+            memory: Box::new(memory),
+            buffers,
+            fx: vec![],
+            tokens: 0,
+            done: BTreeMap::new(),
+            hung: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            born: vec![],
+        };
+        Self { cx: Cx(Rc::new(RefCell::new(inner))), tasks: vec![], extent }
+    }
+    /// The handle that procedures work with.
+    pub fn cx(&self) -> Cx {
+        self.cx.clone()
+    }
+    /// Tells the time; called first in every turn.
+    pub fn on_now(&mut self, now: Instant) {
+        self.cx.0.borrow_mut().now = now;
+    }
+    /// A drive operation ended.
+    pub fn on_drive_done(&mut self, token: Token, result: Result<(), DriveError>) {
+        let mut inner = self.cx.0.borrow_mut();
+        match inner.hung.remove(&token.0) {
+            Some(buffer) => {
+                if let Some(data) = buffer {
+                    inner.buffers.release(data);
+                }
+            }
+            None => {
+                inner.done.insert(token.0, Outcome::Drive(result));
+            }
+        }
+    }
+    /// A drive was opened, or not.
+    pub fn on_drive_opened(&mut self, token: Token, result: Result<DriveInfo, String>) {
+        self.cx.0.borrow_mut().done.insert(token.0, Outcome::Opened(result));
+    }
+    /// Nothing of ours is left in the kernel on this drive.
+    pub fn on_drive_closed(&mut self, drive: DriveId) {
+        self.cx.0.borrow_mut().closed.insert(drive);
+    }
+    /// An operation on the state directory ended.
+    pub fn on_state(&mut self, token: Token, result: Result<Vec<u8>, StateError>) {
+        self.cx.0.borrow_mut().done.insert(token.0, Outcome::State(result));
+    }
+    /// Lets every task go on as far as it can, and hands over what they want done.
+    pub fn run(&mut self, fx: &mut Effects<Mail>) {
+        let mut poll = Context::from_waker(Waker::noop());
+        loop {
+            let before = self.progress();
+            self.tasks.retain_mut(|task| task.as_mut().poll(&mut poll).is_pending());
+            self.tasks.append(&mut self.cx.0.borrow_mut().born);
+            // A task may have fulfilled what an older one waits for.
+            if self.progress() == before {
+                break;
+            }
+        }
+        let mut inner = self.cx.0.borrow_mut();
+        let now = inner.now;
+        inner.deadlines.retain(|at| *at > now);
+        fx.append(&mut inner.fx);
+    }
+    fn progress(&self) -> (usize, usize, u64, usize) {
+        let inner = self.cx.0.borrow();
+        (self.tasks.len() + inner.born.len(), inner.fx.len(), inner.tokens, inner.done.len())
+    }
+    /// When a task wants to go on without an event.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.cx.0.borrow().deadlines.first().copied()
+    }
+    /// Tasks that have not ended.
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+    /// Bytes of its memory, for worlds that move bytes themselves.
+    pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
+        let (start, len) = self.extent;
+        let inside = start <= data.at && data.end() <= start + len;
+        inside.then(|| with(self.cx.0.borrow_mut().memory.bytes_mut(data)))
+    }
+}
+
+impl Cx {
+    /// The time of this turn.
+    pub fn now(&self) -> Instant {
+        self.0.borrow().now
+    }
+    /// Starts a task of its own.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.0.borrow_mut().born.push(Box::pin(task));
+    }
+    /// Writes a letter.
+    pub fn mail(&self, to: Address, mail: Mail) {
+        self.0.borrow_mut().fx.push(Effect::Mail { to, mail });
+    }
+    /// Waits until `condition` says so; it is asked whenever anything happened.
+    pub async fn until(&self, mut condition: impl FnMut() -> bool) {
+        poll_fn(|_| if condition() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+    /// Waits until `condition` says so, at most so long; false if it never did.
+    pub async fn until_within(&self, patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
+        let end = self.now() + patience;
+        self.0.borrow_mut().deadlines.insert(end);
+        poll_fn(|_| match condition() {
+            true => Poll::Ready(true),
+            false if self.now() >= end => Poll::Ready(false),
+            false => Poll::Pending,
+        })
+        .await
+    }
+    /// Waits.
+    pub async fn sleep(&self, time: Duration) {
+        self.until_within(time, || false).await;
+    }
+    /// Claims and opens a drive. The error is a sentence. It may take long: our own operations of an
+    /// earlier life may still hold the drive.
+    pub async fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, String> {
+        let token = self.token();
+        let spec = spec.to_owned();
+        self.0.borrow_mut().fx.push(Effect::OpenDrive { token: Token(token), drive, spec });
+        match self.outcome(token).await {
+            Outcome::Opened(result) => result,
+            Outcome::Drive(_) | Outcome::State(_) => unreachable!("tokens are not reused"),
+        }
+    }
+    /// Lets go of a drive at once; `closed` tells when nothing of ours is left in the kernel.
+    pub fn close(&self, drive: DriveId) {
+        self.0.borrow_mut().fx.push(Effect::CloseDrive { drive });
+    }
+    /// Whether the end of `close` was reached.
+    pub fn closed(&self, drive: DriveId) -> bool {
+        self.0.borrow().closed.contains(&drive)
+    }
+    /// Changes a drive's artificial behaviour.
+    pub fn shape(&self, drive: DriveId, shape: Shape) {
+        self.0.borrow_mut().fx.push(Effect::ShapeDrive { drive, shape });
+    }
+    /// Reads `len` bytes (any length, in pieces), each piece within `DRIVE_PATIENCE`.
+    pub async fn read(&self, drive: DriveId, at: u64, len: usize) -> Result<Vec<u8>, DriveError> {
+        let mut out = Vec::with_capacity(len);
+        while out.len() < len {
+            let n = (len - out.len()).min(PIECE);
+            let data = self.buffer(n as u32).await;
+            let kind = DriveOpKind::Read;
+            let at = at + out.len() as u64;
+            let op = DriveOp { drive, kind, at, len: n as u64, data, fua: false, token: Token(0) };
+            self.operate(op, Some(data), |bytes| out.extend_from_slice(bytes)).await?;
+        }
+        Ok(out)
+    }
+    /// Writes durably (Force Unit Access), in pieces, each within `DRIVE_PATIENCE`.
+    pub async fn write(&self, drive: DriveId, at: u64, bytes: &[u8]) -> Result<(), DriveError> {
+        for (i, piece) in bytes.chunks(PIECE).enumerate() {
+            let data = self.buffer(piece.len() as u32).await;
+            self.0.borrow_mut().memory.bytes_mut(data).copy_from_slice(piece);
+            let (kind, at) = (DriveOpKind::Write, at + (i * PIECE) as u64);
+            let op = DriveOp { drive, kind, at, len: piece.len() as u64, data, fua: true, token: Token(0) };
+            self.operate(op, Some(data), |_| {}).await?;
+        }
+        Ok(())
+    }
+    /// Zeroes on the drive, flushed.
+    pub async fn zero(&self, drive: DriveId, at: u64, len: u64) -> Result<(), DriveError> {
+        let (kind, data) = (DriveOpKind::WriteZeroes, Slice::default());
+        self.operate(DriveOp { drive, kind, at, len, data, fua: false, token: Token(0) }, None, |_| {})
+            .await?;
+        self.flush(drive).await
+    }
+    /// Everything written before is durable when this ends.
+    pub async fn flush(&self, drive: DriveId) -> Result<(), DriveError> {
+        let (kind, data) = (DriveOpKind::Flush, Slice::default());
+        self.operate(DriveOp { drive, kind, at: 0, len: 0, data, fua: false, token: Token(0) }, None, |_| {})
+            .await
+    }
+    /// Works on the state directory.
+    pub async fn state(&self, op: StateOp) -> Result<Vec<u8>, StateError> {
+        let token = self.token();
+        self.0.borrow_mut().fx.push(Effect::State { token: Token(token), op });
+        match self.outcome(token).await {
+            Outcome::State(result) => result,
+            Outcome::Drive(_) | Outcome::Opened(_) => unreachable!("tokens are not reused"),
+        }
+    }
+
+    fn token(&self) -> u64 {
+        let mut inner = self.0.borrow_mut();
+        inner.tokens += 1;
+        inner.tokens
+    }
+    async fn outcome(&self, token: u64) -> Outcome {
+        poll_fn(|_| match self.0.borrow_mut().done.remove(&token) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
+        })
+        .await
+    }
+    async fn buffer(&self, len: u32) -> Slice {
+        poll_fn(|_| match self.0.borrow_mut().buffers.take(len) {
+            Some(data) => Poll::Ready(data),
+            None => Poll::Pending,
+        })
+        .await
+    }
+    async fn operate(
+        &self,
+        mut op: DriveOp,
+        buffer: Option<Slice>,
+        with: impl FnOnce(&[u8]),
+    ) -> Result<(), DriveError> {
+        let token = self.token();
+        op.token = Token(token);
+        let end = self.now() + DRIVE_PATIENCE;
+        {
+            let mut inner = self.0.borrow_mut();
+            inner.fx.push(Effect::Drive(op));
+            inner.deadlines.insert(end);
+        }
+        let result = poll_fn(|_| {
+            let mut inner = self.0.borrow_mut();
+            match inner.done.remove(&token) {
+                Some(Outcome::Drive(result)) => Poll::Ready(result),
+                Some(_) => unreachable!("tokens are not reused"),
+                None if inner.now >= end => {
+                    inner.hung.insert(token, buffer);
+                    Poll::Ready(Err(DriveError::TimedOut))
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        let mut inner = self.0.borrow_mut();
+        if result == Err(DriveError::TimedOut) && inner.hung.contains_key(&token) {
+            return result;
+        }
+        if let Some(data) = buffer {
+            if result.is_ok() {
+                with(inner.memory.bytes(data));
+            }
+            inner.buffers.release(data);
+        }
+        result
+    }
+}
+
+/// Metadata moves in pieces of at most this many bytes.
+const PIECE: usize = 256 << 10;
+const _: () = assert!(PIECE as u64 <= BUFFER_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::memory::PlainMemory;
+    use std::cell::Cell;
+
+    fn runtime() -> Runtime {
+        Runtime::new(PlainMemory::new(1 << 20, 1 << 20))
+    }
+
+    #[test]
+    fn a_task_goes_on_when_its_operation_ends() {
+        let mut rt = runtime();
+        let (cx, got) = (rt.cx(), Rc::new(Cell::new(0)));
+        let seen = got.clone();
+        cx.clone().spawn(async move {
+            let bytes = cx.read(DriveId(3), 4096, 8192).await.expect("read");
+            seen.set(bytes.len());
+        });
+        let mut fx = vec![];
+        rt.run(&mut fx);
+        let [Effect::Drive(op)] = fx.as_slice() else { panic!("one operation: {fx:?}") };
+        assert_eq!((op.drive, op.at, op.len), (DriveId(3), 4096, 8192));
+        rt.on_drive_done(op.token, Ok(()));
+        rt.run(&mut vec![]);
+        assert_eq!((got.get(), rt.tasks()), (8192, 0));
+    }
+
+    #[test]
+    fn an_operation_that_hangs_is_given_up_and_its_memory_comes_back_later() {
+        let mut rt = runtime();
+        let (cx, end) = (rt.cx(), Rc::new(Cell::new(None)));
+        let seen = end.clone();
+        cx.clone().spawn(async move { seen.set(Some(cx.write(DriveId(0), 0, &[1; 4096]).await)) });
+        let mut fx = vec![];
+        rt.run(&mut fx);
+        let Some(Effect::Drive(op)) = fx.pop() else { panic!("an operation") };
+        rt.on_now(Instant(0) + DRIVE_PATIENCE);
+        rt.run(&mut fx);
+        assert_eq!(end.get(), Some(Err(DriveError::TimedOut)));
+        assert_eq!(rt.cx.0.borrow().buffers.used(), 4096);
+        rt.on_drive_done(op.token, Ok(()));
+        assert_eq!(rt.cx.0.borrow().buffers.used(), 0);
+    }
+
+    #[test]
+    fn a_condition_that_another_task_fulfils_is_seen_in_the_same_turn() {
+        let mut rt = runtime();
+        let (cx, flag, order) = (rt.cx(), Rc::new(Cell::new(false)), Rc::new(RefCell::new(vec![])));
+        let (f, o, c) = (flag.clone(), order.clone(), cx.clone());
+        cx.spawn(async move {
+            c.until(|| f.get()).await;
+            o.borrow_mut().push("first");
+        });
+        let (o, c) = (order.clone(), cx.clone());
+        cx.spawn(async move {
+            c.sleep(Duration::from_millis(5)).await;
+            o.borrow_mut().push("second");
+            flag.set(true);
+        });
+        rt.run(&mut vec![]);
+        assert_eq!(rt.next_deadline(), Some(Instant(5_000_000)));
+        rt.on_now(Instant(5_000_000));
+        rt.run(&mut vec![]);
+        assert_eq!(*order.borrow(), ["second", "first"]);
+    }
+}

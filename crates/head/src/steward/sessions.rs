@@ -1,0 +1,290 @@
+//! Sessions: which host is connected how. NVMe controllers and iSCSI sessions of the whole head.
+//!
+//! Promise 3: a host's Connect or Login is answered only after the writes of the connections that it
+//! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
+
+use crate::mail::Mail;
+use base::front::Close;
+use base::{Address, Answer, Ask, ConnectionId, Effect, Effects, HostId, PortalId};
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+
+/// Most NVMe controllers; ids from 1 on.
+pub const CONTROLLERS_MAX: u16 = 8192;
+/// Most iSCSI sessions; handles from 1 on.
+pub const SESSIONS_MAX: u16 = 8192;
+
+/// A connection of some shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    /// The shard.
+    pub shard: u16,
+    /// Its connection.
+    pub connection: ConnectionId,
+}
+
+/// Who a session belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Identity {
+    /// An NVMe controller.
+    Controller {
+        /// Host NQN.
+        nqn: String,
+        /// Host identifier.
+        host_id: [u8; 16],
+        /// A discovery controller.
+        discovery: bool,
+    },
+    /// An iSCSI session.
+    Session {
+        /// Initiator name.
+        initiator: String,
+        /// Initiator session id.
+        isid: [u8; 6],
+        /// A discovery session.
+        discovery: bool,
+    },
+}
+
+/// One controller or session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Controller id or TSIH; the two are numbered apart.
+    pub id: u16,
+    /// Who.
+    pub identity: Identity,
+    /// The host, once known.
+    pub host: Option<HostId>,
+    /// The portal and peer of its first connection.
+    pub portal: PortalId,
+    /// See `portal`.
+    pub peer: SocketAddr,
+    /// Admin queue or only connection first, then I/O queues.
+    pub places: Vec<Place>,
+    /// It is being ended: takes no more connections.
+    ending: bool,
+}
+
+struct Waiting {
+    place: Place,
+    id: u16,
+    controller: bool,
+    /// Connections that must be gone first.
+    before: Vec<Place>,
+}
+
+/// The registry.
+#[derive(Default)]
+pub struct Sessions {
+    controllers: BTreeMap<u16, Session>,
+    sessions: BTreeMap<u16, Session>,
+    waiting: Vec<Waiting>,
+    last_controller: u16,
+    last_session: u16,
+}
+
+impl Sessions {
+    /// Everything that is connected: controllers, then sessions.
+    pub fn all(&self) -> impl Iterator<Item = &Session> {
+        self.controllers.values().chain(self.sessions.values())
+    }
+    /// Connections of a host, to be dropped when it is no longer let in.
+    pub fn places_of(&self, host: HostId) -> Vec<Place> {
+        self.all().filter(|s| s.host == Some(host)).flat_map(|s| s.places.iter().copied()).collect()
+    }
+    /// Every connection.
+    pub fn places(&self) -> Vec<Place> {
+        self.all().flat_map(|s| s.places.iter().copied()).collect()
+    }
+
+    /// A connection asks to be let in.
+    pub fn on_ask(
+        &mut self,
+        place: Place,
+        portal: PortalId,
+        peer: SocketAddr,
+        ask: Ask,
+        fx: &mut Effects<Mail>,
+    ) {
+        match ask {
+            Ask::NvmeAdmin { host, nqn, host_id, discovery } => {
+                // NVMe lets one host have several controllers (one for each path): none is replaced.
+                let Some(id) = free_id(&self.controllers, &mut self.last_controller, CONTROLLERS_MAX) else {
+                    return answer(place, Answer::Full, fx);
+                };
+                let identity = Identity::Controller { nqn, host_id, discovery };
+                let before = self.ending_of(&identity);
+                let session =
+                    Session { id, identity, host, portal, peer, places: vec![place], ending: false };
+                self.controllers.insert(id, session);
+                self.admit(Waiting { place, id, controller: true, before }, fx);
+            }
+            Ask::NvmeIo { controller, nqn, host_id, queue: _ } => {
+                let found = self.controllers.get_mut(&controller).filter(|s| !s.ending);
+                let identity = Identity::Controller { nqn, host_id, discovery: false };
+                match found.filter(|s| s.identity == identity) {
+                    Some(session) => {
+                        session.places.push(place);
+                        answer(place, Answer::Admitted { id: controller }, fx);
+                    }
+                    None => answer(place, Answer::Unknown, fx),
+                }
+            }
+            Ask::Iscsi { host, initiator, isid, tsih, discovery } => {
+                // RFC 7143 6.3.5: the same initiator and ISID replace the session that has them.
+                let identity = Identity::Session { initiator, isid, discovery };
+                if tsih != 0 && !self.sessions.get(&tsih).is_some_and(|s| s.identity == identity) {
+                    return answer(place, Answer::Unknown, fx);
+                }
+                let mut before = vec![];
+                if !discovery {
+                    for session in self.sessions.values_mut().filter(|s| s.identity == identity) {
+                        before.extend(session.places.iter().copied());
+                        if !session.ending {
+                            session.ending = true;
+                            drop_all(&session.places, fx);
+                        }
+                    }
+                }
+                let Some(id) = free_id(&self.sessions, &mut self.last_session, SESSIONS_MAX) else {
+                    return answer(place, Answer::Full, fx);
+                };
+                let session =
+                    Session { id, identity, host, portal, peer, places: vec![place], ending: false };
+                self.sessions.insert(id, session);
+                self.admit(Waiting { place, id, controller: false, before }, fx);
+            }
+        }
+    }
+
+    /// A connection has begun to end; its commands may still be at the drives. What belongs to it ends
+    /// too, and who comes next with the same identity waits for all of it.
+    pub fn on_ending(&mut self, place: Place, fx: &mut Effects<Mail>) {
+        for table in [&mut self.controllers, &mut self.sessions] {
+            for session in table.values_mut().filter(|s| !s.ending && s.places.contains(&place)) {
+                session.ending = true;
+                let others: Vec<Place> = session.places.iter().copied().filter(|p| *p != place).collect();
+                drop_all(&others, fx);
+            }
+        }
+    }
+
+    /// A connection is over, and so are its commands.
+    pub fn on_gone(&mut self, place: Place, fx: &mut Effects<Mail>) {
+        self.on_ending(place, fx);
+        self.waiting.retain(|w| w.place != place);
+        for table in [&mut self.controllers, &mut self.sessions] {
+            for session in table.values_mut() {
+                session.places.retain(|p| *p != place);
+            }
+            table.retain(|_, s| !s.places.is_empty());
+        }
+        for w in &mut self.waiting {
+            w.before.retain(|p| *p != place);
+        }
+        let (ready, waiting) =
+            core::mem::take(&mut self.waiting).into_iter().partition(|w| w.before.is_empty());
+        self.waiting = waiting;
+        for w in ready {
+            self.admit(w, fx);
+        }
+    }
+
+    /// Connections of ending associations of the same host: their writes may still be at the drives.
+    fn ending_of(&self, identity: &Identity) -> Vec<Place> {
+        let same = self.controllers.values().filter(|s| s.ending && s.identity == *identity);
+        same.flat_map(|s| s.places.iter().copied()).collect()
+    }
+    fn admit(&mut self, w: Waiting, fx: &mut Effects<Mail>) {
+        if w.before.is_empty() {
+            let table = if w.controller { &self.controllers } else { &self.sessions };
+            let alive = table.get(&w.id).is_some_and(|s| !s.ending);
+            answer(w.place, if alive { Answer::Admitted { id: w.id } } else { Answer::Unknown }, fx);
+        } else {
+            self.waiting.push(w);
+        }
+    }
+}
+
+fn answer(place: Place, answer: Answer, fx: &mut Effects<Mail>) {
+    let mail = Mail::Answer { connection: place.connection, answer };
+    fx.push(Effect::Mail { to: Address::Shard(place.shard), mail });
+}
+
+fn drop_all(places: &[Place], fx: &mut Effects<Mail>) {
+    for p in places {
+        let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
+        fx.push(Effect::Mail { to: Address::Shard(p.shard), mail });
+    }
+}
+
+/// The next free id after the last one given: ids are not reused soon.
+fn free_id(table: &BTreeMap<u16, Session>, last: &mut u16, max: u16) -> Option<u16> {
+    let id = (0..max).map(|i| (*last + i) % max + 1).find(|id| !table.contains_key(id))?;
+    *last = id;
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(n: u32) -> Place {
+        Place { shard: 0, connection: ConnectionId::new(n, 0) }
+    }
+    fn peer() -> SocketAddr {
+        "10.0.0.1:4000".parse().expect("an address")
+    }
+    fn login(tsih: u16) -> Ask {
+        let initiator = "iqn.2026-01.test:a".into();
+        Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih, discovery: false }
+    }
+    fn admin(id: u8) -> Ask {
+        Ask::NvmeAdmin { host: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
+    }
+    fn told(fx: &mut Effects<Mail>) -> Vec<String> {
+        let text = |e: Effect<Mail>| match e {
+            Effect::Mail { mail: Mail::Answer { connection, answer }, .. } => {
+                format!("{} {answer:?}", connection.slot())
+            }
+            Effect::Mail { mail: Mail::Drop { connection, .. }, .. } => format!("drop {}", connection.slot()),
+            other => format!("{other:?}"),
+        };
+        fx.drain(..).map(text).collect()
+    }
+
+    #[test]
+    fn a_session_is_reinstated_after_the_writes_of_the_old_one_have_ended() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        s.on_ask(place(1), PortalId(0), peer(), login(0), &mut fx);
+        assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }"]);
+        s.on_ask(place(2), PortalId(0), peer(), login(0), &mut fx);
+        assert_eq!(told(&mut fx), ["drop 1"]);
+        s.on_gone(place(1), &mut fx);
+        assert_eq!(told(&mut fx), ["2 Admitted { id: 2 }"]);
+        s.on_ask(place(3), PortalId(0), peer(), login(9), &mut fx);
+        assert_eq!(told(&mut fx), ["3 Unknown"], "there is no such session to join");
+    }
+
+    #[test]
+    fn the_end_of_one_queue_ends_the_association_and_the_next_waits_for_it() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        let io =
+            |controller, id| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue: 1 };
+        s.on_ask(place(2), PortalId(0), peer(), io(1, 1), &mut fx);
+        s.on_ask(place(3), PortalId(0), peer(), io(1, 2), &mut fx);
+        s.on_ask(place(4), PortalId(0), peer(), io(7, 1), &mut fx);
+        let both = ["1 Admitted { id: 1 }", "2 Admitted { id: 1 }", "3 Unknown", "4 Unknown"];
+        assert_eq!(told(&mut fx), both, "host id and controller must fit");
+        s.on_ending(place(1), &mut fx);
+        assert_eq!(told(&mut fx), ["drop 2"]);
+        s.on_gone(place(1), &mut fx);
+        s.on_ask(place(5), PortalId(0), peer(), admin(1), &mut fx);
+        assert!(told(&mut fx).is_empty(), "queue 2 may have writes at the drives");
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["5 Admitted { id: 2 }"]);
+        s.on_gone(place(5), &mut fx);
+        assert_eq!(s.all().count(), 0);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a block may hold: the rule of promises 1 and 3, block by block.
+//!
+//! A block's history is a list of writes. At any moment a set of them is *possible*: the last answered
+//! one, and every one that was under way beside it. A read must return a write that was possible at
+//! some moment between its start and its end. Once nothing overlaps any more, a read decides which it is,
+//! and from then on only that one is possible. After a power cut, what the last completed Flush or FUA
+//! covered, or any later write, is possible again.
+
+/// A write, as its stamp names it; 0 is the block's first state, all zeroes.
+pub type WriteId = u64;
+
+/// A read under way: what it may return.
+#[derive(Clone, Debug, Default)]
+pub struct ReadView {
+    allowed: Vec<WriteId>,
+    /// Something was written while it was under way, so that it decides nothing.
+    disturbed: bool,
+}
+
+/// One block.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Values that may be current. Never empty.
+    possible: Vec<WriteId>,
+    /// Writes without an answer whose host may still get one.
+    open: Vec<WriteId>,
+    /// Values that a power cut may bring back.
+    durable: Vec<WriteId>,
+    /// Answered writes that no Flush has covered, each with the values that it replaced.
+    unflushed: Vec<(WriteId, Vec<WriteId>)>,
+    readers: u32,
+    views: Vec<(u32, ReadView)>,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        let (possible, durable) = (vec![0], vec![0]);
+        Self { possible, open: vec![], durable, unflushed: vec![], readers: 0, views: vec![] }
+    }
+}
+
+/// A checker's finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stale {
+    /// What the read returned.
+    pub found: WriteId,
+    /// What it might have returned.
+    pub allowed: Vec<WriteId>,
+}
+
+impl Block {
+    /// A write begins; returns the values that it will replace: those that are settled now.
+    pub fn write_starts(&mut self, id: WriteId) -> Vec<WriteId> {
+        self.open.push(id);
+        push(&mut self.durable, id);
+        for (_, view) in &mut self.views {
+            push(&mut view.allowed, id);
+            view.disturbed = true;
+        }
+        self.possible.clone()
+    }
+    /// A write was answered with success; `replaced` is from its start.
+    pub fn write_ends(&mut self, id: WriteId, replaced: Vec<WriteId>, durable: bool) {
+        self.open.retain(|w| *w != id);
+        self.possible.retain(|w| !replaced.contains(w));
+        push(&mut self.possible, id);
+        self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
+        if durable {
+            self.durable.retain(|w| !replaced.contains(w));
+        } else {
+            self.unflushed.push((id, replaced));
+        }
+    }
+    /// A write ended without an answer, or with a failure: it may have taken effect.
+    pub fn write_lost(&mut self, id: WriteId) {
+        self.open.retain(|w| *w != id);
+        push(&mut self.possible, id);
+        self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
+    }
+    /// A Flush begins; returns the writes that it will cover.
+    pub fn flush_starts(&self) -> Vec<WriteId> {
+        self.unflushed.iter().map(|(id, _)| *id).collect()
+    }
+    /// A Flush was answered with success; `covered` is from its start.
+    pub fn flush_ends(&mut self, covered: &[WriteId]) {
+        let durable = &mut self.durable;
+        self.unflushed.retain(|(id, replaced)| {
+            let done = covered.contains(id);
+            if done {
+                durable.retain(|w| !replaced.contains(w));
+            }
+            !done
+        });
+    }
+    /// A read begins; returns its handle.
+    pub fn read_starts(&mut self) -> u32 {
+        self.readers += 1;
+        let mut allowed = self.possible.clone();
+        self.open.iter().for_each(|w| push(&mut allowed, *w));
+        self.views.push((self.readers, ReadView { allowed, disturbed: !self.open.is_empty() }));
+        self.readers
+    }
+    /// A read ended with `found`, or without data.
+    pub fn read_ends(&mut self, handle: u32, found: Option<WriteId>) -> Result<(), Stale> {
+        let i = self.views.iter().position(|(h, _)| *h == handle).expect("a read ends once");
+        let (_, view) = self.views.swap_remove(i);
+        let Some(found) = found else { return Ok(()) };
+        if !view.allowed.contains(&found) {
+            return Err(Stale { found, allowed: view.allowed });
+        }
+        if !view.disturbed && self.open.is_empty() && self.possible.len() > 1 {
+            // Nothing moved while it looked: what it saw stays until somebody writes.
+            self.possible = vec![found];
+        }
+        Ok(())
+    }
+    /// Every host lost its connections and the power was cut: anything since the last flush may be
+    /// there. The first read decides.
+    pub fn power_cut(&mut self) {
+        for w in core::mem::take(&mut self.open) {
+            push(&mut self.possible, w);
+        }
+        for w in self.durable.clone() {
+            push(&mut self.possible, w);
+        }
+        self.unflushed.clear();
+        self.views.clear();
+    }
+    /// What may be current.
+    pub fn possible(&self) -> &[WriteId] {
+        &self.possible
+    }
+}
+
+fn push(list: &mut Vec<WriteId>, id: WriteId) {
+    if !list.contains(&id) {
+        list.push(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answered_write_hides_what_was_before_it() {
+        let mut b = Block::default();
+        let replaced = b.write_starts(1);
+        let during = b.read_starts();
+        b.write_ends(1, replaced, false);
+        assert_eq!(b.read_ends(during, Some(0)), Ok(()), "old or new while it was under way");
+        let after = b.read_starts();
+        assert!(b.read_ends(after, Some(0)).is_err(), "only new afterwards");
+    }
+
+    #[test]
+    fn writes_side_by_side_may_end_either_way_until_a_read_decides() {
+        let mut b = Block::default();
+        let (one, two) = (b.write_starts(1), b.write_starts(2));
+        b.write_ends(1, one, false);
+        b.write_ends(2, two, false);
+        let r = b.read_starts();
+        assert_eq!(b.read_ends(r, Some(1)), Ok(()));
+        let r = b.read_starts();
+        assert!(b.read_ends(r, Some(2)).is_err(), "the first read decided");
+    }
+
+    #[test]
+    fn a_power_cut_may_take_what_no_flush_covered_and_nothing_else() {
+        let mut b = Block::default();
+        let replaced = b.write_starts(1);
+        b.write_ends(1, replaced, false);
+        let covered = b.flush_starts();
+        let replaced = b.write_starts(2);
+        b.write_ends(2, replaced, false);
+        b.flush_ends(&covered);
+        b.power_cut();
+        for (found, right) in [(0, false), (1, true), (2, true)] {
+            let mut b = b.clone();
+            let r = b.read_starts();
+            assert_eq!(b.read_ends(r, Some(found)).is_ok(), right, "{found}");
+        }
+    }
+}
