@@ -128,23 +128,22 @@ impl Runtime {
     /// Lets every task go on as far as it can, and hands over what they want done.
     pub fn run(&mut self, fx: &mut Effects<Mail>) {
         let mut poll = Context::from_waker(Waker::noop());
-        loop {
+        // Two passes in which nothing moves: a task may have fulfilled what an older one waits for.
+        let mut still = 0;
+        while still < 2 {
             let before = self.progress();
-            self.tasks.retain_mut(|task| task.as_mut().poll(&mut poll).is_pending());
             self.tasks.append(&mut self.cx.0.borrow_mut().born);
-            // A task may have fulfilled what an older one waits for.
-            if self.progress() == before {
-                break;
-            }
+            self.tasks.retain_mut(|task| task.as_mut().poll(&mut poll).is_pending());
+            still = if self.progress() == before { still + 1 } else { 0 };
         }
         let mut inner = self.cx.0.borrow_mut();
         let now = inner.now;
         inner.deadlines.retain(|at| *at > now);
         fx.append(&mut inner.fx);
     }
-    fn progress(&self) -> (usize, usize, u64, usize) {
+    fn progress(&self) -> (usize, usize, usize, u64, usize) {
         let inner = self.cx.0.borrow();
-        (self.tasks.len() + inner.born.len(), inner.fx.len(), inner.tokens, inner.done.len())
+        (self.tasks.len(), inner.born.len(), inner.fx.len(), inner.tokens, inner.done.len())
     }
     /// When a task wants to go on without an event.
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -262,6 +261,11 @@ impl Cx {
             Outcome::State(result) => result,
             Outcome::Drive(_) | Outcome::Opened(_) => unreachable!("tokens are not reused"),
         }
+    }
+
+    /// Says that shared state changed on which other tasks may wait.
+    pub fn changed(&self) {
+        self.0.borrow_mut().tokens += 1;
     }
 
     fn token(&self) -> u64 {
