@@ -6,5 +6,6 @@
 //! connection, at bounded memory, and nothing is allocated per command after login.
 //! Does not know sockets, clocks, pools or drives: a volume is an id that takes block commands.
 
+pub mod initiator;
 pub mod pdu;
 pub mod text;
