@@ -69,7 +69,7 @@ impl Head {
         fs::remove_dir_all(&dir).ok();
         fs::create_dir_all(dir.join("state")).expect("a folder");
         let at = dir.display();
-        let config = format!("state_dir = \"{at}/state\"\nsocket = \"{at}/api\"\n");
+        let config = format!("state_dir = \"{at}/state\"\nsocket = \"{at}/api\"\nmemory = \"256M\"\n");
         fs::write(dir.join("head.toml"), config).expect("head.toml");
         Head { net: Net::new().expect("a network"), dir, daemon: None }
     }
@@ -85,7 +85,7 @@ impl Head {
     /// all addresses at the usual ports.
     pub fn with_tank(name: &str) -> Head {
         let head = Head::new(name);
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(|drive| head.file(drive, 1 << 30));
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|drive| head.file(drive, 256 << 20));
         head.cli(&format!("pool create tank mirror {a} {b} mirror {c} {d}"));
         head.cli("portal add nvme 0.0.0.0:4420");
         head.cli("portal add iscsi 0.0.0.0:3260");
@@ -194,7 +194,7 @@ impl Head {
 
     /// Makes the volume `tank/NAME` and gives it to a host that has these names; returns its LUN.
     pub fn give(&self, name: &str, size: &str, block: u32, host: &str, names: &str) -> u64 {
-        self.cli(&format!("volume create tank/{name} --size {size} --block-size {block}"));
+        self.cli(&format!("volume create tank/{name} --size {size} --block {block}"));
         self.cli(&format!("host add {host} {names}"));
         self.cli(&format!("export tank/{name} --host {host}"));
         let hosts = self.json("host ls");

@@ -1,0 +1,181 @@
+//! Whoever can reach a port can send anything. The others are served on, at bounded memory.
+
+use judge::{Head, until};
+use lab::skipped;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+const PEER: &str = env!("CARGO_BIN_EXE_peer");
+const ME: &str = "iqn.2026-01.org.millrace.judge:good";
+const PORTS: [&str; 2] = ["127.0.0.1:4420", "127.0.0.1:3260"];
+
+/// A head whose volume `tank/v` is given to a good host.
+fn given(name: &str) -> (Head, u64) {
+    let head = Head::with_tank(name);
+    let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME}"));
+    (head, lun)
+}
+
+/// A good host is still served, at once.
+fn serves(head: &Head, lun: u64) {
+    let image = format!(
+        "json:{{\"driver\":\"raw\",\"file\":{{\"driver\":\"iscsi\",\"transport\":\"tcp\",\"portal\":\"127.0.0.1:3260\",\
+         \"target\":\"{}\",\"lun\":{lun},\"initiator-name\":\"{ME}\"}}}}",
+        head.iqn()
+    );
+    head.run(&format!("qemu-io -t none -c 'write -P 9 0 1M' -c flush -c 'read -P 9 0 1M' '{image}'"), 30);
+}
+
+fn peer(head: &Head, words: &str) -> String {
+    head.run(&format!("{PEER} {words}"), 300).text().to_owned()
+}
+
+#[test]
+fn garbage_ends_in_an_answer_or_a_closed_connection() {
+    if skipped("garbage") {
+        return;
+    }
+    let (head, lun) = given("garbage");
+    let before = head.memory_mib();
+    for port in PORTS {
+        let said = peer(&head, &format!("garbage {port} 500"));
+        let closed: u64 = said.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
+        assert!(closed >= 495, "{port}: {said}: some hang on");
+    }
+    serves(&head, lun);
+    let after = head.memory_mib();
+    assert!(after < before + 64, "memory grew from {before} to {after} MiB");
+    assert!(head.json("status")["shards"].as_array().is_some_and(|s| !s.is_empty()));
+}
+
+#[test]
+fn malformed_pdus_are_answered_in_their_protocols_words() {
+    if skipped("malformed PDUs") {
+        return;
+    }
+    let (head, lun) = given("malformed");
+    let nvme = |hex: &str| peer(&head, &format!("send {} {hex}", PORTS[0]));
+    let zeroes = |bytes: usize| "00".repeat(bytes);
+    // NVMe/TCP 3.6.2.2: an ICReq of 128 bytes; the answer is an ICResp, and the line stays open.
+    let icreq = format!("0000800080000000{}", zeroes(120));
+    assert!(nvme(&icreq).starts_with("open 01"), "{}", nvme(&icreq));
+    // A PDU type that is none, a header of the wrong length, an impossible length, a version of 9, a
+    // command before the handshake: a termination request (type 3) or a closed connection.
+    let bad = [
+        format!("7700800080000000{}", zeroes(120)),
+        format!("0000100080000000{}", zeroes(120)),
+        format!("00008000ffffff7f{}", zeroes(120)),
+        format!("00008000800000000900{}", zeroes(118)),
+        format!("0400480048000000{}", zeroes(64)),
+        format!("{icreq}0400480000000080{}", zeroes(64)),
+        format!("{icreq}{icreq}"),
+    ];
+    for hex in bad {
+        let answer = nvme(&hex);
+        let answer = answer.strip_prefix(if hex.starts_with(&icreq) { "01" } else { "" }).unwrap_or(&answer);
+        assert!(!answer.starts_with("open"), "still open after {hex}: {answer}");
+    }
+    let iscsi = |hex: &str| peer(&head, &format!("send {} {hex}", PORTS[1]));
+    // A command before login, an opcode that is none, a data segment of 16 MiB, stages that are none.
+    let bad = [
+        format!("01800000{}", zeroes(44)),
+        format!("3f800000{}", zeroes(44)),
+        format!("4387000000ffffff{}", zeroes(40)),
+        format!("438b0000{}", zeroes(44)),
+        format!("4387000000000004{}41414141", zeroes(40)),
+    ];
+    for hex in bad {
+        assert!(!iscsi(&hex).starts_with("open"), "still open after {hex}");
+    }
+    serves(&head, lun);
+}
+
+#[test]
+fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
+    if skipped("10,000 connections") {
+        return;
+    }
+    let (head, lun) = given("crowd");
+    let before = head.memory_mib();
+    let crowd = |port: &str| {
+        let mut command = head.net.command("bash");
+        command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} hold {port} 5000")]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the crowd");
+        let mut said = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
+        assert!(count > 4000, "only {count} of 5000 could connect to {port}");
+        child
+    };
+    let crowds = PORTS.map(crowd);
+    serves(&head, lun);
+    let during = head.memory_mib();
+    assert!(during < before + 256, "memory grew from {before} to {during} MiB");
+    assert!(head.json("status")["volumes"][0]["name"] == "tank/v");
+    for mut child in crowds {
+        child.kill().ok();
+        child.wait().ok();
+    }
+    serves(&head, lun);
+    until("the connections are gone", 60, || {
+        head.json("status")["connections"].as_array().is_some_and(|all| all.len() < 50)
+    });
+}
+
+#[test]
+fn half_open_slow_and_hasty_peers_are_shown_the_door() {
+    if skipped("slow senders and login loops") {
+        return;
+    }
+    let (head, lun) = given("doors");
+    for port in PORTS {
+        assert_eq!(peer(&head, &format!("login {port} 2000")), "connected 2000");
+    }
+    serves(&head, lun);
+    // Half a header, byte by byte: nobody may hold a place so for ever.
+    let mut slow: Vec<_> = PORTS
+        .iter()
+        .map(|port| {
+            let header = if port.ends_with("4420") { "00008000" } else { "43870000" };
+            let mut command = head.net.command(PEER);
+            command.args(["slow", port, &format!("{header}{}", "00".repeat(200)), "500"]);
+            command.stdout(Stdio::piped()).spawn().expect("a slow peer")
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(2));
+    serves(&head, lun);
+    until("slow peers are closed", 90, || {
+        slow.iter_mut().all(|peer| peer.try_wait().ok().flatten().is_some())
+    });
+    until("no connection is left", 60, || {
+        head.json("status")["connections"].as_array().is_some_and(|all| all.len() < 5)
+    });
+    serves(&head, lun);
+}
+
+#[test]
+fn idle_is_idle() {
+    if skipped("an idle head") {
+        return;
+    }
+    let (head, lun) = given("idle");
+    serves(&head, lun);
+    until("the first resync ends", 120, || head.health() == "optimal");
+    let mut command = head.net.command(PEER);
+    let mut held = command
+        .args(["hold", PORTS[0], "50"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("peers");
+    std::thread::sleep(Duration::from_secs(2));
+    let before = head.ticks();
+    std::thread::sleep(Duration::from_secs(10));
+    // 1 % of a core are 10 ticks of 10 ms in 10 s.
+    let used = head.ticks() - before;
+    held.kill().ok();
+    held.wait().ok();
+    assert!(used < 10, "{used} ticks in 10 s without I/O");
+}

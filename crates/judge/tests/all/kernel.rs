@@ -1,0 +1,174 @@
+//! A stock Linux 6.1 as host of both protocols.
+
+use judge::{Head, fio_verify, until};
+use lab::{Vm, skipped};
+use std::time::Duration;
+
+fn guest(head: &Head, name: &str) -> Vm {
+    Vm::builder(name).cpus(2).mem(1024).start(&head.net).expect("a guest")
+}
+
+/// File systems, verified I/O and a check of both, on a disk of the guest.
+fn exercise(vm: &Vm, disk: &str) {
+    vm.run(&format!("mkfs.ext4 -q -F {disk} && mkdir -p /t && mount {disk} /t"), 180).expect("ext4");
+    vm.run(&fio_verify("/t/v", 8), 240).expect("verified I/O on ext4");
+    vm.run(&format!("umount /t && fsck.ext4 -f -n {disk}"), 180).expect("a clean ext4");
+}
+
+/// Kills the daemon under verified I/O, starts it again after a pause and expects no error.
+fn survive_a_crash(head: &mut Head, vm: &Vm, disk: &str) {
+    let fio = vm.spawn(&(fio_verify(disk, 48) + " --time_based --runtime=12 --fsync=64")).expect("fio");
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(!fio.done(), "fio ended too early: {}", fio.so_far());
+    head.kill();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_ne!(vm.run("echo alive", 60).expect("the guest").text(), "");
+    head.start();
+    fio.wait(Duration::from_secs(240))
+        .and_then(|o| o.good("fio over a crash of the daemon"))
+        .expect("no error");
+}
+
+#[test]
+fn linux_mounts_a_volume_by_nvme_tcp_and_outlives_a_crash_of_the_daemon() {
+    if skipped("a Linux host by NVMe/TCP") {
+        return;
+    }
+    let mut head = Head::with_tank("kernel-nvme");
+    head.cli("portal add discovery 0.0.0.0:8009");
+    let vm = guest(&head, "nvme1");
+    head.give("v", "96M", 4096, "guest", &format!("--nqn {}", vm.nqn()));
+    let nqn = head.nqn();
+
+    for port in [4420, 8009] {
+        let log =
+            vm.run(&format!("nvme discover -t tcp -a 10.91.0.1 -s {port}"), 60).expect("discover").stdout;
+        assert!(log.contains(&nqn) && log.contains("10.91.0.1"), "port {port}: {log}");
+    }
+    vm.try_run("nvme connect -t tcp -a 10.91.0.1 -s 4420 -n nqn.2026-01.org.nobody:x", 60)
+        .map(|o| assert_ne!(o.code, 0, "a subsystem that is not there"))
+        .expect("nvme connect");
+    vm.try_run(
+        &format!("nvme connect -t tcp -a 10.91.0.1 -s 4420 -n {nqn} -q nqn.2026-01.org.nobody:host"),
+        60,
+    )
+    .map(|o| assert_ne!(o.code, 0, "a host that nobody knows"))
+    .expect("nvme connect");
+
+    let connect =
+        format!("nvme connect -t tcp -a 10.91.0.1 -s 4420 -n {nqn} --reconnect-delay=1 --keep-alive-tmo=5");
+    for digests in ["", " -g -G"] {
+        vm.run(&format!("{connect}{digests} && udevadm settle"), 60).expect("connect");
+        let disk =
+            vm.run("readlink -f /dev/disk/by-id/nvme-uuid.* || readlink -f /dev/disk/by-id/nvme-eui.*", 30);
+        let disk = disk.expect("a disk").text().lines().next().expect("a disk").to_owned();
+        assert_eq!(vm.run(&format!("blockdev --getsize64 {disk}"), 30).expect("size").text(), "100663296");
+        exercise(&vm, &disk);
+        if digests.is_empty() {
+            vm.run(&format!("nvme disconnect -n {nqn}"), 60).expect("disconnect");
+        } else {
+            vm.run(&format!("blkdiscard {disk} || true; nvme flush {disk} -n 1; nvme id-ctrl {disk} | grep -q 'vwc *: 0x[1-9a-f]'"), 60)
+                .expect("a write cache is announced");
+            survive_a_crash(&mut head, &vm, &disk);
+            changes_are_noticed(&head, &vm, &disk);
+        }
+    }
+    vm.run(&format!("nvme disconnect -n {nqn}"), 60).expect("disconnect");
+    assert_eq!(vm.warnings().expect("dmesg"), Vec::<String>::new());
+}
+
+/// A namespace that grows, appears and goes is seen by the host without a rescan.
+fn changes_are_noticed(head: &Head, vm: &Vm, disk: &str) {
+    let sees = |what: &str, test: &str| {
+        until(what, 30, || vm.try_run(test, 30).is_ok_and(|o| o.code == 0));
+    };
+    head.cli("volume resize tank/v --size 128M");
+    sees("the host sees the new size", &format!("[ $(blockdev --getsize64 {disk}) = 134217728 ]"));
+    head.cli("volume create tank/w --size 16M");
+    head.cli("export tank/w --host guest");
+    sees("the host sees the new namespace", "[ $(ls -d /sys/block/nvme*n* | grep -vc c) = 2 ]");
+    head.cli("unexport tank/w --host guest");
+    sees("the host sees that it is gone", "[ $(ls -d /sys/block/nvme*n* | grep -vc c) = 1 ]");
+}
+
+#[test]
+fn linux_mounts_a_volume_by_iscsi_and_outlives_a_crash_of_the_daemon() {
+    if skipped("a Linux host by iSCSI") {
+        return;
+    }
+    let mut head = Head::with_tank("kernel-iscsi");
+    let vm = guest(&head, "iscsi1");
+    let lun = head.give("v", "96M", 512, "guest", &format!("--iqn {}", vm.iqn()));
+    let iqn = head.iqn();
+    let (secret, mutual) = (head.dir.join("secret"), head.dir.join("mutual"));
+    std::fs::write(&secret, "secret-of-the-host").expect("a file");
+    std::fs::write(&mutual, "secret-of-the-target").expect("a file");
+
+    let found = vm.run("iscsiadm -m discovery -t sendtargets -p 10.91.0.1", 60).expect("discovery").stdout;
+    assert!(found.contains(&iqn) && found.contains("10.91.0.1:3260"), "{found}");
+    let (login, logout) = (
+        format!("iscsiadm -m node -T {iqn} -p 10.91.0.1 --login"),
+        format!("iscsiadm -m node -T {iqn} -p 10.91.0.1 --logout"),
+    );
+    let find = format!("udevadm settle; readlink -f /dev/disk/by-path/ip-10.91.0.1:3260-*-lun-{lun}");
+
+    vm.run(&login, 60).expect("login");
+    let disk = vm.run(&find, 30).expect("a disk").text().to_owned();
+    exercise(&vm, &disk);
+    vm.run(
+        &format!(
+            "cd /sys/block/{0}/device; grep -q 'write back' /sys/block/{0}/queue/write_cache",
+            &disk[5..]
+        ),
+        30,
+    )
+    .expect("a write cache is announced");
+    vm.run(&logout, 60).expect("logout");
+
+    // Mutual CHAP, both digests, and data that waits for R2T.
+    head.cli(&format!(
+        "host set guest --chap-secret-file {} --mutual-secret-file {}",
+        secret.display(),
+        mutual.display()
+    ));
+    let refused = vm.try_run(&login, 60).expect("iscsiadm");
+    assert_ne!(refused.code, 0, "a login without the secret");
+    let settings = [
+        ("node.session.auth.authmethod", "CHAP"),
+        ("node.session.auth.username", &vm.iqn()),
+        ("node.session.auth.password", "secret-of-the-host"),
+        ("node.session.auth.username_in", &iqn),
+        ("node.session.auth.password_in", "secret-of-the-target"),
+        ("node.conn[0].iscsi.HeaderDigest", "CRC32C"),
+        ("node.conn[0].iscsi.DataDigest", "CRC32C"),
+        ("node.session.iscsi.ImmediateData", "No"),
+        ("node.session.iscsi.InitialR2T", "Yes"),
+        ("node.conn[0].timeo.noop_out_interval", "2"),
+        ("node.conn[0].timeo.noop_out_timeout", "3"),
+    ];
+    let set: String = settings
+        .iter()
+        .map(|(name, value)| {
+            format!("iscsiadm -m node -T {iqn} -p 10.91.0.1 -o update -n '{name}' -v '{value}' && ")
+        })
+        .collect();
+    vm.run(&format!("{set}{login}"), 120).expect("login with mutual CHAP and digests");
+    let disk = vm.run(&find, 30).expect("a disk").text().to_owned();
+    exercise(&vm, &disk);
+    for page in [
+        "sg_inq",
+        "sg_vpd -p sv",
+        "sg_vpd -p di",
+        "sg_vpd -p bl",
+        "sg_vpd -p lbpv",
+        "sg_readcap -l",
+        "sg_modes",
+        "sg_luns",
+        "sg_turs",
+    ] {
+        vm.run(&format!("{page} {disk}"), 60).expect(page);
+    }
+    survive_a_crash(&mut head, &vm, &disk);
+    vm.run(&logout, 60).expect("logout");
+    assert_eq!(vm.warnings().expect("dmesg"), Vec::<String>::new());
+}

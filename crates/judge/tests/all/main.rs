@@ -1,0 +1,11 @@
+//! The product in the hands of real hosts, tools, operators and vandals. One program, since every
+//! test program costs a link.
+
+mod bad_orders;
+mod bad_peers;
+mod floor;
+mod kernel;
+mod libiscsi;
+mod operator;
+mod qemu;
+mod wire;
