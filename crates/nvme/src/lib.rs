@@ -12,3 +12,4 @@
 pub mod host;
 pub mod pdu;
 pub mod spec;
+pub mod target;

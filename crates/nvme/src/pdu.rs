@@ -224,6 +224,8 @@ pub struct Decoder {
     have: usize,
     need: usize,
     pad: u32,
+    /// Bytes of the header that came last.
+    quote: usize,
     bytes: [u8; HEADER_MAX],
 }
 
@@ -238,6 +240,7 @@ impl Decoder {
             have: 0,
             need: COMMON_BYTES,
             pad: 0,
+            quote: 0,
             bytes: [0; HEADER_MAX],
         }
     }
@@ -250,9 +253,10 @@ impl Decoder {
     pub fn is_empty(&self) -> bool {
         self.have == 0
     }
-    /// What has come of the header that was at fault, to be quoted in a TermReq.
+    /// What has come of the header that was at fault (the last one, whole or not), to be quoted in a
+    /// TermReq.
     pub fn quote(&self) -> &[u8] {
-        &self.bytes[..self.have.min(TERM_QUOTE_MAX)]
+        &self.bytes[..self.quote.min(TERM_QUOTE_MAX)]
     }
     /// Takes bytes of the header: how many, and the header once it is whole. Call it again with the rest
     /// as long as it takes bytes and gives None; after a header, take its data first.
@@ -262,6 +266,7 @@ impl Decoder {
             let n = (self.need - self.have).min(bytes.len() - taken);
             self.bytes[self.have..self.have + n].copy_from_slice(&bytes[taken..taken + n]);
             self.have += n;
+            self.quote = self.have;
             taken += n;
             if self.have < self.need {
                 return Ok((taken, None));

@@ -1,0 +1,929 @@
+//! The TCP binding: bytes in, PDUs, commands, answers, bytes out (NVMe/TCP 3).
+
+use super::connect::Login;
+use super::controller::{Birth, Controller};
+use super::io::{IoQueue, Plan, Work, status_of};
+use super::namespaces::Namespaces;
+use super::table::{Completion, Phase, Table, tag as head_tag};
+use super::{
+    ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME,
+};
+use crate::pdu::{
+    ALIGNMENT_FIELD_MAX, Decoder, DigestReader, Digests, Header, IcReq, IcResp, Incoming, Receiver, Term,
+    Transfer, Violation, digest_bytes, encode, fes, kind,
+};
+use crate::spec::fabrics::fctype;
+use crate::spec::{ConnectFields, Cqe, Sgl, Sqe, StatusField, admin};
+use base::crc::{crc32c, crc32c_append};
+use base::front::Close;
+use base::{Answer, FrontIo, Instant, Slice, Status, Tag, Want};
+use std::collections::VecDeque;
+
+/// What the connection waits for before commands flow.
+#[derive(Debug)]
+enum Stage {
+    /// ICReq.
+    AwaitingIc,
+    /// Connect.
+    AwaitingConnect,
+    /// The data of Connect.
+    AwaitingConnectData(Box<Login>),
+    /// The Steward's answer.
+    AwaitingAnswer(Box<Login>),
+    /// Nothing: commands flow.
+    Live,
+    /// The end.
+    Closed,
+}
+
+/// Where the next byte belongs.
+#[derive(Clone, Copy, Debug)]
+enum Rx {
+    /// To a header.
+    Header,
+    /// Nowhere yet: this command waits for a free tag.
+    Parked { sqe: Sqe, data: u32, digest: bool },
+    /// Nowhere yet: this payload waits for its buffer.
+    AwaitingBuffer(Payload),
+    /// To a payload.
+    Payload(Payload),
+    /// To a payload's digest.
+    Digest(Payload),
+}
+
+/// The data of one PDU.
+#[derive(Clone, Copy, Debug)]
+struct Payload {
+    to: To,
+    /// Bytes before the data that nobody wants (in-capsule SGLs may have an offset).
+    skip: u32,
+    /// Bytes of data yet to come.
+    left: u32,
+    /// Bytes after them that nobody wants.
+    tail: u32,
+    /// Where in the buffer the next byte goes.
+    at: u32,
+    /// CRC32C so far, if a digest follows.
+    crc: u32,
+    digest: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum To {
+    Command(u16),
+    Connect,
+    Nobody,
+}
+
+impl Payload {
+    fn to_nobody(data: u32, digest: bool) -> Self {
+        Self { to: To::Nobody, skip: 0, left: 0, tail: data, at: 0, crc: 0, digest }
+    }
+    fn rest(&self) -> u32 {
+        self.skip + self.left + self.tail
+    }
+}
+
+/// Whether reading goes on.
+enum Step {
+    Took(usize),
+    Wait,
+}
+
+/// The queue that Connect made.
+#[derive(Debug, Default)]
+struct Queue {
+    entries: u32,
+    head: u32,
+    flow_control: bool,
+}
+
+#[derive(Debug)]
+enum Role {
+    None,
+    Admin(Box<Controller>),
+    Io(Box<IoQueue>),
+}
+
+/// Room that the longest answer needs (padded C2HData header, data digest, response), with a
+/// TermReq's on top, which must always find room.
+const ROOM_MIN: u32 = 128 + 4 + 28 + 152;
+
+/// One connection of a host. See `base::front` for its inputs.
+pub struct Connection {
+    config: ConnectionConfig,
+    stage: Stage,
+    role: Role,
+    rx: Rx,
+    decoder: Decoder,
+    digest: DigestReader,
+    digests: Digests,
+    hpda: u8,
+    queue: Queue,
+    table: Table,
+    /// Tags whose R2T or answer waits for room, in order.
+    out: VecDeque<u16>,
+    /// Tags whose last bytes are at this position of the output.
+    sending: VecDeque<(u16, u64)>,
+    /// Bytes ever handed to the outbox.
+    handed: u64,
+    /// Bytes were offered and not taken: more are not wanted.
+    blocked: bool,
+    login_deadline: Option<Instant>,
+    /// Since when a PDU has been incomplete.
+    pdu_since: Option<Instant>,
+    /// Commands with an R2T outstanding.
+    transfers: u32,
+    /// When to look at how old those R2Ts are.
+    transfers_check: Option<Instant>,
+}
+
+impl Connection {
+    /// A connection that has just been accepted. The clock starts with its first input: its first
+    /// deadline lies in the past.
+    pub fn new(config: ConnectionConfig) -> Self {
+        assert!(
+            config.queue_depth_max >= 32 && config.queue_depth_max <= 1 << 15,
+            "a depth that fits CAP.MQES"
+        );
+        assert!(config.io_queues_max >= 1, "a controller has at least one I/O queue");
+        Self {
+            config,
+            stage: Stage::AwaitingIc,
+            role: Role::None,
+            rx: Rx::Header,
+            decoder: Decoder::new(Receiver::Controller, H2C_DATA_MAX),
+            digest: DigestReader::default(),
+            digests: Digests::default(),
+            hpda: 0,
+            queue: Queue::default(),
+            table: Table::new(0),
+            out: VecDeque::new(),
+            sending: VecDeque::new(),
+            handed: 0,
+            blocked: false,
+            login_deadline: None,
+            pdu_since: None,
+            transfers: 0,
+            transfers_check: None,
+        }
+    }
+
+    /// Bytes have arrived in a staging buffer; how many it took.
+    pub fn on_bytes(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+        self.start_clock(now);
+        self.blocked = false;
+        let taken = self.read(now, bytes, io);
+        self.blocked = taken < bytes.len();
+        self.end(now, io);
+        taken
+    }
+    /// Where the next bytes shall go.
+    pub fn want(&self) -> Want {
+        match (&self.stage, &self.rx) {
+            (Stage::Closed | Stage::AwaitingAnswer(_), _) => Want::Nothing,
+            (_, Rx::Parked { .. } | Rx::AwaitingBuffer(_)) => Want::Nothing,
+            _ if self.blocked => Want::Nothing,
+            (_, Rx::Payload(Payload { to: To::Command(tag), skip: 0, left, at, .. }))
+                if *left >= DIRECT_MIN =>
+            {
+                Want::Direct(self.table[*tag].buffer.part(*at, *left))
+            }
+            _ => Want::Staging,
+        }
+    }
+    /// `n` bytes have arrived in the slice of `Want::Direct`.
+    pub fn on_direct(&mut self, now: Instant, n: u32, io: &mut impl FrontIo) {
+        let Rx::Payload(payload) = &mut self.rx else {
+            unreachable!("bytes came directly only because `want` asked for them")
+        };
+        let To::Command(tag) = payload.to else { unreachable!("only commands have buffers") };
+        assert!(n <= payload.left, "no more came than was wanted");
+        if payload.digest {
+            let part = self.table[tag].buffer.part(payload.at, n);
+            payload.crc = crc32c_append(payload.crc, io.bytes(part));
+        }
+        payload.at += n;
+        payload.left -= n;
+        self.resume(now, io);
+    }
+    /// The buffer that `reserve` could not give at once.
+    pub fn on_granted(&mut self, now: Instant, tag: Tag, slice: Slice, io: &mut impl FrontIo) {
+        let slot = &mut self.table[tag.0];
+        slot.buffer = slice;
+        match slot.phase {
+            Phase::AwaitingCapsuleBuffer => {
+                slot.phase = Phase::AwaitingCapsule;
+                let Rx::AwaitingBuffer(payload) = self.rx else {
+                    unreachable!("the connection waited for this buffer")
+                };
+                self.rx = Rx::Payload(payload);
+                // The host could not go on without us: its time starts now.
+                self.pdu_since = Some(now);
+            }
+            Phase::AwaitingBuffer => self.buffer_here(tag.0, io),
+            other => unreachable!("a buffer was granted to a command that is {other:?}"),
+        }
+        self.resume(now, io);
+    }
+    /// A submitted command has ended.
+    pub fn on_done(&mut self, now: Instant, tag: Tag, status: Status, io: &mut impl FrontIo) {
+        let slot = &self.table[tag.0];
+        match slot.phase {
+            Phase::Submitted if status == Status::Good => self.work(tag.0, io),
+            Phase::Submitted => {
+                let status = status_of(slot.sqe.opcode, status);
+                self.answer(tag.0, Completion::failed(status));
+            }
+            Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer => {
+                // Aborted while it waited for a buffer: its data, if they are next, belong to nobody.
+                if let Rx::AwaitingBuffer(p) = self.rx
+                    && p.to == To::Command(tag.0)
+                {
+                    self.rx = Rx::Payload(Payload::to_nobody(p.rest(), p.digest));
+                }
+                self.answer(tag.0, Completion::failed(StatusField::ABORT_REQUESTED));
+            }
+            other => unreachable!("the head ended a command that is {other:?}"),
+        }
+        self.resume(now, io);
+    }
+    /// The outbox has more room.
+    pub fn on_sent(&mut self, now: Instant, io: &mut impl FrontIo) {
+        self.resume(now, io);
+    }
+    /// The Steward's answer to Connect.
+    pub fn on_answer(&mut self, now: Instant, answer: Answer, io: &mut impl FrontIo) {
+        match std::mem::replace(&mut self.stage, Stage::AwaitingConnect) {
+            Stage::AwaitingAnswer(login) => self.connected(now, &login, answer, io),
+            other => self.stage = other,
+        }
+        self.resume(now, io);
+    }
+    /// There is a new view.
+    pub fn on_view(&mut self, now: Instant, io: &mut impl FrontIo) {
+        let stays = match &mut self.role {
+            Role::None => true,
+            Role::Admin(controller) => controller.on_view(&self.config, io.view()),
+            Role::Io(queue) => {
+                let host = io.view().host(queue.host).filter(|h| h.nqns.contains(&queue.hostnqn));
+                queue.namespaces = Namespaces::of(host);
+                host.is_some()
+            }
+        };
+        if !stays {
+            self.close(io, Close::Refused("the host was removed"));
+        }
+        self.resume(now, io);
+    }
+    /// Some deadline has passed.
+    pub fn on_timer(&mut self, now: Instant, io: &mut impl FrontIo) {
+        self.start_clock(now);
+        let past = |deadline: Option<Instant>| deadline.is_some_and(|d| d <= now);
+        if matches!(self.stage, Stage::Closed) {
+            return;
+        }
+        if past(self.login_deadline) || past(self.pdu_since.map(|t| t + DATA_TIME)) {
+            return self.close(io, Close::Slow);
+        }
+        if past(self.transfers_check) {
+            let waiting = |t: &u16| self.table[*t].phase == Phase::AwaitingData;
+            let oldest = self.table.tags().filter(waiting).map(|t| self.table[t].since).min();
+            self.transfers_check = oldest.map(|t| t + DATA_TIME);
+            if past(self.transfers_check) {
+                return self.close(io, Close::Slow);
+            }
+        }
+        if let Role::Admin(controller) = &self.role
+            && past(controller.keep_alive_deadline())
+        {
+            return self.close(io, Close::KeepAlive);
+        }
+        self.resume(now, io);
+    }
+    /// When `on_timer` shall be called.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let keep_alive = match &self.role {
+            Role::Admin(controller) => controller.keep_alive_deadline(),
+            Role::None | Role::Io(_) => None,
+        };
+        let login = match self.stage {
+            Stage::Closed => return None,
+            Stage::Live => None,
+            _ => Some(self.login_deadline.unwrap_or_default()),
+        };
+        let pdu = self.pdu_since.map(|t| t + DATA_TIME);
+        [keep_alive, login, pdu, self.transfers_check].into_iter().flatten().min()
+    }
+
+    fn start_clock(&mut self, now: Instant) {
+        if self.login_deadline.is_none() && !matches!(self.stage, Stage::Live | Stage::Closed) {
+            self.login_deadline = Some(now + LOGIN_TIME);
+        }
+    }
+    /// Goes on with what may have been waiting for this input.
+    fn resume(&mut self, now: Instant, io: &mut impl FrontIo) {
+        self.read(now, &[], io);
+        self.end(now, io);
+    }
+    /// The end of every input: events and answers go out, deadlines are set.
+    fn end(&mut self, now: Instant, io: &mut impl FrontIo) {
+        while let Role::Admin(controller) = &mut self.role {
+            let Some((tag, completion)) = controller.next_event() else { break };
+            self.answer(tag, completion);
+        }
+        self.flush(now, io);
+        if matches!(self.stage, Stage::Closed) {
+            return;
+        }
+        let complete = match &self.rx {
+            Rx::Header => self.decoder.is_empty(),
+            // We keep the host waiting, not it us.
+            Rx::Parked { .. } | Rx::AwaitingBuffer(_) => true,
+            Rx::Payload(_) | Rx::Digest(_) => false,
+        };
+        self.pdu_since = if complete { None } else { self.pdu_since.or(Some(now)) };
+        if self.transfers == 0 {
+            self.transfers_check = None;
+        }
+    }
+
+    // Reading.
+
+    fn read(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+        let mut taken = 0;
+        while let Step::Took(n) = self.advance(now, &bytes[taken..], io) {
+            taken += n;
+        }
+        if matches!(self.stage, Stage::Closed) { bytes.len() } else { taken }
+    }
+
+    fn advance(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> Step {
+        match self.stage {
+            Stage::Closed | Stage::AwaitingAnswer(_) => return Step::Wait,
+            // Answers before Connect go out at once, so there must be room.
+            Stage::AwaitingConnect if io.room() < ROOM_MIN => return Step::Wait,
+            _ => {}
+        }
+        match self.rx {
+            Rx::Header if bytes.is_empty() => Step::Wait,
+            Rx::Header => match self.decoder.push(bytes) {
+                Err(violation) => {
+                    self.fail(violation, io);
+                    Step::Wait
+                }
+                Ok((n, None)) => Step::Took(n),
+                Ok((n, Some(incoming))) => {
+                    // A new PDU: the last one came whole, so the time starts again.
+                    self.pdu_since = None;
+                    if let Err(violation) = self.header(now, incoming, io) {
+                        self.fail(violation, io);
+                    }
+                    Step::Took(n)
+                }
+            },
+            Rx::Parked { sqe, data, digest } => {
+                self.flush(now, io);
+                if !self.table.has_room() {
+                    return Step::Wait;
+                }
+                self.rx = Rx::Header;
+                self.command(now, sqe, data, digest, io);
+                Step::Took(0)
+            }
+            Rx::AwaitingBuffer(_) => Step::Wait,
+            Rx::Payload(payload) if payload.rest() == 0 => {
+                if payload.digest {
+                    self.rx = Rx::Digest(payload);
+                } else {
+                    self.payload_here(payload, true, io);
+                }
+                Step::Took(0)
+            }
+            Rx::Payload(_) | Rx::Digest(_) if bytes.is_empty() => Step::Wait,
+            Rx::Payload(payload) => Step::Took(self.take(payload, bytes, io)),
+            Rx::Digest(payload) => {
+                let (n, digest) = self.digest.push(bytes);
+                if let Some(received) = digest {
+                    self.payload_here(payload, received == payload.crc, io);
+                }
+                Step::Took(n)
+            }
+        }
+    }
+
+    /// Takes bytes of a payload.
+    fn take(&mut self, mut p: Payload, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+        let wanted = p.skip == 0 && p.left > 0;
+        let most = if p.skip > 0 {
+            p.skip
+        } else if wanted {
+            p.left
+        } else {
+            p.tail
+        };
+        let n = bytes.len().min(most as usize);
+        let piece = &bytes[..n];
+        if p.digest {
+            p.crc = crc32c_append(p.crc, piece);
+        }
+        let n32 = n as u32;
+        match p.to {
+            To::Command(tag) if wanted => {
+                let place = self.table[tag].buffer.part(p.at, n32);
+                io.bytes_mut(place).copy_from_slice(piece);
+            }
+            To::Connect if wanted => {
+                let Stage::AwaitingConnectData(login) = &mut self.stage else {
+                    unreachable!("data of Connect follow Connect")
+                };
+                login.data_mut()[p.at as usize..][..n].copy_from_slice(piece);
+            }
+            To::Command(_) | To::Connect | To::Nobody => {}
+        }
+        match (p.skip > 0, wanted) {
+            (true, _) => p.skip -= n32,
+            (_, true) => (p.left, p.at) = (p.left - n32, p.at + n32),
+            _ => p.tail -= n32,
+        }
+        self.rx = Rx::Payload(p);
+        n
+    }
+
+    /// A payload is whole, its digest right or wrong.
+    fn payload_here(&mut self, payload: Payload, sound: bool, io: &mut impl FrontIo) {
+        self.rx = Rx::Header;
+        match payload.to {
+            To::Nobody => {}
+            To::Connect => self.connect_data_here(sound, io),
+            To::Command(tag) => {
+                let slot = &mut self.table[tag];
+                slot.corrupt |= !sound;
+                slot.received = payload.at;
+                if slot.received < slot.length {
+                    return;
+                }
+                if slot.phase == Phase::AwaitingData {
+                    self.transfers -= 1;
+                }
+                self.data_here(tag, io);
+            }
+        }
+    }
+
+    /// A header is whole.
+    fn header(&mut self, now: Instant, incoming: Incoming, io: &mut impl FrontIo) -> Result<(), Violation> {
+        let sequence = Violation::new(fes::SEQUENCE, "PDU out of sequence");
+        match (&self.stage, incoming.header) {
+            (Stage::AwaitingIc, Header::IcReq(request)) => return self.initialize(request, io),
+            (_, Header::Term(_)) => self.close(io, Close::Protocol("the host ended the connection")),
+            (Stage::AwaitingConnect | Stage::Live, Header::Command(sqe)) => {
+                if incoming.data > CAPSULE_DATA_MAX {
+                    return Err(Violation::field(4, "in-capsule data beyond IOCCSZ"));
+                }
+                if matches!(self.stage, Stage::AwaitingConnect) {
+                    self.before_connect(sqe, incoming.data, incoming.digest, io);
+                } else if self.table.has_room() {
+                    self.command(now, sqe, incoming.data, incoming.digest, io);
+                } else if self.sending.is_empty() && self.out.is_empty() {
+                    return Err(Violation::new(fes::LIMIT, "more commands than the queue has entries"));
+                } else {
+                    self.rx = Rx::Parked { sqe, data: incoming.data, digest: incoming.digest };
+                }
+            }
+            (Stage::Live, Header::Data { transfer, last, .. }) => {
+                return self.data_header(transfer, last, incoming.digest);
+            }
+            _ => return Err(sequence),
+        }
+        Ok(())
+    }
+
+    /// NVMe/TCP 3.6.2.2: ICReq.
+    fn initialize(&mut self, request: IcReq, io: &mut impl FrontIo) -> Result<(), Violation> {
+        if request.pfv != 0 {
+            return Err(Violation { fes: fes::UNSUPPORTED, fei: 8, why: "PDU format version" });
+        }
+        if request.hpda > ALIGNMENT_FIELD_MAX {
+            return Err(Violation::field(10, "HPDA"));
+        }
+        self.digests = request.digests;
+        self.hpda = request.hpda;
+        self.decoder.negotiated(self.digests, 0);
+        let response = IcResp { pfv: 0, cpda: 0, digests: self.digests, maxh2cdata: H2C_DATA_MAX };
+        self.send(io, &encode::ic_resp(response));
+        self.stage = Stage::AwaitingConnect;
+        Ok(())
+    }
+
+    /// A command on a queue that does not exist yet.
+    fn before_connect(&mut self, sqe: Sqe, data: u32, digest: bool, io: &mut impl FrontIo) {
+        let refuse = |status: StatusField| Completion::failed(status.dnr());
+        let mut payload = Payload::to_nobody(data, digest);
+        let refused = if sqe.opcode != admin::FABRICS || sqe.fctype() != fctype::CONNECT {
+            refuse(StatusField::COMMAND_SEQUENCE)
+        } else if sqe.sgl.kind != Sgl::IN_CAPSULE {
+            refuse(StatusField::SGL_TYPE_INVALID)
+        } else if sqe.sgl.length.get() != 1024 {
+            refuse(StatusField::SGL_LENGTH_INVALID)
+        } else if sqe.sgl.address.get().checked_add(1024).is_none_or(|end| end > u64::from(data)) {
+            refuse(StatusField::SGL_OFFSET_INVALID)
+        } else {
+            let skip = sqe.sgl.address.get() as u32;
+            payload = Payload { to: To::Connect, skip, left: 1024, tail: data - skip - 1024, ..payload };
+            self.stage = Stage::AwaitingConnectData(Login::new(ConnectFields::of(&sqe)));
+            self.rx = Rx::Payload(payload);
+            return;
+        };
+        self.rx = Rx::Payload(payload);
+        self.respond(io, sqe.cid.get(), refused);
+    }
+
+    fn connect_data_here(&mut self, sound: bool, io: &mut impl FrontIo) {
+        let stage = std::mem::replace(&mut self.stage, Stage::AwaitingConnect);
+        let Stage::AwaitingConnectData(mut login) = stage else {
+            unreachable!("data of Connect follow Connect")
+        };
+        let asked = match sound {
+            true => login.check(&self.config, io.view()),
+            false => Err(Completion::failed(StatusField::TRANSIENT_TRANSPORT)),
+        };
+        match asked {
+            Ok(ask) => {
+                self.stage = Stage::AwaitingAnswer(login);
+                io.ask(ask);
+            }
+            Err(refused) => self.respond(io, login.fields.cid.get(), refused),
+        }
+    }
+
+    /// The Steward has answered: the queue exists, or not.
+    fn connected(&mut self, now: Instant, login: &Login, answer: Answer, io: &mut impl FrontIo) {
+        let cid = login.fields.cid.get();
+        let id = match answer {
+            Answer::Admitted { id } => id,
+            Answer::Unknown => return self.respond(io, cid, Login::unknown_controller()),
+            Answer::Full => return self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY)),
+        };
+        let is_admin = login.fields.qid.get() == 0;
+        let commands_max = login.entries() + if is_admin { ASYNC_EVENTS_MAX } else { 0 };
+        // The view may have changed while the Steward thought.
+        let host = io.view().host_by_nqn(login.hostnqn()).map(|h| h.id);
+        if host.is_none() && !login.discovery {
+            self.respond(io, cid, Completion::failed(StatusField::CONNECT_HOST.dnr()));
+            return self.close(io, Close::Refused("the host was removed"));
+        }
+        if !io.admit(commands_max) {
+            self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
+            return self.close(io, Close::Refused("no memory for the queue's commands"));
+        }
+        self.table = Table::new(commands_max);
+        self.out = VecDeque::with_capacity(usize::from(commands_max));
+        self.sending = VecDeque::with_capacity(usize::from(commands_max));
+        let flow_control = login.flow_control();
+        let entries = u32::from(login.entries());
+        // Connect was the queue's first command. SQHD FFFFh tells that flow control is off
+        // (NVMe Base 6.3, Connect response).
+        self.queue = Queue { entries, head: 1 % entries, flow_control };
+        self.role = match (is_admin, host) {
+            (true, host) => {
+                let birth = Birth {
+                    id,
+                    discovery: login.discovery,
+                    host,
+                    hostnqn: login.hostnqn().to_owned(),
+                    host_id: login.data.hostid,
+                    kato: login.fields.kato.get(),
+                };
+                Role::Admin(Box::new(Controller::new(birth, &self.config, io.view(), now)))
+            }
+            (false, Some(host)) => {
+                let namespaces = Namespaces::of(io.view().host(host));
+                Role::Io(Box::new(IoQueue { host, hostnqn: login.hostnqn().to_owned(), namespaces }))
+            }
+            (false, None) => unreachable!("a discovery controller has no I/O queues"),
+        };
+        self.stage = Stage::Live;
+        self.login_deadline = None;
+        let head = if flow_control { self.queue.head as u16 } else { 0xffff };
+        let cqe = Cqe { dw0: u32::from(id).into(), cid: cid.into(), sqhd: head.into(), ..Cqe::default() };
+        self.send(io, &encode::response(&cqe, self.digests));
+    }
+
+    // Commands.
+
+    /// A command has come and there is a slot for it. Its in-capsule data follow.
+    fn command(&mut self, now: Instant, sqe: Sqe, data: u32, digest: bool, io: &mut impl FrontIo) {
+        self.queue.head = (self.queue.head + 1) % self.queue.entries;
+        let duplicate = self.table.find(sqe.cid.get()).is_some();
+        let tag = self.table.insert(sqe, now, duplicate);
+        self.rx = Rx::Payload(Payload::to_nobody(data, digest));
+        if let Role::Admin(controller) = &mut self.role {
+            controller.heard(now);
+        }
+        let plan = match &mut self.role {
+            _ if duplicate => Plan::refuse(StatusField::COMMAND_ID_CONFLICT),
+            Role::Admin(controller) => controller.plan(&sqe),
+            Role::Io(queue) => queue.plan(&sqe),
+            Role::None => unreachable!("a live connection has a role"),
+        };
+        if let Role::Admin(controller) = &mut self.role {
+            while let Some(dead) = controller.take_dead_event() {
+                self.table.release(dead);
+            }
+        }
+        match plan {
+            Plan::Answer(completion) => self.answer(tag, completion),
+            Plan::Leave => {
+                self.answer(tag, Completion::GOOD);
+                self.flush(now, io);
+                self.close(io, Close::Logout);
+            }
+            Plan::Hold => {
+                self.table[tag].phase = Phase::AwaitingEvent;
+                let Role::Admin(controller) = &mut self.role else {
+                    unreachable!("events are the controller's")
+                };
+                controller.hold(tag);
+            }
+            Plan::Go => self.work(tag, io),
+            Plan::Abort => {
+                let aborted = self.abort(&sqe, io);
+                // Bit 0 set: not aborted.
+                self.answer(tag, Completion::result(u32::from(!aborted)));
+            }
+            Plan::Give(length) => {
+                if let Err(status) = check_sgl(&sqe.sgl, length, length, None) {
+                    return self.answer(tag, Completion::failed(status.dnr()));
+                }
+                let slot = &mut self.table[tag];
+                (slot.gives, slot.length) = (true, length);
+                self.reserve(tag, length, io);
+            }
+            Plan::Take { min, max } => match check_sgl(&sqe.sgl, min, max, Some(data)) {
+                Err(status) => self.answer(tag, Completion::failed(status.dnr())),
+                Ok(None) => {
+                    let length = sqe.sgl.length.get();
+                    self.table[tag].length = length;
+                    self.reserve(tag, length, io);
+                }
+                Ok(Some(skip)) => {
+                    let left = sqe.sgl.length.get();
+                    let to = To::Command(tag);
+                    let payload = Payload { to, skip, left, tail: data - skip - left, at: 0, crc: 0, digest };
+                    let slot = &mut self.table[tag];
+                    (slot.held, slot.length) = (true, left);
+                    match io.reserve(head_tag(tag), left) {
+                        Some(buffer) => {
+                            (slot.buffer, slot.phase) = (buffer, Phase::AwaitingCapsule);
+                            self.rx = Rx::Payload(payload);
+                        }
+                        None => {
+                            slot.phase = Phase::AwaitingCapsuleBuffer;
+                            self.rx = Rx::AwaitingBuffer(payload);
+                        }
+                    }
+                }
+            },
+        }
+    }
+
+    /// Asks for the buffer of a command whose data travel in data PDUs.
+    fn reserve(&mut self, tag: u16, length: u32, io: &mut impl FrontIo) {
+        let slot = &mut self.table[tag];
+        (slot.held, slot.phase) = (true, Phase::AwaitingBuffer);
+        if let Some(buffer) = io.reserve(head_tag(tag), length) {
+            slot.buffer = buffer;
+            self.buffer_here(tag, io);
+        }
+    }
+    fn buffer_here(&mut self, tag: u16, io: &mut impl FrontIo) {
+        let slot = &mut self.table[tag];
+        if !slot.gives {
+            slot.phase = Phase::AwaitingR2t;
+            self.out.push_back(tag);
+            return;
+        }
+        match &mut self.role {
+            Role::Io(_) => self.work(tag, io),
+            Role::Admin(controller) => {
+                let completion = match controller.fill(&self.config, io.view(), &slot.sqe) {
+                    Ok(bytes) => {
+                        io.bytes_mut(slot.buffer.head(slot.length)).copy_from_slice(&bytes);
+                        Completion::GOOD
+                    }
+                    Err(status) => Completion::failed(status.dnr()),
+                };
+                self.answer(tag, completion);
+            }
+            Role::None => unreachable!("a live connection has a role"),
+        }
+    }
+
+    /// NVMe/TCP 3.6.2.7: a part of the data that an R2T asked for.
+    fn data_header(&mut self, t: Transfer, last: bool, digest: bool) -> Result<(), Violation> {
+        let Some(slot) = self.table.get(t.ttag).filter(|s| s.phase == Phase::AwaitingData) else {
+            return Err(Violation::field(10, "no transfer has this tag"));
+        };
+        if slot.sqe.cid.get() != t.cccid {
+            return Err(Violation::field(8, "the transfer belongs to another command"));
+        }
+        let end = u64::from(t.offset) + u64::from(t.length);
+        if end > u64::from(slot.length) {
+            return Err(Violation::new(fes::OUT_OF_RANGE, "data beyond the R2T"));
+        }
+        if t.offset != slot.received || t.length == 0 {
+            return Err(Violation::field(12, "data out of order"));
+        }
+        if last && end < u64::from(slot.length) {
+            return Err(Violation::field(1, "last data before the end of the R2T"));
+        }
+        let to = To::Command(t.ttag);
+        self.rx = Rx::Payload(Payload { to, skip: 0, left: t.length, tail: 0, at: t.offset, crc: 0, digest });
+        Ok(())
+    }
+
+    /// All data of the host are in the buffer.
+    fn data_here(&mut self, tag: u16, io: &mut impl FrontIo) {
+        let slot = &self.table[tag];
+        // NVMe/TCP 3.3.1.2: a wrong data digest costs the command, not the connection.
+        if slot.corrupt {
+            return self.answer(tag, Completion::failed(StatusField::TRANSIENT_TRANSPORT));
+        }
+        match &mut self.role {
+            Role::Io(_) => self.work(tag, io),
+            Role::Admin(controller) => {
+                let completion = controller.on_data(io.bytes(slot.buffer.head(slot.length)));
+                self.answer(tag, completion);
+            }
+            Role::None => unreachable!("a live connection has a role"),
+        }
+    }
+
+    /// Submits the next (or only) block command of a command.
+    fn work(&mut self, tag: u16, io: &mut impl FrontIo) {
+        let Role::Io(queue) = &self.role else { unreachable!("block commands come on I/O queues") };
+        let slot = &mut self.table[tag];
+        let data = slot.buffer.head(slot.length.min(slot.buffer.len));
+        let work = if data.len > 0 { queue.work(slot, io.bytes(data)) } else { queue.work(slot, &[]) };
+        match work {
+            Work::Done(completion) => self.answer(tag, completion),
+            Work::Submit { command, cursor } => {
+                (slot.cursor, slot.held, slot.phase) = (cursor, true, Phase::Submitted);
+                let moves = command.op.takes_data() || command.op == base::Op::Read;
+                io.submit(head_tag(tag), command, if moves { data } else { Slice::default() });
+            }
+        }
+    }
+
+    /// Abort: only commands of this very queue can be reached; those of others answer "not aborted",
+    /// which the standard allows (NVMe Base 5.1) and hosts take as "reset then".
+    fn abort(&mut self, sqe: &Sqe, io: &mut impl FrontIo) -> bool {
+        let (queue, cid) = (sqe.cdw10.get() & 0xffff, (sqe.cdw10.get() >> 16) as u16);
+        let victim = self.table.find(cid).filter(|_| queue == 0);
+        match victim.map(|tag| (tag, self.table[tag].phase)) {
+            Some((tag, Phase::AwaitingEvent)) => {
+                if let Role::Admin(controller) = &mut self.role {
+                    controller.unhold(tag);
+                }
+                self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+                true
+            }
+            Some((tag, Phase::AwaitingBuffer)) => {
+                io.abort(head_tag(tag));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    // Answering.
+
+    /// The command has ended; its answer goes out when there is room, in order.
+    fn answer(&mut self, tag: u16, completion: Completion) {
+        let slot = &mut self.table[tag];
+        (slot.answer, slot.phase) = (completion, Phase::AwaitingRoom);
+        if !completion.status.is_good()
+            && let Role::Admin(controller) = &mut self.role
+        {
+            controller.note_error(&slot.sqe, completion.status);
+        }
+        self.out.push_back(tag);
+    }
+
+    fn flush(&mut self, now: Instant, io: &mut impl FrontIo) {
+        if matches!(self.stage, Stage::Closed) {
+            return;
+        }
+        let sent = self.handed - io.pending();
+        while let Some((tag, _)) = self.sending.pop_front_if(|(_, at)| *at <= sent) {
+            self.table.release(tag);
+        }
+        while io.room() >= ROOM_MIN {
+            let Some(tag) = self.out.pop_front() else { break };
+            match self.table[tag].phase {
+                Phase::AwaitingR2t => self.send_r2t(now, tag, io),
+                Phase::AwaitingRoom => self.send_answer(tag, io),
+                other => unreachable!("a command that is {other:?} has nothing to send"),
+            }
+        }
+    }
+
+    /// One R2T for all the data: no host allows fewer than one (MAXR2T is 0-based).
+    fn send_r2t(&mut self, now: Instant, tag: u16, io: &mut impl FrontIo) {
+        let slot = &mut self.table[tag];
+        (slot.phase, slot.since) = (Phase::AwaitingData, now);
+        let t = Transfer { cccid: slot.sqe.cid.get(), ttag: tag, offset: 0, length: slot.length };
+        self.transfers += 1;
+        self.transfers_check.get_or_insert(now + DATA_TIME);
+        self.send(io, &encode::r2t(t, self.digests));
+    }
+
+    fn send_answer(&mut self, tag: u16, io: &mut impl FrontIo) {
+        let slot = &self.table[tag];
+        let (cid, answer, held) = (slot.sqe.cid.get(), slot.answer, slot.held);
+        let data = slot.buffer.head(slot.length.min(slot.buffer.len));
+        let gives = slot.gives && answer.status.is_good() && data.len > 0;
+        // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD nobody needs without flow control.
+        let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
+        if gives {
+            let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
+            self.send(io, &encode::c2h_data(t, true, success, self.digests, self.hpda));
+            let digest = self.digests.data.then(|| digest_bytes(crc32c(io.bytes(data))));
+            io.payload(data);
+            self.handed += u64::from(data.len);
+            if let Some(digest) = digest {
+                self.send(io, &digest);
+            }
+        }
+        if !success {
+            self.respond(io, cid, answer);
+        }
+        self.table.forget(tag);
+        match (held, gives) {
+            (true, true) => {
+                io.finish_after_send(head_tag(tag));
+                self.table[tag].phase = Phase::Sending;
+                self.sending.push_back((tag, self.handed));
+                return;
+            }
+            (true, false) => io.finish(head_tag(tag)),
+            (false, _) => {}
+        }
+        self.table.release(tag);
+    }
+
+    fn respond(&mut self, io: &mut impl FrontIo, cid: u16, completion: Completion) {
+        let head = if self.queue.flow_control { self.queue.head as u16 } else { 0 };
+        let cqe = Cqe {
+            dw0: completion.dw0.into(),
+            dw1: completion.dw1.into(),
+            sqhd: head.into(),
+            sqid: 0.into(),
+            cid: cid.into(),
+            status: (completion.status.0 << 1).into(),
+        };
+        self.send(io, &encode::response(&cqe, self.digests));
+    }
+    fn send(&mut self, io: &mut impl FrontIo, bytes: &[u8]) {
+        io.header(bytes);
+        self.handed += bytes.len() as u64;
+    }
+
+    /// The host broke the protocol: it is told where, and the connection ends (NVMe/TCP 3.5).
+    fn fail(&mut self, violation: Violation, io: &mut impl FrontIo) {
+        let term = Term { fes: violation.fes, fei: violation.fei };
+        let bytes = encode::term(kind::C2H_TERM, term, self.decoder.quote());
+        self.send(io, &bytes);
+        self.close(io, Close::Protocol(violation.why));
+    }
+    fn close(&mut self, io: &mut impl FrontIo, why: Close) {
+        if !matches!(self.stage, Stage::Closed) {
+            self.stage = Stage::Closed;
+            io.close(why);
+        }
+    }
+}
+
+/// Checks the data descriptor of a command that moves `min..=max` bytes (NVMe/TCP 3.3.2).
+///
+/// `capsule` is the length of the in-capsule data, where the host sends data. Gives their offset in the
+/// capsule, or None if the data travel in data PDUs.
+fn check_sgl(sgl: &Sgl, min: u32, max: u32, capsule: Option<u32>) -> Result<Option<u32>, StatusField> {
+    let length = sgl.length.get();
+    match (sgl.kind, capsule) {
+        (Sgl::TRANSPORT, _) | (Sgl::IN_CAPSULE, Some(_)) => {}
+        _ => return Err(StatusField::SGL_TYPE_INVALID),
+    }
+    if length < min || length > max {
+        return Err(StatusField::SGL_LENGTH_INVALID);
+    }
+    if sgl.kind == Sgl::TRANSPORT {
+        return Ok(None);
+    }
+    let (at, have) = (sgl.address.get(), u64::from(capsule.unwrap_or(0)));
+    if at.checked_add(u64::from(length)).is_none_or(|end| end > have) {
+        return Err(StatusField::SGL_OFFSET_INVALID);
+    }
+    Ok(Some(at as u32))
+}

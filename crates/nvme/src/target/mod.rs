@@ -1,0 +1,71 @@
+//! The target: one TCP connection of a host, from its first byte to its last.
+//!
+//! [`Connection`] implements the door of `base::front`. It owns the PDU parser, the command table of one
+//! queue, the digests and R2Ts; on an admin queue also the controller: properties, features, log pages,
+//! asynchronous events, keep alive. Memory: a few KiB, the command table made when Connect tells the
+//! queue's depth (112 bytes per entry), and buffers lent by the head. Does not know drives, other
+//! connections or clocks.
+//!
+//! A command's way: parsed → (buffer) → (data) → submitted → answered; see `table::Phase`. A
+//! connection's way: ICReq → Connect → the Steward's answer → commands; see `connection::Stage`.
+
+mod connect;
+mod connection;
+mod controller;
+mod discovery;
+mod features;
+mod identify;
+mod io;
+mod log;
+mod namespaces;
+mod table;
+
+pub use connection::Connection;
+pub use namespaces::NSID_MAX;
+
+use base::Duration;
+use base::view::Portal;
+use core::net::SocketAddr;
+
+/// Bytes of the outbox ring that the head gives each connection: headers and completions only; every
+/// payload goes from its buffer.
+pub const OUTBOX_BYTES: u32 = 16 << 10;
+
+/// Most in-capsule data, bytes (NVMe/TCP 3.3.2.1.1 demands 8192 on the admin queue).
+pub const CAPSULE_DATA_MAX: u32 = 8192;
+
+/// MAXH2CDATA: most data of one H2CData, bytes.
+pub const H2C_DATA_MAX: u32 = 1 << 20;
+
+/// A missing piece of payload longer than this is received where it belongs instead of being copied.
+pub const DIRECT_MIN: u32 = 8 << 10;
+
+/// Asynchronous Event Requests that a controller holds.
+pub const ASYNC_EVENTS_MAX: u16 = 4;
+
+/// Time from the first byte to an accepted Connect.
+pub const LOGIN_TIME: Duration = Duration::from_secs(10);
+
+/// Time in which a host must send a PDU that it began, or the data of an R2T.
+pub const DATA_TIME: Duration = Duration::from_secs(30);
+
+/// Keep alive of a discovery controller that asked for none.
+pub const DISCOVERY_KEEP_ALIVE: Duration = Duration::from_secs(120);
+
+/// What a keep alive may be late.
+pub const KEEP_ALIVE_GRACE: Duration = Duration::from_secs(2);
+
+/// What the head knows of a new connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionConfig {
+    /// Our end; told in discovery where the portal's address is unspecified.
+    pub local: SocketAddr,
+    /// The host's end.
+    pub peer: SocketAddr,
+    /// The portal that it came to.
+    pub portal: Portal,
+    /// Most entries of a queue (MQES + 1), at least 32 and at most 32768.
+    pub queue_depth_max: u16,
+    /// Most I/O queues of a controller, at least 1.
+    pub io_queues_max: u16,
+}
