@@ -9,7 +9,7 @@ use crate::geometry::Geometry;
 use base::{DriveError, DriveId, DriveOp, Duration, Slice, Status, Uuid};
 
 /// Host commands under way in one instance, at most. The head holds back what is beyond.
-pub const COMMANDS_MAX: u32 = 1024;
+pub const COMMANDS_MAX: u32 = 512;
 /// Memory that an instance needs for bitmap blocks and copies, bytes.
 pub const SCRATCH_BYTES: u32 = crate::buffers::SCRATCH_BYTES;
 /// Largest read or write of one command, bytes.

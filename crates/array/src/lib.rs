@@ -5,12 +5,21 @@
 //! `Good` write is on every leg in sync, and each leg that lacks it is on record as missing. Does not
 //! know volumes, hosts, sockets or time. The rules are told in `docs/mirror.md`.
 
+mod array;
 mod bitmap;
 mod buffers;
+mod change;
 mod door;
+mod flight;
 pub mod format;
 mod geometry;
+mod intent;
+mod locks;
+mod members;
+mod read;
+mod resync;
 
+pub use array::Array;
 pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};
 pub use door::{
     ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Membership, Note, Pace, Progress,

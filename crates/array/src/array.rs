@@ -1,0 +1,544 @@
+//! One array on one shard: its state, its door, and what all its machines share.
+//!
+//! The machines lie in files of their own, each an `impl Array`: `read` (balancing, retry, healing),
+//! `change` (order, fan-out, loss), `intent` (the bitmap), `resync` (rebuilding legs, crash), and
+//! `members` (what the Steward decides).
+
+use crate::bitmap::Bitmap;
+use crate::buffers::{BufferId, Buffers};
+use crate::door::{
+    ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Note, Pace, Progress,
+};
+use crate::door::{TRANSFER_MAX, Ticket};
+use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
+use crate::geometry::{Geometry, LANES, LEGS_MAX};
+use crate::intent::Intent;
+use crate::locks::Locks;
+use crate::resync::Resync;
+use base::{DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid};
+use std::collections::VecDeque;
+
+/// Heals under way at once; more wait for the next time that somebody reads the blocks.
+pub(crate) const HEALS_MAX: u32 = 4;
+/// Flights that are not a host's.
+const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX;
+/// All flights: host commands, twice, since an answered one may wait for a late operation; and ours.
+const FLIGHTS_MAX: u32 = 2 * COMMANDS_MAX + INTERNAL_MAX;
+/// Operations of one leg: one for each flight, one for each bitmap block, three flushes.
+const LEG_OPS_MAX: u32 = FLIGHTS_MAX + LANES + 3 + GIVEN_UP_MAX;
+/// Operations of one leg that were given up and hang in the kernel: no command starts while it is so
+/// many on a leg in use, so it is never more than this and what was under way.
+const GIVEN_UP_MAX: u32 = 2 * COMMANDS_MAX + LANES;
+
+/// A leg as this instance sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// None: no such member.
+    pub(crate) leg: Option<Leg>,
+    /// It failed here, and the Steward has not decided yet: as good as Missing.
+    pub(crate) lost: bool,
+    /// The membership that took it out, if one did.
+    pub(crate) missing_since: u64,
+    /// Operations under way.
+    pub(crate) in_flight: u32,
+    /// Operations that were given up and are not over.
+    pub(crate) given_up: u32,
+    /// Where the last read ended, for locality.
+    pub(crate) last_end: u64,
+    /// Read errors, weighted; forgotten slowly.
+    pub(crate) errors: u32,
+    /// When `errors` was last brought up to date.
+    pub(crate) errors_at: Instant,
+}
+
+/// One array on one shard.
+#[derive(Debug)]
+pub struct Array {
+    pub(crate) uuid: Uuid,
+    pub(crate) geometry: Geometry,
+    pub(crate) shard: u16,
+    pub(crate) shards: u16,
+    pub(crate) legs: [Standing; LEGS_MAX],
+    pub(crate) epoch: u64,
+    pub(crate) recorded: u64,
+    pub(crate) flights: Slots<Flight>,
+    pub(crate) commands: u32,
+    pub(crate) heals: u32,
+    pub(crate) ops: Slots<DriveTag>,
+    pub(crate) locks: Locks,
+    pub(crate) ready: VecDeque<u32>,
+    pub(crate) buffers: Buffers,
+    pub(crate) intent: Intent,
+    pub(crate) resync: Resync,
+    /// Regions that may differ between legs in sync since a crash (all lanes; ours are taken out as
+    /// they are made the same). None: no crash, or over.
+    pub(crate) unclean: Option<Bitmap>,
+    pub(crate) pace: Pace,
+    pub(crate) last_command: Instant,
+    pub(crate) started: bool,
+    pub(crate) quiescing: bool,
+    pub(crate) counters: Progress,
+}
+
+impl Array {
+    /// An array as `config` says. Panics if its parts contradict each other.
+    pub fn new(config: ArrayConfig) -> Self {
+        let geometry = config.geometry;
+        geometry.check();
+        assert!(config.shard < config.shards, "a shard has a number below their count");
+        assert!(config.membership.legs.len() <= LEGS_MAX, "an array has at most four legs");
+        let mut legs = [Standing {
+            leg: None,
+            lost: false,
+            missing_since: 0,
+            in_flight: 0,
+            given_up: 0,
+            last_end: 0,
+            errors: 0,
+            errors_at: Instant(0),
+        }; LEGS_MAX];
+        for (standing, leg) in legs.iter_mut().zip(&config.membership.legs) {
+            standing.leg = *leg;
+        }
+        if geometry.redundant() {
+            assert_eq!(config.dirty.len(), geometry.regions(), "a bitmap has a bit for each region");
+        } else {
+            let present = legs.iter().filter(|l| l.leg.is_some()).count();
+            assert!(present <= 1, "an array without redundancy has one leg");
+        }
+        let intent =
+            Intent::new(&geometry, config.shard, config.shards, &config.dirty, config.membership.epoch);
+        let unclean = config.unclean && geometry.redundant() && !config.dirty.is_empty();
+        let mut array = Self {
+            uuid: config.uuid,
+            geometry,
+            shard: config.shard,
+            shards: config.shards,
+            legs,
+            epoch: config.membership.epoch,
+            recorded: config.membership.epoch,
+            flights: Slots::with_capacity(FLIGHTS_MAX),
+            commands: 0,
+            heals: 0,
+            ops: Slots::with_capacity(LEG_OPS_MAX * LEGS_MAX as u32),
+            locks: Locks::new(FLIGHTS_MAX),
+            ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
+            buffers: Buffers::new(if geometry.redundant() { config.scratch } else { Slice::default() }),
+            resync: Resync::new(intent.locals()),
+            intent,
+            unclean: unclean.then_some(config.dirty),
+            pace: Pace::default(),
+            last_command: Instant(0),
+            started: false,
+            quiescing: false,
+            counters: Progress::default(),
+        };
+        let rebuilding = array.rebuilding();
+        if rebuilding != 0 {
+            members(rebuilding).for_each(|leg| array.rewrite_blocks(leg, false));
+            array.begin_resync(rebuilding);
+        }
+        array
+    }
+
+    /// Where things lie.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    /// The shard that executes changes at byte `at`. Any shard may, where there is no redundancy: then
+    /// this is the shard of the instance itself.
+    pub fn owner(&self, at: u64) -> u16 {
+        if self.geometry.redundant() {
+            self.geometry.owner_of_region(self.geometry.region(at), self.shards)
+        } else {
+            self.shard
+        }
+    }
+    /// Whether this instance may read here. If not (the legs may differ since a crash) the owner does.
+    pub fn read_is_local(&self, at: u64, len: u64) -> bool {
+        let Some(unclean) = &self.unclean else { return true };
+        if len == 0 {
+            return true;
+        }
+        let (first, last) = (self.geometry.region(at), self.geometry.region(at + len - 1));
+        (first..=last).all(|region| !unclean.get(region) || self.owns(region))
+    }
+    pub(crate) fn owns(&self, region: u32) -> bool {
+        self.geometry.owner_of_region(region, self.shards) == self.shard
+    }
+
+    /// A command. Ends in `ArrayIo::done`, possibly at once.
+    pub fn on_command(&mut self, now: Instant, ticket: Ticket, command: ArrayCommand, io: &mut impl ArrayIo) {
+        let ArrayCommand { kind, at, len, data, fua } = command;
+        if kind == Kind::Flush {
+            assert!(at == 0 && len == 0, "a flush has no range");
+        } else {
+            assert!(len > 0 && at < self.geometry.data_bytes, "a command without a place");
+            assert!(len <= self.geometry.data_bytes - at, "a command beyond the end of the array");
+            let cut = !self.geometry.redundant() || at + len <= self.geometry.region_end(at);
+            assert!(cut, "a command crosses the end of its region");
+        }
+        if matches!(kind, Kind::Read | Kind::Write) {
+            assert!(u64::from(data.len) == len && len <= u64::from(TRANSFER_MAX), "a command has its data");
+        }
+        assert!(self.commands < COMMANDS_MAX, "an array got more commands than it has room for");
+        self.last_command = now;
+        let change = !matches!(kind, Kind::Read | Kind::Flush);
+        let redundant = self.geometry.redundant();
+        if redundant && change {
+            assert_eq!(self.owner(at), self.shard, "a change came to a shard that does not own its region");
+        }
+        let mut flight = Flight::new(Job::Host(ticket), Plan::Read, kind, at, len);
+        flight.data = data;
+        flight.fua = fua;
+        let forget = kind == Kind::Deallocate;
+        if forget && !self.present().all(|leg| leg.deallocate_zeroes) {
+            // Promise 2: zeroes on every leg, or advice that is not taken.
+            io.done(ticket, Status::Good);
+            return;
+        }
+        let hung = members(self.writable()).any(|leg| self.legs[leg].given_up >= COMMANDS_MAX);
+        if hung {
+            io.done(ticket, Status::NotReady);
+            return;
+        }
+        let dirty =
+            kind == Kind::Read && self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at)));
+        if dirty {
+            assert_eq!(
+                self.owner(at),
+                self.shard,
+                "a read of a dirty region came to a shard that does not own it"
+            );
+        }
+        flight.plan = match kind {
+            Kind::Read if dirty => Plan::Copy,
+            Kind::Read => Plan::Read,
+            Kind::Flush => Plan::Flush,
+            Kind::Write | Kind::WriteZeroes | Kind::Deallocate => Plan::Change,
+        };
+        self.commands += 1;
+        let id = self.insert(flight);
+        match self.flights[id].plan {
+            Plan::Read => self.start_read(now, id, io),
+            Plan::Flush => self.start_flush(now, id, io),
+            Plan::Change if !redundant => self.start_legs(now, id, io),
+            Plan::Change | Plan::Copy => self.queue(id),
+        }
+        self.drain(now, io);
+    }
+
+    /// The end of a drive operation. `TimedOut` means that it was given up and may still be in the
+    /// kernel: then `on_drive_late` must follow when it is really over.
+    pub fn on_drive_done(
+        &mut self,
+        now: Instant,
+        tag: u32,
+        result: Result<(), DriveError>,
+        io: &mut impl ArrayIo,
+    ) {
+        let DriveTag { owner, leg, buffer, given_up } = self.ops[tag];
+        assert!(!given_up, "an operation ended twice");
+        self.legs[leg].in_flight -= 1;
+        let late = result == Err(DriveError::TimedOut);
+        if late {
+            self.ops[tag].given_up = true;
+            self.legs[leg].given_up += 1;
+        } else {
+            self.ops.remove(tag);
+            if let Some(buffer) = buffer {
+                self.buffers.release(buffer);
+            }
+        }
+        let keeps = match owner {
+            Owner::Flight(id) => self.flight_done(now, id, leg, result, io),
+            Owner::Block(block) => self.block_done(now, block, leg, result, io),
+            Owner::Clear => self.clear_flushed(now, leg, result, io),
+            Owner::Sync => self.sync_flushed(now, leg, result, io),
+            Owner::Nobody => unreachable!("only operations that were given up belong to nobody"),
+        };
+        if late && !keeps {
+            self.ops[tag].owner = Owner::Nobody;
+        }
+        self.drain(now, io);
+    }
+
+    /// An operation that was reported as `TimedOut` is really over: the kernel holds nothing of it any
+    /// more, and its tag may be used again.
+    pub fn on_drive_late(&mut self, now: Instant, tag: u32, io: &mut impl ArrayIo) {
+        let DriveTag { owner, leg, buffer, given_up } = self.ops.remove(tag);
+        assert!(given_up, "an operation was late that was never given up");
+        self.legs[leg].given_up -= 1;
+        if let Some(buffer) = buffer {
+            self.buffers.release(buffer);
+        }
+        match owner {
+            Owner::Flight(id) => self.flight_late(now, id),
+            Owner::Block(block) => self.block_late(now, block),
+            Owner::Clear | Owner::Sync => unreachable!("a flush is not waited for once it was given up"),
+            Owner::Nobody => {}
+        }
+        self.take_back();
+        self.resync.poke = true;
+        self.kick_blocks(now, io);
+        self.drain(now, io);
+    }
+
+    /// The host takes a command back: if nothing of it is at a drive it ends in `Aborted` and never
+    /// starts; else it runs on. Unknown tickets are over already.
+    pub fn on_abort(&mut self, now: Instant, ticket: Ticket, io: &mut impl ArrayIo) {
+        let found = self.flights.iter().find(|(_, f)| f.job == Job::Host(ticket));
+        let Some((id, flight)) = found else { return };
+        match flight.phase {
+            Phase::AwaitingLock => {}
+            Phase::AwaitingIntent => self.leave_block(id),
+            Phase::AwaitingSource
+            | Phase::AwaitingLegs
+            | Phase::AwaitingCache
+            | Phase::AwaitingRecord
+            | Phase::AwaitingLate => return,
+        }
+        self.answer(id, Status::Aborted, io);
+        self.retire(now, id);
+        self.drain(now, io);
+    }
+
+    /// `next_deadline` was reached.
+    pub fn on_timer(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        self.started = true;
+        self.kick_blocks(now, io);
+        self.clear_tick(now, io);
+        self.resync_step(now, io);
+        self.drain(now, io);
+    }
+    /// When `on_timer` wants to be called.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if !self.started {
+            return Some(Instant(0));
+        }
+        [self.clear_deadline(), self.resync_deadline()].into_iter().flatten().min()
+    }
+    /// Limits of the resync from now on.
+    pub fn pace(&mut self, pace: Pace) {
+        assert!(pace.floor > 0, "a resync without a floor may never end");
+        self.pace = pace;
+    }
+    /// How far the work in the background is.
+    pub fn progress(&self) -> Progress {
+        let mut progress = self.counters;
+        self.count_intent(&mut progress);
+        self.count_resync(&mut progress);
+        progress
+    }
+    /// Nothing is under way: no command, no operation, nothing about to start by itself but timers.
+    /// Operations that were given up do not count.
+    pub fn idle(&self) -> bool {
+        let late_only = self.flights.iter().all(|(_, f)| f.phase == Phase::AwaitingLate);
+        late_only && self.ops.iter().all(|(_, op)| op.given_up) && self.intent_idle()
+    }
+    /// Before a release: resync pauses and bits are cleared without delay. Commands must have ended.
+    pub fn quiesce(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        self.quiescing = true;
+        self.clear_tick(now, io);
+        self.drain(now, io);
+    }
+    /// After `quiesce`: nothing is under way and every bit that may be cleared is.
+    pub fn quiesced(&self) -> bool {
+        self.idle() && !self.can_clear_more()
+    }
+    /// Takes `quiesce` back.
+    pub fn resume(&mut self) {
+        self.quiescing = false;
+    }
+    /// Operations on a leg's drive that have not ended in the kernel, given-up ones included. A leg may
+    /// come back only when this is 0 in every instance.
+    pub fn ops_on(&self, leg: usize) -> u32 {
+        self.ops.iter().filter(|(_, op)| op.leg == leg).count() as u32
+    }
+
+    // ---- what the machines share ----
+
+    pub(crate) fn insert(&mut self, flight: Flight) -> u32 {
+        self.flights.insert(flight).expect("there is a flight for each command and each of ours")
+    }
+    /// Puts a change or copy in line for its range.
+    pub(crate) fn queue(&mut self, id: u32) {
+        let Flight { at, len, .. } = self.flights[id];
+        self.flights[id].locked = true;
+        if self.locks.acquire(id, at, len) {
+            self.ready.push_back(id);
+        }
+    }
+    /// Runs everybody who got his range, until nobody is left.
+    pub(crate) fn drain(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        loop {
+            while let Some(id) = self.ready.pop_front() {
+                self.enter_intent(now, id, io);
+            }
+            if !self.resync.poke {
+                return;
+            }
+            self.resync_step(now, io);
+        }
+    }
+    /// Legs that are written: in sync or rebuilding, and not lost here.
+    pub(crate) fn writable(&self) -> Legs {
+        self.legs_where(|s, _| !s.lost)
+    }
+    /// Legs that are read.
+    pub(crate) fn in_sync(&self) -> Legs {
+        self.legs_where(|s, leg| !s.lost && leg.state == LegState::InSync)
+    }
+    /// Legs that are written and not yet read.
+    pub(crate) fn rebuilding(&self) -> Legs {
+        self.legs_where(|s, leg| !s.lost && leg.state == LegState::Rebuilding)
+    }
+    fn legs_where(&self, is: impl Fn(&Standing, &Leg) -> bool) -> Legs {
+        let mut set = 0;
+        for (i, standing) in self.legs.iter().enumerate() {
+            if let Some(leg) = &standing.leg
+                && leg.state != LegState::Missing
+                && is(standing, leg)
+            {
+                set |= bit(i);
+            }
+        }
+        set
+    }
+    pub(crate) fn volatile(&self) -> Legs {
+        self.legs_where(|_, leg| leg.volatile_cache)
+    }
+    fn present(&self) -> impl Iterator<Item = &Leg> {
+        self.legs.iter().filter_map(|s| s.leg.as_ref()).filter(|leg| leg.state != LegState::Missing)
+    }
+
+    /// Starts an operation on `leg`; `at` is a byte of the drive.
+    #[allow(clippy::too_many_arguments)] // One place that builds a DriveOp; each argument is a field.
+    pub(crate) fn submit(
+        &mut self,
+        owner: Owner,
+        leg: usize,
+        kind: DriveOpKind,
+        at: u64,
+        len: u64,
+        data: Slice,
+        fua: bool,
+        buffer: Option<BufferId>,
+        io: &mut impl ArrayIo,
+    ) {
+        let drive = self.legs[leg].leg.expect("operations go to members").drive;
+        assert!(self.writable() & bit(leg) != 0, "an operation for a leg that gets none");
+        let tag = DriveTag { owner, leg, buffer, given_up: false };
+        let tag = self.ops.insert(tag).expect("there is a tag for each operation of each flight");
+        if let Some(buffer) = buffer {
+            self.buffers.hold(buffer);
+        }
+        self.legs[leg].in_flight += 1;
+        io.drive(DriveOp { drive, kind, at, len, data, fua, token: Token(u64::from(tag)) });
+    }
+    /// The leg failed an operation. True: it is out of use now (or was before). False: it is the last
+    /// one in sync, which is never given up.
+    pub(crate) fn lose(&mut self, leg: usize, error: DriveError, io: &mut impl ArrayIo) -> bool {
+        if self.writable() & bit(leg) == 0 {
+            return true;
+        }
+        if self.in_sync() == bit(leg) {
+            return false;
+        }
+        self.legs[leg].lost = true;
+        io.note(Note::LegFailed { leg, epoch: self.epoch, error });
+        true
+    }
+    /// Notes on the flight that `leg` does not have it, and so what must be on record before it is
+    /// answered.
+    pub(crate) fn miss(&mut self, id: u32, leg: usize) {
+        let standing = &self.legs[leg];
+        let gone = standing.leg.is_none_or(|l| l.state == LegState::Missing);
+        let (lost, since, recorded) = (standing.lost, standing.missing_since, self.recorded);
+        let flight = &mut self.flights[id];
+        if lost && !gone {
+            flight.missed |= bit(leg);
+        } else if gone && since > recorded {
+            flight.needs_epoch = flight.needs_epoch.max(since);
+        }
+    }
+    /// Notes the legs that a flight, which starts now, does not go to.
+    pub(crate) fn miss_absent(&mut self, id: u32) {
+        let writable = self.writable();
+        for leg in members(!writable) {
+            self.miss(id, leg);
+        }
+    }
+    /// Tells the host, if the flight is a host's that was not told yet.
+    pub(crate) fn answer(&mut self, id: u32, status: Status, io: &mut impl ArrayIo) {
+        let flight = self.flights[id];
+        assert!(flight.phase != Phase::AwaitingLate, "a command was answered twice");
+        match flight.job {
+            Job::Host(ticket) => {
+                self.commands -= 1;
+                io.done(ticket, status);
+            }
+            Job::Piece | Job::Heal { .. } => {}
+        }
+    }
+    /// Frees the flight's range, and its slot.
+    pub(crate) fn retire(&mut self, now: Instant, id: u32) {
+        self.unlock(now, id);
+        let flight = self.flights.remove(id);
+        assert!(flight.pending == 0 && flight.late == 0 && flight.next == NONE, "a flight ended in the air");
+        if let Some(buffer) = flight.buffer {
+            self.buffers.release(buffer);
+        }
+    }
+    /// Frees the flight's range, if it has one, for those behind it.
+    pub(crate) fn unlock(&mut self, now: Instant, id: u32) {
+        let flight = self.flights[id];
+        if !flight.locked {
+            return;
+        }
+        if flight.phase != Phase::AwaitingLock {
+            self.leave_region(now, flight.at);
+        }
+        self.flights[id].locked = false;
+        let ready = &mut self.ready;
+        self.locks.release(id, |granted| ready.push_back(granted));
+    }
+
+    /// Panics if something that must always be true is not.
+    pub fn check_invariants(&self) {
+        let hosts = self
+            .flights
+            .iter()
+            .filter(|(_, f)| matches!(f.job, Job::Host(_)) && f.phase != Phase::AwaitingLate);
+        assert_eq!(hosts.count() as u32, self.commands, "commands are counted");
+        for (leg, standing) in self.legs.iter().enumerate() {
+            let live = self.ops.iter().filter(|(_, op)| op.leg == leg && !op.given_up).count();
+            assert_eq!(live as u32, standing.in_flight, "operations are counted");
+        }
+        assert!(self.recorded <= self.epoch, "what is on record was decided before");
+        for (id, flight) in self.flights.iter() {
+            let live =
+                self.ops.iter().filter(|(_, op)| op.owner == Owner::Flight(id) && !op.given_up).count();
+            assert_eq!(live, usize::from(flight.pending), "a flight knows its operations");
+            let late = self.ops.iter().filter(|(_, op)| op.owner == Owner::Flight(id) && op.given_up).count();
+            assert_eq!(late, usize::from(flight.late), "a flight knows its late operations");
+            let changing = matches!(flight.plan, Plan::Change | Plan::Copy) && self.geometry.redundant();
+            let at_drives = matches!(flight.phase, Phase::AwaitingSource | Phase::AwaitingLegs);
+            if changing && at_drives {
+                assert!(flight.locked && self.locks.held(id), "who changes blocks holds them");
+            }
+            assert!(
+                flight.phase != Phase::AwaitingLate || flight.late > 0,
+                "late flights wait for something"
+            );
+        }
+        if self.flights.is_empty() {
+            assert!(self.locks.is_empty(), "a lock without a flight");
+            assert!(self.ready.is_empty());
+        }
+        if self.flights.is_empty() && self.ops.is_empty() && self.intent_idle() {
+            assert!(self.buffers.all_free(), "a buffer leaked");
+        }
+        self.check_intent();
+    }
+}

@@ -1,0 +1,208 @@
+//! Changes: order, fan-out, the loss of a leg, and when the host may be told.
+//!
+//! A change holds its range from before its bit is set until its last operation is over. It goes to
+//! every writable leg. A leg that fails it is out of use at once, but the answer waits until the
+//! Steward has put the loss on record: else a crash could bring up the lost leg alone, without an
+//! acknowledged write. The last leg in sync is never given up; what it refuses is an error to the
+//! host. Then legs that are being rebuilt, and took it, differ from it: they are given up.
+//!
+//! Copies (pieces, heals, reads of dirty regions) end like changes, with other targets.
+
+use crate::array::Array;
+use crate::door::{ArrayIo, Kind, Note};
+use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members, status_of};
+use base::{DriveError, DriveOpKind, Instant, Slice, Status};
+
+impl Array {
+    /// The range is held and the bit is durable: to the drives.
+    pub(crate) fn start_legs(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        match self.flights[id].plan {
+            Plan::Change => {}
+            Plan::Copy => {
+                self.start_read(now, id, io);
+                return;
+            }
+            Plan::Read | Plan::Flush => unreachable!("reads and flushes wait for nothing"),
+        }
+        if self.in_sync() == 0 {
+            self.over(now, id, Status::NotReady, io);
+            return;
+        }
+        let kind = match self.flights[id].kind {
+            Kind::Write => DriveOpKind::Write,
+            Kind::WriteZeroes => DriveOpKind::WriteZeroes,
+            Kind::Deallocate => DriveOpKind::Deallocate,
+            Kind::Read | Kind::Flush => unreachable!("not a change"),
+        };
+        let targets = self.writable();
+        self.fan_out(id, kind, targets, io);
+    }
+
+    /// A copy has its data: to the legs that shall have them.
+    pub(crate) fn copy_targets(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let Flight { job, at, source, .. } = self.flights[id];
+        let others = self.writable() & !bit(source);
+        let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at)));
+        let targets = match job {
+            Job::Host(_) => others,
+            Job::Piece if unclean => others,
+            Job::Piece => others & self.rebuilding(),
+            Job::Heal { leg, .. } => others & bit(leg),
+        };
+        self.fan_out(id, DriveOpKind::Write, targets, io);
+        // The source holds it too.
+        self.flights[id].wrote |= bit(source);
+        if targets == 0 {
+            self.settle(now, id, io);
+        }
+    }
+
+    fn fan_out(&mut self, id: u32, kind: DriveOpKind, targets: Legs, io: &mut impl ArrayIo) {
+        let Flight { at, len, data, fua, buffer, .. } = self.flights[id];
+        let data = if kind == DriveOpKind::Write { data } else { Slice::default() };
+        self.flights[id].phase = Phase::AwaitingLegs;
+        self.flights[id].pending = targets.count_ones() as u8;
+        self.flights[id].wrote = targets;
+        self.miss_absent(id);
+        let volatile = self.volatile();
+        for leg in members(targets) {
+            let fua = fua && kind == DriveOpKind::Write && volatile & bit(leg) != 0;
+            let at = self.geometry.data_at + at;
+            self.submit(Owner::Flight(id), leg, kind, at, len, data, fua, buffer, io);
+        }
+    }
+
+    /// A flush goes to every volatile cache that may hold a completed write.
+    pub(crate) fn start_flush(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        if self.in_sync() == 0 {
+            self.over(now, id, Status::NotReady, io);
+            return;
+        }
+        self.flights[id].phase = Phase::AwaitingLegs;
+        self.flights[id].wrote = self.writable();
+        self.miss_absent(id);
+        let targets = self.writable() & self.volatile();
+        self.flush_legs(id, targets, io);
+        if targets == 0 {
+            self.settle(now, id, io);
+        }
+    }
+
+    fn flush_legs(&mut self, id: u32, targets: Legs, io: &mut impl ArrayIo) {
+        self.flights[id].pending = targets.count_ones() as u8;
+        for leg in members(targets) {
+            self.submit(Owner::Flight(id), leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
+        }
+    }
+
+    /// An operation of a flight ended; whether the flight waits for it although it was given up.
+    pub(crate) fn flight_done(
+        &mut self,
+        now: Instant,
+        id: u32,
+        leg: usize,
+        result: Result<(), DriveError>,
+        io: &mut impl ArrayIo,
+    ) -> bool {
+        self.flights[id].pending -= 1;
+        if self.flights[id].phase == Phase::AwaitingSource {
+            self.source_done(now, id, leg, result, io);
+            return false;
+        }
+        let mut keeps = false;
+        if let Err(error) = result {
+            self.flights[id].wrote &= !bit(leg);
+            if self.lose(leg, error, io) {
+                self.miss(id, leg);
+            } else {
+                self.flights[id].refused = Some(error);
+                // It may still land on a leg that is in use, so nobody may pass it.
+                let lands =
+                    self.flights[id].plan != Plan::Flush && self.flights[id].phase == Phase::AwaitingLegs;
+                keeps = error == DriveError::TimedOut && lands;
+                self.flights[id].late += u8::from(keeps);
+            }
+        }
+        if self.flights[id].pending == 0 {
+            self.settle(now, id, io);
+        }
+        keeps
+    }
+
+    /// All operations of a change, copy or flush are over.
+    fn settle(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let flight = self.flights[id];
+        if let Some(error) = flight.refused {
+            let differ = self.rebuilding() & flight.wrote;
+            if flight.plan != Plan::Flush {
+                for leg in members(differ) {
+                    self.lose(leg, error, io);
+                }
+            }
+            self.over(now, id, status_of(error), io);
+            return;
+        }
+        let cached = flight.wrote & self.volatile() & self.writable();
+        let zeroes = flight.plan == Plan::Change && flight.kind != Kind::Write;
+        if flight.fua && zeroes && cached != 0 && flight.phase == Phase::AwaitingLegs {
+            self.flights[id].phase = Phase::AwaitingCache;
+            self.flush_legs(id, cached, io);
+            return;
+        }
+        self.flights[id].phase = Phase::AwaitingRecord;
+        // The order of changes is settled: those behind may go on while this one waits for the record.
+        self.unlock(now, id);
+        self.try_finish(now, id, io);
+    }
+
+    /// Answers the flight if nothing must come on record before.
+    pub(crate) fn try_finish(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let flight = self.flights[id];
+        assert_eq!(flight.phase, Phase::AwaitingRecord);
+        if flight.wrote & self.in_sync() == 0 {
+            // Every leg that has it was lost meanwhile, and one that lacks it was not.
+            self.over(now, id, Status::NotReady, io);
+            return;
+        }
+        let host = matches!(flight.job, Job::Host(_));
+        if host && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
+            return;
+        }
+        self.over(now, id, Status::Good, io);
+    }
+
+    /// The end of a flight: the answer, and what follows from it.
+    pub(crate) fn over(&mut self, now: Instant, id: u32, status: Status, io: &mut impl ArrayIo) {
+        let flight = self.flights[id];
+        self.answer(id, status, io);
+        if flight.late > 0 {
+            self.flights[id].phase = Phase::AwaitingLate;
+        } else {
+            self.retire(now, id);
+        }
+        let good = status == Status::Good;
+        match flight.job {
+            Job::Host(_) => {}
+            Job::Piece => self.piece_over(flight.len, good),
+            Job::Heal { leg, rest } => {
+                self.heals -= 1;
+                if good && flight.wrote & bit(leg) != 0 {
+                    self.counters.healed += 1;
+                    io.note(Note::Healed { at: flight.at, len: flight.len, leg });
+                    if rest > 0 {
+                        self.heal(now, leg, flight.at + flight.len, rest, io);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A given-up operation of an answered flight is really over.
+    pub(crate) fn flight_late(&mut self, now: Instant, id: u32) {
+        self.flights[id].late -= 1;
+        let flight = &self.flights[id];
+        if flight.late == 0 && flight.phase == Phase::AwaitingLate {
+            self.retire(now, id);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What an instance has under way: flights (host commands, pieces of a resync, heals), and drive
+//! operations.
+//!
+//! ```text
+//! change  AwaitingLock ▶ AwaitingIntent ▶ AwaitingLegs ▶ (AwaitingCache) ▶ (AwaitingRecord) ▶ over
+//! copy    AwaitingLock ▶ AwaitingIntent ▶ AwaitingSource ▶ AwaitingLegs ▶ (AwaitingRecord) ▶ over
+//! read    AwaitingSource ▶ over
+//! flush   AwaitingLegs ▶ (AwaitingRecord) ▶ over
+//! ```
+//!
+//! `AwaitingLate`: answered, but an operation that was given up may still land on a leg that is in use,
+//! so the range stays locked until it is really over.
+
+use crate::buffers::BufferId;
+use crate::door::{Kind, Ticket};
+use base::{DriveError, Instant, Slice, Status};
+
+/// A set of legs, one bit each.
+pub(crate) type Legs = u8;
+
+/// The set that holds only `leg`.
+pub(crate) fn bit(leg: usize) -> Legs {
+    1 << leg
+}
+
+/// The members of a set of legs.
+pub(crate) fn members(legs: Legs) -> impl Iterator<Item = usize> {
+    (0..crate::geometry::LEGS_MAX).filter(move |leg| legs & bit(*leg) != 0)
+}
+
+/// For whom a flight flies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Job {
+    /// A host's command.
+    Host(Ticket),
+    /// A part of the region that the resync is at.
+    Piece,
+    /// Blocks that `leg` could not read; `rest` bytes follow after these.
+    Heal { leg: usize, rest: u64 },
+}
+
+/// How a flight flies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Plan {
+    /// From any leg in sync, without order.
+    Read,
+    /// To every writable leg, in order.
+    Change,
+    /// From one leg in sync to others, in order.
+    Copy,
+    /// To every cache.
+    Flush,
+}
+
+/// What a flight waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// For earlier changes of the same blocks.
+    AwaitingLock,
+    /// For the region's bit to be durable.
+    AwaitingIntent,
+    /// For the leg that it reads.
+    AwaitingSource,
+    /// For the legs that it changes or flushes.
+    AwaitingLegs,
+    /// For the flush that makes zeroes durable (there is no FUA for them).
+    AwaitingCache,
+    /// For the loss of a leg to be on record.
+    AwaitingRecord,
+    /// Nobody: answered; its range is free when its given-up operations are over.
+    AwaitingLate,
+}
+
+/// One flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub(crate) job: Job,
+    pub(crate) plan: Plan,
+    pub(crate) kind: Kind,
+    pub(crate) phase: Phase,
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+    pub(crate) data: Slice,
+    pub(crate) fua: bool,
+    /// The scratch buffer of a piece or heal, held once by the flight itself.
+    pub(crate) buffer: Option<BufferId>,
+    /// Operations that it waits for.
+    pub(crate) pending: u8,
+    /// Given-up operations on legs that stay in use.
+    pub(crate) late: u8,
+    /// Legs that have it all.
+    pub(crate) wrote: Legs,
+    /// Legs lost on the way (or before), whose loss is in no membership yet.
+    pub(crate) missed: Legs,
+    /// It is answered only when this membership is on record.
+    pub(crate) needs_epoch: u64,
+    /// Reads: legs that failed it, and those that did with a medium error.
+    pub(crate) tried: Legs,
+    pub(crate) medium: Legs,
+    /// The leg being read, or read last.
+    pub(crate) source: usize,
+    /// A leg that may not be lost refused it.
+    pub(crate) refused: Option<DriveError>,
+    /// It holds its range.
+    pub(crate) locked: bool,
+    /// Next in the list of those who wait for the same bitmap block.
+    pub(crate) next: u32,
+    /// When it began to wait for the bitmap.
+    pub(crate) since: Instant,
+}
+
+impl Flight {
+    pub(crate) fn new(job: Job, plan: Plan, kind: Kind, at: u64, len: u64) -> Self {
+        Self {
+            job,
+            plan,
+            kind,
+            phase: Phase::AwaitingLock,
+            at,
+            len,
+            data: Slice::default(),
+            fua: false,
+            buffer: None,
+            pending: 0,
+            late: 0,
+            wrote: 0,
+            missed: 0,
+            needs_epoch: 0,
+            tried: 0,
+            medium: 0,
+            source: 0,
+            refused: None,
+            locked: false,
+            next: NONE,
+            since: Instant(0),
+        }
+    }
+}
+
+/// No flight.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Whose a drive operation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// A flight's.
+    Flight(u32),
+    /// A bitmap block's.
+    Block(u32),
+    /// The flush before bits are cleared.
+    Clear,
+    /// The flush after a resync.
+    Sync,
+    /// Nobody's any more: given up, on a leg that is out of use, or a read.
+    Nobody,
+}
+
+/// A drive operation; its index is the tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DriveTag {
+    pub(crate) owner: Owner,
+    pub(crate) leg: usize,
+    pub(crate) buffer: Option<BufferId>,
+    /// Given up at the deadline; the tag stays taken until the drive lets go of it.
+    pub(crate) given_up: bool,
+}
+
+/// A list of flights, linked through `Flight::next`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct List {
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List { head: NONE, tail: NONE };
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+}
+
+/// What a host is told when the last good leg refuses.
+pub(crate) fn status_of(error: DriveError) -> Status {
+    match error {
+        DriveError::Medium | DriveError::NoSpace | DriveError::Other(_) => Status::Medium,
+        DriveError::Gone | DriveError::TimedOut => Status::NotReady,
+    }
+}

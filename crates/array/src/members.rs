@@ -1,0 +1,127 @@
+//! What the Steward decides: who is a member, and what is on record.
+//!
+//! This instance reports a leg that failed and stops using it at once (`lost`). The Steward answers, to
+//! all instances, with a membership in which the leg is Missing; then it puts that on record; then
+//! `on_recorded`. Two shards may lose two legs at the same time. The Steward then keeps the last one in
+//! sync although a shard had lost it: that shard takes it back, and what it had not written there ends
+//! in an error that hosts retry.
+
+use crate::array::Array;
+use crate::door::{ArrayIo, Leg, LegState, Membership};
+use crate::flight::{Job, Legs, Phase, bit};
+use base::Instant;
+
+fn works(leg: Option<Leg>) -> bool {
+    leg.is_some_and(|l| l.state != LegState::Missing)
+}
+
+impl Array {
+    /// The Steward's decision. From the return of this call on a Missing leg gets no new operation.
+    /// An epoch that is not newer is ignored.
+    pub fn on_membership(&mut self, now: Instant, membership: &Membership, io: &mut impl ArrayIo) {
+        assert!(membership.legs.len() <= self.legs.len(), "an array has at most four legs");
+        if membership.epoch <= self.epoch {
+            return;
+        }
+        self.epoch = membership.epoch;
+        let (mut joined, mut promoted): (Legs, Legs) = (0, 0);
+        for i in 0..self.legs.len() {
+            let new = membership.legs.get(i).copied().flatten();
+            let standing = &mut self.legs[i];
+            let old = standing.leg;
+            let same = matches!((old, new), (Some(a), Some(b)) if a.drive == b.drive);
+            let demoted = same
+                && old.is_some_and(|l| l.state == LegState::InSync)
+                && new.is_some_and(|l| l.state == LegState::Rebuilding);
+            if works(old) && (!works(new) || !same || demoted) {
+                standing.missing_since = self.epoch;
+                standing.lost = false;
+                self.loss_decided(i);
+            }
+            let standing = &mut self.legs[i];
+            standing.leg = new;
+            if works(new) && (!works(old) || !same || demoted) {
+                joined |= bit(i);
+                standing.lost = false;
+                standing.errors = 0;
+            } else if same
+                && old.is_some_and(|l| l.state == LegState::Rebuilding)
+                && new.is_some_and(|l| l.state == LegState::InSync)
+            {
+                promoted |= bit(i);
+            }
+        }
+        self.spoil_clearing();
+        for leg in crate::flight::members(joined) {
+            let in_sync = self.in_sync() & bit(leg) != 0;
+            self.rewrite_blocks(leg, in_sync);
+            self.leg_joined();
+        }
+        for leg in crate::flight::members(promoted & !self.intent.held_by_all_blocks()) {
+            self.rewrite_blocks(leg, true);
+        }
+        self.resync_legs_changed();
+        self.resync_joined(joined);
+        self.take_back();
+        self.review(now, io);
+        self.kick_blocks(now, io);
+        self.drain(now, io);
+    }
+
+    /// Flights that missed this leg now wait for this epoch to be on record.
+    fn loss_decided(&mut self, leg: usize) {
+        let epoch = self.epoch;
+        for (_, flight) in self.flights.iter_mut() {
+            if flight.missed & bit(leg) != 0 {
+                flight.missed &= !bit(leg);
+                flight.needs_epoch = flight.needs_epoch.max(epoch);
+            }
+        }
+    }
+
+    /// If the only leg in sync is one that was lost here, it is used again: once none of the operations
+    /// that were given up on it can land any more.
+    pub(crate) fn take_back(&mut self) {
+        let is_in_sync = |s: &crate::array::Standing| s.leg.is_some_and(|l| l.state == LegState::InSync);
+        let mut decided = (0..self.legs.len()).filter(|i| is_in_sync(&self.legs[*i]));
+        let (Some(only), None) = (decided.next(), decided.next()) else { return };
+        if !self.legs[only].lost {
+            return;
+        }
+        // Its loss will never be on record: what was not written there ends in an error.
+        for (_, flight) in self.flights.iter_mut() {
+            flight.missed &= !bit(only);
+        }
+        let held = self.ops.iter().any(|(_, op)| op.leg == only && op.given_up);
+        if held {
+            return;
+        }
+        self.legs[only].lost = false;
+        self.legs[only].errors = 0;
+        self.rewrite_blocks(only, true);
+        self.resync.poke = true;
+    }
+
+    /// The loss that made `epoch` is on record on every drive that can be reached, and every shard has
+    /// confirmed that it starts no more reads there: held answers go out.
+    pub fn on_recorded(&mut self, now: Instant, epoch: u64, io: &mut impl ArrayIo) {
+        self.recorded = self.recorded.max(epoch.min(self.epoch));
+        self.review(now, io);
+        self.drain(now, io);
+    }
+
+    /// Looks again at every flight that waits for a record.
+    fn review(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        for id in 0..self.flights.capacity() {
+            if self.flights.get(id).is_some_and(|f| f.phase == Phase::AwaitingRecord) {
+                self.try_finish(now, id, io);
+            }
+        }
+    }
+
+    /// Commands of hosts under way, for the head's accounting.
+    pub fn commands(&self) -> u32 {
+        let hosts = self.flights.iter().filter(|(_, f)| matches!(f.job, Job::Host(_)));
+        hosts.filter(|(_, f)| f.phase != Phase::AwaitingLate).count() as u32
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads: which leg, what if it fails, and how its blocks are healed.
+//!
+//! A read takes no lock: while a write is unanswered it may return old or new (DESIGN promise 3). It
+//! goes to a leg in sync with little to do, close to where that leg read last. An error moves it to
+//! the next leg; the host never waits for the healing. Healing is a copy under the range lock from a
+//! leg that can read, by the owner of the region.
+
+use crate::array::{Array, HEALS_MAX};
+use crate::buffers::PIECE_BYTES;
+use crate::door::{ArrayIo, Kind, Note};
+use crate::flight::{Flight, Job, Owner, Phase, Plan, bit, members, status_of};
+use base::{DriveError, DriveOpKind, Duration, Instant, Status};
+
+/// Weighted read errors at which a leg is failed.
+const ERRORS_MAX: u32 = 32;
+/// One weighted error is forgotten after this time.
+const ERROR_FORGOTTEN: Duration = Duration::from_secs(10);
+/// Reads that begin within this distance of the last one's end count as close.
+const CLOSE_BYTES: u64 = 1 << 20;
+
+fn weight(error: DriveError) -> u32 {
+    match error {
+        DriveError::Medium => 1,
+        DriveError::NoSpace | DriveError::Other(_) => 4,
+        DriveError::TimedOut => 8,
+        DriveError::Gone => ERRORS_MAX,
+    }
+}
+
+impl Array {
+    pub(crate) fn start_read(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        self.flights[id].phase = Phase::AwaitingSource;
+        match self.choose_leg(id) {
+            Some(leg) => self.read_from(id, leg, io),
+            None => self.read_lost(now, id, Status::NotReady, io),
+        }
+    }
+
+    /// The leg in sync, not yet tried by this flight, with the least to do; then the one that read
+    /// near here last; then by place, so that legs share the quiet time.
+    fn choose_leg(&self, id: u32) -> Option<usize> {
+        let Flight { at, tried, job, .. } = self.flights[id];
+        let barred = match job {
+            Job::Heal { leg, .. } => tried | bit(leg),
+            Job::Host(_) | Job::Piece => tried,
+        };
+        let turn = (at / CLOSE_BYTES + u64::from(self.shard)) as usize;
+        members(self.in_sync() & !barred).min_by_key(|leg| {
+            let standing = &self.legs[*leg];
+            let far = at.abs_diff(standing.last_end) > CLOSE_BYTES;
+            (standing.in_flight * 4 + if far { 3 } else { 0 }, (leg + turn) % self.legs.len())
+        })
+    }
+
+    fn read_from(&mut self, id: u32, leg: usize, io: &mut impl ArrayIo) {
+        let flight = &mut self.flights[id];
+        flight.source = leg;
+        flight.pending = 1;
+        let Flight { at, len, data, buffer, .. } = *flight;
+        self.legs[leg].last_end = at + len;
+        let at = self.geometry.data_at + at;
+        self.submit(Owner::Flight(id), leg, DriveOpKind::Read, at, len, data, false, buffer, io);
+    }
+
+    /// The read of a flight (plan Read, or the first half of a Copy) ended.
+    pub(crate) fn source_done(
+        &mut self,
+        now: Instant,
+        id: u32,
+        leg: usize,
+        result: Result<(), DriveError>,
+        io: &mut impl ArrayIo,
+    ) {
+        let flight = self.flights[id];
+        match (result, flight.plan) {
+            (Ok(()), Plan::Read) => {
+                self.answer(id, Status::Good, io);
+                self.retire(now, id);
+                for broken in members(flight.medium) {
+                    self.heal(now, broken, flight.at, flight.len, io);
+                }
+            }
+            (Ok(()), Plan::Copy) => self.copy_targets(now, id, io),
+            (Ok(()), Plan::Change | Plan::Flush) => unreachable!("only reads and copies have a source"),
+            (Err(error), _) => self.source_failed(now, id, leg, error, io),
+        }
+    }
+
+    fn source_failed(&mut self, now: Instant, id: u32, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
+        let flight = &mut self.flights[id];
+        flight.tried |= bit(leg);
+        if error == DriveError::Medium {
+            flight.medium |= bit(leg);
+        }
+        self.count_error(now, leg, error, io);
+        let Flight { job, medium, data, .. } = self.flights[id];
+        // The given-up read may still arrive in its buffer, so nobody may answer from there.
+        if error == DriveError::TimedOut {
+            let another = match job {
+                Job::Host(ticket) => io.replace_buffer(ticket, data),
+                Job::Piece | Job::Heal { .. } => None,
+            };
+            let Some(another) = another else {
+                self.read_lost(now, id, Status::NotReady, io);
+                return;
+            };
+            assert_eq!(another.len, data.len, "a buffer is replaced by one of its size");
+            self.flights[id].data = another;
+        }
+        match self.choose_leg(id) {
+            Some(next) => self.read_from(id, next, io),
+            None if medium != 0 => {
+                let Flight { at, len, .. } = self.flights[id];
+                io.note(Note::MediumLost { at, len });
+                self.read_lost(now, id, Status::Medium, io);
+            }
+            None => self.read_lost(now, id, status_of(error), io),
+        }
+    }
+
+    fn read_lost(&mut self, now: Instant, id: u32, status: Status, io: &mut impl ArrayIo) {
+        self.over(now, id, status, io);
+    }
+
+    fn count_error(&mut self, now: Instant, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
+        let standing = &mut self.legs[leg];
+        let forgotten = now.since(standing.errors_at).as_nanos() / ERROR_FORGOTTEN.as_nanos();
+        if forgotten > 0 {
+            standing.errors = standing.errors.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
+            standing.errors_at = now;
+        }
+        standing.errors = standing.errors.saturating_add(weight(error));
+        if standing.errors >= ERRORS_MAX {
+            self.lose(leg, error, io);
+        }
+    }
+
+    /// Blocks that `leg` could not read, found by any shard: the owner of their region writes them
+    /// again from another leg. Never crosses a region's end.
+    pub fn on_heal(&mut self, now: Instant, leg: usize, at: u64, len: u64, io: &mut impl ArrayIo) {
+        assert!(at + len <= self.geometry.region_end(at), "a heal crosses the end of its region");
+        self.heal(now, leg, at, len, io);
+        self.drain(now, io);
+    }
+
+    pub(crate) fn heal(&mut self, now: Instant, leg: usize, at: u64, len: u64, io: &mut impl ArrayIo) {
+        let possible = self.in_sync() & bit(leg) != 0 && self.in_sync() != bit(leg);
+        if !possible || !self.geometry.redundant() {
+            return;
+        }
+        if self.owner(at) != self.shard {
+            io.note(Note::Heal { at, len, leg });
+            return;
+        }
+        if self.heals == HEALS_MAX {
+            return;
+        }
+        let Some(buffer) = self.buffers.piece() else { return };
+        let piece = len.min(u64::from(PIECE_BYTES));
+        let job = Job::Heal { leg, rest: len - piece };
+        let mut flight = Flight::new(job, Plan::Copy, Kind::Write, at, piece);
+        flight.data = self.buffers.slice(buffer).head(piece as u32);
+        flight.buffer = Some(buffer);
+        flight.since = now;
+        self.heals += 1;
+        let id = self.insert(flight);
+        self.queue(id);
+    }
+}

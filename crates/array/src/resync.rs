@@ -1,0 +1,341 @@
+//! Resync: copies what a rebuilding leg lacks, and makes legs in sync the same after a crash.
+//!
+//! ```text
+//! quiet ▶ copying (region by region, piece by piece) ▶ flushing the targets ▶ synced
+//! ```
+//!
+//! A pass takes the dirty regions as they are when a leg joins: what is dirtied later is written to the
+//! leg by the change itself. Pieces are copies under the range lock, so a host's write waits for at
+//! most one piece. Each instance does its own lanes. It says `Synced` only after a flush that began
+//! after it had learnt of the leg, even if it had nothing to copy: until then its hosts' flushes did not
+//! go there. A region that no leg can read fails the pass, which is tried again later.
+//!
+//! Pace: the floor while hosts are busy, the ceiling while they are quiet.
+
+use crate::array::Array;
+use crate::bitmap::Bitmap;
+use crate::buffers::{PIECE_BYTES, PIECES_MAX};
+use crate::door::{ArrayIo, Kind, Note, Progress};
+use crate::flight::{Flight, Job, Legs, Owner, Plan, bit, members};
+use base::{DriveError, DriveOpKind, Duration, Instant, Slice};
+
+/// A region that could not be copied is tried again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pass {
+    /// Nothing to do.
+    Quiet,
+    /// Regions are copied.
+    Copying,
+    /// The targets' caches are flushed; `spoilt` if a leg joined or left meanwhile.
+    Flushing { pending: u8, spoilt: bool },
+}
+
+/// The region under way.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    local: u32,
+    next: u64,
+    end: u64,
+    in_flight: u32,
+    good: bool,
+    /// A leg joined meanwhile: what was copied does not count.
+    void: bool,
+}
+
+/// The resync of one instance's lanes.
+#[derive(Debug)]
+pub(crate) struct Resync {
+    pass: Pass,
+    /// Rebuilding legs that this pass copies to.
+    targets: Legs,
+    /// Own regions that the targets lack.
+    need: Bitmap,
+    cursor: u32,
+    current: Option<Current>,
+    failed: bool,
+    next_at: Instant,
+    retry_at: Option<Instant>,
+    /// Our lanes were reported clean after the crash.
+    clean_told: bool,
+    /// A step may be possible.
+    pub(crate) poke: bool,
+    total: u64,
+    done: u64,
+}
+
+impl Resync {
+    pub(crate) fn new(locals: u32) -> Self {
+        Self {
+            pass: Pass::Quiet,
+            targets: 0,
+            need: Bitmap::new(locals),
+            cursor: 0,
+            current: None,
+            failed: false,
+            next_at: Instant(0),
+            retry_at: None,
+            clean_told: false,
+            poke: false,
+            total: 0,
+            done: 0,
+        }
+    }
+    /// Whether every rebuilding leg has this region.
+    pub(crate) fn has_copied(&self, local: u32) -> bool {
+        !self.need.get(local)
+    }
+}
+
+impl Array {
+    /// Legs joined as rebuilding: a new pass, over everything dirty now, to all that are rebuilding.
+    pub(crate) fn begin_resync(&mut self, targets: Legs) {
+        self.resync.targets = targets;
+        self.resync.need.clear_all();
+        self.resync.need.union(self.intent.wanted());
+        self.resync.cursor = 0;
+        self.resync.failed = false;
+        self.resync.retry_at = None;
+        self.resync.total = u64::from(self.resync.need.count()) * self.geometry.region_bytes;
+        self.resync.done = 0;
+        if let Some(current) = &mut self.resync.current {
+            current.void = true;
+        }
+        self.spoil_sync();
+        if self.resync.pass == Pass::Quiet {
+            self.resync.pass = Pass::Copying;
+        }
+        self.resync.poke = true;
+    }
+    fn spoil_sync(&mut self) {
+        if let Pass::Flushing { spoilt, .. } = &mut self.resync.pass {
+            *spoilt = true;
+        }
+    }
+    /// The legs in use have changed.
+    pub(crate) fn resync_legs_changed(&mut self) {
+        self.resync.targets &= self.rebuilding();
+        self.spoil_sync();
+        self.resync.poke = true;
+    }
+
+    fn lacks(&self, local: u32) -> bool {
+        let unclean = self.unclean.as_ref();
+        let targets = self.resync.targets & self.rebuilding() != 0;
+        targets && self.resync.need.get(local)
+            || unclean.is_some_and(|u| {
+                let region = self.intent.region(local);
+                region < self.geometry.regions() && u.get(region)
+            })
+    }
+    fn has_work(&self) -> bool {
+        self.resync.pass == Pass::Copying || self.unclean.is_some() && !self.resync.clean_told
+    }
+
+    /// Starts what may be started now.
+    pub(crate) fn resync_step(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        self.resync.poke = false;
+        if self.quiescing || !self.started || self.in_sync() == 0 || !self.has_work() {
+            return;
+        }
+        if matches!(self.resync.pass, Pass::Flushing { .. }) {
+            return;
+        }
+        if let Some(retry_at) = self.resync.retry_at {
+            if now < retry_at {
+                return;
+            }
+            self.resync.retry_at = None;
+            self.resync.failed = false;
+            self.resync.cursor = 0;
+        }
+        loop {
+            if self.resync.current.is_none() && !self.next_region() {
+                self.scan_over(now, io);
+                return;
+            }
+            let current = self.resync.current.as_ref().expect("a region under way");
+            let all_issued = current.next == current.end || !current.good || current.void;
+            if all_issued || current.in_flight == PIECES_MAX || now < self.resync.next_at {
+                if all_issued && current.in_flight == 0 {
+                    self.region_over();
+                    continue;
+                }
+                return;
+            }
+            if !self.issue_piece(now) {
+                return;
+            }
+            while let Some(id) = self.ready.pop_front() {
+                self.enter_intent(now, id, io);
+            }
+        }
+    }
+    fn next_region(&mut self) -> bool {
+        while self.resync.cursor < self.resync.need.len() {
+            let local = self.resync.cursor;
+            self.resync.cursor += 1;
+            if self.lacks(local) {
+                let next = u64::from(self.intent.region(local)) * self.geometry.region_bytes;
+                let end = self.geometry.region_end(next);
+                self.resync.current =
+                    Some(Current { local, next, end, in_flight: 0, good: true, void: false });
+                return true;
+            }
+        }
+        false
+    }
+    fn issue_piece(&mut self, now: Instant) -> bool {
+        let Some(buffer) = self.buffers.piece() else { return false };
+        let slice = self.buffers.slice(buffer);
+        let current = self.resync.current.as_mut().expect("a region under way");
+        let (at, len) = (current.next, (current.end - current.next).min(u64::from(PIECE_BYTES)));
+        current.next += len;
+        current.in_flight += 1;
+        let quiet = now.since(self.last_command) >= self.pace.quiet;
+        let rate = if quiet { self.pace.ceiling } else { self.pace.floor };
+        let wait = if rate == 0 { 0 } else { len * 1_000_000_000 / rate };
+        self.resync.next_at = self.resync.next_at.max(now) + Duration::from_nanos(wait);
+        let mut flight = Flight::new(Job::Piece, Plan::Copy, Kind::Write, at, len);
+        flight.data = slice.head(len as u32);
+        flight.buffer = Some(buffer);
+        let id = self.insert(flight);
+        self.queue(id);
+        true
+    }
+    /// A piece ended.
+    pub(crate) fn piece_over(&mut self, len: u64, good: bool) {
+        let current = self.resync.current.as_mut().expect("a region under way");
+        current.in_flight -= 1;
+        current.good &= good;
+        if good {
+            self.resync.done = (self.resync.done + len).min(self.resync.total);
+        }
+        self.resync.poke = true;
+    }
+    fn region_over(&mut self) {
+        let current = self.resync.current.take().expect("a region under way");
+        if current.void {
+            return;
+        }
+        if !current.good {
+            self.resync.failed = true;
+            return;
+        }
+        self.resync.need.clear(current.local);
+        let region = self.intent.region(current.local);
+        if let Some(unclean) = &mut self.unclean {
+            unclean.clear(region);
+        }
+    }
+    fn scan_over(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        if self.resync.failed {
+            self.resync.retry_at = Some(now + RETRY_AFTER);
+            return;
+        }
+        let left = (0..self.intent.locals()).any(|local| self.lacks(local));
+        if left {
+            // A pass that began anew behind the cursor.
+            self.resync.cursor = 0;
+            self.resync.poke = true;
+            return;
+        }
+        if self.unclean.is_some() && !self.resync.clean_told {
+            self.resync.clean_told = true;
+            io.note(Note::CrashClean { epoch: self.epoch });
+        }
+        if self.resync.pass != Pass::Copying {
+            return;
+        }
+        let targets = self.resync.targets & self.rebuilding();
+        if targets == 0 {
+            self.resync.pass = Pass::Quiet;
+            return;
+        }
+        // Its bitmap must be whole before it may be relied on.
+        if targets & !self.intent.held_by_all_blocks() != 0 {
+            return;
+        }
+        let caches = targets & self.volatile();
+        self.resync.pass = Pass::Flushing { pending: caches.count_ones() as u8, spoilt: false };
+        for leg in members(caches) {
+            self.submit(Owner::Sync, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
+        }
+        if caches == 0 {
+            self.synced(io);
+        }
+    }
+    pub(crate) fn sync_flushed(
+        &mut self,
+        _now: Instant,
+        leg: usize,
+        result: Result<(), DriveError>,
+        io: &mut impl ArrayIo,
+    ) -> bool {
+        if let Err(error) = result {
+            self.lose(leg, error, io);
+        }
+        let Pass::Flushing { pending, spoilt } = &mut self.resync.pass else {
+            unreachable!("a flush for a resync that is not");
+        };
+        *pending -= 1;
+        *spoilt |= result.is_err();
+        if *pending == 0 {
+            self.synced(io);
+        }
+        false
+    }
+    fn synced(&mut self, io: &mut impl ArrayIo) {
+        let spoilt = matches!(self.resync.pass, Pass::Flushing { spoilt: true, .. });
+        if spoilt {
+            self.resync.pass = Pass::Copying;
+            self.resync.poke = true;
+            return;
+        }
+        self.resync.pass = Pass::Quiet;
+        for leg in members(self.resync.targets & self.rebuilding()) {
+            io.note(Note::Synced { leg, epoch: self.epoch });
+        }
+    }
+
+    /// The Steward says that every lane is clean after the crash: reads are local everywhere again.
+    pub fn on_clean(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        if let Some(unclean) = &self.unclean {
+            let ours = unclean.iter().any(|region| self.owns(region));
+            assert!(!ours, "an array was called clean that is not");
+        }
+        self.unclean = None;
+        self.drain(now, io);
+    }
+
+    pub(crate) fn resync_deadline(&self) -> Option<Instant> {
+        if self.quiescing || self.in_sync() == 0 || !self.has_work() {
+            return None;
+        }
+        if self.resync.retry_at.is_some() {
+            return self.resync.retry_at;
+        }
+        let current = self.resync.current.as_ref()?;
+        let waits =
+            current.good && !current.void && current.next < current.end && current.in_flight < PIECES_MAX;
+        waits.then_some(self.resync.next_at)
+    }
+    pub(crate) fn count_resync(&self, progress: &mut Progress) {
+        progress.resync_total = self.resync.total;
+        progress.resync_done =
+            if self.resync.pass == Pass::Copying { self.resync.done } else { self.resync.total };
+        if let Some(unclean) = &self.unclean {
+            let regions = unclean.iter().filter(|r| self.owns(*r)).count() as u64;
+            progress.crash_left = regions * self.geometry.region_bytes;
+        }
+    }
+    /// A leg whose content a pass relied on is in use no more, or again.
+    pub(crate) fn resync_joined(&mut self, joined: Legs) {
+        if joined & self.rebuilding() != 0 {
+            let targets = self.rebuilding();
+            self.begin_resync(targets);
+        }
+        assert!(joined == 0 || members(joined).all(|leg| bit(leg) & self.writable() != 0));
+    }
+}
