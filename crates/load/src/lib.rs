@@ -1,1 +1,24 @@
-//! load
+//! Load: hosts that drive volumes through either protocol, verify what they read, and measure.
+//!
+//! - [`Initiator`]: one session with a target, NVMe/TCP or iSCSI, behind one door.
+//! - [`Load`]: a machine that carries out a [`Plan`] over several of them and makes a [`Report`].
+//! - [`Workload`], [`stamp`], [`Histogram`]: what comes next, what it must read back, how long it took.
+//!
+//! Promise: an error in the report is a real one. Connections lost and temporary refusals are retried
+//! for as long as the plan's patience lasts; a read is judged only if it is known what it must find.
+//! Does not know sockets, clocks or how figures are printed.
+
+mod histogram;
+mod initiator;
+mod machine;
+mod plan;
+mod report;
+pub mod stamp;
+mod workload;
+
+pub use histogram::Histogram;
+pub use initiator::{Config, Down, Initiator, START_MAX, State, Target, VolumeInfo};
+pub use machine::{Load, Mail};
+pub use plan::{IO_BYTES_MAX, Pattern, Plan, VERIFIED_UNITS_MAX};
+pub use report::{ConnectionFigures, End, Figures, Progress, Report};
+pub use workload::{Pick, Workload};

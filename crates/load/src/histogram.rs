@@ -1,0 +1,137 @@
+//! A latency histogram in fixed memory: 16 steps per octave, so a figure is wrong by at most 1/16.
+
+use base::Duration;
+
+const STEPS: usize = 16;
+const OCTAVES: usize = 32;
+const BUCKETS: usize = STEPS * (OCTAVES + 1);
+
+/// Latencies from 1 ns to about 68 s; longer ones count as that. Recording allocates nothing.
+#[derive(Clone)]
+pub struct Histogram {
+    counts: Box<[u64; BUCKETS]>,
+    count: u64,
+    max: Duration,
+    sum_ns: u128,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: Box::new([0; BUCKETS]), count: 0, max: Duration::ZERO, sum_ns: 0 }
+    }
+}
+
+impl core::fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Histogram({} values, max {:?})", self.count, self.max)
+    }
+}
+
+impl Histogram {
+    /// Counts one latency.
+    pub fn record(&mut self, latency: Duration) {
+        let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        self.counts[bucket(ns)] += 1;
+        self.count += 1;
+        self.sum_ns += u128::from(ns);
+        self.max = self.max.max(latency);
+    }
+    /// Adds everything that `other` counted.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.max = self.max.max(other.max);
+    }
+    /// Forgets everything, keeps its memory.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+        (self.count, self.max, self.sum_ns) = (0, Duration::ZERO, 0);
+    }
+    /// How many latencies were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+    /// The longest.
+    pub fn max(&self) -> Duration {
+        self.max
+    }
+    /// The mean; zero if nothing was counted.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos((self.sum_ns.checked_div(u128::from(self.count)).unwrap_or(0)) as u64)
+    }
+    /// A latency that `per_mille` of 1000 values do not exceed (500 is the median), rounded up to its
+    /// step; zero if nothing was counted.
+    pub fn quantile(&self, per_mille: u32) -> Duration {
+        let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
+        let mut seen = 0;
+        for (i, n) in self.counts.iter().enumerate() {
+            seen += n;
+            if seen >= rank {
+                return Duration::from_nanos(upper(i)).min(self.max);
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+/// Values below 16 have a bucket each; then the leading one chooses the octave and the four bits
+/// below it the step.
+fn bucket(ns: u64) -> usize {
+    if ns < STEPS as u64 {
+        return ns as usize;
+    }
+    let octave = (63 - ns.leading_zeros()) as usize;
+    let step = (ns >> (octave - 4)) as usize & (STEPS - 1);
+    ((octave - 3) * STEPS + step).min(BUCKETS - 1)
+}
+
+/// The largest value of bucket `i`.
+fn upper(i: usize) -> u64 {
+    if i < STEPS {
+        return i as u64;
+    }
+    let (octave, step) = (i / STEPS + 3, i % STEPS);
+    ((STEPS + step + 1) as u64) << (octave - 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_at_most_a_sixteenth_below_its_buckets_end() {
+        let mut last = 0;
+        for ns in (0..5000).chain((5000..1 << 35).step_by(97_654_321)) {
+            let i = bucket(ns);
+            assert!(i >= last && ns <= upper(i), "{ns}");
+            assert!(upper(i) <= ns + ns / 16 + 1, "{ns} {}", upper(i));
+            last = i;
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_of_a_known_distribution() {
+        let mut h = Histogram::default();
+        assert_eq!((h.quantile(500), h.mean()), (Duration::ZERO, Duration::ZERO));
+        for us in 1..=1000 {
+            h.record(Duration::from_micros(us));
+        }
+        let near = |got: Duration, us: u64| {
+            let got = got.as_nanos() as u64;
+            assert!(got >= us * 1000 && got <= us * 1000 * 17 / 16 + 1, "{got} for {us} us");
+        };
+        near(h.quantile(500), 500);
+        near(h.quantile(990), 990);
+        assert_eq!(h.quantile(1000), Duration::from_millis(1));
+        let mut other = Histogram::default();
+        other.record(Duration::from_secs(1));
+        h.merge(&other);
+        assert_eq!((h.count(), h.max()), (1001, Duration::from_secs(1)));
+        h.clear();
+        assert_eq!((h.count(), h.quantile(999)), (0, Duration::ZERO));
+    }
+}
