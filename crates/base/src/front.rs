@@ -8,6 +8,8 @@
 //! - `want() -> Want`: where the next bytes shall go.
 //! - `on_direct(now, n, io)`: `n` bytes arrived in the slice of `Want::Direct`.
 //! - `on_granted(now, tag, slice, io)`: the buffer that `reserve` could not give at once.
+//! - `on_moved(tag, slice)`: before `on_done` of a read: the tag's buffer is this one now, of the same
+//!   length; the old one is not to be touched (a hung drive may still write to it).
 //! - `on_done(now, tag, status, io)`: a submitted command ended; its buffer is still there. The
 //!   connection answers the host and calls `finish`, or submits the tag's next command.
 //! - `on_sent(now, io)`: the outbox has more room.

@@ -4,11 +4,12 @@
 //! shard that owns the region. A request whose flights have all ended is told to its connection. When
 //! flights run out, requests wait their turn; nothing is refused.
 
+use crate::buffers::Buffers;
 use crate::layout::{ArrayId, ArrayLayout, Layout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
 use crate::report::DriveReport;
-use crate::request::{Flight, Op, Owner, Phase, worse};
+use crate::request::{Flight, Op, Owner, Phase, Request, worse};
 use crate::shard::{ArrayState, Core, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
 use base::{
@@ -25,6 +26,9 @@ pub(crate) struct Sink<'a, M: Memory> {
     now: Instant,
     array: ArrayId,
     memory: &'a mut M,
+    buffers: &'a mut Buffers,
+    requests: &'a mut Slots<Request>,
+    flights: &'a Slots<Flight>,
     ops: &'a mut Slots<Op>,
     drives: &'a mut Vec<DriveReport>,
     landed: &'a mut VecDeque<(u32, Status)>,
@@ -66,6 +70,21 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     }
     fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
         self.memory.bytes_mut(data)
+    }
+    fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
+        // A peer's read (a region dirty since a crash) is answered with `NotReady` and comes again.
+        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else { return None };
+        let request = &mut self.requests[index];
+        let first = request.buffer.filter(|_| request.compare.is_none())?;
+        let second = match request.second {
+            Some(second) => second,
+            None => self.buffers.take(first.len)?,
+        };
+        request.second = Some(second);
+        // A read that hangs a second time hangs in the second buffer: there is no third.
+        let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
+        request.seconds.push((offset, old.len));
+        Some(second.part(offset, old.len))
     }
 }
 
@@ -310,6 +329,33 @@ impl<M: Memory> Core<M> {
         }
         request.phase = Phase::Telling;
         self.told.push_back(index);
+        self.leave_first(index);
+    }
+
+    /// A read that some drive still holds the buffer of is answered from its second one.
+    fn leave_first(&mut self, index: u32) {
+        let request = &mut self.requests[index];
+        let (Some(first), Some(second)) = (request.buffer, request.second.take()) else { return };
+        let seconds = core::mem::take(&mut request.seconds);
+        if request.status != Status::Good {
+            self.buffers.release(second);
+            return;
+        }
+        (request.buffer, request.moved) = (Some(second), true);
+        let offset = (request.data.at - first.at) as u32;
+        request.data = second.part(offset, request.data.len);
+        // What was read to the second buffer stays; what lies between comes from the first.
+        let mut parts = seconds;
+        parts.sort_unstable();
+        parts.push((first.len, 0));
+        let mut at = 0;
+        for (from, len) in parts {
+            if at < from {
+                self.memory.copy(first.part(at, from - at), second.part(at, from - at));
+            }
+            at = from + len;
+        }
+        self.buffers.release(first);
     }
 
     fn answer_peer(&mut self, owner: Owner, status: Status, fx: &mut Effects<Mail>) {
@@ -360,10 +406,13 @@ impl<M: Memory> Core<M> {
         if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.parked.remove(i);
             self.answer_peer(owner, Status::Aborted, fx);
-        } else if let Some((index, _)) = self.flights.iter().find(|(_, f)| f.owner == owner) {
+            return;
+        }
+        let found = self.flights.iter().find(|(_, f)| f.owner == owner).map(|(index, _)| index);
+        // If it is not here its answer is in the mail already.
+        if let Some(index) = found {
             self.with_array(now, array, fx, |a, io| a.on_abort(now, Ticket(u64::from(index)), io));
         }
-        // Else its answer is in the mail already.
     }
 
     /// Gives one input to an array, if it is (still) here.
@@ -374,9 +423,9 @@ impl<M: Memory> Core<M> {
         fx: &mut Effects<Mail>,
         input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
     ) {
-        let Self { arrays, memory, ops, drives, landed, notes, op_scan, .. } = self;
+        let Self { arrays, memory, buffers, requests, flights, ops, drives, landed, notes, op_scan, .. } = self;
         let Some(state) = arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        input(&mut state.array, &mut Sink { now, array: id, memory, ops, drives, landed, notes, op_scan, fx });
+        input(&mut state.array, &mut Sink { now, array: id, memory, buffers, requests, flights, ops, drives, landed, notes, op_scan, fx });
     }
 
     /// The kernel let go of an operation.
@@ -386,6 +435,7 @@ impl<M: Memory> Core<M> {
         if op.hung {
             figures.hung -= 1;
             self.let_go(op.data, fx);
+            self.with_array(now, op.array, fx, |a, io| a.on_drive_late(now, op.tag, io));
             return;
         }
         figures.in_flight -= 1;
@@ -472,7 +522,7 @@ impl<M: Memory> Core<M> {
                 Some(state) if state.epoch < wanted.membership.epoch => {
                     self.arrays[wanted.id.index()].as_mut().expect("found above").epoch = wanted.membership.epoch;
                     self.with_array(now, wanted.id, fx, |a, io| {
-                        a.on_membership(now, &wanted.membership, &wanted.full, io);
+                        a.on_membership(now, &wanted.membership, io);
                     });
                 }
                 Some(_) => {}
@@ -483,20 +533,26 @@ impl<M: Memory> Core<M> {
                 && !layout.arrays.iter().any(|a| a.id.index() == i)
             {
                 assert_eq!(state.busy, 0, "an array leaves the layout after it was quiesced");
-                self.buffers.release(state.scratch);
+                if state.scratch.len > 0 {
+                    self.buffers.release(state.scratch);
+                }
                 self.arrays[i] = None;
             }
         }
     }
 
     fn add_array(&mut self, wanted: &ArrayLayout) {
-        let scratch = self.buffers.take(array::SCRATCH_BYTES).expect("memory is sized for the arrays of a head");
+        let scratch = if wanted.geometry.redundant() {
+            self.buffers.take(array::SCRATCH_BYTES).expect("memory is sized for the arrays of a head")
+        } else {
+            Slice::default()
+        };
         let array = build_array(self.id, self.shards, wanted, scratch);
         let epoch = wanted.membership.epoch;
         let regions = wanted.geometry.redundant().then_some(wanted.geometry);
         let state = ArrayState { array, regions, scratch, busy: 0, quiescing: false, epoch };
         set(&mut self.arrays, wanted.id.index(), state);
-        self.ops.reserve(array::TAGS_MAX);
+        self.ops.reserve(array::COMMANDS_MAX);
     }
 
     /// Brings an array to rest.
@@ -513,7 +569,7 @@ impl<M: Memory> Core<M> {
             if let Some(state) = state
                 && state.quiescing
                 && state.busy == 0
-                && state.array.idle()
+                && state.array.quiesced()
             {
                 state.quiescing = false;
                 let mail = Mail::Quiesced { array: ArrayId(i as u16) };

@@ -65,12 +65,11 @@ pub struct ArrayLayout {
     pub geometry: Geometry,
     /// Legs, with the epoch of the last change.
     pub membership: Membership,
-    /// Regions that were dirty when the array was assembled. Read once, when a shard first sees it.
+    /// Regions that were dirty when the array was assembled (all of them, if a leg lacks everything).
+    /// Read once, when a shard first sees the array.
     pub dirty: Arc<Bitmap>,
     /// The array was not closed in order: dirty regions may differ between legs.
     pub unclean: bool,
-    /// Legs that must be copied in full (new drives); the rest of `Rebuilding` goes by bitmap.
-    pub full: Vec<usize>,
 }
 
 /// One volume.

@@ -76,6 +76,9 @@ impl Front {
     pub fn on_granted(&mut self, now: Instant, tag: Tag, data: Slice, io: &mut impl FrontIo) {
         each!(self, c => c.on_granted(now, tag, data, io))
     }
+    pub fn on_moved(&mut self, tag: Tag, data: Slice) {
+        each!(self, c => c.on_moved(tag, data))
+    }
     pub fn on_done(&mut self, now: Instant, tag: Tag, status: Status, io: &mut impl FrontIo) {
         each!(self, c => c.on_done(now, tag, status, io))
     }
@@ -172,6 +175,9 @@ impl<M: Memory> Io<'_, M> {
             data: Slice::default(),
             compare: None,
             begun: false,
+            second: None,
+            seconds: vec![],
+            moved: false,
             cursor: 0,
             length: 0,
             flights: 0,

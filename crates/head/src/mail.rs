@@ -41,6 +41,16 @@ pub enum Mail {
         /// The array.
         array: ArrayId,
     },
+    /// Mark every region dirty: a leg that lacks everything is about to join. `Note::AllDirty` follows.
+    MarkAll {
+        /// The array.
+        array: ArrayId,
+    },
+    /// That leg does not come: bits may be cleared again.
+    Unmark {
+        /// The array.
+        array: ArrayId,
+    },
     /// Limits of resync and scrub.
     Pace {
         /// The array.

@@ -55,7 +55,7 @@ pub struct ConnectionReport {
 }
 
 /// One drive, as this shard uses it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriveReport {
     /// The drive.
     pub drive: DriveId,

@@ -37,6 +37,12 @@ pub(crate) struct Request {
     pub data: Slice,
     /// Compare reads into this.
     pub compare: Option<Slice>,
+    /// A read's next buffer, of the same size: some drive still holds the first one and may write
+    /// to it after the answer. What was read there (`seconds`: offset and length) is there already.
+    pub second: Option<Slice>,
+    pub seconds: Vec<(u32, u32)>,
+    /// `buffer` is another one than the connection was granted.
+    pub moved: bool,
     /// Its command was checked, `length` and `compare` are set.
     pub begun: bool,
     /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.

@@ -66,6 +66,8 @@ pub struct ShardConfig<M> {
 /// An array as this shard knows it.
 pub(crate) struct ArrayState {
     pub array: Array,
+    /// Redundant arrays: commands are cut at the ends of regions.
+    pub regions: Option<Geometry>,
     pub scratch: Slice,
     /// Commands under way here, for this shard and its peers.
     pub busy: u32,
@@ -134,7 +136,7 @@ impl<M: Memory> Core<M> {
     pub fn retire(&mut self, link: &mut Link, index: u32) {
         let request = self.requests.remove(index);
         link.live -= 1;
-        for data in [request.buffer, request.compare].into_iter().flatten() {
+        for data in [request.buffer, request.compare, request.second].into_iter().flatten() {
             self.buffers.release(data);
         }
     }
@@ -401,7 +403,7 @@ impl<M: Memory> Shard<M> {
     fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         while let Some(index) = self.core.told.pop_front() {
             let request = &mut self.core.requests[index];
-            let (tag, status) = (request.tag, request.status);
+            let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));
             request.phase = Phase::Connection;
             if let Some(data) = request.compare.take() {
                 self.core.buffers.release(data);
@@ -415,6 +417,9 @@ impl<M: Memory> Shard<M> {
             self.core.touch(link);
             match link.life {
                 Life::Open => {
+                    if moved {
+                        front.on_moved(tag, self.core.requests[index].buffer.expect("it moved to another"));
+                    }
                     front.on_done(now, tag, status, &mut Io { now, core: &mut self.core, link, fx });
                 }
                 // The world may still hold the buffer until it has let go of the connection.
@@ -560,6 +565,8 @@ impl<M: Memory> Shard<M> {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
             Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
+            Mail::MarkAll { array } => self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io)),
+            Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
             Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
             Mail::Answer { connection, answer } => {
                 if let Some(index) = self.index_of(connection) {
@@ -590,7 +597,7 @@ impl<M: Memory> Shard<M> {
                 self.core.buffers.release(data);
             }
             Mail::Note { array, note: Note::Heal { at, len, leg } } => {
-                self.core.with_array(now, array, fx, |a, io| a.on_heal(now, at, len, leg, io));
+                self.core.with_array(now, array, fx, |a, io| a.on_heal(now, leg, at, len, io));
             }
             Mail::Applied { .. }
             | Mail::Note { .. }

@@ -23,7 +23,11 @@ enum Sector {
 impl Sector {
     fn from(bytes: &[u8]) -> Self {
         let stamp: [u8; 16] = bytes[..16].try_into().expect("a sector is longer");
-        if bytes[16..] == bytes[..bytes.len() - 16] { Sector::Stamp(stamp) } else { Sector::Bytes(bytes.into()) }
+        if bytes[16..] == bytes[..bytes.len() - 16] {
+            Sector::Stamp(stamp)
+        } else {
+            Sector::Bytes(bytes.into())
+        }
     }
     fn copy_to(&self, out: &mut [u8]) {
         match self {

@@ -4,5 +4,8 @@
 //! the checkers. Promise: the same seed gives the same run, to the last event. Does not know the kernel.
 
 pub mod disk;
+pub mod host;
 pub mod oracle;
+pub mod toy;
+pub mod volume;
 pub mod world;

@@ -9,6 +9,14 @@
 /// A write, as its stamp names it; 0 is the block's first state, all zeroes.
 pub type WriteId = u64;
 
+/// Marks a write of zeroes: what it leaves cannot be told from the first state.
+pub const ZEROES: WriteId = 1 << 63;
+
+/// What a block shows after this write.
+fn shows(id: WriteId) -> u64 {
+    if id & ZEROES != 0 { 0 } else { id }
+}
+
 /// A read under way: what it may return.
 #[derive(Clone, Debug, Default)]
 pub struct ReadView {
@@ -105,12 +113,13 @@ impl Block {
         let i = self.views.iter().position(|(h, _)| *h == handle).expect("a read ends once");
         let (_, view) = self.views.swap_remove(i);
         let Some(found) = found else { return Ok(()) };
-        if !view.allowed.contains(&found) {
+        if !view.allowed.iter().any(|w| shows(*w) == found) {
             return Err(Stale { found, allowed: view.allowed });
         }
         if !view.disturbed && self.open.is_empty() && self.possible.len() > 1 {
             // Nothing moved while it looked: what it saw stays until somebody writes.
-            self.possible = vec![found];
+            self.possible.retain(|w| shows(*w) == found);
+            assert!(!self.possible.is_empty(), "what was allowed and settled is possible");
         }
         Ok(())
     }

@@ -8,8 +8,8 @@
 use crate::disk::{Disk, DiskOp};
 use base::machine::Shape;
 use base::{
-    Address, ConnectionId, Dma, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Event, Instant,
-    Machine, NetError, PortalId, Prng, Slice, StateError, StateOp,
+    Address, ConnectionId, Dma, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
+    Instant, Machine, NetError, PortalId, Prng, Slice, StateError, StateOp,
 };
 use core::cmp::Reverse;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -70,13 +70,32 @@ struct Link {
 }
 
 enum Happening {
-    Event { actor: ActorId, life: u32, event: HeadOrHost },
-    Timer { actor: ActorId, life: u32, at: Instant },
-    Arrive { link: usize, to: usize, bytes: Vec<u8> },
-    Hangup { link: usize, to: usize },
-    DriveDone { op: usize },
+    Event {
+        actor: ActorId,
+        life: u32,
+        event: HeadOrHost,
+    },
+    Timer {
+        actor: ActorId,
+        life: u32,
+        at: Instant,
+    },
+    Arrive {
+        link: usize,
+        to: usize,
+        bytes: Vec<u8>,
+    },
+    Hangup {
+        link: usize,
+        to: usize,
+    },
+    DriveDone {
+        op: usize,
+    },
     /// For the script that drives the world.
-    Alarm { mark: u64 },
+    Alarm {
+        mark: u64,
+    },
 }
 
 enum HeadOrHost {
@@ -246,7 +265,11 @@ impl World {
     /// Mail from the manager.
     pub fn manage(&mut self, to: Address, mail: Mail) {
         let id = self.addresses[&to];
-        self.post(id, Duration::from_micros(1), HeadOrHost::Head(Event::Mail { from: Address::Manager, mail }));
+        self.post(
+            id,
+            Duration::from_micros(1),
+            HeadOrHost::Head(Event::Mail { from: Address::Manager, mail }),
+        );
     }
     /// Calls the script back.
     pub fn alarm(&mut self, after: Duration, mark: u64) {
@@ -268,25 +291,17 @@ impl World {
         self.say(|| format!("the head is killed{}", if power { " by a power cut" } else { "" }));
         let heads: Vec<ActorId> = self.addresses.values().copied().collect();
         for i in 0..self.ops.len() {
-            let Some(pending) = &self.ops[i] else { continue };
-            if power {
-                // The drive never hears of it, or hears of part of it.
-                let pending = self.ops[i].take().expect("looked at above");
-                let op = self.fetch(&pending.op);
-                self.disks[pending.disk].tear(&op, &mut self.rng);
-                self.free_ops.push(i);
+            let Some(pending) = self.ops[i].take() else { continue };
+            self.free_ops.push(i);
+            // The data as it is when the machine goes: the kernel holds the memory and goes on (a kill),
+            // or the drive hears of a part of it (a power cut).
+            let op = self.fetch(&pending.op);
+            let Some(disk) = self.disks.get_mut(pending.disk) else { continue };
+            if !power && self.rng.chance(1, 2) {
+                let mut out = vec![0; if op.kind == DriveOpKind::Read { op.len as usize } else { 0 }];
+                let _ = disk.complete(&op, &mut out, &mut self.rng);
             } else {
-                // The kernel holds the memory and goes on: fix the data now, as the machine goes.
-                let op = self.fetch(&pending.op);
-                let disk = pending.disk;
-                if self.rng.chance(1, 2) {
-                    let done = self.disks[disk].complete(&op, &mut vec![0; op.len as usize], &mut self.rng);
-                    let _ = done;
-                } else {
-                    self.disks[disk].tear(&op, &mut self.rng);
-                }
-                self.ops[i] = None;
-                self.free_ops.push(i);
+                disk.tear(&op, &mut self.rng);
             }
         }
         if power {
@@ -297,8 +312,11 @@ impl World {
         for id in heads {
             self.actors[id].life += 1;
             self.actors[id].timer = None;
-            let ends: Vec<(usize, usize)> =
-                self.by_end.range((id, ConnectionId(0))..=(id, ConnectionId(u64::MAX))).map(|(_, v)| *v).collect();
+            let ends: Vec<(usize, usize)> = self
+                .by_end
+                .range((id, ConnectionId(0))..=(id, ConnectionId(u64::MAX)))
+                .map(|(_, v)| *v)
+                .collect();
             for (link, end) in ends {
                 self.drop_end(link, end);
             }
@@ -442,7 +460,12 @@ impl World {
         }
     }
 
-    fn carry_out<M>(&mut self, id: ActorId, fx: Effects<M>, mut mail: impl FnMut(&mut Self, ActorId, Address, M)) {
+    fn carry_out<M>(
+        &mut self,
+        id: ActorId,
+        fx: Effects<M>,
+        mut mail: impl FnMut(&mut Self, ActorId, Address, M),
+    ) {
         let life = self.actors[id].life;
         for effect in fx {
             match effect {
@@ -466,16 +489,18 @@ impl World {
                     self.listeners.remove(&portal);
                 }
                 Effect::Drive(op) => self.drive(id, life, op),
-                Effect::OpenDrive { token, drive, spec } => match self.disks.iter().position(|d| d.spec == spec) {
-                    Some(disk) => {
-                        self.opening.push((id, life, token, drive, disk));
-                        self.open_waiting();
+                Effect::OpenDrive { token, drive, spec } => {
+                    match self.disks.iter().position(|d| d.spec == spec) {
+                        Some(disk) => {
+                            self.opening.push((id, life, token, drive, disk));
+                            self.open_waiting();
+                        }
+                        None => {
+                            let result = Err(format!("there is no drive {spec}"));
+                            self.tell_head(id, Event::DriveOpened { token, result });
+                        }
                     }
-                    None => {
-                        let result = Err(format!("there is no drive {spec}"));
-                        self.tell_head(id, Event::DriveOpened { token, result });
-                    }
-                },
+                }
                 Effect::CloseDrive { drive } => {
                     if let Some(disk) = self.drives.remove(&drive) {
                         self.closing.push((drive, disk));
@@ -506,7 +531,13 @@ impl World {
         let delay = Duration::from_micros(1 + self.rng.below(20));
         self.post(id, delay, HeadOrHost::Head(event));
     }
-    fn tell_either(&mut self, id: ActorId, delay_us: u64, head: impl FnOnce() -> Event<Mail>, host: impl FnOnce() -> Event<()>) {
+    fn tell_either(
+        &mut self,
+        id: ActorId,
+        delay_us: u64,
+        head: impl FnOnce() -> Event<Mail>,
+        host: impl FnOnce() -> Event<()>,
+    ) {
         let event = match self.actors[id].body {
             Body::Head(_) => HeadOrHost::Head(head()),
             Body::Host(_) => HeadOrHost::Host(host()),
@@ -558,7 +589,10 @@ impl World {
         };
         self.by_end.insert((host, id), (index, 0));
         self.by_end.insert((shard, theirs), (index, 1));
-        let from = SocketAddr::from((Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1), 40000 + (self.accepts % 20000) as u16));
+        let from = SocketAddr::from((
+            Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1),
+            40000 + (self.accepts % 20000) as u16,
+        ));
         self.tell_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
         let host_ok = || Event::Connected { connection: id, result: Ok(()) };
@@ -583,7 +617,12 @@ impl World {
             if way.ended && !way.told {
                 way.told = true;
                 let connection = end.id;
-                self.tell_either(end.actor, 1, || Event::Broken { connection }, || Event::Broken { connection });
+                self.tell_either(
+                    end.actor,
+                    1,
+                    || Event::Broken { connection },
+                    || Event::Broken { connection },
+                );
             }
             return;
         }
@@ -651,7 +690,11 @@ impl World {
         l.ends[end].open = false;
         self.by_end.remove(&(l.ends[end].actor, l.ends[end].id));
         if l.ends[1 - end].open {
-            let at = if l.ways[1 - end].last == Instant(u64::MAX) { self.now } else { l.ways[1 - end].last.max(self.now) };
+            let at = if l.ways[1 - end].last == Instant(u64::MAX) {
+                self.now
+            } else {
+                l.ways[1 - end].last.max(self.now)
+            };
             self.push(at + Duration::from_micros(1), Happening::Hangup { link, to: 1 - end });
         } else {
             self.links[link] = None;
@@ -749,7 +792,8 @@ impl World {
         let waiting = core::mem::take(&mut self.opening);
         for (actor, life, token, drive, disk) in waiting {
             // An exclusive claim: operations of an earlier life still hold the drive.
-            let held = self.drives.values().any(|d| *d == disk) || self.closing.iter().any(|(_, d)| *d == disk);
+            let held =
+                self.drives.values().any(|d| *d == disk) || self.closing.iter().any(|(_, d)| *d == disk);
             if self.busy(disk) && !held {
                 self.opening.push((actor, life, token, drive, disk));
                 continue;

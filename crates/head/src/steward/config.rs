@@ -1,0 +1,226 @@
+//! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
+
+use access::Grants;
+use array::Geometry;
+use array::format::Label;
+use base::Uuid;
+use base::codec::{Malformed, Reader, Writer};
+use pool::{Granules, StripeMap};
+use std::sync::Arc;
+use volume::{Catalogue, GRANULE_BYTES};
+
+/// What a pool is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PoolConfig {
+    /// For life.
+    pub uuid: Uuid,
+    /// Its name.
+    pub name: String,
+    /// Block size of new volumes.
+    pub block_bytes: u32,
+    /// The largest of its drives' smallest writes.
+    pub drive_block_bytes: u32,
+    /// The system that has it imported; nil once released.
+    pub holder: Uuid,
+    /// Seconds since 1970-01-01 UTC.
+    pub created: u64,
+    /// Its arrays, in the map's order.
+    pub arrays: Vec<ArrayRow>,
+    /// The stripe.
+    pub map: Arc<StripeMap>,
+    /// Its volumes.
+    pub volumes: Catalogue,
+    /// Their numbers and hosts.
+    pub grants: Grants,
+}
+
+/// An array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayRow {
+    /// Mirror; else single.
+    pub mirror: bool,
+    /// Weight as given or measured.
+    pub weight: u32,
+    /// Bytes for data.
+    pub data_bytes: u64,
+    /// Bytes of a bitmap region.
+    pub region_bytes: u64,
+    /// Its legs.
+    pub legs: Vec<LegRow>,
+}
+
+/// A leg.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LegRow {
+    /// The drive.
+    pub drive: Uuid,
+    /// Where it was last seen.
+    pub path: String,
+}
+
+impl PoolConfig {
+    /// The bytes for the slots.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.bytes(&self.uuid.0).text(&self.name).u32(self.block_bytes).u32(self.drive_block_bytes);
+        w.bytes(&self.holder.0).u64(self.created).u16(self.arrays.len() as u16);
+        for a in &self.arrays {
+            w.u8(u8::from(a.mirror)).u32(a.weight).u64(a.data_bytes).u64(a.region_bytes).u8(a.legs.len() as u8);
+            for leg in &a.legs {
+                w.bytes(&leg.drive.0).text(&leg.path);
+            }
+        }
+        self.map.encode(&mut w);
+        self.volumes.encode(&mut w);
+        self.grants.encode(&mut w);
+        w.0
+    }
+    /// Reads what `encode` wrote. Every volume lies in the pool and none on another, or it is malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader(bytes);
+        let uuid = Uuid(r.array()?);
+        let name = r.text()?;
+        let (block_bytes, drive_block_bytes) = (r.u32()?, r.u32()?);
+        let (holder, created) = (Uuid(r.array()?), r.u64()?);
+        let mut arrays = vec![];
+        for _ in 0..r.u16()? {
+            let (mirror, weight, data_bytes, region_bytes) = (r.u8()?, r.u32()?, r.u64()?, r.u64()?);
+            let mut legs = vec![];
+            for _ in 0..r.u8()? {
+                legs.push(LegRow { drive: Uuid(r.array()?), path: r.text()? });
+            }
+            let fits = match mirror {
+                0 => legs.len() == 1,
+                1 => (2..=array::LEGS_MAX).contains(&legs.len()),
+                _ => false,
+            };
+            if !fits {
+                return Err(Malformed);
+            }
+            arrays.push(ArrayRow { mirror: mirror == 1, weight, data_bytes, region_bytes, legs });
+        }
+        let map = Arc::new(StripeMap::decode(&mut r)?);
+        let (volumes, grants) = (Catalogue::decode(&mut r)?, Grants::decode(&mut r)?);
+        let config =
+            Self { uuid, name, block_bytes, drive_block_bytes, holder, created, arrays, map, volumes, grants };
+        let sound = r.0.is_empty()
+            && volume::check_name(&config.name).is_ok()
+            && config.map.arrays() == config.arrays.len()
+            && config.arrays.iter().enumerate().all(|(i, a)| config.map.used_of(i) <= a.data_bytes)
+            && config.space().is_some()
+            && config.volumes.iter().all(|v| config.grants.of(v.uuid).is_some())
+            && config.grants.iter().all(|g| config.volumes.by_uuid(g.volume).is_some());
+        if sound { Ok(config) } else { Err(Malformed) }
+    }
+    /// Which granules of the pool its volumes have; None if two of them claim the same.
+    pub fn space(&self) -> Option<Granules> {
+        let mut space = Granules::new(self.map.bytes() / GRANULE_BYTES);
+        let mut runs = self.volumes.iter().flat_map(|v| v.map.runs());
+        runs.all(|run| space.claim(run.first, run.count)).then_some(space)
+    }
+    /// For life: marks the bitmap blocks of an array.
+    pub fn array_uuid(&self, array: usize) -> Uuid {
+        array_uuid(self.uuid, array)
+    }
+}
+
+/// See `PoolConfig::array_uuid`: the pool's, with the index mixed into its last bytes.
+pub fn array_uuid(pool: Uuid, array: usize) -> Uuid {
+    let mut uuid = pool;
+    let index = (array as u16 + 1).to_be_bytes();
+    uuid.0[14] ^= index[0];
+    uuid.0[15] ^= index[1];
+    uuid
+}
+
+/// What a label says of the layout, in the array's words.
+pub fn geometry_of(label: &Label) -> Geometry {
+    Geometry {
+        data_at: label.data_at,
+        data_bytes: label.data_bytes,
+        region_bytes: label.region_bytes,
+        bitmap_at: label.bitmap_at[0],
+        bitmap_blocks: label.bitmap_bytes / array::BITMAP_BLOCK_BYTES,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use pool::ArraySpace;
+    use volume::{Map, Run, Volume};
+
+    pub(crate) fn sample() -> PoolConfig {
+        let leg = |n: u64| LegRow { drive: Uuid::from_random(n, n), path: format!("/dev/d{n}") };
+        let row = |a: u64| ArrayRow {
+            mirror: true,
+            weight: 1,
+            data_bytes: 64 << 20,
+            region_bytes: 1 << 20,
+            legs: vec![leg(2 * a), leg(2 * a + 1)],
+        };
+        let space = ArraySpace { bytes: 64 << 20, weight: 1 };
+        let mut volumes = Catalogue::default();
+        let mut grants = Grants::default();
+        for (n, name) in [(1, "a"), (2, "b")] {
+            let uuid = Uuid::from_random(50 + n, n);
+            let map = Map::new(&[Run { first: n * 3, count: 2 }]).expect("a good map");
+            let naa = volume::naa(uuid);
+            volumes.put(Volume { uuid, naa, name: name.into(), block_bytes: 4096, bytes: 5 << 20, map });
+            grants.add_volume(uuid, n as u32);
+        }
+        PoolConfig {
+            uuid: Uuid::from_random(9, 9),
+            name: "tank".into(),
+            block_bytes: 4096,
+            drive_block_bytes: 512,
+            holder: Uuid::from_random(8, 8),
+            created: 5,
+            arrays: vec![row(0), row(1)],
+            map: Arc::new(StripeMap::new(65536, &[space, space]).expect("a good map")),
+            volumes,
+            grants,
+        }
+    }
+
+    #[test]
+    fn a_configuration_survives_and_any_cut_is_noticed() {
+        let bytes = sample().encode();
+        assert_eq!(PoolConfig::decode(&bytes), Ok(sample()));
+        for cut in 0..bytes.len() {
+            assert_eq!(PoolConfig::decode(&bytes[..cut]), Err(Malformed), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn configurations_that_contradict_themselves_are_malformed() {
+        let bad = |change: fn(&mut PoolConfig)| {
+            let mut c = sample();
+            change(&mut c);
+            PoolConfig::decode(&c.encode()).is_err()
+        };
+        assert!(!bad(|_| ()));
+        assert!(bad(|c| c.arrays[0].data_bytes = 1));
+        assert!(bad(|c| drop(c.arrays.pop())));
+        assert!(bad(|c| c.arrays[0].legs.truncate(1)));
+        assert!(bad(|c| c.name = "a/b".into()));
+        assert!(bad(|c| c.grants = Grants::default()));
+        assert!(bad(|c| {
+            let mut v = c.volumes.by_name("a").expect("is there").clone();
+            v.map = Map::new(&[Run { first: 7, count: 2 }]).expect("a good map");
+            c.volumes.put(v);
+        }), "two volumes on one granule");
+        assert!(bad(|c| {
+            let mut v = c.volumes.by_name("a").expect("is there").clone();
+            v.map = Map::new(&[Run { first: 1 << 30, count: 2 }]).expect("a good map");
+            c.volumes.put(v);
+        }), "a volume outside of the pool");
+    }
+
+    #[test]
+    fn arrays_of_a_pool_have_names_of_their_own() {
+        let pool = Uuid::from_random(1, 2);
+        assert_ne!(array_uuid(pool, 0), array_uuid(pool, 1));
+        assert_ne!(array_uuid(pool, 0), pool);
+    }
+}

@@ -1,0 +1,150 @@
+//! What all hosts of a world know together: the blocks of a volume, checked by the oracle.
+
+use crate::oracle::{Block, Stale, WriteId, ZEROES};
+use std::collections::BTreeMap;
+
+/// Bytes of a stamp; a block is filled with its stamp.
+pub const STAMP: usize = 16;
+
+/// One volume, block by block.
+pub struct Volume {
+    blocks: BTreeMap<u64, Block>,
+    writes: WriteId,
+}
+
+/// A write under way, for all its blocks.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// Its name.
+    pub id: WriteId,
+    at: u64,
+    fua: bool,
+    replaced: Vec<Vec<WriteId>>,
+}
+
+/// A read under way, for all its blocks.
+#[derive(Debug, Clone)]
+pub struct Read {
+    at: u64,
+    handles: Vec<u32>,
+}
+
+/// A Flush under way.
+#[derive(Debug, Clone)]
+pub struct Flush(BTreeMap<u64, Vec<WriteId>>);
+
+/// A promise was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Broken {
+    /// A block holds what it must not.
+    Stale {
+        /// The block.
+        block: u64,
+        /// What was found and what might have been.
+        what: Stale,
+    },
+    /// A block is no whole stamp, or another block's.
+    Garbled {
+        /// The block.
+        block: u64,
+        /// Its first bytes.
+        head: [u8; STAMP],
+    },
+}
+
+impl Default for Volume {
+    fn default() -> Self {
+        Self { blocks: BTreeMap::new(), writes: 1 }
+    }
+}
+
+impl Volume {
+    /// A write of `blocks` blocks begins (of zeroes, or of stamps).
+    pub fn write_starts(&mut self, at: u64, blocks: u32, fua: bool, zeroes: bool) -> Write {
+        self.writes += 1;
+        let id = if zeroes { self.writes | ZEROES } else { self.writes };
+        let replaced = (at..at + u64::from(blocks)).map(|b| self.block(b).write_starts(id)).collect();
+        Write { id, at, fua, replaced }
+    }
+    /// It was answered with success.
+    pub fn write_ends(&mut self, write: Write) {
+        for (i, replaced) in write.replaced.into_iter().enumerate() {
+            self.block(write.at + i as u64).write_ends(write.id, replaced, write.fua);
+        }
+    }
+    /// It failed, or was never answered.
+    pub fn write_lost(&mut self, write: Write) {
+        for i in 0..write.replaced.len() as u64 {
+            self.block(write.at + i).write_lost(write.id);
+        }
+    }
+    /// A read begins.
+    pub fn read_starts(&mut self, at: u64, blocks: u32) -> Read {
+        Read { at, handles: (at..at + u64::from(blocks)).map(|b| self.block(b).read_starts()).collect() }
+    }
+    /// It ended with data, or without.
+    pub fn read_ends(&mut self, read: Read, data: Option<&[u8]>, block_bytes: usize) -> Result<(), Broken> {
+        let mut first = Ok(());
+        for (i, handle) in read.handles.into_iter().enumerate() {
+            let block = read.at + i as u64;
+            let found = data.map(|d| unstamp(block, &d[i * block_bytes..][..block_bytes])).transpose();
+            let ended = match found {
+                Ok(found) => {
+                    self.block(block).read_ends(handle, found).map_err(|what| Broken::Stale { block, what })
+                }
+                Err(broken) => {
+                    let _ = self.block(block).read_ends(handle, None);
+                    Err(broken)
+                }
+            };
+            first = first.and(ended);
+        }
+        first
+    }
+    /// A Flush begins.
+    pub fn flush_starts(&self) -> Flush {
+        let covered = self.blocks.iter().map(|(b, block)| (*b, block.flush_starts()));
+        Flush(covered.filter(|(_, c)| !c.is_empty()).collect())
+    }
+    /// It was answered with success.
+    pub fn flush_ends(&mut self, flush: Flush) {
+        for (b, covered) in flush.0 {
+            self.block(b).flush_ends(&covered);
+        }
+    }
+    /// The power was cut, and no host has anything under way.
+    pub fn power_cut(&mut self) {
+        self.blocks.values_mut().for_each(Block::power_cut);
+    }
+    /// Blocks that were ever touched.
+    pub fn touched(&self) -> impl Iterator<Item = u64> {
+        self.blocks.keys().copied()
+    }
+    fn block(&mut self, b: u64) -> &mut Block {
+        self.blocks.entry(b).or_default()
+    }
+}
+
+/// Fills blocks with the stamp of a write.
+pub fn stamp(id: WriteId, at: u64, block_bytes: usize, out: &mut [u8]) {
+    for (i, block) in out.chunks_mut(block_bytes).enumerate() {
+        let mut mark = [0; STAMP];
+        mark[..8].copy_from_slice(&id.to_le_bytes());
+        mark[8..].copy_from_slice(&(at + i as u64).to_le_bytes());
+        for piece in block.chunks_mut(STAMP) {
+            piece.copy_from_slice(&mark);
+        }
+    }
+}
+
+/// Which write filled this block.
+fn unstamp(block: u64, bytes: &[u8]) -> Result<WriteId, Broken> {
+    let head: [u8; STAMP] = bytes[..STAMP].try_into().expect("a block is longer");
+    let id = WriteId::from_le_bytes(head[..8].try_into().expect("8 bytes"));
+    let at = u64::from_le_bytes(head[8..].try_into().expect("8 bytes"));
+    let whole = bytes[STAMP..] == bytes[..bytes.len() - STAMP];
+    if !whole || (id != 0 && at != block) || (id == 0 && at != 0) {
+        return Err(Broken::Garbled { block, head });
+    }
+    Ok(id)
+}
