@@ -1,2 +1,43 @@
-//! uring
+//! uring: the kernel world. It carries out what machines ask for (`base::machine`) on Linux's io_uring.
+//!
+//! Owns sockets, drives, the region of memory, timers, mail between machines, the state directory and
+//! the threads they live on. Promise: a buffer that the kernel holds is never reused before its
+//! completion; `Closed`, `DriveDone` and `DriveClosed` come exactly once and only when the kernel holds
+//! nothing any more; a machine that sleeps costs no CPU. Does not know layouts, sessions or protocols.
+//!
+//! ```text
+//!   House ── one thread per machine ──▶ Reactor: reap ▶ on_event… ▶ on_timer ▶ end_of_turn ▶ effects ▶ enter
+//!     │                                   │ net (sockets)   disk (drive ops)   staging (receive buffers)
+//!     └── Drives (opened once for all), Routes (mail), Portals, notices
+//! ```
+
+// The rest of the project forbids unsafe code; here it cannot be avoided, as the kernel reads and
+// writes memory behind the compiler's back. Every block says which promise makes it sound.
+#![allow(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod clock;
+mod disk;
+mod drive;
+mod house;
+mod listen;
+mod mail;
+mod net;
+mod probe;
 pub mod process;
+mod ram;
+mod reactor;
+mod region;
+mod ring;
+mod shaper;
+mod spec;
+mod staging;
+mod state;
+mod sysfs;
+
+pub use house::{Config, House, MachineConfig, Panicked};
+pub use mail::Post;
+pub use probe::{Support, probe};
+pub use reactor::Counters;
+pub use region::RegionPart;
+pub use state::candidates;

@@ -1,0 +1,453 @@
+//! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
+
+use crate::mail::{Control, Routes};
+use crate::ram::Ram;
+use crate::shaper::Shaper;
+use crate::spec::Spec;
+use crate::sysfs::{self, BlockDevice};
+use base::machine::Shape;
+use base::{DriveId, DriveInfo, Token};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Operations that one reactor keeps in the kernel for a file; more would only wait in worker threads.
+const FILE_DEPTH: u32 = 128;
+/// How long a close waits for the kernel to give up our claim, in steps.
+const RELEASE_STEP: Duration = Duration::from_millis(10);
+const RELEASE_STEPS: u32 = 500;
+
+/// Where a drive's blocks are.
+pub(crate) enum Backend {
+    /// A block device or a file.
+    Kernel(File),
+    Ram(Arc<Ram>),
+    Null,
+}
+
+/// An open drive.
+pub(crate) struct Drive {
+    pub(crate) info: DriveInfo,
+    pub(crate) backend: Backend,
+    pub(crate) shaper: Shaper,
+    /// Operations that one reactor may have in the kernel at a time.
+    pub(crate) depth: u32,
+    /// Block device: its node, to see that the claim is gone.
+    node: Option<PathBuf>,
+    /// Something that the operator should know.
+    notice: Option<String>,
+}
+
+impl Drive {
+    /// The descriptor, if the kernel does the work.
+    pub(crate) fn fd(&self) -> Option<RawFd> {
+        match &self.backend {
+            Backend::Kernel(file) => Some(file.as_raw_fd()),
+            Backend::Ram(_) | Backend::Null => None,
+        }
+    }
+}
+
+/// All drives of a house.
+pub(crate) struct Drives {
+    table: Mutex<Vec<Option<Entry>>>,
+    shards: u32,
+    pub(crate) notices: Mutex<Vec<String>>,
+}
+
+struct Entry {
+    drive: Arc<Drive>,
+    /// Reactors that hold it.
+    users: u32,
+    /// Being closed: the inbox that is to be told.
+    closing: Option<usize>,
+}
+
+impl Drives {
+    pub(crate) fn new(shards: u32) -> Self {
+        Self { table: Mutex::default(), shards, notices: Mutex::default() }
+    }
+    fn table(&self) -> std::sync::MutexGuard<'_, Vec<Option<Entry>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Says something to the operator.
+    pub(crate) fn notice(&self, sentence: String) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(sentence);
+    }
+
+    /// A reactor begins to use a drive. None if it is not open or about to be closed.
+    pub(crate) fn attach(&self, id: DriveId) -> Option<Arc<Drive>> {
+        let mut table = self.table();
+        let entry = table.get_mut(id.index())?.as_mut()?;
+        if entry.closing.is_some() {
+            return None;
+        }
+        entry.users += 1;
+        Some(Arc::clone(&entry.drive))
+    }
+
+    /// A reactor has given up `drive`: no operation of it is left.
+    pub(crate) fn detach<M: Send + 'static>(&self, id: DriveId, drive: Arc<Drive>, routes: &Arc<Routes<M>>) {
+        let mut table = self.table();
+        let slot = table.get_mut(id.index()).expect("a drive that was attached is in the table");
+        let entry = slot.as_mut().expect("a drive that was attached is in the table");
+        drop(drive);
+        entry.users -= 1;
+        if entry.users == 0
+            && let Some(notify) = entry.closing
+        {
+            let entry = slot.take().expect("it was there");
+            finish_close(id, entry.drive, notify, Arc::clone(routes));
+        }
+    }
+
+    /// Opens in a thread of its own, as some devices take seconds; the inbox `notify` is told.
+    pub(crate) fn open<M: Send + 'static>(
+        self: &Arc<Self>,
+        token: Token,
+        id: DriveId,
+        spec: String,
+        notify: usize,
+        routes: &Arc<Routes<M>>,
+    ) {
+        let (drives, routes) = (Arc::clone(self), Arc::clone(routes));
+        run_cold("drive-open", move || {
+            let result = open(&spec, drives.shards).and_then(|drive| drives.insert(id, drive));
+            routes.inboxes[notify].1.control(Control::Opened(token, result));
+        });
+    }
+
+    fn insert(&self, id: DriveId, mut drive: Drive) -> Result<DriveInfo, String> {
+        if let Some(notice) = drive.notice.take() {
+            self.notice(notice);
+        }
+        let mut table = self.table();
+        if table.len() <= id.index() {
+            table.resize_with(id.index() + 1, || None);
+        }
+        let slot = &mut table[id.index()];
+        if slot.is_some() {
+            return Err(format!("drive number {id} is taken by another drive"));
+        }
+        let info = drive.info.clone();
+        *slot = Some(Entry { drive: Arc::new(drive), users: 0, closing: None });
+        Ok(info)
+    }
+
+    /// Begins to close; `notify` is told when nobody uses it any more and the claim is gone.
+    pub(crate) fn close<M: Send + 'static>(&self, id: DriveId, notify: usize, routes: &Arc<Routes<M>>) {
+        let mut table = self.table();
+        let Some(entry) = table.get_mut(id.index()).and_then(Option::as_mut) else {
+            drop(table);
+            routes.inboxes[notify].1.control(Control::Closed(id));
+            return;
+        };
+        if entry.closing.is_some() {
+            return;
+        }
+        entry.closing = Some(notify);
+        if entry.users == 0 {
+            let entry = table[id.index()].take().expect("it was there");
+            finish_close(id, entry.drive, notify, Arc::clone(routes));
+        } else {
+            drop(table);
+            routes.broadcast(|| Control::Closing(id));
+        }
+    }
+
+    /// Changes a drive's artificial behaviour; every reactor looks at what waits.
+    pub(crate) fn shape<M>(&self, id: DriveId, shape: Shape, routes: &Routes<M>) {
+        let table = self.table();
+        if let Some(entry) = table.get(id.index()).and_then(Option::as_ref) {
+            entry.drive.shaper.set(shape);
+            drop(table);
+            routes.broadcast(|| Control::Shaped(id));
+        }
+    }
+}
+
+fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {
+    let spawned = thread::Builder::new().name(name.into()).spawn(work);
+    assert!(spawned.is_ok(), "a helper thread can be started: {spawned:?}");
+}
+
+/// Closes the last descriptor and waits until the kernel has given up the claim: before Linux 6.3 a ring
+/// that had it registered may keep it for about a second.
+fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize, routes: Arc<Routes<M>>) {
+    run_cold("drive-close", move || {
+        let node = drive.node.clone();
+        match &drive.backend {
+            Backend::Kernel(file) => {
+                // Ours at once, even while a ring still holds the file.
+                let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+            }
+            Backend::Ram(ram) => ram.release(),
+            Backend::Null => {}
+        }
+        drop(drive);
+        if let Some(node) = node {
+            for _ in 0..RELEASE_STEPS {
+                let claim =
+                    rustix::fs::open(&node, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty());
+                if claim.err() != Some(rustix::io::Errno::BUSY) {
+                    break;
+                }
+                thread::sleep(RELEASE_STEP);
+            }
+        }
+        routes.inboxes[notify].1.control(Control::Closed(id));
+    });
+}
+
+/// Claims and opens a drive.
+fn open(text: &str, shards: u32) -> Result<Drive, String> {
+    match Spec::parse(text)? {
+        Spec::Null { bytes } => Ok(in_process(text, "null", bytes, Backend::Null, true)),
+        Spec::Ram { name, bytes } => {
+            let (ram, new) = Ram::open(name.as_deref(), bytes)?;
+            Ok(in_process(text, "ram", bytes, Backend::Ram(ram), new))
+        }
+        Spec::File { path, size, block_bytes } => {
+            let new = make_file(&path, size)?;
+            let drive = open_file(&path, block_bytes);
+            if new && drive.is_err() {
+                // Only what we have just made ourselves is taken away again.
+                let _ = fs::remove_file(&path);
+            }
+            drive
+        }
+        Spec::Path(path) => {
+            let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
+            let kind = meta.file_type();
+            if kind.is_block_device() {
+                open_block(&path, &meta, shards)
+            } else if kind.is_file() {
+                open_file(&path, 4096)
+            } else {
+                let what = if kind.is_dir() { "a directory" } else { "neither a block device nor a file" };
+                Err(format!(
+                    "{} is {what}, not a drive: give a block device, or file:PATH?size=SIZE to make a file",
+                    path.display()
+                ))
+            }
+        }
+    }
+}
+
+fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool) -> Drive {
+    let info = DriveInfo {
+        bytes,
+        block_bytes: 512,
+        volatile_cache: false,
+        deallocate_zeroes: true,
+        reads_zeroes: zeroes,
+        kind: kind.into(),
+        path: text.into(),
+        model: String::new(),
+        serial: String::new(),
+    };
+    Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, node: None, notice: None }
+}
+
+fn seed() -> u64 {
+    crate::clock::entropy()[0]
+}
+
+fn open_block(given: &Path, meta: &fs::Metadata, shards: u32) -> Result<Drive, String> {
+    let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
+    let (major, minor) = sysfs::device_number(meta);
+    let device = BlockDevice::by_number(major, minor);
+    let flags = OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&path, flags, Mode::empty());
+    let file = File::from(file.map_err(|e| explain(&path, &e.into(), device.as_ref()))?);
+    let asked = |result: io::Result<()>| result.map_err(|e| explain(&path, &e, device.as_ref()));
+    let (mut bytes, mut logical) = (0u64, 0 as libc::c_int);
+    // SAFETY: BLKGETSIZE64 writes one u64 to a live variable.
+    asked(check(unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) }))?;
+    // SAFETY: BLKSSZGET writes one int to a live variable.
+    asked(check(unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET, &mut logical) }))?;
+    let logical = logical as u64;
+    if logical > 4096 {
+        return Err(format!(
+            "{} has blocks of {logical} bytes, and at most 4096 are supported: reformat it with 4096",
+            path.display()
+        ));
+    }
+    if bytes < 4096 {
+        return Err(format!(
+            "{} is empty ({bytes} bytes): insert a medium or give another drive",
+            path.display()
+        ));
+    }
+    let physical = device.as_ref().map_or(4096, BlockDevice::physical_block_bytes).max(logical);
+    let (depth, queues) = device.as_ref().map_or((128, 1), BlockDevice::queue_depth);
+    let (model, serial) = device.as_ref().map(BlockDevice::identity).unwrap_or_default();
+    let block_bytes = if physical <= 512 { 512 } else { 4096 };
+    let info = DriveInfo {
+        bytes: bytes - bytes % 4096,
+        // A 512e drive takes 512 bytes by reading, changing and writing 4096, which a power cut can tear.
+        block_bytes,
+        volatile_cache: device.as_ref().is_none_or(BlockDevice::volatile_cache),
+        // Linux gives blocks back by "write zeroes, may unmap", so they read as zeroes.
+        deallocate_zeroes: device.as_ref().is_some_and(BlockDevice::zeroes_itself),
+        reads_zeroes: false,
+        kind: "block".into(),
+        path: path.display().to_string(),
+        model,
+        serial,
+    };
+    // Beyond the device's tags the kernel parks operations in worker threads, which costs far more than
+    // waiting here.
+    let depth = (depth * queues.min(shards.max(1)) / shards.max(1)).max(32);
+    let shaper = Shaper::new(seed());
+    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth, node: Some(path), notice: None })
+}
+
+/// `_IOR(0x12, 114, size_t)` and `_IO(0x12, 104)` of linux/fs.h.
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+const BLKSSZGET: libc::c_ulong = 0x1268;
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a missing file of `size` bytes; true if it was made.
+fn make_file(path: &Path, size: Option<u64>) -> Result<bool, String> {
+    let sentence = |e: io::Error| explain(path, &e, None);
+    match (fs::metadata(path), size) {
+        (Ok(meta), Some(size)) if meta.is_file() && meta.len() != size => Err(format!(
+            "{} exists with {} bytes, not {size}: leave the size out to use it as it is, or remove it",
+            path.display(),
+            meta.len()
+        )),
+        (Ok(meta), _) if !meta.is_file() => {
+            Err(format!("{} is not a regular file: give its path without `file:`", path.display()))
+        }
+        (Ok(_), _) => Ok(false),
+        (Err(e), Some(size)) if e.kind() == io::ErrorKind::NotFound => {
+            let file =
+                File::options().read(true).write(true).create_new(true).open(path).map_err(sentence)?;
+            let made = file.set_len(size).and_then(|()| file.sync_all());
+            if let Err(e) = made {
+                let _ = fs::remove_file(path);
+                return Err(sentence(e));
+            }
+            Ok(true)
+        }
+        (Err(e), None) if e.kind() == io::ErrorKind::NotFound => {
+            Err(format!("{} does not exist: add ?size=SIZE to make it", path.display()))
+        }
+        (Err(e), _) => Err(sentence(e)),
+    }
+}
+
+fn open_file(given: &Path, block_bytes: u32) -> Result<Drive, String> {
+    let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
+    let sentence = |e: io::Error| explain(&path, &e, None);
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let direct = rustix::fs::open(&path, flags | OFlags::DIRECT, Mode::empty()).map_err(io::Error::from);
+    let (mut file, mut direct) = match direct {
+        Ok(fd) => (File::from(fd), true),
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (open_buffered(&path, flags)?, false),
+        Err(e) => return Err(sentence(e)),
+    };
+    let meta = file.metadata().map_err(sentence)?;
+    let bytes = meta.len() - meta.len() % 4096;
+    if bytes == 0 {
+        return Err(format!(
+            "{} has {} bytes, too few for a drive: at least 4096",
+            path.display(),
+            meta.len()
+        ));
+    }
+    if direct && let Err(e) = try_read(&file, block_bytes) {
+        if e.raw_os_error() != Some(libc::EINVAL) {
+            return Err(sentence(e));
+        }
+        (file, direct) = (open_buffered(&path, flags)?, false);
+    }
+    if let Err(e) = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        return Err(sentence(e.into()));
+    }
+    let notice = (!direct).then(|| {
+        format!(
+            "{}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
+             used; put the file on ext4 or XFS, or give a block device",
+            path.display()
+        )
+    });
+    let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
+    let info = DriveInfo {
+        bytes,
+        block_bytes,
+        // The file system keeps both data and extents until it is told.
+        volatile_cache: true,
+        deallocate_zeroes: true,
+        reads_zeroes: hole == Err(rustix::io::Errno::NXIO) && meta.blocks() == 0,
+        kind: "file".into(),
+        path: path.display().to_string(),
+        model: String::new(),
+        serial: String::new(),
+    };
+    let shaper = Shaper::new(seed());
+    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, node: None, notice })
+}
+
+fn open_buffered(path: &Path, flags: OFlags) -> Result<File, String> {
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    opened.map(File::from).map_err(|e| explain(path, &e.into(), None))
+}
+
+/// Reads one block, to see whether direct I/O in such blocks works here.
+fn try_read(file: &File, block_bytes: u32) -> io::Result<()> {
+    let mut memory = vec![0u8; 8192];
+    let skip = memory.as_ptr().align_offset(4096);
+    let at = u64::from(block_bytes) % 4096;
+    file.read_exact_at(&mut memory[skip..skip + block_bytes as usize], at)
+}
+
+/// Why a drive could not be opened: the path, the cause, what to do.
+fn explain(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
+    let path = path.display();
+    match error.raw_os_error() {
+        Some(libc::EBUSY) => {
+            let users = device.map(BlockDevice::users).unwrap_or_default();
+            if users.is_empty() {
+                format!(
+                    "{path} is in use by another process: stop what holds it (`fuser -v {path}` may know)"
+                )
+            } else {
+                format!("{path} is in use by {}: unmount or stop that first", users.join(" and "))
+            }
+        }
+        Some(libc::EWOULDBLOCK) => {
+            format!("{path} is in use: another process, or another drive of this head, has locked it")
+        }
+        Some(libc::ENOENT) => {
+            format!("{path} does not exist: check the name, or list drives with `drive ls`")
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            format!("{path} may not be opened: run as root, or as a user of the group that owns it")
+        }
+        Some(libc::EROFS) => format!("{path} is read-only: a drive must be writable"),
+        Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM) => {
+            format!("{path} has no device or medium behind it: check the cabling or the driver")
+        }
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => {
+            format!("{path} does not fit on its file system: free some space or choose a smaller size")
+        }
+        Some(libc::EMFILE | libc::ENFILE) => {
+            format!("{path}: too many open files: raise RLIMIT_NOFILE (LimitNOFILE in the unit)")
+        }
+        Some(libc::EIO) => {
+            format!("{path} cannot be read (input/output error): the drive or its cabling is broken")
+        }
+        _ => format!("{path} cannot be opened: {error}"),
+    }
+}

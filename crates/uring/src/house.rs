@@ -1,0 +1,258 @@
+//! House: the threads, the region and the mail of one process, from start to stop.
+
+use crate::clock;
+use crate::drive::Drives;
+use crate::listen::Portals;
+use crate::mail::{Control, Post, Routes};
+use crate::reactor::{Counters, Place, Shared, World};
+use crate::region::{Region, RegionPart, ZEROES};
+use crate::staging::Staging;
+use base::{Address, Machine};
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Parts of the region begin at multiples of this, bytes.
+const PART_ALIGN: u64 = 64 << 10;
+
+/// What one machine gets.
+#[derive(Clone, Debug)]
+pub struct MachineConfig {
+    /// Its address.
+    pub address: Address,
+    /// Memory of its own, bytes (`Memory::extent`); staging buffers come on top.
+    pub memory_bytes: u64,
+    /// Receive buffers of 64 KiB shared by its connections; a power of two.
+    pub staging_buffers: u16,
+    /// Connections at a time; more are accepted and closed at once.
+    pub connections_max: u32,
+    /// The CPU that its thread is bound to.
+    pub core: Option<usize>,
+}
+
+impl MachineConfig {
+    /// A machine with `memory_bytes` of its own, 128 receive buffers, 16384 connections, on any core.
+    pub fn new(address: Address, memory_bytes: u64) -> Self {
+        Self { address, memory_bytes, staging_buffers: 128, connections_max: 16384, core: None }
+    }
+}
+
+/// What a house is made of.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Its machines; shards first and in order makes mail cheapest.
+    pub machines: Vec<MachineConfig>,
+    /// Where `Effect::State` keeps its files; made when first written to.
+    pub state_dir: Option<PathBuf>,
+}
+
+/// A reactor's thread ended by a panic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panicked {
+    /// Whose.
+    pub address: Address,
+    /// What it said.
+    pub message: String,
+}
+
+/// The threads of one process and what they share.
+pub struct House<M: Send + 'static> {
+    config: Config,
+    /// Where each machine's part begins: staging, then its own, then the end.
+    parts: Vec<(u64, u64, u64)>,
+    region: Arc<Region>,
+    drives: Arc<Drives>,
+    portals: Arc<Portals>,
+    routes: Arc<Routes<M>>,
+    threads: Vec<(Address, JoinHandle<()>)>,
+    counters: Vec<Arc<Counters>>,
+    ended: (Sender<Address>, Receiver<Address>),
+}
+
+impl<M: Send + 'static> House<M> {
+    /// Lays out the region and the mailboxes. `manager` gets every letter to `Address::Manager`, in the
+    /// sender's thread: it must not wait.
+    ///
+    /// # Errors
+    /// A sentence: no memory, no descriptors.
+    pub fn build(
+        config: Config,
+        manager: impl Fn(Address, M) + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let mut at = u64::from(ZEROES.len);
+        let mut parts = Vec::new();
+        for m in &config.machines {
+            assert!(m.staging_buffers.is_power_of_two(), "staging buffers are a power of two");
+            let own = at + Staging::bytes(m.staging_buffers);
+            let end =
+                own.checked_add(m.memory_bytes).ok_or("the region would be larger than the address space")?;
+            parts.push((at, own, end));
+            at = end.next_multiple_of(PART_ALIGN);
+        }
+        let region = Region::map(at as usize)
+            .map_err(|e| format!("{} MiB of memory could not be reserved ({e}): give less", at >> 20))?;
+        let addresses: Vec<Address> = config.machines.iter().map(|m| m.address).collect();
+        let routes = Routes::new(&addresses, Box::new(manager)).map_err(|e| {
+            format!("no descriptor for a mailbox ({e}): raise RLIMIT_NOFILE (LimitNOFILE in the unit)")
+        })?;
+        let shards = addresses.iter().filter(|a| matches!(a, Address::Shard(_))).count();
+        let drives = Arc::new(Drives::new(shards as u32));
+        let wanted: u64 = config.machines.iter().map(|m| u64::from(m.connections_max)).sum();
+        if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+            && wanted + 256 > limit
+        {
+            drives.notice(format!(
+                "Only {limit} open files are allowed and {wanted} connections may come: raise RLIMIT_NOFILE \
+                 (LimitNOFILE in the unit)"
+            ));
+        }
+        Ok(Self {
+            counters: config.machines.iter().map(|_| Arc::default()).collect(),
+            config,
+            parts,
+            region,
+            drives,
+            portals: Arc::default(),
+            routes: Arc::new(routes),
+            threads: Vec::new(),
+            ended: channel(),
+        })
+    }
+
+    /// Starts the machine that lives at `address`: `make` is called in its own thread with its part of
+    /// the region and 256 random bits. Returns when the thread is ready; mail sent before waits.
+    ///
+    /// # Errors
+    /// A sentence: what the kernel refused.
+    pub fn spawn<T: Machine<Mail = M>>(
+        &mut self,
+        address: Address,
+        make: impl FnOnce(RegionPart, [u64; 4]) -> T + Send + 'static,
+    ) -> Result<(), String> {
+        let index = self.routes.index(address).expect("the machine is in the configuration");
+        assert!(self.threads.iter().all(|(a, _)| *a != address), "a machine is started once");
+        let machine = &self.config.machines[index];
+        let (staging_at, own, end) = self.parts[index];
+        let part = RegionPart::new(Arc::clone(&self.region), staging_at, own, end);
+        let shared = Shared {
+            region: Arc::clone(&self.region),
+            drives: Arc::clone(&self.drives),
+            portals: Arc::clone(&self.portals),
+            routes: Arc::clone(&self.routes),
+            state_dir: self.config.state_dir.clone(),
+        };
+        let place = Place {
+            address,
+            inbox: index,
+            connections_max: machine.connections_max,
+            staging_at,
+            staging_buffers: machine.staging_buffers,
+            counters: Arc::clone(&self.counters[index]),
+        };
+        let (core, ended) = (machine.core, self.ended.0.clone());
+        let (ready, is_ready) = channel();
+        let body = move || {
+            let _ended = Ended { address, to: ended };
+            clock::sharpen_timers();
+            if let Some(core) = core
+                && !clock::bind_to_core(core)
+            {
+                shared.drives.notice(format!("The thread of {address:?} could not be bound to CPU {core}"));
+            }
+            match World::new(shared, place) {
+                Ok(world) => {
+                    let machine = make(part, clock::entropy());
+                    let _ = ready.send(Ok(()));
+                    world.run(machine);
+                }
+                Err(sentence) => {
+                    let _ = ready.send(Err(sentence));
+                }
+            }
+        };
+        let name = match address {
+            Address::Shard(n) => format!("shard-{n}"),
+            Address::Steward => "steward".into(),
+            Address::Manager => "manager".into(),
+        };
+        let handle = thread::Builder::new()
+            .name(name)
+            .spawn(body)
+            .map_err(|e| format!("a thread for {address:?} could not be started: {e}"))?;
+        self.threads.push((address, handle));
+        // No answer at all means that `make` panicked; `stop` tells how.
+        is_ready.recv().unwrap_or_else(|_| Err(format!("{address:?} failed while it was being made")))
+    }
+
+    /// A hand for sending mail as `Address::Manager`, from any thread.
+    pub fn post(&self) -> Post<M> {
+        Post { routes: Arc::clone(&self.routes) }
+    }
+
+    /// What a machine's reactor has counted.
+    pub fn counters(&self, address: Address) -> Option<&Counters> {
+        Some(&self.counters[self.routes.index(address)?])
+    }
+
+    /// Letters to nobody.
+    pub fn mail_dropped(&self) -> u64 {
+        self.routes.dropped()
+    }
+
+    /// Sentences about what was not allowed or not possible so far, for the operator; each once.
+    pub fn notices(&self) -> Vec<String> {
+        let mut all = self.drives.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Waits until a machine's thread ends, which before `stop` means that it panicked.
+    pub fn wait(&self) -> Address {
+        self.ended.1.recv().expect("the house itself holds a sender")
+    }
+
+    /// Ends every thread and waits for them. Connections are cut; operations at drives end first.
+    ///
+    /// # Errors
+    /// The threads that had panicked.
+    pub fn stop(mut self) -> Result<(), Vec<Panicked>> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), Vec<Panicked>> {
+        self.routes.broadcast(|| Control::Stop);
+        let mut panicked = Vec::new();
+        for (address, handle) in self.threads.drain(..) {
+            if let Err(payload) = handle.join() {
+                panicked.push(Panicked { address, message: message(&*payload) });
+            }
+        }
+        if panicked.is_empty() { Ok(()) } else { Err(panicked) }
+    }
+}
+
+impl<M: Send + 'static> Drop for House<M> {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Tells the house when a thread ends, however it does.
+struct Ended {
+    address: Address,
+    to: Sender<Address>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.to.send(self.address);
+    }
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+}

@@ -1,0 +1,498 @@
+//! Sockets' connections: a slot each, at most one receive and one send in the kernel, and an end that is
+//! reported only when the kernel holds nothing any more.
+
+use crate::listen::{self, Listeners};
+use crate::region::Region;
+use crate::ring::{Done, Ring};
+use crate::staging::{STAGING_BYTES, Staging};
+use base::{ConnectionId, Event, NetError, Slice};
+use io_uring::{cqueue, opcode, squeue, types};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// Slices in one send; what does not fit is sent by the next.
+pub(crate) const SEGMENTS_MAX: usize = 256;
+/// Frames made ahead of need; there are never more than sends under way.
+const FRAMES: u32 = 128;
+
+/// What a completion belongs to; the low half of its user data is an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Wake = 1,
+    Accept,
+    Receive,
+    Send,
+    Connect,
+    Cancel,
+    Drive,
+}
+
+impl Kind {
+    pub(crate) fn user(self, index: u32) -> u64 {
+        (self as u64) << 56 | u64::from(index)
+    }
+    /// The inverse of `user`.
+    pub(crate) fn of(user: u64) -> (Kind, u32) {
+        let kind = match user >> 56 {
+            1 => Kind::Wake,
+            2 => Kind::Accept,
+            3 => Kind::Receive,
+            4 => Kind::Send,
+            5 => Kind::Connect,
+            6 => Kind::Cancel,
+            7 => Kind::Drive,
+            _ => unreachable!("every entry was marked by `user`"),
+        };
+        (kind, user as u32)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Free,
+    Connecting,
+    Open,
+    /// The machine asked for the end; operations are still in the kernel.
+    Closing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Receive {
+    No,
+    /// Wants a staging buffer, and the kernel has none.
+    Starved,
+    Staging,
+    Direct(Slice),
+}
+
+struct Conn {
+    id: ConnectionId,
+    fd: RawFd,
+    phase: Phase,
+    receive: Receive,
+    /// The frame of the send in the kernel.
+    frame: Option<u32>,
+    /// `Broken` was reported, or a send failed: nothing more is asked of the kernel in that direction.
+    broken: bool,
+    send_failed: bool,
+    /// The last receive emptied the socket: wait for bytes before trying.
+    drained: bool,
+    /// In the list of free slots.
+    listed: bool,
+    generation: u32,
+    /// Where a Connect in the kernel goes.
+    peer: Option<Box<listen::RawAddress>>,
+}
+
+/// A send's message header and vector; they stay put while the kernel has them.
+struct Frame {
+    header: libc::msghdr,
+    vector: [libc::iovec; SEGMENTS_MAX],
+}
+
+/// All connections of one reactor.
+pub(crate) struct Net {
+    conns: Box<[Conn]>,
+    free: Vec<u32>,
+    frames: Vec<Box<Frame>>,
+    free_frames: Vec<u32>,
+    starved: VecDeque<u32>,
+    /// Receives to be asked again in this turn.
+    retries: Vec<u32>,
+    region: Arc<Region>,
+    scratch: Vec<Slice>,
+    pub(crate) listeners: Listeners,
+    /// Connections turned away because every slot was taken.
+    pub(crate) refused: u64,
+}
+
+impl Net {
+    pub(crate) fn new(connections_max: u32, region: Arc<Region>) -> Self {
+        let conn = || Conn {
+            id: ConnectionId(0),
+            fd: -1,
+            phase: Phase::Free,
+            receive: Receive::No,
+            frame: None,
+            broken: false,
+            send_failed: false,
+            drained: false,
+            listed: true,
+            generation: 0,
+            peer: None,
+        };
+        let mut net = Self {
+            conns: (0..connections_max).map(|_| conn()).collect(),
+            free: (0..connections_max).rev().collect(),
+            frames: Vec::new(),
+            free_frames: Vec::new(),
+            starved: VecDeque::with_capacity(connections_max as usize),
+            retries: Vec::new(),
+            region,
+            scratch: Vec::with_capacity(SEGMENTS_MAX),
+            listeners: Listeners::default(),
+            refused: 0,
+        };
+        for _ in 0..FRAMES.min(connections_max) {
+            net.add_frame();
+        }
+        net
+    }
+
+    fn add_frame(&mut self) {
+        // SAFETY: all-zero is a valid msghdr (null pointers, zero lengths) and a valid iovec.
+        self.frames.push(unsafe { Box::new(std::mem::zeroed()) });
+        self.free_frames.push(self.frames.len() as u32 - 1);
+    }
+
+    /// The slot of a connection that is open and not ending.
+    fn live(&mut self, id: ConnectionId) -> Option<(u32, &mut Conn)> {
+        let conn = self.conns.get_mut(id.slot())?;
+        let live = conn.id == id && matches!(conn.phase, Phase::Open);
+        live.then_some((id.slot() as u32, conn))
+    }
+
+    fn take_free_slot(&mut self) -> Option<u32> {
+        while let Some(slot) = self.free.pop() {
+            let conn = &mut self.conns[slot as usize];
+            conn.listed = false;
+            // A machine's own Connect may have taken a listed slot.
+            if conn.phase == Phase::Free {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    fn occupy(&mut self, slot: u32, id: ConnectionId, fd: RawFd, phase: Phase) {
+        let conn = &mut self.conns[slot as usize];
+        assert!(conn.phase == Phase::Free, "a connection slot is used twice");
+        *conn = Conn {
+            id,
+            fd,
+            phase,
+            receive: Receive::No,
+            frame: None,
+            broken: false,
+            send_failed: false,
+            drained: true,
+            listed: conn.listed,
+            generation: conn.generation,
+            peer: None,
+        };
+    }
+
+    /// A listener's accept completed.
+    pub(crate) fn on_accept<M>(&mut self, ring: &mut Ring, index: u32, done: Done) -> Option<Event<M>> {
+        let wanted = self.listeners.on_accept(ring, index, done);
+        if done.result < 0 {
+            return None;
+        }
+        // SAFETY: the kernel has just made this descriptor for us and nobody else knows it.
+        let socket = unsafe { OwnedFd::from_raw_fd(done.result) };
+        let portal = wanted?;
+        let Some(slot) = self.take_free_slot() else {
+            // Closed by dropping it: a peer sees the end at once instead of silence.
+            self.refused += 1;
+            return None;
+        };
+        let Ok((local, peer)) = listen::prepare(&socket) else {
+            // The peer is gone already.
+            self.conns[slot as usize].listed = true;
+            self.free.push(slot);
+            return None;
+        };
+        let conn = &mut self.conns[slot as usize];
+        conn.generation = conn.generation.wrapping_add(1);
+        let id = ConnectionId::new(slot, conn.generation);
+        self.occupy(slot, id, socket.into_raw_fd(), Phase::Open);
+        Some(Event::Accepted { connection: id, portal, local, peer })
+    }
+
+    /// `Effect::Connect`.
+    pub(crate) fn connect<M>(
+        &mut self,
+        ring: &mut Ring,
+        id: ConnectionId,
+        peer: SocketAddr,
+    ) -> Option<Event<M>> {
+        assert!(id.slot() < self.conns.len(), "a connection's slot is below the limit");
+        let socket = match listen::socket_to(peer) {
+            Ok(socket) => socket,
+            Err(e) => return Some(Event::Connected { connection: id, result: Err(net_error(&e)) }),
+        };
+        let slot = id.slot() as u32;
+        self.occupy(slot, id, socket.into_raw_fd(), Phase::Connecting);
+        let conn = &mut self.conns[slot as usize];
+        let address = conn.peer.insert(Box::new(listen::RawAddress::from(peer)));
+        let entry = opcode::Connect::new(types::Fd(conn.fd), address.pointer(), address.len());
+        // SAFETY: the address stays in the slot, boxed, until the completion.
+        unsafe { ring.push(&entry.build().user_data(Kind::Connect.user(slot))) };
+        None
+    }
+
+    pub(crate) fn on_connect<M>(&mut self, slot: u32, done: Done) -> Option<Event<M>> {
+        let conn = &mut self.conns[slot as usize];
+        conn.peer = None;
+        let connection = conn.id;
+        if conn.phase == Phase::Closing {
+            return self.end_if_idle(slot);
+        }
+        if done.result < 0 {
+            self.free_slot(slot);
+            let e = io::Error::from_raw_os_error(-done.result);
+            return Some(Event::Connected { connection, result: Err(net_error(&e)) });
+        }
+        conn.phase = Phase::Open;
+        Some(Event::Connected { connection, result: Ok(()) })
+    }
+
+    /// `Effect::Receive`.
+    pub(crate) fn receive(
+        &mut self,
+        ring: &mut Ring,
+        staging: &Staging,
+        id: ConnectionId,
+        into: Option<Slice>,
+    ) {
+        let free = staging.has_free() && self.starved.is_empty();
+        let Some((slot, conn)) = self.live(id) else { return };
+        if conn.broken {
+            return;
+        }
+        assert!(conn.receive == Receive::No, "a connection receives twice at a time");
+        match into {
+            None if !free => {
+                conn.receive = Receive::Starved;
+                self.starved.push_back(slot);
+            }
+            None => self.start_receive(ring, slot, Receive::Staging),
+            Some(slice) => {
+                assert!(slice.len > 0, "a receive asks for at least one byte");
+                self.start_receive(ring, slot, Receive::Direct(slice));
+            }
+        }
+    }
+
+    fn start_receive(&mut self, ring: &mut Ring, slot: u32, how: Receive) {
+        let conn = &mut self.conns[slot as usize];
+        conn.receive = how;
+        let mut recv = match how {
+            Receive::Staging => {
+                opcode::Recv::new(types::Fd(conn.fd), std::ptr::null_mut(), STAGING_BYTES).buf_group(0)
+            }
+            Receive::Direct(s) => {
+                let at = self.region.pointer(s);
+                // All of it in one completion: who asks for a slice knows how much is to come.
+                opcode::Recv::new(types::Fd(conn.fd), at, s.len).flags(libc::MSG_WAITALL)
+            }
+            Receive::No | Receive::Starved => unreachable!("callers start real receives"),
+        };
+        if conn.drained {
+            // Nothing was left last time: waiting first saves the kernel a failing attempt.
+            recv = recv.ioprio(IORING_RECVSEND_POLL_FIRST);
+        }
+        let mut entry = recv.build().user_data(Kind::Receive.user(slot));
+        if how == Receive::Staging {
+            entry = entry.flags(squeue::Flags::BUFFER_SELECT);
+        }
+        // SAFETY: the bytes lie in the region, which outlives the ring; the machine (or the kernel, for
+        // staging buffers) leaves them alone until the completion, which `Closed` waits for.
+        unsafe { ring.push(&entry) };
+    }
+
+    pub(crate) fn on_receive<M>(&mut self, staging: &mut Staging, slot: u32, done: Done) -> Option<Event<M>> {
+        let conn = &mut self.conns[slot as usize];
+        let how = std::mem::replace(&mut conn.receive, Receive::No);
+        let selected = cqueue::buffer_select(done.flags);
+        if conn.phase == Phase::Closing {
+            if let Some(id) = selected {
+                let data = staging.take(id, 0);
+                staging.recycle(data);
+            }
+            return self.end_if_idle(slot);
+        }
+        let connection = conn.id;
+        if -done.result == libc::ENOBUFS && how == Receive::Staging {
+            conn.receive = Receive::Starved;
+            conn.drained = false;
+            self.starved.push_back(slot);
+            return None;
+        }
+        if matches!(-done.result, libc::EINTR | libc::EAGAIN) {
+            conn.receive = how;
+            conn.drained = true;
+            self.retries.push(slot);
+            return None;
+        }
+        if done.result <= 0 {
+            if let Some(id) = selected {
+                let data = staging.take(id, 0);
+                staging.recycle(data);
+            }
+            let told = std::mem::replace(&mut conn.broken, true);
+            return (!told).then_some(Event::Broken { connection });
+        }
+        conn.drained = !cqueue::sock_nonempty(done.flags);
+        let bytes = done.result as u32;
+        let data = match (how, selected) {
+            (Receive::Staging, Some(id)) => staging.take(id, bytes),
+            (Receive::Direct(into), None) => into.head(bytes),
+            other => unreachable!("a receive completed as another: {other:?}"),
+        };
+        Some(Event::Received { connection, data })
+    }
+
+    /// Starts again what waited for a buffer or was interrupted; once a turn, before the effects.
+    pub(crate) fn feed_starved(&mut self, ring: &mut Ring, staging: &Staging) {
+        while let Some(slot) = self.retries.pop() {
+            self.start_receive(ring, slot, self.conns[slot as usize].receive);
+        }
+        // At most as many as there are: those that find no buffer come back.
+        for _ in 0..self.starved.len() {
+            if !staging.has_free() {
+                return;
+            }
+            let Some(slot) = self.starved.pop_front() else { return };
+            if self.conns[slot as usize].receive == Receive::Starved {
+                self.start_receive(ring, slot, Receive::Staging);
+            }
+        }
+    }
+
+    /// Whether a send may be started, and how many slices it takes.
+    pub(crate) fn may_send(&mut self, id: ConnectionId) -> bool {
+        let Some((_, conn)) = self.live(id) else { return false };
+        assert!(conn.frame.is_none(), "a connection sends twice at a time");
+        !conn.send_failed
+    }
+
+    /// `Effect::Send`: what `segments` appends.
+    pub(crate) fn send(
+        &mut self,
+        ring: &mut Ring,
+        id: ConnectionId,
+        segments: impl FnOnce(usize, &mut Vec<Slice>),
+    ) {
+        if !self.may_send(id) {
+            return;
+        }
+        self.scratch.clear();
+        segments(SEGMENTS_MAX, &mut self.scratch);
+        let n = self.scratch.len();
+        assert!(0 < n && n <= SEGMENTS_MAX, "a send has between one and {SEGMENTS_MAX} segments, not {n}");
+        if self.free_frames.is_empty() {
+            self.add_frame();
+        }
+        let index = self.free_frames.pop().expect("there is one now");
+        let frame = &mut self.frames[index as usize];
+        for (vector, slice) in frame.vector.iter_mut().zip(&self.scratch) {
+            vector.iov_base = self.region.pointer(*slice).cast();
+            vector.iov_len = slice.len as usize;
+        }
+        frame.header.msg_iov = frame.vector.as_mut_ptr();
+        frame.header.msg_iovlen = n;
+        let slot = id.slot();
+        let conn = &mut self.conns[slot];
+        conn.frame = Some(index);
+        let entry = opcode::SendMsg::new(types::Fd(conn.fd), &frame.header).flags(libc::MSG_NOSIGNAL as u32);
+        // SAFETY: the frame is boxed and not reused until the completion; the bytes lie in the region, and
+        // the machine keeps them as they are until `Sent` or `Closed`.
+        unsafe { ring.push(&entry.build().user_data(Kind::Send.user(slot as u32))) };
+    }
+
+    pub(crate) fn on_send<M>(&mut self, slot: u32, done: Done) -> Option<Event<M>> {
+        let conn = &mut self.conns[slot as usize];
+        let frame = conn.frame.take().expect("a send completed that was under way");
+        self.free_frames.push(frame);
+        if conn.phase == Phase::Closing {
+            return self.end_if_idle(slot);
+        }
+        let connection = conn.id;
+        if done.result > 0 {
+            return Some(Event::Sent { connection, bytes: done.result as u32 });
+        }
+        // A send of at least one byte that took none has failed, whatever the reason.
+        conn.send_failed = true;
+        let told = std::mem::replace(&mut conn.broken, true);
+        (!told).then_some(Event::Broken { connection })
+    }
+
+    /// `Effect::Close`.
+    pub(crate) fn close<M>(&mut self, ring: &mut Ring, id: ConnectionId) -> Option<Event<M>> {
+        let conn = self.conns.get_mut(id.slot())?;
+        if conn.id != id || !matches!(conn.phase, Phase::Open | Phase::Connecting) {
+            return None;
+        }
+        let slot = id.slot() as u32;
+        let connecting = conn.phase == Phase::Connecting;
+        conn.phase = Phase::Closing;
+        if conn.receive == Receive::Starved {
+            conn.receive = Receive::No;
+            self.starved.retain(|s| *s != slot);
+        }
+        let conn = &self.conns[slot as usize];
+        let under_way = [
+            (connecting, Kind::Connect),
+            (conn.receive != Receive::No, Kind::Receive),
+            (conn.frame.is_some(), Kind::Send),
+        ];
+        // SAFETY: the descriptor is open and ours; shutdown touches no memory.
+        unsafe { libc::shutdown(conn.fd, libc::SHUT_RDWR) };
+        for (there, kind) in under_way {
+            if there {
+                let entry = opcode::AsyncCancel::new(kind.user(slot)).build();
+                // SAFETY: a cancel points to nothing.
+                unsafe { ring.push(&entry.user_data(Kind::Cancel.user(slot))) };
+            }
+        }
+        self.end_if_idle(slot)
+    }
+
+    fn end_if_idle<M>(&mut self, slot: u32) -> Option<Event<M>> {
+        let conn = &self.conns[slot as usize];
+        if conn.receive != Receive::No || conn.frame.is_some() || conn.peer.is_some() {
+            return None;
+        }
+        let connection = conn.id;
+        self.free_slot(slot);
+        Some(Event::Closed { connection })
+    }
+
+    fn free_slot(&mut self, slot: u32) {
+        let conn = &mut self.conns[slot as usize];
+        // SAFETY: the slot owned this descriptor and forgets it here.
+        drop(unsafe { OwnedFd::from_raw_fd(std::mem::replace(&mut conn.fd, -1)) });
+        conn.phase = Phase::Free;
+        if !conn.listed {
+            conn.listed = true;
+            self.free.push(slot);
+        }
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for conn in self.conns.iter().filter(|c| c.fd >= 0) {
+            // SAFETY: the slot owns this descriptor, and this is its end.
+            drop(unsafe { OwnedFd::from_raw_fd(conn.fd) });
+        }
+    }
+}
+
+/// Wait for readiness before the first attempt (Linux 5.19).
+const IORING_RECVSEND_POLL_FIRST: u16 = 1;
+
+/// An error as machines know it.
+pub(crate) fn net_error(e: &io::Error) -> NetError {
+    match e.raw_os_error() {
+        Some(libc::EADDRINUSE) => NetError::InUse,
+        Some(libc::EADDRNOTAVAIL) => NetError::NoAddress,
+        Some(libc::ECONNREFUSED) => NetError::Refused,
+        other => NetError::Other(other.unwrap_or(0)),
+    }
+}

@@ -1,0 +1,133 @@
+//! Memory as a drive: shared by all reactors of the process, copied word by word so that operations on
+//! the same blocks at the same time are a race between blocks' words, as on a real drive, and not
+//! undefined behaviour.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const WORD: usize = size_of::<u64>();
+/// Runs at least this long are given back to the system instead of being filled with zeroes.
+const GIVE_BACK_BYTES: u64 = 256 << 10;
+const PAGE: u64 = 4096;
+
+/// A drive in memory.
+pub(crate) struct Ram {
+    base: *mut u8,
+    bytes: u64,
+    /// Somebody has it open: one claim at a time, as with every drive.
+    claimed: AtomicBool,
+}
+
+// SAFETY: the memory is only accessed by atomic loads and stores of words.
+unsafe impl Send for Ram {}
+// SAFETY: as above.
+unsafe impl Sync for Ram {}
+
+/// Named drives of this process; they live as long as it does.
+static NAMED: Mutex<BTreeMap<String, Arc<Ram>>> = Mutex::new(BTreeMap::new());
+
+impl Ram {
+    /// Claims the drive of this name, or makes one. Says whether it is new.
+    ///
+    /// # Errors
+    /// A sentence: no memory, another size, or claimed already.
+    pub(crate) fn open(name: Option<&str>, bytes: u64) -> Result<(Arc<Self>, bool), String> {
+        let Some(name) = name else { return Ok((Self::claim_new(bytes)?, true)) };
+        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ram) = named.get(name) else {
+            let ram = Self::claim_new(bytes)?;
+            named.insert(name.to_owned(), Arc::clone(&ram));
+            return Ok((ram, true));
+        };
+        if ram.bytes != bytes {
+            return Err(format!("ram:{name}: exists with {} bytes, not {bytes}: give its size", ram.bytes));
+        }
+        if ram.claimed.swap(true, Ordering::SeqCst) {
+            return Err(format!(
+                "ram:{name} is in use by this process: close it first, or choose another name"
+            ));
+        }
+        Ok((Arc::clone(ram), false))
+    }
+
+    fn claim_new(bytes: u64) -> Result<Arc<Self>, String> {
+        // SAFETY: a new anonymous mapping touches nobody's memory; it reads as zeroes.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            let e = std::io::Error::last_os_error();
+            return Err(format!(
+                "there is no room for a RAM drive of {bytes} bytes ({e}): choose a smaller one"
+            ));
+        }
+        // SAFETY: our own mapping; the advice changes no contents.
+        unsafe { libc::madvise(base, bytes as usize, libc::MADV_HUGEPAGE) };
+        Ok(Arc::new(Self { base: base.cast(), bytes, claimed: AtomicBool::new(true) }))
+    }
+
+    /// Gives the claim up; a named drive keeps its contents.
+    pub(crate) fn release(&self) {
+        self.claimed.store(false, Ordering::SeqCst);
+    }
+
+    fn words(&self, at: u64, len: usize) -> &[AtomicU64] {
+        assert!(at.is_multiple_of(WORD as u64) && len.is_multiple_of(WORD), "blocks are whole words");
+        assert!(at <= self.bytes && len as u64 <= self.bytes - at, "in the drive");
+        // SAFETY: in the mapping, aligned (it begins at a page), and only ever accessed atomically while
+        // it is shared.
+        unsafe { std::slice::from_raw_parts(self.base.add(at as usize).cast(), len / WORD) }
+    }
+
+    /// Copies `len` bytes from `at` to memory.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `len` bytes and nobody else accesses them meanwhile.
+    pub(crate) unsafe fn read(&self, at: u64, to: *mut u8, len: usize) {
+        for (i, word) in self.words(at, len).iter().enumerate() {
+            // SAFETY: i * WORD + WORD <= len, by the caller's promise writable.
+            unsafe { to.add(i * WORD).cast::<u64>().write_unaligned(word.load(Ordering::Relaxed)) };
+        }
+    }
+
+    /// Copies `len` bytes of memory to `at`.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `len` bytes and nobody writes them meanwhile.
+    pub(crate) unsafe fn write(&self, at: u64, from: *const u8, len: usize) {
+        for (i, word) in self.words(at, len).iter().enumerate() {
+            // SAFETY: i * WORD + WORD <= len, by the caller's promise readable.
+            word.store(unsafe { from.add(i * WORD).cast::<u64>().read_unaligned() }, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes `len` bytes from `at` read as zeroes.
+    pub(crate) fn zero(&self, mut at: u64, mut len: u64) {
+        if len >= GIVE_BACK_BYTES && at.is_multiple_of(PAGE) {
+            let pages = len - len % PAGE;
+            self.words(at, pages as usize);
+            // SAFETY: whole pages of our private anonymous mapping, checked by `words`; they read as zeroes
+            // afterwards. For whoever reads at the same time this is a store of zeroes.
+            unsafe { libc::madvise(self.base.add(at as usize).cast(), pages as usize, libc::MADV_DONTNEED) };
+            (at, len) = (at + pages, len - pages);
+        }
+        for word in self.words(at, len as usize) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Ram {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `claim_new`; no reference is left.
+        unsafe { libc::munmap(self.base.cast(), self.bytes as usize) };
+    }
+}

@@ -1,0 +1,376 @@
+//! Reactor: one thread, one ring, one machine. A turn is: reap, tell the machine, carry out what it
+//! wants, enter the kernel once.
+
+use crate::clock;
+use crate::disk::Disk;
+use crate::drive::Drives;
+use crate::listen::Portals;
+use crate::mail::{Control, Inbox, Letter, Routes};
+use crate::net::{Kind, Net, net_error};
+use crate::region::Region;
+use crate::ring::{Done, Ring, Wait, wait_until};
+use crate::staging::Staging;
+use crate::state::StateThread;
+use base::{Address, DriveId, Effect, Effects, Event, Instant, Machine, Slice};
+use io_uring::{opcode, types};
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Completions told in one turn; the rest comes in the next, so that answers are not held up.
+const TURN_MAX: usize = 512;
+/// Turns that may follow each other on in-process completions alone before the kernel is asked again.
+const INNER_TURNS_MAX: u32 = 8;
+/// A sleep shorter than this on average is not worth the system's time to put us to sleep: we look again
+/// for as long.
+const SPIN_NS_MAX: u64 = 20_000;
+/// How long listeners rest when descriptors or memory ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a reactor has counted since it began. Read from any thread.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Turns, each with at most one system call for all sockets and drives.
+    pub turns: AtomicU64,
+    /// Events told to the machine.
+    pub events: AtomicU64,
+    /// Times that the thread went to sleep in the kernel.
+    pub sleeps: AtomicU64,
+    /// Connections closed at once because every slot was taken.
+    pub refused: AtomicU64,
+}
+
+/// What a reactor shares with its house.
+pub(crate) struct Shared<M> {
+    pub(crate) region: Arc<Region>,
+    pub(crate) drives: Arc<Drives>,
+    pub(crate) portals: Arc<Portals>,
+    pub(crate) routes: Arc<Routes<M>>,
+    pub(crate) state_dir: Option<PathBuf>,
+}
+
+/// Where a reactor lives.
+pub(crate) struct Place {
+    pub(crate) address: Address,
+    pub(crate) inbox: usize,
+    pub(crate) connections_max: u32,
+    pub(crate) staging_at: u64,
+    pub(crate) staging_buffers: u16,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// Everything of a reactor but the machine. The ring is dropped first: the kernel then lets go of what
+/// the other fields own.
+pub(crate) struct World<M> {
+    ring: Ring,
+    staging: Staging,
+    net: Net,
+    disk: Disk,
+    shared: Shared<M>,
+    place: Place,
+    inbox: Arc<Inbox<M>>,
+    /// Where the kernel puts the count of an eventfd that we do not look at.
+    wake_count: Box<u64>,
+    /// Events that happened here and not in the kernel.
+    pending: VecDeque<Event<M>>,
+    /// Mail of this turn, by receiver.
+    outgoing: Vec<Vec<Letter<M>>>,
+    incoming: VecDeque<Letter<M>>,
+    state: Option<StateThread>,
+    accept_again: Option<Instant>,
+    stopping: bool,
+    /// How long we waited lately for something to happen, nanoseconds.
+    usual_wait: u64,
+}
+
+impl<M: Send + 'static> World<M> {
+    /// Sets up the ring of this thread.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn new(shared: Shared<M>, place: Place) -> Result<Self, String> {
+        let mut ring = Ring::new(place.connections_max.saturating_mul(2).saturating_add(8192))?;
+        if let Err(e) = ring.register_region(&shared.region) {
+            let mib = shared.region.len() >> 20;
+            shared.drives.notice(format!(
+                "Buffers are not registered with the kernel ({e}), so drives cost more CPU: allow {mib} MiB of \
+                 locked memory (LimitMEMLOCK=infinity in the unit)"
+            ));
+        }
+        let region = Arc::clone(&shared.region);
+        let staging = Staging::new(&mut ring, Arc::clone(&region), place.staging_at, place.staging_buffers)
+            .map_err(|e| {
+            format!("receive buffers could not be registered ({e}): Linux 6.1 or newer is needed")
+        })?;
+        let net = Net::new(place.connections_max, Arc::clone(&region));
+        let disk = Disk::new(Arc::clone(&shared.drives), region);
+        let inbox = Arc::clone(&shared.routes.inboxes[place.inbox].1);
+        let outgoing = shared.routes.inboxes.iter().map(|_| Vec::with_capacity(256)).collect();
+        let mut world = Self {
+            ring,
+            staging,
+            net,
+            disk,
+            shared,
+            place,
+            inbox,
+            wake_count: Box::new(0),
+            pending: VecDeque::with_capacity(4096),
+            outgoing,
+            incoming: VecDeque::with_capacity(1024),
+            state: None,
+            accept_again: None,
+            stopping: false,
+            usual_wait: SPIN_NS_MAX,
+        };
+        world.listen_to_inbox();
+        Ok(world)
+    }
+
+    fn listen_to_inbox(&mut self) {
+        let at: *mut u64 = &mut *self.wake_count;
+        let entry = opcode::Read::new(types::Fd(self.inbox.wake.as_raw_fd()), at.cast(), 8).build();
+        // SAFETY: boxed, and only the kernel touches it; one such read is under way at a time.
+        unsafe { self.ring.push(&entry.user_data(Kind::Wake.user(0))) };
+    }
+
+    /// Runs `machine` until the house stops.
+    pub(crate) fn run<T: Machine<Mail = M>>(mut self, mut machine: T) {
+        let mut fx: Effects<M> = Vec::with_capacity(4096);
+        let mut done: Vec<Done> = Vec::with_capacity(TURN_MAX);
+        let mut events: VecDeque<Event<M>> = VecDeque::with_capacity(4096);
+        let mut inner = 0;
+        // The first turn tells nothing: it lets the machine begin.
+        let mut first = true;
+        loop {
+            let now = clock::now();
+            std::mem::swap(&mut events, &mut self.pending);
+            let mut told = u64::from(std::mem::take(&mut first));
+            self.read_mail(now, &mut events);
+            self.ring.reap(&mut done, TURN_MAX);
+            // Nothing in between may reorder what happened here first and in the kernel later: what
+            // happened here is told first.
+            while let Some(event) = events.pop_front() {
+                told += 1;
+                machine.on_event(now, event, &mut fx);
+            }
+            for done in done.drain(..) {
+                if let Some(event) = self.on_done(done) {
+                    told += 1;
+                    machine.on_event(now, event, &mut fx);
+                }
+            }
+            self.own_timers(now);
+            if machine.next_deadline().is_some_and(|at| at <= now) {
+                told += 1;
+                machine.on_timer(now, &mut fx);
+            }
+            if told > 0 {
+                self.place.counters.events.fetch_add(told, Ordering::Relaxed);
+                machine.end_of_turn(now, &mut fx);
+                for effect in fx.drain(..) {
+                    self.carry_out(now, effect, &machine);
+                }
+                self.send_mail();
+            }
+            if self.stopping {
+                break;
+            }
+            self.net.feed_starved(&mut self.ring, &self.staging);
+            self.disk.release_idle(&mut self.ring, &self.shared.routes);
+            self.place.counters.turns.fetch_add(1, Ordering::Relaxed);
+            self.place.counters.refused.store(self.net.refused, Ordering::Relaxed);
+            if !self.pending.is_empty() && !self.ring.unsubmitted() && inner < INNER_TURNS_MAX {
+                inner += 1;
+                continue;
+            }
+            inner = 0;
+            self.enter(now, machine.next_deadline());
+        }
+        self.inbox.close();
+    }
+
+    fn on_done(&mut self, done: Done) -> Option<Event<M>> {
+        let (kind, index) = Kind::of(done.user);
+        match kind {
+            Kind::Receive => self.net.on_receive(&mut self.staging, index, done),
+            Kind::Send => self.net.on_send(index, done),
+            Kind::Drive => self.disk.on_done(&mut self.ring, index, done),
+            Kind::Accept => self.net.on_accept(&mut self.ring, index, done),
+            Kind::Connect => self.net.on_connect(index, done),
+            Kind::Cancel => None,
+            Kind::Wake => {
+                self.listen_to_inbox();
+                None
+            }
+        }
+    }
+
+    fn own_timers(&mut self, now: Instant) {
+        while let Some(ended) = self.disk.on_timer(&mut self.ring, now) {
+            self.pending.extend(ended);
+        }
+        if self.net.listeners.pausing && self.accept_again.is_none() {
+            self.accept_again = Some(now + ACCEPT_PAUSE);
+        }
+        if self.accept_again.is_some_and(|at| at <= now) {
+            self.accept_again = None;
+            self.net.listeners.resume(&mut self.ring);
+        }
+    }
+
+    fn read_mail(&mut self, now: Instant, events: &mut VecDeque<Event<M>>) {
+        self.inbox.take(&mut self.incoming);
+        while let Some(letter) = self.incoming.pop_front() {
+            let event = match letter {
+                Letter::Mail(from, mail) => Event::Mail { from, mail },
+                Letter::Control(Control::Stop) => {
+                    self.stopping = true;
+                    continue;
+                }
+                Letter::Control(Control::Shaped(drive)) => {
+                    self.disk.on_shaped(&mut self.ring, now, drive, events);
+                    continue;
+                }
+                Letter::Control(Control::Closing(drive)) => {
+                    self.disk.on_closing(&mut self.ring, drive, &self.shared.routes);
+                    continue;
+                }
+                Letter::Control(Control::Opened(token, result)) => Event::DriveOpened { token, result },
+                Letter::Control(Control::Closed(drive)) => Event::DriveClosed { drive },
+                Letter::Control(Control::State(token, result)) => Event::State { token, result },
+            };
+            events.push_back(event);
+        }
+    }
+
+    fn send_mail(&mut self) {
+        for (index, letters) in self.outgoing.iter_mut().enumerate() {
+            let n = letters.len();
+            if n > 0 && !self.shared.routes.inboxes[index].1.post(letters) {
+                (0..n).for_each(|_| self.shared.routes.drop_one());
+            }
+        }
+    }
+
+    fn carry_out<T: Machine<Mail = M>>(&mut self, now: Instant, effect: Effect<M>, machine: &T) {
+        let event = match effect {
+            Effect::Drive(op) => self.disk.submit(&mut self.ring, now, op),
+            Effect::Send { connection } => {
+                let segments = |max, out: &mut Vec<Slice>| machine.segments(connection, max, out);
+                self.net.send(&mut self.ring, connection, segments);
+                None
+            }
+            Effect::Receive { connection, into } => {
+                self.net.receive(&mut self.ring, &self.staging, connection, into);
+                None
+            }
+            Effect::Recycle { data } => {
+                self.staging.recycle(data);
+                None
+            }
+            Effect::Mail { to, mail } => {
+                self.mail(to, mail);
+                None
+            }
+            Effect::Close { connection } => self.net.close(&mut self.ring, connection),
+            Effect::Connect { connection, peer } => self.net.connect(&mut self.ring, connection, peer),
+            Effect::Listen { portal, address } => {
+                let listening = self.shared.portals.listen(portal, address);
+                let result = listening.map(|(socket, local)| {
+                    self.net.listeners.add(&mut self.ring, portal, socket);
+                    local
+                });
+                Some(Event::Listening { portal, result: result.map_err(|e| net_error(&e)) })
+            }
+            Effect::Unlisten { portal } => {
+                if self.net.listeners.remove(&mut self.ring, portal) {
+                    self.shared.portals.unlisten(portal);
+                }
+                None
+            }
+            Effect::OpenDrive { token, drive, spec } => {
+                self.shared.drives.open(token, drive, spec, self.place.inbox, &self.shared.routes);
+                None
+            }
+            Effect::CloseDrive { drive } => {
+                self.close_drive(drive);
+                None
+            }
+            Effect::ShapeDrive { drive, shape } => {
+                self.shared.drives.shape(drive, shape, &self.shared.routes);
+                None
+            }
+            Effect::State { token, op } => {
+                self.ask_state(token, op);
+                None
+            }
+        };
+        self.pending.extend(event);
+    }
+
+    fn mail(&mut self, to: Address, mail: M) {
+        match self.shared.routes.index(to) {
+            Some(index) => self.outgoing[index].push(Letter::Mail(self.place.address, mail)),
+            None if to == Address::Manager => self.shared.routes.to_manager(self.place.address, mail),
+            None => self.shared.routes.drop_one(),
+        }
+    }
+
+    fn close_drive(&mut self, drive: DriveId) {
+        self.shared.drives.close(drive, self.place.inbox, &self.shared.routes);
+    }
+
+    fn ask_state(&mut self, token: base::Token, op: base::StateOp) {
+        let (dir, inbox) = (&self.shared.state_dir, &self.inbox);
+        let thread = self.state.get_or_insert_with(|| {
+            let started = StateThread::start(dir.clone(), Arc::clone(inbox));
+            started.expect("a helper thread can be started")
+        });
+        thread.ask(token, op);
+    }
+
+    /// Submits what there is, and sleeps if nothing is left to do.
+    fn enter(&mut self, now: Instant, deadline: Option<Instant>) {
+        let deadline = [deadline, self.disk.next_deadline(), self.accept_again].into_iter().flatten().min();
+        let busy = !self.pending.is_empty() || self.inbox.is_filled() || self.ring.has_completions();
+        if busy || deadline.is_some_and(|at| at <= now) {
+            // EBUSY and the like go away as the next turn reaps.
+            let _ = self.ring.enter(Wait::No);
+            return;
+        }
+        if self.usual_wait < SPIN_NS_MAX {
+            let until = now.0 + 2 * self.usual_wait.max(1000);
+            loop {
+                let _ = self.ring.enter(Wait::No);
+                let at = clock::now();
+                if self.ring.has_completions() || self.inbox.is_filled() || deadline.is_some_and(|d| d <= at)
+                {
+                    self.waited(at.0 - now.0);
+                    return;
+                }
+                if at.0 > until {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        if self.inbox.fall_asleep() {
+            self.place.counters.sleeps.fetch_add(1, Ordering::Relaxed);
+            let asleep = clock::now();
+            let _ = self.ring.enter(wait_until(asleep, deadline));
+            self.inbox.wake_up();
+        } else {
+            let _ = self.ring.enter(Wait::No);
+        }
+        self.waited(clock::now().0 - now.0);
+    }
+
+    fn waited(&mut self, ns: u64) {
+        // One long silence is enough to stop looking; it takes a run of short ones to begin again.
+        self.usual_wait = (self.usual_wait * 7 + ns.min(50 * SPIN_NS_MAX)) / 8;
+    }
+}

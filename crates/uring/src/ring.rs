@@ -1,0 +1,221 @@
+//! One io_uring: set-up with what this kernel has, submission that never loses an entry, one system call
+//! per turn.
+
+use crate::region::Region;
+use base::Instant;
+use io_uring::{IoUring, squeue, types};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+
+/// Submission entries; more in one turn cost one system call more.
+const SQ_ENTRIES: u32 = 2048;
+/// The kernel's limit of completion entries.
+const CQ_ENTRIES_MAX: u32 = 65536;
+/// Slots for drives' descriptors; a drive beyond them is used by its plain descriptor.
+const FILES: u32 = 256;
+
+const ENTER_GETEVENTS: u32 = 1;
+const ENTER_EXT_ARG: u32 = 8;
+const ENTER_NO_IOWAIT: u32 = 128;
+
+/// A completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) user: u64,
+    pub(crate) result: i32,
+    pub(crate) flags: u32,
+}
+
+/// How long `enter` may sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// Not at all.
+    No,
+    /// Until something completes.
+    Forever,
+    /// Until something completes or so many nanoseconds have passed.
+    For(u64),
+}
+
+/// The ring of one thread.
+pub(crate) struct Ring {
+    ring: IoUring,
+    /// The region is registered: fixed reads and writes work.
+    pub(crate) fixed_buffers: bool,
+    files: u32,
+    flags: u32,
+    /// Completions moved out of the way of a full queue.
+    spilled: VecDeque<Done>,
+}
+
+impl Ring {
+    /// A ring for about `in_flight` operations at a time.
+    ///
+    /// # Errors
+    /// A sentence: io_uring is missing, forbidden or has no memory.
+    pub(crate) fn new(in_flight: u32) -> Result<Self, String> {
+        let completions = in_flight.next_power_of_two().clamp(2 * SQ_ENTRIES, CQ_ENTRIES_MAX);
+        let mut error = None;
+        for way in 0..3 {
+            let mut builder = IoUring::builder();
+            builder.setup_cqsize(completions).setup_clamp().setup_submit_all().dontfork();
+            match way {
+                // Completions are worked off when we ask for them, in our own thread: no interrupts of
+                // the data path, and the largest batches.
+                0 => builder.setup_single_issuer().setup_defer_taskrun(),
+                1 => builder.setup_coop_taskrun().setup_taskrun_flag(),
+                _ => &mut builder,
+            };
+            match builder.build(SQ_ENTRIES) {
+                Ok(ring) => return Ok(Self::set_up(ring)),
+                Err(e) => error = Some(e),
+            }
+        }
+        Err(explain(&error.expect("three ways were tried")))
+    }
+
+    fn set_up(ring: IoUring) -> Self {
+        let files = if ring.submitter().register_files_sparse(FILES).is_ok() { FILES } else { 0 };
+        // Saves a descriptor look-up per turn; without it everything works as well.
+        let _ = ring.submitter().register_ring_fd();
+        // We sleep because nobody asks for anything, not because a drive is slow.
+        let no_iowait = if ring.params().is_feature_no_iowait() { ENTER_NO_IOWAIT } else { 0 };
+        Self { ring, fixed_buffers: false, files, flags: no_iowait, spilled: VecDeque::new() }
+    }
+
+    /// Registers the region, so that drives need not pin pages for each operation.
+    pub(crate) fn register_region(&mut self, region: &Region) -> io::Result<()> {
+        // SAFETY: the region outlives the ring: both are held by the reactor, which drops the ring first
+        // and whose thread the kernel cleans up before anybody can join it.
+        unsafe { self.ring.submitter().register_buffers(&region.chunks())? };
+        self.fixed_buffers = true;
+        Ok(())
+    }
+
+    /// Registers `entries` provided buffers described at `at` as group 0.
+    ///
+    /// # Safety
+    /// `at` is page-aligned, describes that many buffers that the kernel may write to, and both stay
+    /// until the ring is gone.
+    pub(crate) unsafe fn register_staging(&mut self, at: u64, entries: u16) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.ring.submitter().register_buf_ring_with_flags(at, entries, 0, 0) }
+    }
+
+    /// Puts `fd` into fixed slot `slot`. False if it has to be used by its number.
+    pub(crate) fn register_file(&mut self, slot: u32, fd: RawFd) -> bool {
+        slot < self.files && self.ring.submitter().register_files_update(slot, &[fd]).is_ok()
+    }
+    /// Empties fixed slot `slot`.
+    pub(crate) fn unregister_file(&mut self, slot: u32) {
+        let emptied = self.ring.submitter().register_files_update(slot, &[-1]);
+        assert!(emptied.is_ok(), "a fixed file that was registered can be unregistered: {emptied:?}");
+    }
+
+    /// Queues an entry; submits if the queue is full.
+    ///
+    /// # Safety
+    /// What the entry points to stays valid, and unshared as the operation demands, until its
+    /// completion has been reaped.
+    pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: the caller's promise.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            if self.enter(Wait::No).is_err() {
+                // The kernel wants completions out of the way first.
+                while let Some(done) = self.next() {
+                    self.spilled.push_back(done);
+                }
+            }
+        }
+    }
+
+    /// Whether something is queued that the kernel does not know of.
+    pub(crate) fn unsubmitted(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+
+    fn next(&mut self) -> Option<Done> {
+        let done = self.ring.completion().next()?;
+        Some(Done { user: done.user_data(), result: done.result(), flags: done.flags() })
+    }
+
+    /// Moves at most `max` completions to `out`.
+    pub(crate) fn reap(&mut self, out: &mut Vec<Done>, max: usize) {
+        while out.len() < max
+            && let Some(done) = self.spilled.pop_front()
+        {
+            out.push(done);
+        }
+        let room = max - out.len();
+        let done = self.ring.completion().take(room);
+        out.extend(done.map(|d| Done { user: d.user_data(), result: d.result(), flags: d.flags() }));
+    }
+
+    /// Whether `reap` would find something.
+    pub(crate) fn has_completions(&mut self) -> bool {
+        !self.spilled.is_empty() || !self.ring.completion().is_empty()
+    }
+
+    /// Submits everything and waits as `wait` says.
+    ///
+    /// # Errors
+    /// Only what goes away by reaping completions or by trying again (EBUSY, EAGAIN).
+    pub(crate) fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        let submit = self.ring.submission().len() as u32;
+        let flags = self.flags | ENTER_GETEVENTS;
+        let submitter = self.ring.submitter();
+        let result = match wait {
+            // SAFETY: no argument is passed.
+            Wait::No => unsafe { submitter.enter::<libc::sigset_t>(submit, 0, flags, None) },
+            // SAFETY: as above.
+            Wait::Forever => unsafe { submitter.enter::<libc::sigset_t>(submit, 1, flags, None) },
+            Wait::For(ns) => {
+                let time = types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
+                let args = types::SubmitArgs::new().timespec(&time);
+                // SAFETY: with EXT_ARG the kernel expects this very structure, alive during the call.
+                unsafe { submitter.enter(submit, 1, flags | ENTER_EXT_ARG, Some(&args)) }
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(e) => match e.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR) => Ok(()),
+                Some(libc::EBUSY | libc::EAGAIN | libc::ENOMEM) => Err(e),
+                _ => panic!("io_uring_enter failed: {e}"),
+            },
+        }
+    }
+}
+
+/// The time from `now` until `deadline` as a wait.
+pub(crate) fn wait_until(now: Instant, deadline: Option<Instant>) -> Wait {
+    match deadline {
+        None => Wait::Forever,
+        Some(at) if at <= now => Wait::No,
+        Some(at) => Wait::For(at.0 - now.0),
+    }
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => {
+            "this kernel has no io_uring: Linux 6.1 or newer is needed, with CONFIG_IO_URING".into()
+        }
+        Some(libc::EPERM) => {
+            "io_uring is forbidden here: set kernel.io_uring_disabled=0 (sysctl), and allow it \
+                              in the container's seccomp profile"
+                .into()
+        }
+        Some(libc::ENOMEM) => {
+            "no memory for an io_uring: raise RLIMIT_MEMLOCK (LimitMEMLOCK=infinity in the unit)".into()
+        }
+        Some(libc::EMFILE | libc::ENFILE) => {
+            "no descriptor for an io_uring: raise RLIMIT_NOFILE (LimitNOFILE in the unit)".into()
+        }
+        _ => format!("io_uring could not be set up: {error}"),
+    }
+}

@@ -1,0 +1,123 @@
+//! What Linux tells of block devices in /sys and /proc.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+const CLASS: &str = "/sys/class/block";
+
+/// A block device by its kernel name.
+pub(crate) struct BlockDevice {
+    name: String,
+    sys: PathBuf,
+}
+
+impl BlockDevice {
+    /// The device behind a node with device number `major:minor`.
+    pub(crate) fn by_number(major: u32, minor: u32) -> Option<Self> {
+        let sys = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+        let name = sys.file_name()?.to_str()?.to_owned();
+        Some(Self { name, sys })
+    }
+    /// Text of an attribute, of the whole disk if this is a partition.
+    fn attribute(&self, name: &str) -> Option<String> {
+        let read = |dir: &Path| fs::read_to_string(dir.join(name)).ok();
+        let text =
+            read(&self.sys).or_else(|| if self.is_partition() { read(self.sys.parent()?) } else { None })?;
+        Some(text.trim().to_owned())
+    }
+    fn number(&self, name: &str) -> Option<u64> {
+        self.attribute(name)?.parse().ok()
+    }
+    fn is_partition(&self) -> bool {
+        self.sys.join("partition").exists()
+    }
+    /// Completed writes may be lost at a power cut. Unknown counts as yes.
+    pub(crate) fn volatile_cache(&self) -> bool {
+        self.attribute("queue/write_cache").is_none_or(|c| c != "write through")
+    }
+    /// The device can zero ranges by itself, so that giving blocks back is more than writing zeroes.
+    pub(crate) fn zeroes_itself(&self) -> bool {
+        self.number("queue/write_zeroes_max_bytes").is_some_and(|n| n > 0)
+    }
+    /// The largest block that it writes without reading first, bytes.
+    pub(crate) fn physical_block_bytes(&self) -> u64 {
+        self.number("queue/physical_block_size").unwrap_or(4096)
+    }
+    /// Operations that it takes at a time: by each hardware queue, and how many queues there are.
+    pub(crate) fn queue_depth(&self) -> (u32, u32) {
+        let depth = self.number("queue/nr_requests").unwrap_or(128);
+        let disk = if self.is_partition() { self.sys.parent().unwrap_or(&self.sys) } else { &self.sys };
+        let queues = fs::read_dir(disk.join("mq")).map_or(1, Iterator::count);
+        (depth.clamp(1, 4096) as u32, queues.max(1) as u32)
+    }
+    /// Model and serial number, empty if unknown.
+    pub(crate) fn identity(&self) -> (String, String) {
+        let find = |names: &[&str]| names.iter().find_map(|n| self.attribute(n)).unwrap_or_default();
+        (find(&["device/model"]), find(&["device/serial", "serial", "device/wwid"]))
+    }
+    /// Who uses it, in words: other devices on top of it, mounts, swap; of its partitions as well.
+    pub(crate) fn users(&self) -> Vec<String> {
+        let mut users = Vec::new();
+        for dir in std::iter::once(self.sys.clone()).chain(self.partitions()) {
+            for holder in entries(&dir.join("holders")) {
+                users.push(format!("the device {holder}"));
+            }
+            let Ok(number) = fs::read_to_string(dir.join("dev")) else { continue };
+            users.extend(
+                mounts_of(number.trim()).into_iter().map(|at| format!("the file system mounted at {at}")),
+            );
+            let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if fs::read_to_string("/proc/swaps").is_ok_and(|s| s.contains(&format!("/dev/{name} "))) {
+                users.push("swap".into());
+            }
+        }
+        users
+    }
+    fn partitions(&self) -> Vec<PathBuf> {
+        let below = entries(&self.sys).into_iter().map(|n| self.sys.join(n));
+        below.filter(|p| p.join("partition").exists()).collect()
+    }
+    /// The numbers in `uevent`, by which it is known to users of ours.
+    fn is_candidate(&self) -> bool {
+        let empty = self.number("size").unwrap_or(0) == 0;
+        let skipped = ["ram", "sr", "fd", "nbd"].iter().any(|p| {
+            self.name.strip_prefix(p).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        });
+        // A disk with partitions is represented by them.
+        !empty && !skipped && self.partitions().is_empty() && self.attribute("ro").is_some_and(|r| r == "0")
+    }
+}
+
+/// Paths of block devices that are there, writable, not empty and used by nobody.
+pub fn candidates() -> Vec<String> {
+    let mut found: Vec<String> = entries(Path::new(CLASS))
+        .into_iter()
+        .filter_map(|name| {
+            let sys = fs::canonicalize(Path::new(CLASS).join(&name)).ok()?;
+            let device = BlockDevice { name: name.clone(), sys };
+            let path = format!("/dev/{}", name.replace('!', "/"));
+            let node = fs::metadata(&path).ok()?.file_type().is_block_device();
+            (node && device.is_candidate() && device.users().is_empty()).then_some(path)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// The device a mounted file comes from, `major:minor`, is mounted where?
+fn mounts_of(number: &str) -> Vec<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let fields = table.lines().map(|l| l.split(' ').collect::<Vec<_>>());
+    fields.filter(|f| f.len() > 4 && f[2] == number).map(|f| f[4].replace("\\040", " ")).collect()
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let Ok(list) = fs::read_dir(dir) else { return Vec::new() };
+    list.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect()
+}
+
+/// Major and minor number of a node.
+pub(crate) fn device_number(meta: &fs::Metadata) -> (u32, u32) {
+    (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()))
+}
