@@ -133,13 +133,17 @@ impl Array {
     fn settle(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let flight = self.flights[id];
         if let Some(error) = flight.refused {
-            let differ = self.rebuilding() & flight.wrote;
             if flight.plan != Plan::Flush {
-                for leg in members(differ) {
+                for leg in members(self.rebuilding() & flight.wrote) {
                     self.lose(leg, error, io);
+                    self.miss(id, leg);
                 }
             }
-            self.over(now, id, status_of(error), io);
+            self.flights[id].phase = Phase::AwaitingRecord;
+            if flight.late == 0 {
+                self.unlock(now, id);
+            }
+            self.try_finish(now, id, io);
             return;
         }
         let cached = flight.wrote & self.volatile() & self.writable();
@@ -155,20 +159,22 @@ impl Array {
         self.try_finish(now, id, io);
     }
 
-    /// Answers the flight if nothing must come on record before.
+    /// Answers the flight if nothing must come on record before. An error waits too: other shards may
+    /// still read the lost leg, and who saw one value after the answer must not see another.
     pub(crate) fn try_finish(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let flight = self.flights[id];
         assert_eq!(flight.phase, Phase::AwaitingRecord);
-        if flight.wrote & self.in_sync() == 0 {
-            // Every leg that has it was lost meanwhile, and one that lacks it was not.
-            self.over(now, id, Status::NotReady, io);
-            return;
-        }
         let host = matches!(flight.job, Job::Host(_));
         if host && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
             return;
         }
-        self.over(now, id, Status::Good, io);
+        let status = match flight.refused {
+            Some(error) => status_of(error),
+            // Every leg that has it was lost meanwhile, and one that lacks it was not.
+            None if flight.wrote & self.in_sync() == 0 => Status::NotReady,
+            None => Status::Good,
+        };
+        self.over(now, id, status, io);
     }
 
     /// The end of a flight: the answer, and what follows from it.
@@ -200,9 +206,16 @@ impl Array {
     /// A given-up operation of an answered flight is really over.
     pub(crate) fn flight_late(&mut self, now: Instant, id: u32) {
         self.flights[id].late -= 1;
-        let flight = &self.flights[id];
-        if flight.late == 0 && flight.phase == Phase::AwaitingLate {
-            self.retire(now, id);
+        if self.flights[id].late > 0 {
+            return;
+        }
+        match self.flights[id].phase {
+            Phase::AwaitingLate => self.retire(now, id),
+            Phase::AwaitingRecord => self.unlock(now, id),
+            Phase::AwaitingLegs | Phase::AwaitingCache => {}
+            Phase::AwaitingLock | Phase::AwaitingIntent | Phase::AwaitingSource => {
+                unreachable!("only changes at drives have late operations")
+            }
         }
     }
 }

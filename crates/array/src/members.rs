@@ -89,8 +89,12 @@ impl Array {
             return;
         }
         // Its loss will never be on record: what was not written there ends in an error.
+        let epoch = self.epoch;
         for (_, flight) in self.flights.iter_mut() {
-            flight.missed &= !bit(only);
+            if flight.missed & bit(only) != 0 {
+                flight.missed &= !bit(only);
+                flight.needs_epoch = flight.needs_epoch.max(epoch);
+            }
         }
         let held = self.ops.iter().any(|(_, op)| op.leg == only && op.given_up);
         if held {
