@@ -1,10 +1,11 @@
 //! The load generator against both targets, in memory.
 
+#[allow(dead_code, reason = "each test file uses its part")]
 mod world;
 
+use base::Duration;
 use base::memory::PlainMemory;
 use base::view::{Host, Protocol};
-use base::Duration;
 use load::{Config, End, Load, Mail, Pattern, Plan, Report, Target};
 use world::head::Disk;
 use world::{Hosted, STAGING_BYTES, World};

@@ -55,7 +55,7 @@ const BUFFER: u32 = 1 << 20;
 
 /// The head's end of one connection: few buffers, so that commands wait for them.
 pub struct Head {
-    view: View,
+    pub view: View,
     pub memory: PlainMemory,
     outbox: Outbox,
     pub submitted: VecDeque<(Tag, Command, Slice)>,

@@ -69,6 +69,8 @@ pub struct World<M: Hosted> {
     /// One command about every so many is answered `NotReady`; 0 for none.
     pub not_ready_every: u64,
     pub cuts: u64,
+    /// Targets do nothing.
+    pub frozen: bool,
     pub letters: Vec<M::Mail>,
     links: BTreeMap<usize, Link>,
     fx: Effects<M::Mail>,
@@ -91,6 +93,7 @@ impl<M: Hosted> World<M> {
             cut_every: 0,
             not_ready_every: 0,
             cuts: 0,
+            frozen: false,
             letters: vec![],
             links: BTreeMap::new(),
             fx: vec![],
@@ -149,7 +152,8 @@ impl<M: Hosted> World<M> {
             // Idle: on to whatever is due next.
             let servers =
                 self.links.values_mut().filter_map(|l| each!(l.server.front, c => c.next_deadline()));
-            let next = servers.chain(self.machine.next_deadline()).min();
+            let servers: Vec<_> = if self.frozen { vec![] } else { servers.collect() };
+            let next = servers.into_iter().chain(self.machine.next_deadline()).min();
             self.now = self.now.max(next.expect("an idle world waits for something"));
         }
     }
@@ -257,7 +261,7 @@ impl<M: Hosted> World<M> {
             assert!(bytes > 0, "a send of nothing");
             self.events.push_back(Event::Sent { connection, bytes });
         }
-        if !link.broken {
+        if !link.broken && !self.frozen {
             *moved |= self.server_moves(link);
         }
         // The client gets a piece of what there is.
@@ -368,6 +372,17 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         moved
+    }
+    /// Every target learns a new view.
+    pub fn change_view(&mut self, change: impl FnOnce(&mut View)) {
+        change(&mut self.view);
+        self.view.generation += 1;
+        for l in self.links.values_mut() {
+            l.server.head.view = self.view.clone();
+            if l.server.head.closed.is_none() {
+                each!(l.server.front, c => c.on_view(self.now, &mut l.server.head));
+            }
+        }
     }
     /// How the target ended the connections that stand, for asking why.
     pub fn close_reasons(&self) -> Vec<String> {
