@@ -226,6 +226,10 @@ impl Connection {
         }
         self.resume(now, io);
     }
+    /// The tag's buffer is this one now; the first one may still be written to by a hung drive.
+    pub fn on_moved(&mut self, tag: Tag, slice: Slice) {
+        self.table[tag.0].buffer = slice;
+    }
     /// A submitted command has ended.
     pub fn on_done(&mut self, now: Instant, tag: Tag, status: Status, io: &mut impl FrontIo) {
         let slot = &self.table[tag.0];
@@ -323,6 +327,8 @@ impl Connection {
     }
     /// Goes on with what may have been waiting for this input.
     fn resume(&mut self, now: Instant, io: &mut impl FrontIo) {
+        // Bytes that were not taken may be offered again.
+        self.blocked = false;
         self.read(now, &[], io);
         self.end(now, io);
     }

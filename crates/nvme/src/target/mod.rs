@@ -13,12 +13,15 @@ mod connect;
 mod connection;
 mod controller;
 mod discovery;
+pub(crate) mod fake;
 mod features;
 mod identify;
 mod io;
 mod log;
 mod namespaces;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use connection::Connection;
 pub use namespaces::NSID_MAX;
