@@ -186,6 +186,12 @@ impl<M: Send + 'static> House<M> {
         is_ready.recv().unwrap_or_else(|_| Err(format!("{address:?} failed while it was being made")))
     }
 
+    /// Start and length of a machine's own memory in the region (`Memory::extent` of its part).
+    pub fn extent(&self, address: Address) -> Option<(u64, u64)> {
+        let (_, own, end) = self.parts[self.routes.index(address)?];
+        Some((own, end - own))
+    }
+
     /// A hand for sending mail as `Address::Manager`, from any thread.
     pub fn post(&self) -> Post<M> {
         Post { routes: Arc::clone(&self.routes) }

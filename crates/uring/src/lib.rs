@@ -17,6 +17,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod clock;
+mod count;
 mod disk;
 mod drive;
 mod house;
@@ -35,6 +36,7 @@ mod staging;
 mod state;
 mod sysfs;
 
+pub use count::Counting;
 pub use house::{Config, House, MachineConfig, Panicked};
 pub use mail::Post;
 pub use probe::{Support, probe};

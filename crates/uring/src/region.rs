@@ -107,6 +107,13 @@ impl RegionPart {
         assert!(staging <= own && own <= end && end <= region.len() as u64, "a part lies in the region");
         Self { region, visible: (staging, end), own: (own, end) }
     }
+    /// Parts the handle: the staging buffers (its `extent`), and the machine's own memory. So a machine
+    /// can read what arrived while it writes to its own.
+    pub fn split(self) -> (RegionPart, RegionPart) {
+        let (staging, own) = ((self.visible.0, self.own.0), self.own);
+        let staging = Self { region: Arc::clone(&self.region), visible: staging, own: staging };
+        (staging, Self { region: self.region, visible: own, own })
+    }
     fn check(&self, s: Slice) -> *mut u8 {
         assert!(
             s.at >= self.visible.0 && s.end() <= self.visible.1,
