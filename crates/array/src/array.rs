@@ -333,8 +333,7 @@ impl Array {
     /// Nothing is under way: no command, no operation, nothing about to start by itself but timers.
     /// Operations that were given up do not count.
     pub fn idle(&self) -> bool {
-        let late_only = self.flights.iter().all(|(_, f)| f.phase == Phase::AwaitingLate);
-        late_only && self.ops.iter().all(|(_, op)| op.given_up) && self.intent_idle()
+        self.commands == 0 && self.legs.iter().all(|leg| leg.in_flight == 0) && self.intent_idle()
     }
     /// Before a release: resync pauses and bits are cleared without delay. Commands must have ended.
     pub fn quiesce(&mut self, now: Instant, io: &mut impl ArrayIo) {

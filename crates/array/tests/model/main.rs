@@ -1,0 +1,57 @@
+//! The mirror against a model: several instances, drives that misbehave, crashes, an oracle per block.
+//! `MODEL_SEED=n` runs one seed, `MODEL_SEEDS=n` so many, `MODEL_LOG=1` tells the story.
+
+mod drives;
+mod memory;
+mod oracle;
+mod world;
+
+use std::panic::AssertUnwindSafe;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn every_acknowledged_write_survives_and_legs_converge() {
+    if let Some(seed) = number("MODEL_SEED") {
+        let mut world = world::World::new(seed);
+        println!("{:?}", world.options());
+        world.run();
+        return;
+    }
+    let from = number("MODEL_FROM").unwrap_or(0);
+    let seeds = number("MODEL_SEEDS").unwrap_or(2000);
+    let mut totals = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in from..from + seeds {
+        let run = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut world = world::World::new(seed);
+            world.run();
+            world
+        }));
+        let world = run.unwrap_or_else(|_| panic!("seed {seed} failed: MODEL_SEED={seed} MODEL_LOG=1"));
+        for (word, n) in &world.answered {
+            *totals.entry(word).or_default() += n;
+        }
+        *totals.entry("crashes").or_default() += world.crashes;
+        *totals.entry("losses").or_default() += world.losses;
+    }
+    println!("{seeds} seeds: {totals:?}");
+    // A model in which nothing happens proves nothing.
+    assert!(
+        seeds < 500
+            || ["good", "medium", "not ready", "aborted", "crashes", "losses"].iter().all(|w| totals[w] > 20)
+    );
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    for seed in 0..20 {
+        let trace = |seed| {
+            let mut world = world::World::new(seed);
+            world.run();
+            world.trace
+        };
+        assert_eq!(trace(seed), trace(seed));
+    }
+}

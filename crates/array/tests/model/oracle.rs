@@ -1,0 +1,87 @@
+//! What a block may hold, by DESIGN promises 1 and 3.
+//!
+//! Every write of a block is a value with a beginning and an end (its answer). A value is out of date
+//! when a write that began after its end was acknowledged. At a power cut only acknowledged writes that
+//! a Flush or FUA covered keep that power. A read while no write is under way fixes the value: it
+//! counts as an acknowledged write of what it returned.
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    value: u64,
+    start: u64,
+    end: u64,
+    acknowledged: bool,
+    durable: bool,
+}
+
+const OPEN: u64 = u64::MAX;
+
+pub struct Oracle {
+    blocks: Vec<Vec<Entry>>,
+}
+
+impl Oracle {
+    pub fn new(blocks: u64) -> Self {
+        let first = Entry { value: 0, start: 0, end: 0, acknowledged: true, durable: true };
+        Self { blocks: vec![vec![first]; blocks as usize] }
+    }
+    pub fn begin(&mut self, block: u64, value: u64, now: u64) {
+        let entry = Entry { value, start: now, end: OPEN, acknowledged: false, durable: false };
+        self.blocks[block as usize].push(entry);
+    }
+    fn open(&mut self, block: u64, value: u64, start: u64) -> usize {
+        let entries = &self.blocks[block as usize];
+        entries.iter().rposition(|e| e.value == value && e.start == start).expect("it began")
+    }
+    pub fn good(&mut self, block: u64, value: u64, start: u64, now: u64, durable: bool) {
+        let i = self.open(block, value, start);
+        let entry = &mut self.blocks[block as usize][i];
+        (entry.end, entry.acknowledged, entry.durable) = (now, true, durable);
+    }
+    pub fn failed(&mut self, block: u64, value: u64, start: u64, now: u64) {
+        let i = self.open(block, value, start);
+        self.blocks[block as usize][i].end = now;
+    }
+    /// It never started: nobody may ever see it.
+    pub fn aborted(&mut self, block: u64, value: u64, start: u64) {
+        let i = self.open(block, value, start);
+        self.blocks[block as usize].remove(i);
+    }
+    pub fn flushed(&mut self, began: u64) {
+        for entry in self.blocks.iter_mut().flatten() {
+            if entry.acknowledged && entry.end < began {
+                entry.durable = true;
+            }
+        }
+    }
+    pub fn crash(&mut self, now: u64, power: bool) {
+        for entry in self.blocks.iter_mut().flatten() {
+            if entry.end == OPEN {
+                entry.end = now;
+            }
+            if power {
+                entry.acknowledged &= entry.durable;
+            }
+        }
+    }
+    pub fn allowed(&self, block: u64, value: u64, began: u64) -> bool {
+        let entries = &self.blocks[block as usize];
+        let outdated = |e: &Entry| entries.iter().any(|y| y.acknowledged && y.start > e.end && y.end < began);
+        entries.iter().any(|e| e.value == value && !outdated(e))
+    }
+    pub fn read(&mut self, block: u64, value: u64, began: u64, now: u64, durable: bool, fixes: bool) {
+        assert!(
+            self.allowed(block, value, began),
+            "block {block}: read {value} (from {began} to {now}), but the history is {:#?}",
+            self.blocks[block as usize]
+        );
+        let entries = &mut self.blocks[block as usize];
+        if fixes && entries.iter().all(|e| e.end < began) {
+            let last = entries.last_mut().expect("never empty");
+            if last.value == value && last.acknowledged {
+                return;
+            }
+            entries.push(Entry { value, start: began, end: now, acknowledged: true, durable });
+        }
+    }
+}

@@ -1,0 +1,802 @@
+//! Shards, drives, hosts and a toy Steward in one random order of events.
+
+use crate::drives::{BLOCK, Drive};
+use crate::memory::Stamps;
+use crate::oracle::Oracle;
+use array::*;
+use base::*;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a seed is like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub shards: u16,
+    pub legs: usize,
+    pub volatile: bool,
+    pub region_bytes: u64,
+    pub regions: u64,
+    pub commands: u32,
+    pub in_flight: usize,
+    pub write_error: u64,
+    pub read_error: u64,
+    pub timeout: u64,
+    pub leg_loss: u64,
+    pub crash: u64,
+    pub power: u64,
+    pub deallocate_zeroes: bool,
+    pub hot_blocks: u64,
+}
+
+impl Options {
+    pub fn random(rng: &mut Prng) -> Self {
+        let often = |rng: &mut Prng, n: u64| if rng.chance(1, 2) { 0 } else { rng.between(1, n) };
+        let region_bytes = *rng.pick(&[16 << 10, 64 << 10, 256 << 10]);
+        Self {
+            shards: rng.between(1, 3) as u16,
+            legs: *rng.pick(&[2, 2, 2, 3]),
+            volatile: rng.chance(1, 2),
+            region_bytes,
+            regions: rng.between(3, 40),
+            commands: rng.between(40, 250) as u32,
+            in_flight: rng.between(1, 24) as usize,
+            write_error: often(rng, 20),
+            read_error: often(rng, 40),
+            timeout: often(rng, 25),
+            leg_loss: often(rng, 20),
+            crash: often(rng, 40),
+            power: rng.below(11),
+            deallocate_zeroes: rng.chance(1, 2),
+            hot_blocks: rng.between(2, 40),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Letter {
+    Membership(Membership),
+    Recorded(u64),
+    Heal { leg: usize, at: u64, len: u64 },
+    Mark,
+    Clean,
+}
+
+struct Flying {
+    shard: u16,
+    tag: u32,
+    op: DriveOp,
+    begun: u64,
+    given_up: bool,
+}
+
+struct Pending {
+    command: ArrayCommand,
+    shard: u16,
+    start: u64,
+    values: Vec<(u64, u64)>,
+    buffer: Slice,
+}
+
+/// What a shard's effects go to.
+#[derive(Default)]
+struct Io {
+    ops: Vec<DriveOp>,
+    done: Vec<(Ticket, Status)>,
+    notes: Vec<Note>,
+    replaced: Vec<(Ticket, Slice)>,
+    memory: Stamps,
+    generous: bool,
+}
+
+impl ArrayIo for Io {
+    fn drive(&mut self, op: DriveOp) {
+        self.ops.push(op);
+    }
+    fn done(&mut self, ticket: Ticket, status: Status) {
+        self.done.push((ticket, status));
+    }
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
+        self.memory.block_bytes(data)
+    }
+    fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
+        let new = self.generous.then(|| self.memory.allocate(old.len))?;
+        self.replaced.push((ticket, new));
+        Some(new)
+    }
+}
+
+struct Steward {
+    membership: Membership,
+    record: Membership,
+    told_recorded: u64,
+    confirmed: Vec<u64>,
+    joined: [u64; LEGS_MAX],
+    synced: [u32; LEGS_MAX],
+    clean: u32,
+    marking: Option<(usize, u32)>,
+}
+
+pub struct World {
+    rng: Prng,
+    options: Options,
+    geometry: Geometry,
+    uuid: Uuid,
+    now: Instant,
+    time: u64,
+    pub trace: u64,
+    shards: Vec<Array>,
+    letters: Vec<VecDeque<Letter>>,
+    notes: Vec<VecDeque<Note>>,
+    /// By DriveId. The drive of leg `i` stands in `leg_drive[i]`.
+    drives: Vec<Drive>,
+    leg_drive: Vec<usize>,
+    flying: Vec<Flying>,
+    pending: BTreeMap<Ticket, Pending>,
+    steward: Steward,
+    oracle: Oracle,
+    io: Io,
+    scratch: Vec<Slice>,
+    next_ticket: u64,
+    next_value: u64,
+    calm: bool,
+    tells: bool,
+    pub crashes: u32,
+    pub losses: u32,
+    pub answered: BTreeMap<&'static str, u32>,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Prng::new(seed);
+        let options = Options::random(&mut rng);
+        Self::with(rng, options)
+    }
+    pub fn with(mut rng: Prng, options: Options) -> Self {
+        let data_bytes = options.regions * options.region_bytes - rng.below(3) * BLOCK;
+        let geometry = Geometry {
+            data_at: 1 << 20,
+            data_bytes,
+            region_bytes: options.region_bytes,
+            bitmap_at: 4096 * 7,
+            bitmap_blocks: 16,
+        };
+        geometry.check();
+        let uuid = Uuid::from_random(7, 8);
+        let mut io = Io::default();
+        let scratch = (0..options.shards).map(|_| io.memory.allocate(SCRATCH_BYTES)).collect();
+        let mut drives = Vec::new();
+        for _ in 0..options.legs {
+            let mut drive = Drive::new(geometry, options.volatile && rng.chance(4, 5));
+            encode(&geometry, uuid, &Bitmap::new(geometry.regions()), &mut drive.bitmap);
+            drives.push(drive);
+        }
+        let membership = Membership { epoch: 1, legs: Vec::new() };
+        let steward = Steward {
+            record: membership.clone(),
+            membership,
+            told_recorded: 1,
+            confirmed: Vec::new(),
+            joined: [0; LEGS_MAX],
+            synced: [0; LEGS_MAX],
+            clean: 0,
+            marking: None,
+        };
+        let mut world = Self {
+            oracle: Oracle::new(data_bytes / BLOCK),
+            leg_drive: (0..options.legs).collect(),
+            rng,
+            geometry,
+            uuid,
+            now: Instant(1_000_000_000),
+            time: 1,
+            trace: 0,
+            shards: Vec::new(),
+            letters: Vec::new(),
+            notes: Vec::new(),
+            drives,
+            flying: Vec::new(),
+            pending: BTreeMap::new(),
+            steward,
+            io,
+            scratch,
+            next_ticket: 1,
+            next_value: 1,
+            calm: false,
+            crashes: 0,
+            tells: std::env::var_os("MODEL_LOG").is_some(),
+            losses: 0,
+            answered: BTreeMap::new(),
+            options,
+        };
+        let legs = (0..world.options.legs).map(|leg| Some(world.leg(leg, LegState::InSync))).collect();
+        world.steward.membership.legs = legs;
+        world.steward.record = world.steward.membership.clone();
+        world.boot(Bitmap::new(geometry.regions()), false);
+        world
+    }
+    fn leg(&self, leg: usize, state: LegState) -> Leg {
+        let drive = self.leg_drive[leg];
+        Leg {
+            drive: DriveId(drive as u16),
+            state,
+            volatile_cache: self.drives[drive].volatile,
+            deallocate_zeroes: self.options.deallocate_zeroes,
+        }
+    }
+    fn say(&mut self, text: impl FnOnce() -> String) {
+        if self.tells {
+            eprintln!("{} {}", self.time, text());
+        }
+    }
+    fn boot(&mut self, dirty: Bitmap, unclean: bool) {
+        let shards = self.options.shards;
+        self.shards = (0..shards)
+            .map(|shard| {
+                Array::new(ArrayConfig {
+                    uuid: self.uuid,
+                    geometry: self.geometry,
+                    membership: self.steward.membership.clone(),
+                    shard,
+                    shards,
+                    scratch: self.scratch[usize::from(shard)],
+                    dirty: dirty.clone(),
+                    unclean,
+                })
+            })
+            .collect();
+        self.letters = vec![VecDeque::new(); usize::from(shards)];
+        self.notes = vec![VecDeque::new(); usize::from(shards)];
+        let epoch = self.steward.membership.epoch;
+        self.steward.confirmed = vec![epoch; usize::from(shards)];
+        self.steward.told_recorded = epoch;
+        self.steward.joined = [epoch; LEGS_MAX];
+        self.steward.synced = [0; LEGS_MAX];
+        self.steward.clean = 0;
+        self.steward.marking = None;
+    }
+    fn tick(&mut self) -> u64 {
+        self.time += 1;
+        self.time
+    }
+
+    // ---- effects ----
+
+    fn settle(&mut self, shard: usize) {
+        for op in core::mem::take(&mut self.io.ops) {
+            self.check_op(shard, &op);
+            let begun = self.drives[op.drive.index()].now();
+            self.trace = self.trace.rotate_left(7) ^ op.at ^ (op.kind as u64) << 40 ^ op.token.0;
+            self.say(|| {
+                format!(
+                    "shard {shard} drive {} {:?} {}+{} tag {}",
+                    op.drive, op.kind, op.at, op.len, op.token.0
+                )
+            });
+            self.flying.push(Flying {
+                shard: shard as u16,
+                tag: op.token.0 as u32,
+                op,
+                begun,
+                given_up: false,
+            });
+        }
+        for (ticket, buffer) in core::mem::take(&mut self.io.replaced) {
+            self.pending.get_mut(&ticket).expect("a command under way").buffer = buffer;
+        }
+        for (ticket, status) in core::mem::take(&mut self.io.done) {
+            self.finish(ticket, status);
+        }
+        for note in core::mem::take(&mut self.io.notes) {
+            self.say(|| format!("shard {shard} {note:?}"));
+            self.notes[shard].push_back(note);
+        }
+        if self.time.is_multiple_of(16) {
+            self.shards[shard].check_invariants();
+        }
+    }
+    /// Rules that each operation must obey.
+    fn check_op(&self, shard: usize, op: &DriveOp) {
+        let drive = &self.drives[op.drive.index()];
+        assert!(
+            op.at
+                .checked_add(op.len)
+                .is_some_and(|end| end <= self.geometry.data_at + self.geometry.data_bytes)
+        );
+        let writes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
+        if !writes {
+            return;
+        }
+        for other in &self.flying {
+            let both = other.op.drive == op.drive
+                && !matches!(other.op.kind, DriveOpKind::Read | DriveOpKind::Flush);
+            assert!(
+                !(both && other.op.at < op.at + op.len && op.at < other.op.at + other.op.len),
+                "overlapping writes at one drive: {op:?} and {:?} of shard {}",
+                other.op,
+                other.shard
+            );
+        }
+        if drive.is_bitmap(op) {
+            return;
+        }
+        // Promise 4, seen from the drive: whoever is in sync says that the region is dirty.
+        let region = self.geometry.region(op.at - self.geometry.data_at);
+        assert_eq!(self.geometry.owner_of_region(region, self.options.shards) as usize, shard);
+        let in_sync = self
+            .steward
+            .membership
+            .legs
+            .iter()
+            .flatten()
+            .any(|leg| leg.drive == op.drive && leg.state == LegState::InSync);
+        if in_sync {
+            let (block, bit) = self.geometry.bit_of(region);
+            let at = block as usize * 4096 + 64 + (bit / 8) as usize;
+            assert!(
+                drive.bitmap[at] >> (bit % 8) & 1 == 1,
+                "a write to region {region} before its bit is durable"
+            );
+        }
+    }
+    fn finish(&mut self, ticket: Ticket, status: Status) {
+        let Pending { command, start, values, buffer, .. } =
+            self.pending.remove(&ticket).expect("answered once");
+        let now = self.tick();
+        self.say(|| format!("{ticket:?} {status:?}"));
+        self.trace = self.trace.rotate_left(5) ^ ticket.0;
+        let durable = command.fua || !self.drives.iter().any(|d| d.volatile);
+        let word = match status {
+            Status::Good => "good",
+            Status::Medium => "medium",
+            Status::NotReady => "not ready",
+            Status::Aborted => "aborted",
+            other => unreachable!("an array does not answer {other:?}"),
+        };
+        *self.answered.entry(word).or_default() += 1;
+        match command.kind {
+            Kind::Read if status == Status::Good => {
+                for i in 0..command.len / BLOCK {
+                    let value = self.io.memory.get(buffer.at + i * BLOCK);
+                    let all = !self.drives.iter().any(|d| d.volatile);
+                    // A write that failed because its only leg hangs may still land there.
+                    let block = command.at / BLOCK + i;
+                    let hangs = self.flying.iter().any(|f| {
+                        let drive = &self.drives[f.op.drive.index()];
+                        let writes = !matches!(f.op.kind, DriveOpKind::Read | DriveOpKind::Flush);
+                        f.given_up
+                            && writes
+                            && !drive.is_bitmap(&f.op)
+                            && drive.blocks(&f.op).contains(&block)
+                    });
+                    self.oracle.read(block, value, start, now, all, !hangs);
+                }
+            }
+            Kind::Read => {}
+            Kind::Flush if status == Status::Good => self.oracle.flushed(start),
+            Kind::Flush => {}
+            Kind::Write | Kind::WriteZeroes | Kind::Deallocate => {
+                for (block, value) in values {
+                    match status {
+                        Status::Good if command.kind != Kind::Deallocate => {
+                            self.oracle.good(block, value, start, now, durable);
+                        }
+                        Status::Aborted => self.oracle.aborted(block, value, start),
+                        _ => self.oracle.failed(block, value, start, now),
+                    }
+                }
+            }
+        }
+    }
+
+    // ---- events ----
+
+    fn host_command(&mut self) {
+        let blocks = self.geometry.data_bytes / BLOCK;
+        let hot = self.options.hot_blocks.min(blocks);
+        let at =
+            if self.rng.chance(3, 4) { self.rng.below(hot) * (blocks / hot) } else { self.rng.below(blocks) }
+                * BLOCK;
+        let room = self.geometry.region_end(at) - at;
+        let len = (self.rng.between(1, 8) * BLOCK).min(room);
+        let kind = match self.rng.below(20) {
+            0..8 => Kind::Read,
+            8..16 => Kind::Write,
+            16 => Kind::WriteZeroes,
+            17 => Kind::Deallocate,
+            _ => Kind::Flush,
+        };
+        let (at, len) = if kind == Kind::Flush { (0, 0) } else { (at, len) };
+        self.command(kind, at, len);
+    }
+    fn command(&mut self, kind: Kind, at: u64, len: u64) {
+        let arrived = self.rng.below(u64::from(self.options.shards)) as u16;
+        let shard = match kind {
+            Kind::Flush => arrived,
+            Kind::Read if self.shards[usize::from(arrived)].read_is_local(at, len) => arrived,
+            _ => self.shards[usize::from(arrived)].owner(at),
+        };
+        let has_data = matches!(kind, Kind::Read | Kind::Write);
+        let data = if has_data { self.io.memory.allocate(len as u32) } else { Slice::default() };
+        let fua = self.rng.chance(1, 5);
+        let command = ArrayCommand { kind, at, len, data, fua };
+        let start = self.tick();
+        let mut values = Vec::new();
+        if !matches!(kind, Kind::Read | Kind::Flush) {
+            for i in 0..len / BLOCK {
+                let value = if kind == Kind::Write { self.next_value } else { 0 };
+                self.next_value += 1;
+                if kind == Kind::Write {
+                    self.io.memory.set(data.at + i * BLOCK, value);
+                }
+                values.push((at / BLOCK + i, value));
+                self.oracle.begin(at / BLOCK + i, value, start);
+            }
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.say(|| format!("{ticket:?} {kind:?} {at}+{len} fua {fua} on {shard}: {values:?}"));
+        self.pending.insert(ticket, Pending { command, shard, start, values, buffer: data });
+        self.io.generous = self.rng.chance(3, 4);
+        self.shards[usize::from(shard)].on_command(self.now, ticket, command, &mut self.io);
+        self.settle(usize::from(shard));
+    }
+    fn complete(&mut self, i: usize) {
+        let (gone, given_up) = (self.drives[self.flying[i].op.drive.index()].gone, self.flying[i].given_up);
+        let timeout = !gone && !given_up && !self.calm && self.rng.chance(self.options.timeout, 400);
+        if timeout {
+            self.flying[i].given_up = true;
+            let Flying { shard, tag, .. } = self.flying[i];
+            self.say(|| format!("shard {shard} tag {tag} timed out"));
+            self.io.generous = self.rng.chance(3, 4);
+            let shard = usize::from(shard);
+            self.shards[shard].on_drive_done(self.now, tag, Err(DriveError::TimedOut), &mut self.io);
+            self.settle(shard);
+            return;
+        }
+        let Flying { shard, tag, op, begun, given_up } = self.flying.remove(i);
+        let drive = &mut self.drives[op.drive.index()];
+        let bitmap = drive.is_bitmap(&op);
+        let is_read = op.kind == DriveOpKind::Read;
+        let chance = if is_read { self.options.read_error } else { self.options.write_error };
+        let fails = !self.calm && self.rng.chance(chance, if is_read { 200 } else { 1500 });
+        let result = if drive.gone || given_up && self.rng.chance(1, 3) || fails {
+            if is_read && !drive.gone && !bitmap && self.rng.chance(1, 2) {
+                drive.bad.extend(drive.blocks(&op).take(1));
+            }
+            if op.kind != DriveOpKind::Flush && !is_read && !drive.gone {
+                drive.apply(&op, begun, &mut self.io.memory, Some(&mut self.rng)).expect("writes apply");
+            }
+            Err(if drive.gone { DriveError::Gone } else { DriveError::Medium })
+        } else {
+            drive.apply(&op, begun, &mut self.io.memory, None)
+        };
+        self.say(|| format!("shard {shard} tag {tag} {result:?} late {given_up}"));
+        let at = usize::from(shard);
+        if given_up {
+            self.shards[at].on_drive_late(self.now, tag, &mut self.io);
+        } else {
+            self.shards[at].on_drive_done(self.now, tag, result, &mut self.io);
+        }
+        self.settle(at);
+    }
+    fn deliver(&mut self, shard: usize) {
+        let Some(letter) = self.letters[shard].pop_front() else { return };
+        self.say(|| format!("shard {shard} gets {letter:?}"));
+        let array = &mut self.shards[shard];
+        match letter {
+            Letter::Membership(m) => {
+                array.on_membership(self.now, &m, &mut self.io);
+                self.steward.confirmed[shard] = m.epoch;
+            }
+            Letter::Recorded(epoch) => array.on_recorded(self.now, epoch, &mut self.io),
+            Letter::Heal { leg, at, len } => array.on_heal(self.now, leg, at, len, &mut self.io),
+            Letter::Mark => array.mark_all_dirty(self.now, &mut self.io),
+            Letter::Clean => array.on_clean(self.now, &mut self.io),
+        }
+        self.settle(shard);
+    }
+    fn timers(&mut self) {
+        for shard in 0..self.shards.len() {
+            if self.shards[shard].next_deadline().is_some_and(|d| d <= self.now) {
+                self.shards[shard].on_timer(self.now, &mut self.io);
+                self.settle(shard);
+            }
+        }
+    }
+
+    // ---- the toy Steward ----
+
+    fn broadcast(&mut self, letter: &Letter) {
+        for letters in &mut self.letters {
+            letters.push_back(letter.clone());
+        }
+    }
+    fn change(&mut self, leg: usize, state: LegState) {
+        let new = self.leg(leg, state);
+        self.steward.membership.epoch += 1;
+        self.steward.membership.legs[leg] = Some(new);
+        self.steward.synced[leg] = 0;
+        if state == LegState::Rebuilding {
+            self.steward.joined[leg] = self.steward.membership.epoch;
+        }
+        let membership = self.steward.membership.clone();
+        self.broadcast(&Letter::Membership(membership));
+    }
+    fn state(&self, leg: usize) -> LegState {
+        self.steward.membership.legs[leg].expect("toy legs stay").state
+    }
+    fn fail_leg(&mut self, leg: usize) {
+        let in_sync = (0..self.options.legs).filter(|l| self.state(*l) == LegState::InSync);
+        let last = self.state(leg) == LegState::InSync && in_sync.count() == 1;
+        if self.state(leg) != LegState::Missing && !last {
+            self.losses += 1;
+            self.change(leg, LegState::Missing);
+        }
+    }
+    fn hear(&mut self, shard: usize) {
+        let Some(note) = self.notes[shard].pop_front() else { return };
+        match note {
+            Note::LegFailed { leg, epoch, .. } => {
+                if epoch >= self.steward.joined[leg] {
+                    self.fail_leg(leg);
+                }
+            }
+            Note::Synced { leg, epoch } => {
+                if self.state(leg) == LegState::Rebuilding && epoch >= self.steward.joined[leg] {
+                    self.steward.synced[leg] |= 1 << shard;
+                    if self.steward.synced[leg].count_ones() == u32::from(self.options.shards) {
+                        self.change(leg, LegState::InSync);
+                    }
+                }
+            }
+            Note::CrashClean { .. } => {
+                self.steward.clean |= 1 << shard;
+                if self.steward.clean.count_ones() == u32::from(self.options.shards) {
+                    self.broadcast(&Letter::Clean);
+                }
+            }
+            Note::AllDirty { .. } => {
+                if let Some((leg, heard)) = &mut self.steward.marking {
+                    *heard |= 1 << shard;
+                    let leg = *leg;
+                    if heard.count_ones() == u32::from(self.options.shards) {
+                        self.steward.marking = None;
+                        self.drives.push(Drive::new(self.geometry, self.options.volatile));
+                        self.leg_drive[leg] = self.drives.len() - 1;
+                        self.change(leg, LegState::Rebuilding);
+                    }
+                }
+            }
+            Note::Heal { at, len, leg } => {
+                let owner = self.shards[0].owner(at);
+                self.letters[usize::from(owner)].push_back(Letter::Heal { leg, at, len });
+            }
+            Note::Healed { .. } | Note::MediumLost { .. } => {}
+        }
+    }
+    fn record(&mut self) {
+        self.steward.record = self.steward.membership.clone();
+    }
+    fn tell_recorded(&mut self) {
+        let epoch = self.steward.confirmed.iter().copied().min().unwrap_or(0).min(self.steward.record.epoch);
+        if epoch > self.steward.told_recorded {
+            self.steward.told_recorded = epoch;
+            self.broadcast(&Letter::Recorded(epoch));
+        }
+    }
+    /// Takes a missing leg back, or a new drive in its place.
+    fn readd(&mut self) {
+        let missing: Vec<usize> =
+            (0..self.options.legs).filter(|l| self.state(*l) == LegState::Missing).collect();
+        let Some(leg) = missing.first().copied() else { return };
+        if self.steward.marking.is_some() {
+            return;
+        }
+        let epoch = self.steward.membership.epoch;
+        let drained = self.shards.iter().all(|s| s.ops_on(leg) == 0)
+            && !self.flying.iter().any(|f| f.op.drive.index() == self.leg_drive[leg])
+            && self.steward.confirmed.iter().all(|c| *c == epoch);
+        if !drained {
+            return;
+        }
+        if self.rng.chance(1, 4) {
+            self.steward.marking = Some((leg, 0));
+            self.broadcast(&Letter::Mark);
+        } else {
+            self.drives[self.leg_drive[leg]].gone = false;
+            self.change(leg, LegState::Rebuilding);
+        }
+    }
+    fn crash(&mut self) {
+        self.crashes += 1;
+        let now = self.tick();
+        let power = self.rng.chance(self.options.power, 10);
+        self.say(|| format!("crash, power cut {power}"));
+        // What was at the drives lands wholly, in part, or not at all.
+        let mut order: Vec<Flying> = core::mem::take(&mut self.flying);
+        while !order.is_empty() {
+            let i = self.rng.below(order.len() as u64) as usize;
+            let flying = order.swap_remove(i);
+            let drive = &mut self.drives[flying.op.drive.index()];
+            let writes = !matches!(flying.op.kind, DriveOpKind::Read | DriveOpKind::Flush);
+            if writes && !drive.gone && self.rng.chance(2, 3) {
+                let part = if self.rng.chance(1, 2) { Some(&mut self.rng) } else { None };
+                drive.apply(&flying.op, flying.begun, &mut self.io.memory, part).expect("writes apply");
+            }
+        }
+        self.io.ops.clear();
+        self.oracle.crash(now, power);
+        for drive in &mut self.drives {
+            if power {
+                drive.power_cut(&mut self.rng);
+            }
+        }
+        self.pending.clear();
+        // The record under way may or may not have landed.
+        if self.rng.chance(1, 2) {
+            self.record();
+        }
+        self.steward.membership = self.steward.record.clone();
+        for leg in 0..self.options.legs {
+            let drive = self.steward.membership.legs[leg].expect("toy legs stay").drive.index();
+            self.leg_drive[leg] = drive;
+        }
+        // Promise 1: a drive may die together with the crash, as long as one in sync is left.
+        let in_sync: Vec<usize> =
+            (0..self.options.legs).filter(|l| self.state(*l) == LegState::InSync).collect();
+        let dying =
+            if in_sync.len() > 1 && self.rng.chance(1, 3) { Some(*self.rng.pick(&in_sync)) } else { None };
+        self.steward.membership.epoch += 1;
+        for leg in 0..self.options.legs {
+            if dying == Some(leg) {
+                let drive = self.leg_drive[leg];
+                self.drives[drive].gone = true;
+                self.steward.membership.legs[leg] = Some(self.leg(leg, LegState::Missing));
+            }
+        }
+        self.record();
+        let bitmaps: Vec<Option<&[u8]>> = (0..self.options.legs)
+            .filter(|l| self.state(*l) == LegState::InSync)
+            .map(|l| Some(&self.drives[self.leg_drive[l]].bitmap[..]))
+            .collect();
+        let (dirty, _) = merge(&self.geometry, self.uuid, &bitmaps);
+        self.say(|| format!("dirty: {:?}", dirty.iter().collect::<Vec<_>>()));
+        self.boot(dirty, true);
+    }
+
+    // ---- the run ----
+
+    pub fn step(&mut self) {
+        self.tick();
+        if self.rng.chance(1, 3) {
+            self.now = self.now + Duration::from_micros(self.rng.below(200));
+        } else if self.rng.chance(1, 60) {
+            self.now = self.now + Duration::from_millis(self.rng.below(3000));
+        }
+        self.timers();
+        match self.rng.below(100) {
+            0..20 if !self.calm && self.next_ticket <= u64::from(self.options.commands) => {
+                if self.pending.len() < self.options.in_flight {
+                    self.host_command();
+                }
+            }
+            20..65 => {
+                if !self.flying.is_empty() {
+                    let i = self.rng.below(self.flying.len() as u64) as usize;
+                    // What was given up takes its time.
+                    if !self.flying[i].given_up || self.calm || self.rng.chance(1, 8) {
+                        self.complete(i);
+                    }
+                }
+            }
+            65..78 => {
+                let shard = self.rng.below(u64::from(self.options.shards)) as usize;
+                self.deliver(shard);
+            }
+            78..88 => {
+                let shard = self.rng.below(u64::from(self.options.shards)) as usize;
+                self.hear(shard);
+            }
+            88..91 => self.record(),
+            91..94 => self.tell_recorded(),
+            94 if !self.calm => {
+                if let Some(ticket) = self.pending.keys().nth(self.rng.below(20) as usize).copied() {
+                    let shard = usize::from(self.pending[&ticket].shard);
+                    self.shards[shard].on_abort(self.now, ticket, &mut self.io);
+                    self.settle(shard);
+                }
+            }
+            95 if !self.calm && self.rng.chance(self.options.leg_loss, 60) => {
+                let leg = self.rng.below(self.options.legs as u64) as usize;
+                let alive = (0..self.options.legs)
+                    .filter(|l| !self.drives[self.leg_drive[*l]].gone && self.state(*l) == LegState::InSync);
+                if self.state(leg) != LegState::InSync || alive.count() > 1 {
+                    let drive = self.leg_drive[leg];
+                    self.drives[drive].gone = true;
+                    self.say(|| format!("leg {leg} is gone"));
+                    if self.rng.chance(1, 3) {
+                        self.fail_leg(leg);
+                    }
+                }
+            }
+            96..98 => {
+                if self.calm || self.rng.chance(1, 10) {
+                    self.readd();
+                }
+            }
+            98 if !self.calm && self.rng.chance(self.options.crash, 100) => self.crash(),
+            _ => {}
+        }
+    }
+    fn over(&self) -> bool {
+        self.pending.is_empty()
+            && self.flying.is_empty()
+            && self.notes.iter().all(|n| n.is_empty())
+            && self.letters.iter().all(|l| l.is_empty())
+            && (0..self.options.legs).all(|leg| self.state(leg) == LegState::InSync)
+            && self.steward.record.epoch == self.steward.membership.epoch
+            && self.shards.iter().all(|s| s.quiesced() && s.progress().dirty_regions == 0)
+    }
+    pub fn run(&mut self) {
+        let mut steps = 0;
+        while self.next_ticket <= u64::from(self.options.commands) && steps < 60_000 {
+            steps += 1;
+            self.step();
+        }
+        // Faults stop; everything must converge.
+        self.calm = true;
+        for leg in 0..self.options.legs {
+            let drive = self.leg_drive[leg];
+            if self.drives[drive].gone && self.state(leg) != LegState::Missing {
+                self.drives[drive].gone = false;
+            }
+            self.drives[drive].bad.clear();
+        }
+        let mut steps = 0u64;
+        while !self.over() {
+            steps += 1;
+            if steps.is_multiple_of(50) {
+                self.now = self.now + Duration::from_millis(700);
+            }
+            self.step();
+            if steps.is_multiple_of(20) {
+                let bad: Vec<usize> = self.leg_drive.clone();
+                bad.into_iter().for_each(|d| self.drives[d].bad.clear());
+            }
+            assert!(steps < 200_000, "does not converge: {}", self.why());
+        }
+        self.check_end();
+    }
+    fn why(&self) -> String {
+        format!(
+            "pending {:?}, flying {}, legs {:?}, record {} of {}, progress {:?}, deadlines {:?}",
+            self.pending.keys().collect::<Vec<_>>(),
+            self.flying.len(),
+            (0..self.options.legs).map(|l| self.state(l)).collect::<Vec<_>>(),
+            self.steward.record.epoch,
+            self.steward.membership.epoch,
+            self.shards.iter().map(|s| (s.idle(), s.progress())).collect::<Vec<_>>(),
+            self.shards.iter().map(|s| s.next_deadline()).collect::<Vec<_>>(),
+        )
+    }
+    fn check_end(&mut self) {
+        for block in 0..self.geometry.data_bytes / BLOCK {
+            let values: Vec<u64> = self.leg_drive.iter().map(|d| self.drives[*d].value(block)).collect();
+            let durable: Vec<u64> =
+                self.leg_drive.iter().map(|d| self.drives[*d].durable[block as usize]).collect();
+            assert!(values.windows(2).all(|w| w[0] == w[1]), "block {block}: legs differ: {values:?}");
+            assert_eq!(values, durable, "block {block}: bits are cleared, but a cache holds data");
+            let now = self.tick();
+            assert!(self.oracle.allowed(block, values[0], now), "block {block} holds {}", values[0]);
+        }
+        for drive in &self.leg_drive {
+            let (dirty, bad) = merge(&self.geometry, self.uuid, &[Some(&self.drives[*drive].bitmap)]);
+            assert!(dirty.is_empty() && bad == 0, "a bitmap is not clear at the end");
+        }
+    }
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+}
