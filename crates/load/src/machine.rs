@@ -622,7 +622,7 @@ impl Run {
             let pick = match self.phase {
                 Phase::Preparing => workload.next_prepare(),
                 Phase::Measuring if self.plan.ops_max > 0 && self.begun >= self.plan.ops_max => None,
-                Phase::Ramp | Phase::Measuring => workload.next(),
+                Phase::Ramp | Phase::Measuring => workload.next_pick(),
                 Phase::ReadingBack => workload.next_read_back(),
                 Phase::Connecting | Phase::Draining | Phase::Closing => None,
             };
@@ -669,7 +669,7 @@ impl Run {
     }
 
     fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        if !self.progress_at.is_some_and(|at| at <= now) {
+        if self.progress_at.is_none_or(|at| at > now) {
             return;
         }
         self.progress_at = Some(now + self.plan.progress_every);

@@ -53,7 +53,7 @@ impl Workload {
         self.units
     }
     /// The next operation; None while every unit is in flight.
-    pub fn next(&mut self) -> Option<Pick> {
+    pub fn next_pick(&mut self) -> Option<Pick> {
         let unit = match self.pattern {
             Pattern::Random => self.random()?,
             Pattern::Sequential => {
@@ -92,7 +92,7 @@ impl Workload {
     pub fn position(&self) -> f64 {
         self.cursor as f64 / self.units.max(1) as f64
     }
-    /// `next_prepare`, `next_read_back` or a sequential `next` begin at the first unit again.
+    /// `next_prepare`, `next_read_back` or a sequential `next_pick` begin at the first unit again.
     pub fn rewind(&mut self) {
         self.cursor = 0;
     }
@@ -151,19 +151,19 @@ mod tests {
     fn operations_in_flight_never_overlap_and_nothing_comes_when_all_units_are_taken() {
         for pattern in [Pattern::Random, Pattern::Sequential] {
             let mut w = Workload::new(&plan(pattern, 50, true), 70);
-            let mut all: Vec<_> = (0..70).map(|_| w.next().unwrap()).collect();
-            assert_eq!(w.next(), None);
+            let mut all: Vec<_> = (0..70).map(|_| w.next_pick().unwrap()).collect();
+            assert_eq!(w.next_pick(), None);
             all.sort_by_key(|p| p.unit);
             all.iter().enumerate().for_each(|(i, p)| assert_eq!(p.unit, i as u64));
             w.over(all[33], true);
-            assert_eq!(w.next().unwrap().unit, 33);
+            assert_eq!(w.next_pick().unwrap().unit, 33);
         }
     }
 
     #[test]
     fn reads_expect_the_last_good_write_and_nothing_after_a_failed_one() {
         let mut w = Workload::new(&plan(Pattern::Sequential, 0, true), 2);
-        let (a, b) = (w.next().unwrap(), w.next().unwrap());
+        let (a, b) = (w.next_pick().unwrap(), w.next_pick().unwrap());
         assert!(a.write && b.write && a.version != b.version);
         w.over(a, true);
         w.over(b, false);
@@ -177,7 +177,7 @@ mod tests {
     fn the_mix_is_what_was_asked_and_the_same_seed_gives_the_same_operations() {
         let make = || {
             let mut w = Workload::new(&plan(Pattern::Random, 70, false), 1000);
-            (0..10_000).map(|_| w.next().unwrap()).collect::<Vec<_>>()
+            (0..10_000).map(|_| w.next_pick().unwrap()).collect::<Vec<_>>()
         };
         let ops = make();
         let reads = ops.iter().filter(|p| !p.write).count();

@@ -392,8 +392,7 @@ impl<M: Hosted> World<M> {
 
 /// A view with one host and one volume.
 pub fn view(host: Host, block_bytes: u32, blocks: u64) -> View {
-    let mut view = View::default();
-    view.generation = 1;
+    let mut view = View { generation: 1, ..View::default() };
     view.system.nqn = "nqn.2026-01.org.example:target".into();
     view.system.iqn = "iqn.2026-01.org.example:target".into();
     (view.system.serial, view.system.model) = ("1".into(), "test".into());

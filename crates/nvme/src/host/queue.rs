@@ -506,9 +506,7 @@ impl Queue {
         if flight.answered.is_some() {
             return self.violated(Violation::new(fes::SEQUENCE, "a second answer"), io);
         }
-        let reads = matches!(flight.direction, Direction::In | Direction::Own);
-        let short = reads && flight.moved < flight.data.len
-            || flight.direction == Direction::Out && flight.moved < flight.data.len;
+        let short = flight.direction != Direction::None && flight.moved < flight.data.len;
         match flight.owner {
             Owner::Session(purpose) => {
                 let mut cqe = cqe;
