@@ -96,11 +96,21 @@ fn tshark_finds_nothing_wrong_in_iscsi_and_nvme_tcp_with_digests() {
     assert_eq!(trace.lines("nvme-tcp && _ws.malformed", ""), Vec::<String>::new());
 
     // iSCSI: the digests' verdict stands in the text of the tree.
-    let seen =
-        trace.lines("iscsi", "-V | grep -iE \"(header|data)digest32|(header|data) ?digest:? 0x\" || true");
-    assert!(seen.len() > 40, "{} iSCSI digests: {seen:?}", seen.len());
-    let wrong: Vec<&String> =
-        seen.iter().filter(|l| !l.to_lowercase().contains("good") && !l.contains("correct]")).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
-    assert_eq!(trace.lines("iscsi && _ws.malformed", ""), Vec::<String>::new());
+    let seen = trace.lines("iscsi", "-V | grep -E \"(Header|Data)Digest: 0x\" || true");
+    for digest in ["HeaderDigest", "DataDigest"] {
+        let seen: Vec<&String> = seen.iter().filter(|line| line.contains(digest)).collect();
+        assert!(seen.len() > 20, "{} times {digest}", seen.len());
+        let wrong: Vec<&&String> = seen.iter().filter(|line| !line.contains("Good")).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+    // tshark calls an answer malformed that was cut at the allocation length, as kernels ask for the
+    // first 4 or 36 bytes of a page to learn its length: frames with at most 64 bytes of such data.
+    let cut = |line: &&String| {
+        let length = line.split('\t').next().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX);
+        line.contains("Response Data)") && length <= 14 + 20 + 32 + 48 + 4 + 64 + 4
+    };
+    let malformed =
+        trace.lines("iscsi && _ws.malformed", "-T fields -e frame.len -e _ws.col.Info -e frame.number");
+    let malformed: Vec<&String> = malformed.iter().filter(|line| !cut(line)).collect();
+    assert!(malformed.is_empty(), "{malformed:?}");
 }
