@@ -8,4 +8,5 @@
 
 pub mod initiator;
 pub mod pdu;
+pub mod scsi;
 pub mod text;
