@@ -298,7 +298,9 @@ impl<M: Memory> Machine for Load<M> {
             _ => None,
         };
         let lanes = run.lanes.iter().flat_map(|l| {
-            let waiting = l.waiting.iter().map(|w| w.0).min();
+            // Nothing is sent again before the session is ready.
+            let ready = l.initiator.state() == State::Ready;
+            let waiting = l.waiting.iter().map(|w| w.0).filter(|_| ready).min();
             [l.initiator.next_deadline(), l.reconnect_at, waiting]
         });
         lanes.chain([phase_end, run.progress_at, Some(run.look_at)]).flatten().min()

@@ -150,7 +150,7 @@ impl Login {
         }
         self.phase = Phase::Challenge;
         let mut out = vec![];
-        text::put(&mut out, key::CHAP_A, "7,5");
+        text::put(&mut out, key::CHAP_A, if config.chap_md5_only { "5" } else { "7,5" });
         Ok(Next::Send(self.request(config, Stage::Security, false), out))
     }
     fn on_challenge(&mut self, config: &Config, r: &LoginResponse, data: &[u8]) -> Result<Next, Error> {
@@ -163,6 +163,9 @@ impl Login {
         };
         if r.transit {
             return Err(Error::Protocol("the target skipped CHAP"));
+        }
+        if config.chap_md5_only && algorithm != MD5 {
+            return Err(Error::Protocol("a CHAP algorithm that nobody offered"));
         }
         // RFC 7143 12.1.3: whoever gets its own challenge back is being used as an oracle.
         if challenge == self.ours.1 {

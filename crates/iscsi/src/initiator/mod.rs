@@ -45,6 +45,8 @@ pub struct Config {
     pub chap: Option<Credential>,
     /// If set, the target must prove itself too (needs `chap`).
     pub mutual: Option<Credential>,
+    /// Offer MD5 alone; else SHA-256 and then MD5. Some targets take the number of SHA-256 for SHA-1.
+    pub chap_md5_only: bool,
     /// Ask for header digests.
     pub header_digest: bool,
     /// Ask for data digests.
@@ -77,6 +79,7 @@ impl Config {
             lun: 0,
             chap: None,
             mutual: None,
+            chap_md5_only: false,
             header_digest: false,
             data_digest: false,
             initial_r2t: false,

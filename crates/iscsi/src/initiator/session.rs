@@ -255,7 +255,8 @@ impl Session {
         if !self.is_ready() {
             return 0;
         }
-        let slots = (self.free.len() - 1) as u32;
+        // The last slot is the session's own.
+        let slots = self.free.len().saturating_sub(1) as u32;
         slots.min(self.window()) as u16
     }
     /// Submits a block command; false without room: try again after the next answer or send.
@@ -934,6 +935,7 @@ impl Session {
             // CAPACITY DATA HAS CHANGED, MODE PARAMETERS CHANGED, REPORTED LUNS DATA HAS CHANGED.
             && matches!(raw & 0xffff, 0x2a09 | 0x2a01 | 0x3f0e)
             && self.step == Step::Ready
+            && !self.capacity_due
         {
             (self.capacity_due, self.asked) = (true, false);
         }
