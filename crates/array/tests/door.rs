@@ -1,0 +1,488 @@
+//! The array at its door, one rule at a time. The order of events is the test's; see `model` for chaos.
+
+use array::*;
+use base::*;
+
+const MIB: u64 = 1 << 20;
+
+#[derive(Default)]
+struct Io {
+    ops: Vec<DriveOp>,
+    done: Vec<(u64, Status)>,
+    notes: Vec<Note>,
+    scratch: Vec<u8>,
+    spare: Option<Slice>,
+}
+
+impl ArrayIo for Io {
+    fn drive(&mut self, op: DriveOp) {
+        self.ops.push(op);
+    }
+    fn done(&mut self, ticket: Ticket, status: Status) {
+        self.done.push((ticket.0, status));
+    }
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
+        &mut self.scratch[data.at as usize..][..data.len as usize]
+    }
+    fn replace_buffer(&mut self, _: Ticket, _: Slice) -> Option<Slice> {
+        self.spare.take()
+    }
+}
+
+struct Bench {
+    array: Array,
+    io: Io,
+    now: Instant,
+}
+
+fn leg(drive: u16, state: LegState) -> Option<Leg> {
+    Some(Leg { drive: DriveId(drive), state, volatile_cache: true, deallocate_zeroes: drive != 9 })
+}
+
+fn members(epoch: u64, states: &[LegState]) -> Membership {
+    let legs = states.iter().enumerate().map(|(i, s)| leg(i as u16, *s)).collect();
+    Membership { epoch, legs }
+}
+
+use LegState::{InSync, Missing, Rebuilding};
+
+impl Bench {
+    fn new(states: &[LegState]) -> Self {
+        let geometry = Geometry::plan(states.len() > 1, 4 * MIB, 260 * MIB, 65536).expect("fits");
+        Self::with(geometry, members(1, states), Bitmap::new(geometry.regions()), false)
+    }
+    fn with(geometry: Geometry, membership: Membership, dirty: Bitmap, unclean: bool) -> Self {
+        let array = Array::new(ArrayConfig {
+            uuid: Uuid::from_random(1, 2),
+            geometry,
+            membership,
+            shard: 0,
+            shards: 1,
+            scratch: Slice::new(0, SCRATCH_BYTES),
+            dirty,
+            unclean,
+        });
+        let io = Io { scratch: vec![0; SCRATCH_BYTES as usize], ..Io::default() };
+        let mut bench = Self { array, io, now: Instant(1_000_000_000) };
+        bench.timer();
+        bench
+    }
+    fn timer(&mut self) {
+        self.array.on_timer(self.now, &mut self.io);
+    }
+    fn command(&mut self, ticket: u64, kind: Kind, at: u64, len: u64) {
+        let data = if matches!(kind, Kind::Read | Kind::Write) {
+            Slice::new(1 << 40, len as u32)
+        } else {
+            Slice::default()
+        };
+        let command = ArrayCommand { kind, at, len, data, fua: false };
+        self.array.on_command(self.now, Ticket(ticket), command, &mut self.io);
+    }
+    /// What was asked of the drives since the last call, in short: drive, verb, offset in the data space.
+    fn asked(&mut self) -> String {
+        let geometry = *self.array.geometry();
+        let words: Vec<String> = self.io.ops.drain(..).map(|op| self_said(&geometry, &op)).collect();
+        words.join(" ")
+    }
+    fn end(&mut self, tag: u64, result: Result<(), DriveError>) {
+        self.array.on_drive_done(self.now, tag as u32, result, &mut self.io);
+    }
+    /// Ends everything well until nothing is under way; how many operations that were.
+    fn run(&mut self) -> usize {
+        let mut n = 0;
+        while !self.io.ops.is_empty() {
+            for op in core::mem::take(&mut self.io.ops) {
+                n += 1;
+                self.end(op.token.0, Ok(()));
+            }
+            self.array.check_invariants();
+        }
+        n
+    }
+    fn done(&mut self) -> Vec<(u64, Status)> {
+        core::mem::take(&mut self.io.done)
+    }
+    fn tags(&mut self) -> Vec<u64> {
+        self.io.ops.drain(..).map(|op| op.token.0).collect()
+    }
+}
+
+fn self_said(geometry: &Geometry, op: &DriveOp) -> String {
+    let verb = match op.kind {
+        DriveOpKind::Read => "r",
+        DriveOpKind::Write if op.at < geometry.data_at => return format!("{}:bitmap", op.drive),
+        DriveOpKind::Write => "w",
+        DriveOpKind::WriteZeroes => "z",
+        DriveOpKind::Deallocate => "d",
+        DriveOpKind::Flush => return format!("{}:f", op.drive),
+    };
+    format!("{}:{verb}{}", op.drive, op.at - geometry.data_at)
+}
+
+#[test]
+fn a_single_array_passes_everything_through() {
+    let mut b = Bench::new(&[InSync]);
+    b.command(1, Kind::Write, 4096, 4096);
+    b.command(2, Kind::Read, 0, 4096);
+    b.command(3, Kind::Flush, 0, 0);
+    b.command(4, Kind::WriteZeroes, 0, 100 * MIB);
+    b.command(5, Kind::Deallocate, 8192, 4096);
+    assert_eq!(b.asked(), "0:w4096 0:r0 0:f 0:z0 0:d8192");
+    for (tag, error) in [DriveError::Medium, DriveError::Gone, DriveError::Medium, DriveError::NoSpace]
+        .into_iter()
+        .enumerate()
+    {
+        b.end(tag as u64, Err(error));
+    }
+    b.end(4, Ok(()));
+    let medium = Status::Medium;
+    assert_eq!(b.done(), [(1, medium), (2, Status::NotReady), (3, medium), (4, medium), (5, Status::Good)]);
+    assert!(b.array.idle());
+}
+
+#[test]
+fn a_cold_write_waits_for_its_bit_on_all_legs_and_warm_ones_cost_nothing() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    assert_eq!(b.asked(), "0:bitmap 1:bitmap");
+    b.end(0, Ok(()));
+    assert_eq!(b.asked(), "");
+    b.end(1, Ok(()));
+    assert_eq!(b.asked(), "0:w0 1:w0");
+    b.end(0, Ok(()));
+    assert_eq!(b.done(), []);
+    b.end(1, Ok(()));
+    assert_eq!(b.done(), [(1, Status::Good)]);
+    for i in 0..1000 {
+        b.command(i, Kind::Write, i % 250 * 4096, 4096);
+        assert_eq!(b.run(), 2);
+    }
+    let p = b.array.progress();
+    assert_eq!((p.warm_writes, p.cold_writes, p.bitmap_sets), (1000, 1, 1));
+}
+
+#[test]
+fn cold_writes_of_one_block_share_the_next_bitmap_write() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    for i in 0..8 {
+        b.command(i, Kind::Write, i * 16 * MIB, 4096);
+    }
+    assert_eq!(b.run(), 2 + 2 + 8 * 2);
+    assert_eq!(b.array.progress().bitmap_sets, 2);
+}
+
+#[test]
+fn overlapping_writes_take_turns_and_others_do_not_wait() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.command(2, Kind::Write, 0, 8192);
+    b.command(3, Kind::Write, 4096, 4096);
+    b.command(4, Kind::Write, 8192, 4096);
+    assert_eq!(b.asked(), "0:w0 1:w0 0:w8192 1:w8192");
+    b.end(1, Ok(()));
+    b.end(0, Ok(()));
+    assert_eq!(b.asked(), "0:w4096 1:w4096");
+}
+
+#[test]
+fn a_lost_leg_is_on_record_before_the_write_is_answered() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.done();
+    b.command(2, Kind::Write, 0, 4096);
+    let tags = b.tags();
+    b.end(tags[1], Err(DriveError::Other(5)));
+    assert_eq!(b.io.notes, [Note::LegFailed { leg: 1, epoch: 1, error: DriveError::Other(5) }]);
+    b.end(tags[0], Ok(()));
+    b.command(3, Kind::Write, 8192, 4096);
+    assert_eq!(b.asked(), "0:w8192");
+    b.end(0, Ok(()));
+    b.command(4, Kind::Flush, 0, 0);
+    assert_eq!(b.asked(), "0:f");
+    b.end(0, Ok(()));
+    assert_eq!(b.done(), []);
+    b.array.on_membership(b.now, &members(2, &[InSync, Missing]), &mut b.io);
+    b.command(5, Kind::Write, 16384, 4096);
+    b.run();
+    assert_eq!(b.done(), []);
+    b.array.on_recorded(b.now, 1, &mut b.io);
+    assert_eq!(b.done(), []);
+    b.array.on_recorded(b.now, 2, &mut b.io);
+    let mut done = b.done();
+    done.sort_by_key(|d| d.0);
+    assert_eq!(done, [2, 3, 4, 5].map(|t| (t, Status::Good)));
+    b.command(6, Kind::Write, 0, 4096);
+    b.run();
+    assert_eq!(b.done(), [(6, Status::Good)]);
+}
+
+#[test]
+fn the_last_leg_is_never_lost_and_says_no() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    for (ticket, error, status) in [
+        (1, DriveError::Medium, Status::Medium),
+        (2, DriveError::Gone, Status::NotReady),
+        (3, DriveError::NoSpace, Status::Medium),
+    ] {
+        b.command(ticket, Kind::Write, 0, 4096);
+        if ticket == 1 {
+            let tags = b.tags();
+            b.end(tags[0], Ok(()));
+        }
+        let tags = b.tags();
+        b.end(tags[0], Err(error));
+        assert_eq!(b.done(), [(ticket, status)]);
+    }
+    assert_eq!(b.io.notes, []);
+}
+
+#[test]
+fn without_any_leg_hosts_are_told_to_come_back() {
+    let mut b = Bench::new(&[Missing, Missing]);
+    for (i, kind) in [Kind::Read, Kind::Write, Kind::WriteZeroes, Kind::Deallocate].into_iter().enumerate() {
+        b.command(i as u64, kind, 0, 4096);
+    }
+    b.command(4, Kind::Flush, 0, 0);
+    assert_eq!(b.asked(), "");
+    assert_eq!(b.done(), [0, 1, 2, 3, 4].map(|t| (t, Status::NotReady)));
+}
+
+#[test]
+fn a_given_up_write_on_the_last_leg_keeps_its_range_until_it_is_over() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.done();
+    b.command(2, Kind::Write, 0, 4096);
+    let hung = b.tags()[0];
+    b.end(hung, Err(DriveError::TimedOut));
+    assert_eq!(b.done(), [(2, Status::NotReady)]);
+    b.command(3, Kind::Write, 0, 4096);
+    b.command(4, Kind::Write, 4096, 4096);
+    assert_eq!(b.asked(), "0:w4096");
+    b.array.on_abort(b.now, Ticket(3), &mut b.io);
+    assert_eq!(b.done(), [(3, Status::Aborted)]);
+    b.command(5, Kind::Write, 0, 4096);
+    assert_eq!(b.array.ops_on(0), 2);
+    b.array.on_drive_late(b.now, hung as u32, &mut b.io);
+    assert_eq!(b.asked(), "0:w0");
+}
+
+#[test]
+fn a_read_moves_to_another_leg_and_the_bad_blocks_are_healed() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Read, 0, 4096);
+    assert_eq!(b.asked(), "0:r0");
+    b.end(0, Err(DriveError::Medium));
+    assert_eq!(b.asked(), "1:r0");
+    b.end(0, Ok(()));
+    assert_eq!(b.done(), [(1, Status::Good)]);
+    b.run();
+    assert_eq!(b.io.notes, [Note::Healed { at: 0, len: 4096, leg: 0 }]);
+    b.command(2, Kind::Read, 4096, 4096);
+    let tag = b.tags()[0];
+    b.end(tag, Err(DriveError::Medium));
+    let tag = b.tags()[0];
+    b.end(tag, Err(DriveError::Medium));
+    assert_eq!(b.done(), [(2, Status::Medium)]);
+    assert_eq!(b.io.notes[1], Note::MediumLost { at: 4096, len: 4096 });
+}
+
+#[test]
+fn a_given_up_read_goes_on_only_in_another_buffer() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Read, 0, 4096);
+    let tag = b.tags()[0];
+    b.end(tag, Err(DriveError::TimedOut));
+    assert_eq!(b.done(), [(1, Status::NotReady)]);
+    b.command(2, Kind::Read, 0, 4096);
+    let old = b.tags()[0];
+    b.io.spare = Some(Slice::new(7 << 40, 4096));
+    b.end(old, Err(DriveError::TimedOut));
+    assert_eq!(b.io.ops[0].data, Slice::new(7 << 40, 4096));
+    assert_ne!(b.io.ops[0].token.0, old, "a tag is not used again while the kernel holds it");
+}
+
+#[test]
+fn a_leg_that_hangs_four_reads_is_failed() {
+    let mut b = Bench::new(&[InSync, Missing, InSync]);
+    for i in 0..12 {
+        b.io.spare = Some(Slice::new(7 << 40, 4096));
+        b.command(i, Kind::Read, 0, 4096);
+        let first = b.io.ops[0];
+        let tag = b.tags()[0];
+        b.end(tag, if first.drive == DriveId(0) { Err(DriveError::TimedOut) } else { Ok(()) });
+        b.run();
+    }
+    assert_eq!(b.io.notes, [Note::LegFailed { leg: 0, epoch: 1, error: DriveError::TimedOut }]);
+    assert!(b.done().iter().all(|d| d.1 == Status::Good));
+}
+
+#[test]
+fn deallocate_is_taken_by_all_or_by_none() {
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let legs = vec![leg(0, InSync), leg(9, InSync)];
+    let dirty = Bitmap::new(geometry.regions());
+    let mut b = Bench::with(geometry, Membership { epoch: 1, legs }, dirty, false);
+    b.command(1, Kind::Deallocate, 0, 4096);
+    assert_eq!((b.asked(), b.done()), (String::new(), vec![(1, Status::Good)]));
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Deallocate, 0, 4096);
+    assert_eq!(b.run(), 4);
+}
+
+#[test]
+fn bits_go_after_a_while_behind_a_flush_and_not_while_a_leg_is_missing() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    for _ in 0..12 {
+        b.now = b.now + Duration::from_millis(400);
+        b.timer();
+        assert_eq!(b.asked(), "");
+    }
+    b.now = b.now + Duration::from_secs(2);
+    b.timer();
+    assert_eq!(b.asked(), "0:f 1:f");
+    b.end(0, Ok(()));
+    assert_eq!(b.asked(), "");
+    b.end(1, Ok(()));
+    assert_eq!(b.asked(), "0:bitmap 1:bitmap");
+    b.end(0, Ok(()));
+    b.end(1, Ok(()));
+    assert!(b.array.idle() && b.array.next_deadline().is_none(), "an idle array sleeps");
+    assert_eq!(b.array.progress().dirty_regions, 0);
+
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.now = b.now + Duration::from_secs(100);
+    b.timer();
+    assert_eq!((b.asked(), b.array.next_deadline()), (String::new(), None));
+}
+
+#[test]
+fn a_returning_leg_gets_what_changed_and_no_more() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.command(1, Kind::Write, 5 * MIB, 4096);
+    b.run();
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    let mut copied = 0;
+    let mut flushed = false;
+    while let Some(op) = b.io.ops.pop() {
+        let bitmap = op.kind == DriveOpKind::Write && op.at < b.array.geometry().data_at;
+        match op.kind {
+            DriveOpKind::Write if !bitmap => {
+                assert_eq!((op.drive, flushed), (DriveId(1), false));
+                copied += op.len;
+            }
+            DriveOpKind::Flush => {
+                assert_eq!(op.drive, DriveId(1));
+                flushed = true;
+            }
+            DriveOpKind::Read => assert_eq!(op.drive, DriveId(0)),
+            DriveOpKind::Write | DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => {}
+        }
+        b.end(op.token.0, Ok(()));
+        if b.io.ops.is_empty() && !flushed {
+            b.now = b.now + Duration::from_millis(50);
+            b.timer();
+        }
+    }
+    assert_eq!((copied, flushed), (MIB, true));
+    assert_eq!(b.io.notes, [Note::Synced { leg: 1, epoch: 2 }]);
+    let p = b.array.progress();
+    assert_eq!((p.resync_done, p.resync_total), (MIB, MIB));
+}
+
+#[test]
+fn resync_keeps_to_its_pace_while_hosts_are_busy() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.array.mark_all_dirty(b.now, &mut b.io);
+    b.run();
+    assert_eq!(b.io.notes, [Note::AllDirty { epoch: 1 }]);
+    b.array.pace(Pace { floor: MIB, ceiling: 0, quiet: Duration::from_millis(20) });
+    b.command(1, Kind::Read, 0, 4096);
+    b.run();
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    b.run();
+    let start = b.now;
+    while b.now.since(start) < Duration::from_secs(2) {
+        b.now = b.now + Duration::from_millis(5);
+        b.command(2, Kind::Read, 0, 4096);
+        b.timer();
+        b.run();
+    }
+    let done = b.array.progress().resync_done;
+    assert!((3 * MIB / 2..=5 * MIB / 2).contains(&done), "{done} bytes in two seconds at 1 MiB/s");
+}
+
+#[test]
+fn after_a_crash_a_dirty_read_makes_the_legs_the_same_first() {
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let mut dirty = Bitmap::new(geometry.regions());
+    dirty.set(3);
+    let mut b = Bench::with(geometry, members(1, &[InSync, InSync]), dirty, true);
+    assert!(!b.io.ops.is_empty(), "the crash resync begins by itself");
+    b.command(1, Kind::Read, 4 * MIB, 4096);
+    assert!(b.done().is_empty());
+    let clean =
+        b.io.ops
+            .iter()
+            .filter(|op| op.kind == DriveOpKind::Read && op.at == geometry.data_at + 4 * MIB)
+            .count();
+    assert_eq!(clean, 1, "a clean region is read at once");
+    b.command(2, Kind::Read, 3 * MIB + 512 * 1024, 4096);
+    let mut order = Vec::new();
+    while !b.io.ops.is_empty() || b.done().is_empty() && order.len() < 1000 {
+        for op in core::mem::take(&mut b.io.ops) {
+            order.push(self_said(&geometry, &op));
+            b.end(op.token.0, Ok(()));
+            if let Some(at) = b.io.done.iter().position(|d| d.0 == 2) {
+                let place = (3 * MIB + 512 * 1024).to_string();
+                assert!(order.iter().any(|o| o.contains(&format!("w{place}"))), "answered before the copy");
+                assert_eq!(b.io.done.remove(at).1, Status::Good);
+            }
+        }
+        b.now = b.now + Duration::from_millis(30);
+        b.timer();
+    }
+    assert!(b.io.notes.contains(&Note::CrashClean { epoch: 1 }));
+    b.array.on_clean(b.now, &mut b.io);
+    assert!(b.array.read_is_local(3 * MIB, 4096));
+}
+
+#[test]
+fn an_abort_stops_what_has_not_started_and_nothing_else() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.array.on_abort(b.now, Ticket(1), &mut b.io);
+    b.array.on_abort(b.now, Ticket(77), &mut b.io);
+    assert_eq!(b.done(), [(1, Status::Aborted)]);
+    assert_eq!(b.run(), 2, "the bit is set, the data are not written");
+    b.command(2, Kind::Write, 0, 4096);
+    b.array.on_abort(b.now, Ticket(2), &mut b.io);
+    assert_eq!(b.done(), []);
+    b.run();
+    assert_eq!(b.done(), [(2, Status::Good)]);
+}
+
+#[test]
+#[should_panic(expected = "crosses the end of its region")]
+fn a_change_across_regions_is_the_heads_mistake() {
+    Bench::new(&[InSync, InSync]).command(1, Kind::Write, MIB - 4096, 8192);
+}
+
+#[test]
+#[should_panic(expected = "beyond the end")]
+fn a_command_beyond_the_end_is_the_heads_mistake() {
+    let mut b = Bench::new(&[InSync]);
+    let end = b.array.geometry().data_bytes;
+    b.command(1, Kind::Read, end - 4096, 8192);
+}
