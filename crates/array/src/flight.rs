@@ -54,6 +54,7 @@ pub(crate) enum Plan {
 
 /// What a flight waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::enum_variant_names)] // STYLE: phases are named for what they wait for.
 pub(crate) enum Phase {
     /// For earlier changes of the same blocks.
     AwaitingLock,

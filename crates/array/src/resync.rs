@@ -195,7 +195,7 @@ impl Array {
         current.in_flight += 1;
         let quiet = now.since(self.last_command) >= self.pace.quiet;
         let rate = if quiet { self.pace.ceiling } else { self.pace.floor };
-        let wait = if rate == 0 { 0 } else { len * 1_000_000_000 / rate };
+        let wait = (len * 1_000_000_000).checked_div(rate).unwrap_or(0);
         self.resync.next_at = self.resync.next_at.max(now) + Duration::from_nanos(wait);
         let mut flight = Flight::new(Job::Piece, Plan::Copy, Kind::Write, at, len);
         flight.data = slice.head(len as u32);

@@ -677,18 +677,18 @@ impl World {
         }
         self.timers();
         match self.rng.below(100) {
-            0..20 if !self.calm && self.next_ticket <= u64::from(self.options.commands) => {
-                if self.pending.len() < self.options.in_flight {
-                    self.host_command();
-                }
+            0..20
+                if !self.calm
+                    && self.next_ticket <= u64::from(self.options.commands)
+                    && self.pending.len() < self.options.in_flight =>
+            {
+                self.host_command();
             }
-            20..65 => {
-                if !self.flying.is_empty() {
-                    let i = self.rng.below(self.flying.len() as u64) as usize;
-                    // What was given up takes its time.
-                    if !self.flying[i].given_up || self.calm || self.rng.chance(1, 8) {
-                        self.complete(i);
-                    }
+            20..65 if !self.flying.is_empty() => {
+                let i = self.rng.below(self.flying.len() as u64) as usize;
+                // What was given up takes its time.
+                if !self.flying[i].given_up || self.calm || self.rng.chance(1, 8) {
+                    self.complete(i);
                 }
             }
             65..78 => {
@@ -721,11 +721,7 @@ impl World {
                     }
                 }
             }
-            96..98 => {
-                if self.calm || self.rng.chance(1, 10) {
-                    self.readd();
-                }
-            }
+            96..98 if self.calm || self.rng.chance(1, 10) => self.readd(),
             98 if !self.calm && self.rng.chance(self.options.crash, 100) => self.crash(),
             _ => {}
         }
