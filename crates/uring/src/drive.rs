@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// Operations that one reactor keeps in the kernel for a file; more would only wait in worker threads.
 const FILE_DEPTH: u32 = 128;
+/// How long an open waits for a claim that a process that is gone may still have, in steps.
+const CLAIM_STEP: Duration = Duration::from_millis(25);
+const CLAIM_STEPS: u32 = 40;
 /// How long a close waits for the kernel to give up our claim, in steps.
 const RELEASE_STEP: Duration = Duration::from_millis(10);
 const RELEASE_STEPS: u32 = 500;
@@ -118,9 +121,16 @@ impl Drives {
     ) {
         let (drives, routes) = (Arc::clone(self), Arc::clone(routes));
         run_cold("drive-open", move || {
-            let result = open(&spec, drives.shards).and_then(|drive| drives.insert(id, drive));
+            let result = open(&spec, drives.shards, &|path| drives.has(path))
+                .and_then(|drive| drives.insert(id, drive));
             routes.inboxes[notify].1.control(Control::Opened(token, result));
         });
+    }
+
+    /// Whether one of our own drives is at this canonical path.
+    fn has(&self, path: &Path) -> bool {
+        let path = path.display().to_string();
+        self.table().iter().flatten().any(|e| e.drive.info.path == path)
     }
 
     fn insert(&self, id: DriveId, mut drive: Drive) -> Result<DriveInfo, String> {
@@ -206,7 +216,7 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
 }
 
 /// Claims and opens a drive.
-fn open(text: &str, shards: u32) -> Result<Drive, String> {
+fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, String> {
     match Spec::parse(text)? {
         Spec::Null { bytes } => Ok(in_process(text, "null", bytes, Backend::Null, true)),
         Spec::Ram { name, bytes } => {
@@ -215,7 +225,7 @@ fn open(text: &str, shards: u32) -> Result<Drive, String> {
         }
         Spec::File { path, size, block_bytes } => {
             let new = make_file(&path, size)?;
-            let drive = open_file(&path, block_bytes);
+            let drive = open_file(&path, block_bytes, ours);
             if new && drive.is_err() {
                 // Only what we have just made ourselves is taken away again.
                 let _ = fs::remove_file(&path);
@@ -226,9 +236,9 @@ fn open(text: &str, shards: u32) -> Result<Drive, String> {
             let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             let kind = meta.file_type();
             if kind.is_block_device() {
-                open_block(&path, &meta, shards)
+                open_block(&path, &meta, shards, ours)
             } else if kind.is_file() {
-                open_file(&path, 4096)
+                open_file(&path, 4096, ours)
             } else {
                 let what = if kind.is_dir() { "a directory" } else { "neither a block device nor a file" };
                 Err(format!(
@@ -259,13 +269,20 @@ fn seed() -> u64 {
     crate::clock::entropy()[0]
 }
 
-fn open_block(given: &Path, meta: &fs::Metadata, shards: u32) -> Result<Drive, String> {
+fn open_block(
+    given: &Path,
+    meta: &fs::Metadata,
+    shards: u32,
+    ours: &dyn Fn(&Path) -> bool,
+) -> Result<Drive, String> {
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
     let (major, minor) = sysfs::device_number(meta);
     let device = BlockDevice::by_number(major, minor);
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&path, flags, Mode::empty());
-    let file = File::from(file.map_err(|e| explain(&path, &e.into(), device.as_ref()))?);
+    // Who is known to hold it will not let go by itself.
+    let patient = device.as_ref().is_none_or(|d| d.users().is_empty()) && !ours(&path);
+    let file = claim(patient, || Ok(rustix::fs::open(&path, flags, Mode::empty())?));
+    let file = File::from(file.map_err(|e| explain(&path, &e, device.as_ref()))?);
     let asked = |result: io::Result<()>| result.map_err(|e| explain(&path, &e, device.as_ref()));
     let (mut bytes, mut logical) = (0u64, 0 as libc::c_int);
     // SAFETY: BLKGETSIZE64 writes one u64 to a live variable.
@@ -347,7 +364,7 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, String> {
     }
 }
 
-fn open_file(given: &Path, block_bytes: u32) -> Result<Drive, String> {
+fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, String> {
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
     let sentence = |e: io::Error| explain(&path, &e, None);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -372,9 +389,8 @@ fn open_file(given: &Path, block_bytes: u32) -> Result<Drive, String> {
         }
         (file, direct) = (open_buffered(&path, flags)?, false);
     }
-    if let Err(e) = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        return Err(sentence(e.into()));
-    }
+    claim(!ours(&path), || Ok(rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?))
+        .map_err(sentence)?;
     let notice = (!direct).then(|| {
         format!(
             "{}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
@@ -397,6 +413,20 @@ fn open_file(given: &Path, block_bytes: u32) -> Result<Drive, String> {
     };
     let shaper = Shaper::new(seed());
     Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, node: None, notice })
+}
+
+/// Tries to get a claim. A daemon that was killed holds its drives until its last operation has left the
+/// kernel, so its successor is patient.
+fn claim<T>(patient: bool, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..if patient { CLAIM_STEPS } else { 0 } {
+        match attempt() {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EWOULDBLOCK)) => {
+                thread::sleep(CLAIM_STEP)
+            }
+            other => return other,
+        }
+    }
+    attempt()
 }
 
 fn open_buffered(path: &Path, flags: OFlags) -> Result<File, String> {

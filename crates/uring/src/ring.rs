@@ -6,7 +6,7 @@ use base::Instant;
 use io_uring::{IoUring, squeue, types};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// Submission entries; more in one turn cost one system call more.
 const SQ_ENTRIES: u32 = 2048;
@@ -17,6 +17,7 @@ const FILES: u32 = 256;
 
 const ENTER_GETEVENTS: u32 = 1;
 const ENTER_EXT_ARG: u32 = 8;
+const ENTER_REGISTERED_RING: u32 = 16;
 const ENTER_NO_IOWAIT: u32 = 128;
 
 /// A completion.
@@ -44,6 +45,8 @@ pub(crate) struct Ring {
     /// The region is registered: fixed reads and writes work.
     pub(crate) fixed_buffers: bool,
     files: u32,
+    /// The ring's descriptor, or its index in this thread's registered rings.
+    enter_fd: RawFd,
     flags: u32,
     /// Completions moved out of the way of a full queue.
     spilled: VecDeque<Done>,
@@ -77,11 +80,13 @@ impl Ring {
 
     fn set_up(ring: IoUring) -> Self {
         let files = if ring.submitter().register_files_sparse(FILES).is_ok() { FILES } else { 0 };
-        // Saves a descriptor look-up per turn; without it everything works as well.
-        let _ = ring.submitter().register_ring_fd();
         // We sleep because nobody asks for anything, not because a drive is slow.
-        let no_iowait = if ring.params().is_feature_no_iowait() { ENTER_NO_IOWAIT } else { 0 };
-        Self { ring, fixed_buffers: false, files, flags: no_iowait, spilled: VecDeque::new() }
+        let mut flags = if ring.params().is_feature_no_iowait() { ENTER_NO_IOWAIT } else { 0 };
+        let mut enter_fd = ring.as_raw_fd();
+        if let Some(index) = register_ring_fd(&ring) {
+            (enter_fd, flags) = (index, flags | ENTER_REGISTERED_RING);
+        }
+        Self { ring, fixed_buffers: false, files, enter_fd, flags, spilled: VecDeque::new() }
     }
 
     /// Registers the region, so that drives need not pin pages for each operation.
@@ -167,28 +172,59 @@ impl Ring {
     pub(crate) fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let submit = self.ring.submission().len() as u32;
         let flags = self.flags | ENTER_GETEVENTS;
-        let submitter = self.ring.submitter();
-        let result = match wait {
-            // SAFETY: no argument is passed.
-            Wait::No => unsafe { submitter.enter::<libc::sigset_t>(submit, 0, flags, None) },
-            // SAFETY: as above.
-            Wait::Forever => unsafe { submitter.enter::<libc::sigset_t>(submit, 1, flags, None) },
+        let mut time = types::Timespec::new();
+        let mut args = types::SubmitArgs::new();
+        let (min, flags, arg, size) = match wait {
+            Wait::No => (0, flags, std::ptr::null(), 0),
+            Wait::Forever => (1, flags, std::ptr::null(), 0),
             Wait::For(ns) => {
-                let time = types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
-                let args = types::SubmitArgs::new().timespec(&time);
-                // SAFETY: with EXT_ARG the kernel expects this very structure, alive during the call.
-                unsafe { submitter.enter(submit, 1, flags | ENTER_EXT_ARG, Some(&args)) }
+                time = time.sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
+                args = args.timespec(&time);
+                (1, flags | ENTER_EXT_ARG, (&raw const args).cast::<libc::c_void>(), size_of_val(&args))
             }
         };
-        match result {
-            Ok(_) => Ok(()),
-            Err(e) => match e.raw_os_error() {
-                Some(libc::ETIME | libc::EINTR) => Ok(()),
-                Some(libc::EBUSY | libc::EAGAIN | libc::ENOMEM) => Err(e),
-                _ => panic!("io_uring_enter failed: {e}"),
-            },
+        // SAFETY: what the entries point to is promised by `push`; the argument and the time it points to
+        // live until the call returns, and SubmitArgs is io_uring_getevents_arg, as EXT_ARG expects.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_enter,
+                self.enter_fd,
+                submit,
+                min as libc::c_uint,
+                flags,
+                arg,
+                size,
+            )
+        };
+        if result >= 0 {
+            return Ok(());
+        }
+        let e = io::Error::last_os_error();
+        match e.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR) => Ok(()),
+            Some(libc::EBUSY | libc::EAGAIN | libc::ENOMEM) => Err(e),
+            _ => panic!("io_uring_enter failed: {e}"),
         }
     }
+}
+
+/// Registers the ring with this thread, which saves a descriptor look-up per turn (Linux 5.18); its index.
+/// The `io-uring` crate does it too, but forgets the index with each `Submitter`.
+fn register_ring_fd(ring: &IoUring) -> Option<RawFd> {
+    /// `struct io_uring_rsrc_update` of linux/io_uring.h.
+    #[repr(C)]
+    struct Update {
+        offset: u32,
+        reserved: u32,
+        data: u64,
+    }
+    const IORING_REGISTER_RING_FDS: libc::c_uint = 20;
+    let fd = ring.as_raw_fd();
+    let mut update = Update { offset: u32::MAX, reserved: 0, data: fd as u64 };
+    // SAFETY: the kernel reads and writes one such structure, which is alive.
+    let done =
+        unsafe { libc::syscall(libc::SYS_io_uring_register, fd, IORING_REGISTER_RING_FDS, &mut update, 1) };
+    (done == 1).then_some(update.offset as RawFd)
 }
 
 /// The time from `now` until `deadline` as a wait.
