@@ -36,7 +36,7 @@ impl Prng {
     }
     /// A number below `n`, which must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next_u64()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
     /// A number from `from` to `to`, both included.
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
