@@ -9,6 +9,7 @@
 //! Promise: any bytes end in a protocol error or a closed connection, at bounded memory. Does not know
 //! volumes' contents, sockets, clocks or other connections.
 
+pub mod fuzz;
 pub mod host;
 pub mod pdu;
 pub mod spec;

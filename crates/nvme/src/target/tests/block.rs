@@ -78,10 +78,9 @@ fn a_conversation_may_be_cut_at_any_byte() {
     let whole = first.len() + second.len();
     let mut expected: Option<Vec<String>> = None;
     for cut in 0..=whole {
-        let mut t = Talk::new();
-        t.digests = BOTH;
         // Small memory is quickly made.
-        (t.io, t.disk) = (FakeIo::new(view(), 4, 4096), vec![0; 1 << 14]);
+        let mut t = Talk::sized(usual(), 128, 4096, 1 << 13);
+        t.digests = BOTH;
         let a = cut.min(first.len());
         t.send(&first[..a]);
         t.send(&first[a..]);
@@ -415,7 +414,7 @@ fn an_identifier_under_way_is_not_taken_twice() {
 
 #[test]
 fn answers_wait_in_order_while_the_host_does_not_read() {
-    let mut t = Talk::deep(portal(0, Protocol::Nvme, "0.0.0.0:4420"), 2048);
+    let mut t = Talk::sized(usual(), 2048, 4096, 4096);
     t.initialize(BOTH, 31);
     let mut fields = connect(1);
     fields.sqsize = 2047.into();

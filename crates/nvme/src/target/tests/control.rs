@@ -154,7 +154,7 @@ fn an_identify_of_another_length_is_refused() {
 
 #[test]
 fn log_pages_are_given_in_parts() {
-    let mut t = Talk::admin();
+    let mut t = Talk::sized(usual(), 128, 1 << 20, 0).into_admin();
     let smart = log(&mut t, 2, 0, 512).expect("SMART");
     // 27 °C, spare 100 %, threshold 10 %, not worn.
     assert_eq!(smart[..6], [0, 0x2c, 1, 100, 10, 0]);

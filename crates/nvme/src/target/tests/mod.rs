@@ -49,6 +49,11 @@ fn portal(id: u32, protocol: Protocol, address: &str) -> Portal {
     Portal { id: PortalId(id), protocol, address: address.parse().expect("an address") }
 }
 
+/// A portal on every address.
+fn usual() -> Portal {
+    portal(0, Protocol::Nvme, "0.0.0.0:4420")
+}
+
 fn view() -> View {
     View {
         generation: 7,
@@ -111,9 +116,9 @@ struct Talk {
 
 impl Talk {
     fn at(portal: Portal) -> Self {
-        Self::deep(portal, 128)
+        Self::sized(portal, 128, 1 << 16, 1 << 21)
     }
-    fn deep(portal: Portal, queue_depth_max: u16) -> Self {
+    fn sized(portal: Portal, queue_depth_max: u16, buffer_bytes: u32, disk_bytes: usize) -> Self {
         let config = ConnectionConfig {
             local: "192.168.1.1:4420".parse().expect("an address"),
             peer: "192.168.1.9:50000".parse().expect("an address"),
@@ -123,7 +128,7 @@ impl Talk {
         };
         Self {
             target: Connection::new(config),
-            io: FakeIo::new(view(), 4, 1 << 20),
+            io: FakeIo::new(view(), 4, buffer_bytes),
             now: Instant(1_000_000_000),
             digests: NONE,
             hpda: 0,
@@ -136,13 +141,13 @@ impl Talk {
             hold_grants: false,
             stuck: false,
             answer: Some(Answer::Admitted { id: 5 }),
-            disk: vec![0; 4096 * BLOCKS as usize],
+            disk: vec![0; disk_bytes],
             done: Vec::new(),
             cid: 0,
         }
     }
     fn new() -> Self {
-        Self::at(portal(0, Protocol::Nvme, "0.0.0.0:4420"))
+        Self::at(usual())
     }
     fn initialized(digests: Digests, hpda: u8) -> Self {
         let mut t = Self::new();
@@ -160,7 +165,11 @@ impl Talk {
     }
     /// An enabled admin queue.
     fn admin() -> Self {
-        let mut t = Self::initialized(NONE, 0);
+        Self::new().into_admin()
+    }
+    fn into_admin(self) -> Self {
+        let mut t = self;
+        t.initialize(NONE, 0);
         assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::SUCCESS);
         t.enable();
         t
