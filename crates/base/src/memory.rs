@@ -89,4 +89,9 @@ impl Memory for PlainMemory {
         let range = self.range(s);
         &mut self.bytes[range]
     }
+    fn copy(&mut self, from: Slice, to: Slice) {
+        assert_eq!(from.len, to.len, "a copy keeps its length");
+        let (from, to) = (self.range(from), self.range(to));
+        self.bytes.copy_within(from, to.start);
+    }
 }

@@ -16,6 +16,8 @@ mod report;
 pub mod stamp;
 mod workload;
 
+/// How to reach a target by either protocol: what [`Target`] is made of.
+pub use ::{iscsi::initiator as iscsi_host, nvme::host as nvme_host};
 pub use histogram::Histogram;
 pub use initiator::{Config, Down, Initiator, START_MAX, State, Target, VolumeInfo};
 pub use machine::{Load, Mail};

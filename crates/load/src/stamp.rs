@@ -9,6 +9,7 @@ use base::crc::crc32c;
 /// Bytes covered by one stamp; volume blocks are multiples of it.
 pub const SECTOR: usize = 512;
 const STAMP: usize = 32;
+const _: () = assert!(SECTOR.is_multiple_of(STAMP));
 const MAGIC: u32 = u32::from_le_bytes(*b"mrst");
 
 /// What a stamp says.
@@ -59,10 +60,12 @@ impl Stamp {
         h[4..8].copy_from_slice(&crc.to_le_bytes());
         h
     }
-    fn word(&self) -> [u8; 8] {
+    /// What the rest of the sector repeats: one word four times, so that it is moved in large steps.
+    fn body(&self) -> [u8; STAMP] {
         let mut x = self.seed ^ self.sector.rotate_left(32) ^ self.version;
         x = (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (x ^ (x >> 29)).to_le_bytes()
+        let word = (x ^ (x >> 29)).to_le_bytes();
+        core::array::from_fn(|i| word[i % 8])
     }
     /// Reads the stamp at the beginning of a sector, if there is one.
     pub fn read(sector: &[u8]) -> Option<Stamp> {
@@ -78,9 +81,9 @@ pub fn fill(data: &mut [u8], at: u64, seed: u64, version: u64) {
     for (i, sector) in data.chunks_exact_mut(SECTOR).enumerate() {
         let stamp = Stamp { seed, sector: at / SECTOR as u64 + i as u64, version };
         sector[..STAMP].copy_from_slice(&stamp.head());
-        let word = stamp.word();
-        for w in sector[STAMP..].chunks_exact_mut(8) {
-            w.copy_from_slice(&word);
+        let body = stamp.body();
+        for part in sector[STAMP..].as_chunks_mut::<STAMP>().0 {
+            *part = body;
         }
     }
 }
@@ -90,9 +93,9 @@ pub fn fill(data: &mut [u8], at: u64, seed: u64, version: u64) {
 pub fn check(data: &[u8], at: u64, seed: u64, version: u64) -> Result<(), (u64, Mismatch)> {
     for (i, sector) in data.chunks_exact(SECTOR).enumerate() {
         let stamp = Stamp { seed, sector: at / SECTOR as u64 + i as u64, version };
-        let word = stamp.word();
+        let body = stamp.body();
         let head_good = sector[..STAMP] == stamp.head();
-        if head_good && sector[STAMP..].chunks_exact(8).all(|w| w == word) {
+        if head_good && sector[STAMP..].as_chunks::<STAMP>().0.iter().all(|part| *part == body) {
             continue;
         }
         let wrong = match Stamp::read(sector) {
