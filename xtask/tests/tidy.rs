@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("millrace", &["base", "head", "uring", "load", "api"]),
     ("lab", &[]),
+    ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "head"]),
     ("judge", &["lab"]),
     ("xtask", &[]),
 ];

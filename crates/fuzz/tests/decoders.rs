@@ -1,0 +1,242 @@
+//! Every decoder of the product.
+
+use base::codec::{Reader, Writer};
+use base::crc::crc32c;
+use fuzz::{Target, limit, run};
+
+fn nothing(_: &mut [u8]) {}
+
+/// A decoder of whole conversations; the first byte of an input chooses how they begin.
+fn conversation(name: &'static str, take: fn(&[u8]), starts: &[&str]) {
+    let unhex = |text: &&str| -> Vec<u8> {
+        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex")).collect()
+    };
+    let examples = (0..=255u8)
+        .step_by(17)
+        .flat_map(|choice| starts.iter().map(unhex).map(move |bytes| [vec![choice], bytes].concat()))
+        .collect();
+    check(&Target { name, run: take, examples, mend: nothing, bytes_max: 4096 });
+}
+
+fn check(target: &Target) {
+    let inputs = run(target, 1, limit());
+    println!("{}: {inputs} inputs", target.name);
+    assert!(inputs > 100, "{} took only {inputs} inputs", target.name);
+}
+
+/// An ICReq, a command capsule of 72 bytes, an H2CData header; zeroes where it does not matter.
+const NVME: [&str; 3] = [
+    "0000800080000000000000000000000000000000000000000000000000000000",
+    "0400480048000000020001000100000000000000000000000000000000000000000000000000000000000000000000000000\
+     00000000000000000000000007000000000000000000",
+    "06041818180200000200000000000000000200000000000000000000",
+];
+/// A login request with one pair, a SCSI READ(10), a text request.
+const ISCSI: [&str; 3] = [
+    "43870000000000104000013700000000000000010000000000000001000000000000000000000000000000000000000049\
+     6e69746961746f724e616d653d6100",
+    "0181000000000000000000000000000000000002000010000000000200000003280000000000000008000000000000000000",
+    "048000000000000f0000000000000000000000030000000000000003000000040000000000000000000000000000000053\
+     656e64546172676574733d416c6c00",
+];
+
+#[test]
+fn fuzz_nvme_pdu_decoders_of_both_ends() {
+    conversation("nvme pdu", nvme::fuzz::decoder, &NVME);
+}
+
+#[test]
+fn fuzz_nvme_target() {
+    conversation("nvme target", nvme::fuzz::connection, &NVME);
+}
+
+#[test]
+fn fuzz_nvme_host() {
+    conversation("nvme host", nvme::host::fuzz::session, &NVME);
+}
+
+#[test]
+fn fuzz_iscsi_initiator() {
+    conversation("iscsi initiator", iscsi::initiator::fuzz::session, &ISCSI);
+}
+
+#[test]
+fn fuzz_iscsi_texts_and_values() {
+    let take = |bytes: &[u8]| {
+        for pair in iscsi::text::pairs(bytes).map_while(Result::ok) {
+            iscsi::text::number(pair.value);
+            iscsi::text::boolean(pair.value);
+            assert!(iscsi::text::binary(pair.value, 1024).is_none_or(|b| b.len() <= 1024));
+            iscsi::text::choose(pair.value, &["CHAP", "None"]);
+        }
+    };
+    let examples = [
+        "InitiatorName=iqn.a:b\0HeaderDigest=CRC32C,None\0MaxBurstLength=0x4000\0ImmediateData=Yes\0",
+        "CHAP_A=5,7\0CHAP_R=0x0123456789abcdef\0CHAP_C=0bAAECAwQ=\0CHAP_I=255\0",
+    ];
+    let examples = examples.iter().map(|e| e.as_bytes().to_vec()).collect();
+    check(&Target { name: "iscsi text", run: take, examples, mend: nothing, bytes_max: 8192 });
+}
+
+// What lies on drives. A record that is read must be written down as the same record.
+
+/// A sealed record of 4096 bytes: magic, version 1, checksum at 12, then small numbers.
+fn record(magic: &[u8; 8]) -> Vec<Vec<u8>> {
+    (0..32u8)
+        .map(|kind| {
+            let mut bytes = vec![0; 4096];
+            bytes[..8].copy_from_slice(magic);
+            bytes[8] = 1;
+            for at in (40..400).step_by(4 + usize::from(kind % 5)) {
+                bytes[at] = kind % 4 + 1;
+            }
+            bytes
+        })
+        .collect()
+}
+
+/// The checksum of a record covers all of it with the field itself as zeroes.
+fn seal(bytes: &mut [u8]) {
+    if bytes.len() >= 16 {
+        bytes[12..16].fill(0);
+        let crc = crc32c(bytes);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+#[test]
+fn fuzz_labels() {
+    use array::format::Label;
+    let take = |bytes: &[u8]| {
+        if let Ok(label) = Label::decode(bytes) {
+            assert_eq!(Label::decode(&label.encode()), Ok(label));
+        }
+    };
+    check(&Target { name: "label", run: take, examples: record(b"MILLRACE"), mend: seal, bytes_max: 4096 });
+}
+
+#[test]
+fn fuzz_membership_records() {
+    use array::format::MembershipRecord;
+    let take = |bytes: &[u8]| {
+        if let Ok(record) = MembershipRecord::decode(bytes) {
+            assert_eq!(MembershipRecord::decode(&record.encode()), Ok(record));
+        }
+    };
+    check(&Target {
+        name: "membership",
+        run: take,
+        examples: record(b"MILLMEMB"),
+        mend: seal,
+        bytes_max: 4096,
+    });
+}
+
+#[test]
+fn fuzz_configuration_slots() {
+    use array::format::{ConfigSlot, config_bytes};
+    let take = |bytes: &[u8]| {
+        config_bytes(bytes);
+        if let Ok(slot) = ConfigSlot::decode(bytes) {
+            let again = slot.encode().expect("what was read fits");
+            assert_eq!(ConfigSlot::decode(&again), Ok(slot));
+        }
+    };
+    let mend = |bytes: &mut [u8]| {
+        let length = bytes.get(48..52).map_or(0, |n| u32::from_le_bytes([n[0], n[1], n[2], n[3]]) as usize);
+        let end = length.saturating_add(64).min(bytes.len());
+        seal(&mut bytes[..end]);
+    };
+    check(&Target { name: "configuration", run: take, examples: record(b"MILLCONF"), mend, bytes_max: 8192 });
+}
+
+/// Decodes with `T::decode` and holds what it says against what it writes.
+macro_rules! round_trip {
+    ($name:literal, $type:ty, $use:expr, $example:expr) => {{
+        let take = |bytes: &[u8]| {
+            if let Ok(value) = <$type>::decode(&mut Reader(bytes)) {
+                let mut w = Writer::default();
+                value.encode(&mut w);
+                assert_eq!(<$type>::decode(&mut Reader(&w.0)).as_ref(), Ok(&value));
+                let examine: fn(&$type) = $use;
+                examine(&value);
+            }
+        };
+        let mut w = Writer::default();
+        $example.encode(&mut w);
+        check(&Target { name: $name, run: take, examples: vec![w.0], mend: nothing, bytes_max: 2048 });
+    }};
+}
+
+fn a_stripe_runs_both_ways(map: &pool::StripeMap) {
+    for at in [0, map.bytes() / 2, map.bytes() - 1] {
+        let (array, there, run) = map.locate(at);
+        assert!(run > 0 && map.locate_back(array, there).map(|(back, _)| back) == Some(at));
+    }
+}
+
+fn a_volume_runs_both_ways(map: &volume::Map) {
+    if map.granules() > 0 {
+        assert!(map.locate(0).1 > 0 && map.locate_back(map.locate(0).0).is_some());
+    }
+}
+
+#[test]
+fn fuzz_stripe_maps() {
+    let space = |bytes, weight| pool::ArraySpace { bytes, weight };
+    let map = pool::StripeMap::new(65536, &[space(1 << 30, 2), space(1 << 29, 1), space(1 << 28, 1)]);
+    round_trip!("stripe map", pool::StripeMap, a_stripe_runs_both_ways, map.expect("a good map"));
+}
+
+#[test]
+fn fuzz_volume_maps_and_catalogues() {
+    let run = |first, count| volume::Run { first, count };
+    round_trip!(
+        "volume map",
+        volume::Map,
+        a_volume_runs_both_ways,
+        volume::Map::new(&[run(3, 5), run(20, 1)]).expect("good")
+    );
+
+    let mut all = volume::Catalogue::default();
+    let uuid = base::Uuid([7; 16]);
+    all.put(volume::Volume {
+        uuid,
+        naa: volume::naa(uuid),
+        name: "vm1".into(),
+        block_bytes: 4096,
+        bytes: 16 << 20,
+        map: volume::Map::new(&[run(0, 4)]).expect("a good map"),
+    });
+    round_trip!("catalogue", volume::Catalogue, |all| assert!(all.iter().len() <= volume::VOLUMES_MAX), all);
+}
+
+#[test]
+fn fuzz_grants() {
+    let mut grants = access::Grants::default();
+    grants.add_volume(base::Uuid([7; 16]), 1);
+    round_trip!("grants", access::Grants, |grants| assert!(grants.iter().len() < 65536), grants);
+}
+
+#[test]
+fn fuzz_secrets_and_names() {
+    let take = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        if let Ok(secret) = access::parse_secret(&text) {
+            let again = access::parse_secret(&access::print_secret(&secret));
+            assert_eq!(again.map(|s| s.0), Ok(secret.0));
+        }
+        let _ = access::check_nqn(&text);
+        let _ = access::normal_iqn(&text);
+        let _ = volume::check_name(&text);
+    };
+    let examples = [
+        "0x00112233445566778899aabbcc",
+        "correct horse battery",
+        "iqn.1998-01.com.vmware:esx1",
+        "nqn.2014-08.org.nvmexpress:uuid:8f4c9e3a-0000-4000-8000-000000000001",
+        "eui.02004567A425678D",
+    ];
+    let examples = examples.iter().map(|e| e.as_bytes().to_vec()).collect();
+    check(&Target { name: "secrets and names", run: take, examples, mend: nothing, bytes_max: 400 });
+}
