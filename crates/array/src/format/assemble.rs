@@ -130,6 +130,29 @@ pub fn assemble(
     Verdict::Assembled(Assembly { record: record.clone(), arrays })
 }
 
+/// What must be copied to a leg that comes back to a pool in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Return {
+    /// What the bitmaps of the legs in sync mark.
+    Partial,
+    /// Everything.
+    Full,
+    /// It went its own way meanwhile, and may hold writes that were acknowledged elsewhere.
+    Diverged,
+}
+
+/// Judges a drive that is to be a leg again: `own` is the record found on it, `record` the pool's.
+pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &MembershipRecord) -> Return {
+    let Some(own) = own else { return Return::Full };
+    let was_full = own.leg(drive).is_none_or(|l| l.state == LegState::RebuildingFull);
+    match own.kin(record) {
+        Kin::Same | Kin::Forefather(_) if was_full => Return::Full,
+        Kin::Same | Kin::Forefather(_) => Return::Partial,
+        Kin::TooOld if comes_before(own, record) => Return::Full,
+        Kin::TooOld | Kin::Unrelated => Return::Diverged,
+    }
+}
+
 /// Rules 2 and 3.
 fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdict {
     let Some(own) = &found.record else { return LegVerdict::Stale { full: true } };
@@ -357,6 +380,20 @@ mod tests {
         assert_eq!(show(assemble(&both, Some(&mine), ME, Some(2))), "2 current,full");
         assert_eq!(show(assemble(&both, None, ME, Some(4))), "4 full,current");
         assert_eq!(show(assemble(&both, None, ME, Some(99))), "diverged 4:[1] 2:[0]");
+    }
+
+    #[test]
+    fn a_leg_that_returns_is_judged_by_its_line() {
+        let r = first(1);
+        let lost = next(&r, ME, 2, &[(1, Out)]);
+        let back = |own: Option<&MembershipRecord>| judge_return(own, drive(1), &next(&lost, ME, 3, &[]));
+        assert_eq!(back(Some(&r)), Return::Partial);
+        assert_eq!(back(Some(&lost)), Return::Partial);
+        assert_eq!(back(None), Return::Full);
+        assert_eq!(back(Some(&next(&r, ME, 9, &[(1, RebuildingFull)]))), Return::Diverged);
+        assert_eq!(back(Some(&next(&r, YOU, 9, &[(0, Out)]))), Return::Diverged);
+        let copying = next(&lost, ME, 3, &[(1, RebuildingFull)]);
+        assert_eq!(judge_return(Some(&copying), drive(1), &next(&copying, ME, 4, &[(1, Out)])), Return::Full);
     }
 
     #[test]

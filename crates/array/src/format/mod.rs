@@ -9,7 +9,9 @@ mod label;
 mod membership;
 mod slot;
 
-pub use assemble::{ArrayVerdict, Assembly, Found, LegVerdict, Side, Verdict, assemble};
+pub use assemble::{
+    ArrayVerdict, Assembly, Found, LegVerdict, Return, Side, Verdict, assemble, judge_return,
+};
 pub use label::{Label, newest_label};
 pub use membership::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordArray, newest_membership};
 pub use slot::{ConfigSlot, config_bytes, newest_config};

@@ -65,7 +65,11 @@ impl PoolConfig {
         w.bytes(&self.uuid.0).text(&self.name).u32(self.block_bytes).u32(self.drive_block_bytes);
         w.bytes(&self.holder.0).u64(self.created).u16(self.arrays.len() as u16);
         for a in &self.arrays {
-            w.u8(u8::from(a.mirror)).u32(a.weight).u64(a.data_bytes).u64(a.region_bytes).u8(a.legs.len() as u8);
+            w.u8(u8::from(a.mirror))
+                .u32(a.weight)
+                .u64(a.data_bytes)
+                .u64(a.region_bytes)
+                .u8(a.legs.len() as u8);
             for leg in &a.legs {
                 w.bytes(&leg.drive.0).text(&leg.path);
             }
@@ -101,8 +105,18 @@ impl PoolConfig {
         }
         let map = Arc::new(StripeMap::decode(&mut r)?);
         let (volumes, grants) = (Catalogue::decode(&mut r)?, Grants::decode(&mut r)?);
-        let config =
-            Self { uuid, name, block_bytes, drive_block_bytes, holder, created, arrays, map, volumes, grants };
+        let config = Self {
+            uuid,
+            name,
+            block_bytes,
+            drive_block_bytes,
+            holder,
+            created,
+            arrays,
+            map,
+            volumes,
+            grants,
+        };
         let sound = r.0.is_empty()
             && volume::check_name(&config.name).is_ok()
             && config.map.arrays() == config.arrays.len()
@@ -205,16 +219,22 @@ pub(crate) mod tests {
         assert!(bad(|c| c.arrays[0].legs.truncate(1)));
         assert!(bad(|c| c.name = "a/b".into()));
         assert!(bad(|c| c.grants = Grants::default()));
-        assert!(bad(|c| {
-            let mut v = c.volumes.by_name("a").expect("is there").clone();
-            v.map = Map::new(&[Run { first: 7, count: 2 }]).expect("a good map");
-            c.volumes.put(v);
-        }), "two volumes on one granule");
-        assert!(bad(|c| {
-            let mut v = c.volumes.by_name("a").expect("is there").clone();
-            v.map = Map::new(&[Run { first: 1 << 30, count: 2 }]).expect("a good map");
-            c.volumes.put(v);
-        }), "a volume outside of the pool");
+        assert!(
+            bad(|c| {
+                let mut v = c.volumes.by_name("a").expect("is there").clone();
+                v.map = Map::new(&[Run { first: 7, count: 2 }]).expect("a good map");
+                c.volumes.put(v);
+            }),
+            "two volumes on one granule"
+        );
+        assert!(
+            bad(|c| {
+                let mut v = c.volumes.by_name("a").expect("is there").clone();
+                v.map = Map::new(&[Run { first: 1 << 30, count: 2 }]).expect("a good map");
+                c.volumes.put(v);
+            }),
+            "a volume outside of the pool"
+        );
     }
 
     #[test]

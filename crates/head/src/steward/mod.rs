@@ -1,5 +1,212 @@
 //! Steward: one per head. Decides who is a member, what is on record, who is let in; carries out the
 //! operator's orders. Its procedures are `async fn` on `runtime`, redone from durable state if cut off.
+//!
+//! ```text
+//! start ─▶ identity, hosts, portals, events read ─▶ pools imported ─▶ Ready ─▶ orders, one by one
+//!                                                        │
+//!                              for each pool a keeper: loss ▶ published ▶ applied ▶ on record ▶ Recorded
+//!                                                      return ▶ on record ▶ published … Synced ▶ on record
+//! ```
+//!
+//! Owns everything that is decided once for the head: the desk. Does not move hosts' bytes.
 
+mod config;
+mod create;
+mod desk;
+mod dma;
+mod drives;
+mod files;
+mod join;
+mod members;
+mod orders;
+mod pools;
+mod publish;
 pub mod runtime;
 pub mod sessions;
+mod signature;
+mod status;
+#[cfg(test)]
+mod tests;
+mod text;
+mod volumes;
+
+use crate::mail::Mail;
+use crate::order::Order;
+use base::front::Close;
+use base::{Address, Effects, Event, Instant, Machine, Memory, Slice};
+use desk::Desk;
+use runtime::{Cx, Runtime};
+use sessions::Place;
+use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
+
+/// What a Steward is made from.
+pub struct StewardConfig<M> {
+    /// Memory for its drive operations: at least 4 MiB.
+    pub memory: M,
+    /// Number of shards.
+    pub shards: u16,
+    /// Entropy: names of things that are made.
+    pub entropy: [u64; 4],
+    /// Version of the program, at most 8 ASCII characters.
+    pub version: String,
+    /// Why no pool shall be imported (after repeated crashes); None for a usual start.
+    pub hold: Option<String>,
+    /// Sentences for `status` (what the operating system did not allow).
+    pub notices: Vec<String>,
+}
+
+/// The machine.
+pub struct Steward {
+    rt: Runtime,
+    office: Office,
+}
+
+/// What every procedure works with: the world and the desk. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Office {
+    pub(crate) cx: Cx,
+    desk: Rc<RefCell<Desk>>,
+}
+
+impl Office {
+    /// The desk, to be read; not held over an await.
+    pub(crate) fn desk(&self) -> Ref<'_, Desk> {
+        self.desk.borrow()
+    }
+    /// The desk, to be changed; not held over an await.
+    pub(crate) fn desk_mut(&self) -> RefMut<'_, Desk> {
+        self.cx.changed();
+        self.desk.borrow_mut()
+    }
+}
+
+impl Steward {
+    /// A Steward that begins its work at its first event or turn.
+    pub fn new(config: StewardConfig<impl Memory + 'static>) -> Self {
+        let rt = Runtime::new(config.memory);
+        let desk = Desk::new(config.shards, config.entropy, config.version, config.notices);
+        let office = Office { cx: rt.cx(), desk: Rc::new(RefCell::new(desk)) };
+        let (o, hold) = (office.clone(), config.hold);
+        office.cx.spawn(async move { o.live(hold).await });
+        Self { rt, office }
+    }
+    /// Bytes of its memory, for worlds that move bytes themselves.
+    pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
+        self.rt.dma(data, with)
+    }
+    /// Nothing is under way but waiting for orders: for tests after quiescence.
+    pub fn idle(&self) -> bool {
+        let desk = self.office.desk();
+        desk.ready
+            && desk.orders.is_empty()
+            && !desk.ordering
+            && desk.pools.iter().all(|p| p.wishes.is_empty() && !p.keeping)
+    }
+
+    fn on_mail(&mut self, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
+        let mut desk = self.office.desk_mut();
+        let shard = match from {
+            Address::Shard(n) => n,
+            Address::Steward | Address::Manager => u16::MAX,
+        };
+        match mail {
+            Mail::Applied { generation } => {
+                let applied = &mut desk.applied[usize::from(shard)];
+                *applied = generation.max(*applied);
+            }
+            Mail::Note { array, note } => desk.on_note(shard, array, note),
+            Mail::Ask { connection, portal, peer, ask } => {
+                desk.sessions.on_ask(Place { shard, connection }, portal, peer, ask, fx);
+            }
+            Mail::Ending { connection } => desk.sessions.on_ending(Place { shard, connection }, fx),
+            Mail::Gone { connection, why } => {
+                desk.sessions.on_gone(Place { shard, connection }, fx);
+                if let Some(Close::Protocol(what)) = why {
+                    desk.last_protocol_errors.insert(shard, what);
+                }
+            }
+            Mail::Listening { portal, result } => desk.on_listening(shard, portal, result),
+            Mail::Quiesced { array } => {
+                desk.quiesced.insert((array, shard));
+            }
+            Mail::Reported(report) => {
+                let slot = usize::from(report.shard);
+                desk.reports[slot] = Some(*report);
+            }
+            Mail::Order { id, order } => match order {
+                Order::Status | Order::Events { .. } => {
+                    drop(desk);
+                    let office = self.office.clone();
+                    self.office.cx.spawn(async move {
+                        let answer = office.look(order).await;
+                        office.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                    });
+                }
+                order => desk.orders.push_back((Some(id), order)),
+            },
+            Mail::Stop => desk.orders.push_back((None, Order::Shutdown)),
+            Mail::Configure { .. }
+            | Mail::Recorded { .. }
+            | Mail::Clean { .. }
+            | Mail::MarkAll { .. }
+            | Mail::Unmark { .. }
+            | Mail::Pace { .. }
+            | Mail::Answer { .. }
+            | Mail::Drop { .. }
+            | Mail::Quiesce { .. }
+            | Mail::Report
+            | Mail::Run { .. }
+            | Mail::Ran { .. }
+            | Mail::Abort { .. }
+            | Mail::Hold { .. }
+            | Mail::Unhold { .. }
+            | Mail::Answered { .. }
+            | Mail::Ready { .. }
+            | Mail::Stopped => panic!("this letter is not for the Steward: {mail:?}"),
+        }
+    }
+}
+
+impl Machine for Steward {
+    type Mail = Mail;
+
+    fn on_event(&mut self, now: Instant, event: Event<Mail>, fx: &mut Effects<Mail>) {
+        self.rt.on_now(now);
+        match event {
+            Event::DriveDone { token, result } => self.rt.on_drive_done(token, result),
+            Event::DriveOpened { token, result } => self.rt.on_drive_opened(token, result),
+            Event::DriveClosed { drive } => self.rt.on_drive_closed(drive),
+            Event::State { token, result } => self.rt.on_state(token, result),
+            Event::Mail { from, mail } => self.on_mail(from, mail, fx),
+            Event::Accepted { .. }
+            | Event::Connected { .. }
+            | Event::Received { .. }
+            | Event::Sent { .. }
+            | Event::Broken { .. }
+            | Event::Closed { .. }
+            | Event::Listening { .. } => panic!("this event is not for the Steward: {event:?}"),
+        }
+    }
+    fn on_timer(&mut self, now: Instant, _fx: &mut Effects<Mail>) {
+        self.rt.on_now(now);
+    }
+    fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.rt.on_now(now);
+        self.rt.run(fx);
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        self.rt.next_deadline()
+    }
+    fn segments(&self, _connection: base::ConnectionId, _max: usize, _out: &mut Vec<Slice>) {}
+}
+
+/// Sends the same to every shard.
+impl Office {
+    pub(crate) fn tell_shards(&self, mut mail: impl FnMut() -> Mail) {
+        let shards = self.desk().shards;
+        for shard in 0..shards {
+            self.cx.mail(Address::Shard(shard), mail());
+        }
+    }
+}

@@ -19,7 +19,11 @@ pub fn signature(head: &[u8], tail: &[u8], drive_bytes: u64) -> Option<&'static 
         (0, b"XFSB", "an XFS file system"),
         (65536 + 64, b"_BHRfS_M", "a Btrfs file system"),
         (4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81", "a bcache device"),
-        (4096 + 24, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef", "a bcachefs file system"),
+        (
+            4096 + 24,
+            b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
+            "a bcachefs file system",
+        ),
         (4086, b"SWAPSPACE2", "swap space"),
         (4086, b"SWAP-SPACE", "swap space"),
         (65526, b"SWAPSPACE2", "swap space"),
@@ -47,7 +51,8 @@ pub fn signature(head: &[u8], tail: &[u8], drive_bytes: u64) -> Option<&'static 
         return Some("an ext2/3/4 file system");
     }
     // ZFS: an uberblock in the ring of the first label, in either byte order.
-    let uberblock = |at: usize| front(at, &0x00ba_b10cu64.to_le_bytes()) || front(at, &0x00ba_b10cu64.to_be_bytes());
+    let uberblock =
+        |at: usize| front(at, &0x00ba_b10cu64.to_le_bytes()) || front(at, &0x00ba_b10cu64.to_be_bytes());
     if (0..128).any(|i| uberblock((128 << 10) + i * 1024)) {
         return Some("a member of a ZFS pool");
     }

@@ -34,7 +34,9 @@ impl Section {
         let mut found = self.entries.iter().filter(|(_, k, _)| k == key);
         match (found.next(), found.next()) {
             (first, None) => Ok(first.map(|(_, _, v)| v.clone())),
-            (_, Some((line, ..))) => Err(TextError { line: *line, message: format!("{key} stands there twice") }),
+            (_, Some((line, ..))) => {
+                Err(TextError { line: *line, message: format!("{key} stands there twice") })
+            }
         }
     }
     /// The value of a key that must stand there once.
@@ -45,7 +47,8 @@ impl Section {
 
 /// Cuts a file into sections, and refuses kinds and keys that are not in `known` (kind, its keys).
 pub fn parse(bytes: &[u8], known: &[(&str, &[&str])]) -> Result<Vec<Section>, TextError> {
-    let text = core::str::from_utf8(bytes).map_err(|_| TextError { line: 0, message: "is not UTF-8 text".into() })?;
+    let text = core::str::from_utf8(bytes)
+        .map_err(|_| TextError { line: 0, message: "is not UTF-8 text".into() })?;
     let mut out = vec![Section { line: 1, ..Section::default() }];
     for (i, line) in text.lines().enumerate() {
         let (at, line) = (i + 1, line.trim());
@@ -54,7 +57,8 @@ pub fn parse(bytes: &[u8], known: &[(&str, &[&str])]) -> Result<Vec<Section>, Te
             continue;
         }
         if let Some(inner) = line.strip_prefix('[') {
-            let inner = inner.strip_suffix(']').ok_or_else(|| error("a section does not end with ]".into()))?;
+            let inner =
+                inner.strip_suffix(']').ok_or_else(|| error("a section does not end with ]".into()))?;
             let mut words = inner.split_whitespace();
             let (kind, name) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
             if words.next().is_some() || name.is_empty() || !known.iter().any(|(k, _)| *k == kind) {
@@ -63,7 +67,8 @@ pub fn parse(bytes: &[u8], known: &[(&str, &[&str])]) -> Result<Vec<Section>, Te
             out.push(Section { kind: kind.into(), name: name.into(), line: at, entries: vec![] });
             continue;
         }
-        let (key, value) = line.split_once('=').ok_or_else(|| error("a line is no \"key = value\"".into()))?;
+        let (key, value) =
+            line.split_once('=').ok_or_else(|| error("a line is no \"key = value\"".into()))?;
         let (key, value) = (key.trim(), value.trim());
         let section = out.last_mut().expect("there is always one");
         let keys = known.iter().find(|(k, _)| *k == section.kind).map_or(&[][..], |(_, keys)| keys);

@@ -1,0 +1,587 @@
+//! Pools are made, grow, and are destroyed.
+
+use super::Office;
+use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
+use super::desk::{ArrayDesk, LegDesk, OpenDrive, error_words, refuse};
+use super::drives::Probe;
+use super::join::{self, Boxed};
+use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
+use access::Grants;
+use array::format::{
+    BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Features, Label, LegState, MemberLeg,
+    MembershipRecord, RecordArray, tail_at,
+};
+use array::{Bitmap, Geometry};
+use base::{DriveId, Uuid};
+use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use volume::Catalogue;
+
+/// An array that is being made.
+struct Plan {
+    mirror: bool,
+    geometry: Geometry,
+    reserved_at: u64,
+    weight: u32,
+    legs: Vec<Probe>,
+    dirty: Bitmap,
+    unclean: bool,
+}
+
+/// What the operator asked for, with `PoolCreate`'s defaults filled in.
+pub(crate) struct NewPool {
+    pub name: String,
+    pub arrays: Vec<ArraySpec>,
+    pub chunk_bytes: Option<u32>,
+    pub block_bytes: Option<u32>,
+    pub measure: bool,
+    pub force: bool,
+}
+
+fn bad(field: &str, message: impl Into<String>) -> Refusal {
+    refuse(RefusalKind::Invalid, field, message)
+}
+
+impl Office {
+    /// Order: create.
+    pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
+        volume::check_name(&new.name).map_err(|e| bad("name", e.to_string()))?;
+        let taken = {
+            let desk = self.desk();
+            desk.pools.iter().any(|p| p.config.name == new.name)
+                || desk.absent.iter().any(|p| p.name == new.name)
+        };
+        if taken {
+            return Err(refuse(
+                RefusalKind::Conflict,
+                "name",
+                format!("there is a pool {} already", new.name),
+            )
+            .then("millrace pool ls"));
+        }
+        let chunk = new.chunk_bytes.unwrap_or(CHUNK_BYTES_DEFAULT);
+        StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }])
+            .map_err(|e| bad("chunk_bytes", e.to_string()))?;
+        let block_bytes = new.block_bytes.unwrap_or(4096);
+        volume::check_block(block_bytes, 512).map_err(|e| bad("block_bytes", e.to_string()))?;
+        let mut plans = self.plan_arrays(&new.arrays, chunk, new.force, 0).await?;
+        let made = self.make_pool(&new, chunk, block_bytes, &mut plans).await;
+        if made.is_err() {
+            plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
+        }
+        let (uuid, notices) = made?;
+        self.publish().await;
+        self.write_pools().await?;
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, format!("pool {}", new.name), "it was created");
+        Ok(Reply::Created { uuid, notices })
+    }
+
+    async fn make_pool(
+        &self,
+        new: &NewPool,
+        chunk: u32,
+        block_bytes: u32,
+        plans: &mut [Plan],
+    ) -> Result<(Uuid, Vec<String>), Refusal> {
+        let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
+        volume::check_block(block_bytes, drive_block).map_err(|e| bad("block_bytes", e.to_string()))?;
+        if new.measure {
+            self.measure(&new.arrays, plans).await?;
+        }
+        let map = StripeMap::new(chunk, &spaces(plans)).map_err(pool_refusal)?;
+        let (uuid, me, incarnation, created) = {
+            let mut desk = self.desk_mut();
+            let (uuid, incarnation) = (desk.new_uuid(), desk.new_incarnation());
+            (uuid, desk.system.uuid, incarnation, desk.unix(self.cx.now()))
+        };
+        let rows = self.rows_of(plans);
+        let config = PoolConfig {
+            uuid,
+            name: new.name.clone(),
+            block_bytes,
+            drive_block_bytes: drive_block,
+            holder: me,
+            created,
+            arrays: rows,
+            map: Arc::new(map),
+            volumes: Catalogue::default(),
+            grants: Grants::default(),
+        };
+        let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
+        let arrays = self.label_all(plans, 0, &config, 1, &record).await?;
+        let mut notices = vec![];
+        let resync = plans.iter().any(|p| p.unclean);
+        if resync {
+            notices.push(
+                "the legs are being made the same in the background; the pool can be used at once"
+                    .to_string(),
+            );
+        }
+        let id = self.settle_in(config, 1, record.clone(), arrays, &mut notices)?;
+        let (failed, witness) = self.write_record(id, &record, &[]).await;
+        let trouble =
+            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        if let Some(words) = trouble {
+            self.desk_mut().pools.retain(|p| p.id != id);
+            return Err(refuse(RefusalKind::Internal, "", words));
+        }
+        self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
+        self.start_keeper(id);
+        Ok((uuid, notices))
+    }
+
+    /// Opens the drives of new arrays and checks everything that can be checked. On refusal they are let go of.
+    async fn plan_arrays(
+        &self,
+        specs: &[ArraySpec],
+        chunk: u32,
+        force: bool,
+        there: usize,
+    ) -> Result<Vec<Plan>, Refusal> {
+        if specs.is_empty() {
+            return Err(bad("arrays", "a pool needs at least one array"));
+        }
+        let drives: usize = specs.iter().map(|s| s.drives.len()).sum();
+        if specs.len() > pool::ARRAYS_MAX || drives + there > DRIVES_MAX {
+            return Err(bad(
+                "arrays",
+                format!("a pool has at most {} arrays and {DRIVES_MAX} drives", pool::ARRAYS_MAX),
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        for spec in specs {
+            let n = spec.drives.len();
+            if spec.mirror && !(2..=array::LEGS_MAX).contains(&n) {
+                return Err(bad("arrays", format!("a mirror has 2 to {} drives, not {n}", array::LEGS_MAX)));
+            }
+            if !spec.mirror && n != 1 {
+                return Err(bad("arrays", format!("a single array has one drive, not {n}")));
+            }
+            if let Some(w) = spec.weight.filter(|w| !(1..=WEIGHT_MAX).contains(w)) {
+                return Err(bad("weight", format!("the weight {w} is not from 1 to {WEIGHT_MAX}")));
+            }
+            for d in &spec.drives {
+                if let Some(pool) = self.desk().holds(d) {
+                    return Err(refuse(
+                        RefusalKind::Conflict,
+                        "drives",
+                        format!("{d} is a drive of pool {pool}"),
+                    )
+                    .then("millrace drive ls"));
+                }
+                // Memory drives have no name to confuse: each is another.
+                let named = !d.starts_with("ram:") && !d.starts_with("null:");
+                if named && !seen.insert(d.clone()) {
+                    return Err(bad("drives", format!("{d} is named twice")));
+                }
+            }
+        }
+        let all: Vec<&String> = specs.iter().flat_map(|s| &s.drives).collect();
+        let probes: Vec<Boxed<'_, _>> =
+            all.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(self.probe(s)) }).collect();
+        let results = join::all(probes).await;
+        let (mut good, mut failures) = (vec![], vec![]);
+        for r in results {
+            match r {
+                Ok(p) => good.push(p),
+                Err(words) => failures.push(words),
+            }
+        }
+        let refusal = if failures.is_empty() {
+            check_probes(&good, force)
+        } else {
+            Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
+        };
+        if let Some(r) = refusal {
+            good.iter().for_each(|p| self.let_go(p.id));
+            return Err(r);
+        }
+        let mut probes = good.into_iter();
+        let (mut plans, mut too_small) = (vec![], vec![]);
+        for spec in specs {
+            let legs: Vec<Probe> = probes.by_ref().take(spec.drives.len()).collect();
+            let smallest = legs.iter().map(|p| tail_at(p.info.bytes)).min().expect("an array has drives");
+            // Once for the size of a bitmap, and again with room for the second head's in front.
+            let first = Geometry::plan(spec.mirror, BITMAP_AT, smallest, u64::from(chunk));
+            let reserve = first.map_or(0, |g| g.bitmap_bytes());
+            match Geometry::plan(spec.mirror, BITMAP_AT + reserve, smallest, u64::from(chunk)) {
+                Some(geometry) => {
+                    let zero = legs.iter().all(|p| p.info.reads_zeroes);
+                    let regions = geometry.regions();
+                    let unclean = spec.mirror && !zero;
+                    let dirty = if unclean { Bitmap::full(regions) } else { Bitmap::new(regions) };
+                    let weight = spec.weight.unwrap_or(1);
+                    plans.push(Plan {
+                        mirror: spec.mirror,
+                        geometry,
+                        reserved_at: BITMAP_AT,
+                        weight,
+                        legs,
+                        dirty,
+                        unclean,
+                    });
+                }
+                None => too_small.extend(legs),
+            }
+        }
+        if let Some(p) = too_small.first() {
+            let r = bad("drives", format!("{} is too small", p.info.path));
+            plans.iter().flat_map(|p| &p.legs).chain(&too_small).for_each(|p| self.let_go(p.id));
+            return Err(r);
+        }
+        Ok(plans)
+    }
+
+    /// The configuration's rows of new arrays; the drives get their names.
+    fn rows_of(&self, plans: &[Plan]) -> Vec<ArrayRow> {
+        let mut desk = self.desk_mut();
+        plans
+            .iter()
+            .map(|p| ArrayRow {
+                mirror: p.mirror,
+                weight: p.weight,
+                data_bytes: p.geometry.data_bytes,
+                region_bytes: p.geometry.region_bytes,
+                legs: p
+                    .legs
+                    .iter()
+                    .map(|l| LegRow { drive: desk.new_uuid(), path: l.info.path.clone() })
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// Labels the drives of new arrays, all at once. `first` is the index of the first of them in the pool.
+    async fn label_all(
+        &self,
+        plans: &[Plan],
+        first: usize,
+        config: &PoolConfig,
+        generation: u64,
+        record: &MembershipRecord,
+    ) -> Result<Vec<ArrayDesk>, Refusal> {
+        let slot = ConfigSlot { features: Features::default(), generation, body: config.encode() };
+        if slot.encode().is_none() {
+            return Err(refuse(
+                RefusalKind::NoSpace,
+                "arrays",
+                "the configuration does not fit its place on the drives",
+            ));
+        }
+        let created = self.desk().unix(self.cx.now());
+        let mut arrays = vec![];
+        let mut writes: Vec<Boxed<'_, Result<(), String>>> = vec![];
+        let (slot, record) = (&slot, record);
+        for (i, plan) in plans.iter().enumerate() {
+            let index = first + i;
+            let mut legs = vec![];
+            for (l, probe) in plan.legs.iter().enumerate() {
+                let label = Label {
+                    pool: config.uuid,
+                    drive: config.arrays[index].legs[l].drive,
+                    array: index as u32,
+                    leg: l as u32,
+                    legs: plan.legs.len() as u32,
+                    block_bytes: probe.info.block_bytes,
+                    bitmap_bytes: plan.geometry.bitmap_bytes() as u32,
+                    bitmap_at: [plan.geometry.bitmap_at, plan.reserved_at],
+                    data_at: plan.geometry.data_at,
+                    data_bytes: plan.geometry.data_bytes,
+                    region_bytes: plan.geometry.region_bytes,
+                    created,
+                    pool_name: config.name.clone(),
+                    ..Label::usual(probe.info.bytes)
+                };
+                let (uuid, array) = (label.drive, array_uuid(config.uuid, index));
+                let open = OpenDrive { id: probe.id, info: probe.info.clone(), label: label.clone() };
+                writes.push(Box::pin(async move {
+                    let bitmap = plan.geometry.redundant().then_some((&plan.geometry, array, &plan.dirty));
+                    let written = self.label_drive(probe.id, &label, bitmap, record, slot).await;
+                    written.map_err(|e| {
+                        format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e))
+                    })
+                }));
+                legs.push(LegDesk {
+                    uuid,
+                    path: probe.info.path.clone(),
+                    open: Some(open),
+                    reason: String::new(),
+                    synced: BTreeSet::new(),
+                    joined: record.counter,
+                    full: false,
+                });
+            }
+            arrays.push(ArrayDesk {
+                id: self.desk_mut().new_array(),
+                geometry: plan.geometry,
+                dirty: Arc::new(plan.dirty.clone()),
+                unclean: plan.unclean,
+                clean: BTreeSet::new(),
+                all_dirty: BTreeSet::new(),
+                legs,
+                healed: 0,
+                medium_lost: 0,
+            });
+        }
+        let failed: Vec<String> = join::all(writes).await.into_iter().filter_map(Result::err).collect();
+        if failed.is_empty() {
+            return Ok(arrays);
+        }
+        for leg in arrays.iter().flat_map(|a| &a.legs) {
+            let open = leg.open.as_ref().expect("all of them are");
+            // What cannot be unlabelled either stays as a pool of missing drives, and says so.
+            let _ = self.unlabel_drive(open.id, &open.label).await;
+        }
+        Err(refuse(RefusalKind::Internal, "drives", failed.join("; ")))
+    }
+
+    /// Finds weights where none are given: how fast an array's drives read what was just written there (reads of
+    /// unwritten flash never reach the medium). The same pattern goes to every leg, so they stay the same.
+    async fn measure(&self, specs: &[ArraySpec], plans: &mut [Plan]) -> Result<(), Refusal> {
+        let drives: Vec<Vec<(DriveId, u64)>> =
+            plans.iter().map(|p| p.legs.iter().map(|l| (l.id, p.geometry.data_at)).collect()).collect();
+        let mut rates = vec![];
+        for legs in &drives {
+            let mut rate = 0;
+            for (id, at) in legs {
+                rate += self.read_rate(*id, *at).await.map_err(|e| {
+                    refuse(
+                        RefusalKind::Internal,
+                        "measure",
+                        format!("a drive {} while it was measured", error_words(e)),
+                    )
+                })?;
+            }
+            rates.push(rate.max(1));
+        }
+        let slowest = *rates.iter().min().expect("a pool has arrays");
+        for ((plan, spec), rate) in plans.iter_mut().zip(specs).zip(&rates) {
+            // Quarters of the slowest: fine enough for any mixed set, and the pattern stays short.
+            let weight = (rate * 4 + slowest / 2) / slowest;
+            plan.weight = spec.weight.unwrap_or((weight as u32).clamp(1, WEIGHT_MAX));
+        }
+        Ok(())
+    }
+    /// Bytes a second.
+    async fn read_rate(&self, id: DriveId, at: u64) -> Result<u64, base::DriveError> {
+        let pattern = vec![0xa5u8; MEASURE_PIECE];
+        let places: Vec<u64> = (0..MEASURE_PIECES).map(|i| at + i * MEASURE_PIECE as u64).collect();
+        for batch in places.chunks(8) {
+            let writes: Vec<Boxed<'_, _>> =
+                batch.iter().map(|p| -> Boxed<'_, _> { Box::pin(self.cx.write(id, *p, &pattern)) }).collect();
+            join::all(writes).await.into_iter().collect::<Result<Vec<()>, _>>()?;
+        }
+        let start = self.cx.now();
+        for batch in places.chunks(8) {
+            let reads: Vec<Boxed<'_, _>> = batch
+                .iter()
+                .map(|p| -> Boxed<'_, _> { Box::pin(self.cx.read(id, *p, MEASURE_PIECE)) })
+                .collect();
+            join::all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        }
+        let nanos = self.cx.now().since(start).as_nanos().max(1) as u64;
+        Ok((MEASURE_PIECES * MEASURE_PIECE as u64 * 1000).saturating_mul(1_000_000) / nanos)
+    }
+
+    /// Order: add.
+    pub(crate) async fn pool_add(&self, pool: &str, specs: Vec<ArraySpec>, force: bool) -> Answered {
+        let (id, chunk, there, old_rows, map, drive_block) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            let there = p.arrays.iter().map(|a| a.legs.len()).sum();
+            (
+                p.id,
+                p.config.map.chunk_bytes() as u32,
+                there,
+                p.config.arrays.len(),
+                p.config.map.clone(),
+                p.config.drive_block_bytes,
+            )
+        };
+        let plans = self.plan_arrays(&specs, chunk, force, there).await?;
+        let made = async {
+            let block = plans
+                .iter()
+                .flat_map(|p| &p.legs)
+                .map(|l| l.info.block_bytes)
+                .max()
+                .unwrap_or(512)
+                .max(drive_block);
+            let small =
+                self.desk().pool(id).is_some_and(|p| p.config.volumes.iter().any(|v| v.block_bytes < block));
+            if small {
+                let message = format!(
+                    "pool {pool} has volumes of 512-byte blocks, and a new drive takes no 512-byte writes"
+                );
+                return Err(bad("drives", message));
+            }
+            let map = map.append(&spaces(&plans)).map_err(pool_refusal)?;
+            let rows = self.rows_of(&plans);
+            // Nobody else changes the pool meanwhile: orders come one by one, and the keeper waits.
+            self.hold_keeper(id).await;
+            let result = self.append_arrays(id, old_rows, &plans, map, rows, block).await;
+            self.free_keeper(id);
+            result
+        };
+        let made = made.await;
+        if made.is_err() {
+            plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
+        }
+        made?;
+        self.publish().await;
+        self.write_pools().await?;
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "arrays were added");
+        Ok(Reply::Done)
+    }
+    async fn append_arrays(
+        &self,
+        id: crate::layout::PoolId,
+        first: usize,
+        plans: &[Plan],
+        map: StripeMap,
+        rows: Vec<ArrayRow>,
+        block: u32,
+    ) -> Result<(), Refusal> {
+        let (mut config, mut record, generation) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p =
+                desk.pool_mut(id).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            (p.config.clone(), p.record.next(me, incarnation), p.generation + 1)
+        };
+        record.arrays.extend(record_rows(&rows, record.counter));
+        config.arrays.extend(rows);
+        (config.map, config.drive_block_bytes) = (Arc::new(map), block);
+        // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
+        let (failed, witness) = self.write_record(id, &record, &[]).await;
+        let trouble =
+            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        if let Some(p) = self.desk_mut().pool_mut(id) {
+            // Written in part or not, this is the record that the next one follows.
+            let mut kept = record.clone();
+            kept.arrays.truncate(first);
+            p.record = kept;
+        }
+        if let Some(words) = trouble {
+            return Err(refuse(RefusalKind::Internal, "", words));
+        }
+        let arrays = self.label_all(plans, first, &config, generation, &record).await?;
+        let slot = ConfigSlot { features: Features::default(), generation, body: config.encode() };
+        {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("orders come one by one");
+            p.space = config.space().expect("the old runs lie where they lay");
+            (p.config, p.record, p.generation) = (config, record, generation);
+            p.arrays.extend(arrays);
+        }
+        let failed = self.write_config(id, &slot).await;
+        self.wish_away(id, failed, "it could not take the configuration");
+        Ok(())
+    }
+
+    /// Order: destroy.
+    pub(crate) async fn pool_destroy(&self, pool: &str, force: bool) -> Answered {
+        let (id, uuid, volumes) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            (p.id, p.config.uuid, p.config.volumes.iter().len())
+        };
+        if volumes > 0 && !force {
+            let message = format!("pool {pool} has {volumes} volumes, which would be lost");
+            return Err(refuse(RefusalKind::Unsafe, "pool", message)
+                .then(format!("millrace pool destroy {pool} --force")));
+        }
+        self.quiet(&[id]).await?;
+        let open: Vec<OpenDrive> = {
+            let desk = self.desk();
+            let p = desk.pool(id).expect("orders come one by one");
+            p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect()
+        };
+        let mut failed = vec![];
+        for o in &open {
+            if let Err(e) = self.unlabel_drive(o.id, &o.label).await {
+                failed.push(format!("{} still carries its label: the drive {}", o.info.path, error_words(e)));
+            }
+        }
+        self.write_pools().await?;
+        self.forget(id).await;
+        self.remove_witness(uuid).await;
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");
+        if failed.is_empty() {
+            Ok(Reply::Done)
+        } else {
+            Err(refuse(RefusalKind::Internal, "", failed.join("; ")))
+        }
+    }
+}
+
+/// How much is written and read to measure: 32 MiB of each drive.
+const MEASURE_PIECE: usize = 256 << 10;
+const MEASURE_PIECES: u64 = 128;
+
+fn spaces(plans: &[Plan]) -> Vec<ArraySpace> {
+    plans.iter().map(|p| ArraySpace { bytes: p.geometry.data_bytes, weight: p.weight }).collect()
+}
+
+fn pool_refusal(e: PoolError) -> Refusal {
+    let field = match e {
+        PoolError::Chunk(_) => "chunk_bytes",
+        PoolError::Weight { .. } => "weight",
+        PoolError::Arrays(_) | PoolError::TooSmall { .. } => "arrays",
+    };
+    bad(field, e.to_string())
+}
+
+/// Rows of a membership record in which everybody is in sync.
+fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
+    let leg = |l: &LegRow| MemberLeg { drive: l.drive, state: LegState::InSync };
+    rows.iter().map(|r| RecordArray { epoch, legs: r.legs.iter().map(leg).collect() }).collect()
+}
+
+/// What speaks against these drives.
+pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
+    for (i, p) in probes.iter().enumerate() {
+        let path = &p.info.path;
+        let named = !path.starts_with("ram:") && !path.starts_with("null:");
+        if named && probes[..i].iter().any(|q| q.info.path == *path) {
+            return Some(bad(
+                "drives",
+                format!(
+                    "{} and {} are the same drive",
+                    probes.iter().find(|q| q.info.path == *path)?.spec,
+                    p.spec
+                ),
+            ));
+        }
+        if p.info.bytes < DRIVE_BYTES_MIN {
+            return Some(bad(
+                "drives",
+                format!("{path} has {} bytes, and a drive must have at least 64 MiB", p.info.bytes),
+            ));
+        }
+        if !matches!(p.info.block_bytes, 512 | 4096) {
+            return Some(bad(
+                "drives",
+                format!("{path} has blocks of {} bytes, neither 512 nor 4096", p.info.block_bytes),
+            ));
+        }
+    }
+    let objections: Vec<String> = probes.iter().filter_map(Probe::objection).collect();
+    if objections.is_empty() || force {
+        return None;
+    }
+    let message = format!("{}; what is there would be lost", objections.join("; "));
+    Some(
+        refuse(RefusalKind::Unsafe, "drives", message)
+            .then("the same command with --force, or other drives (millrace drive ls)"),
+    )
+}
+
+/// For replaced legs: the layout that a new drive must take over.
+pub(crate) fn fits(probe: &Probe, like: &Label) -> bool {
+    tail_at(probe.info.bytes) >= geometry_of(like).data_at + like.data_bytes
+}

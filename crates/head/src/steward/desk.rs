@@ -1,0 +1,409 @@
+//! The desk: all that the Steward knows and decides at one moment.
+
+use super::config::{PoolConfig, array_uuid};
+use super::sessions::Sessions;
+use crate::layout::{ArrayId, PoolId};
+use crate::order::{EventLine, Order, Refusal, RefusalKind, Weight};
+use crate::report::ShardReport;
+use access::Hosts;
+use array::format::{Label, LegState, MembershipRecord};
+use array::{Bitmap, Geometry, Note};
+use base::machine::Shape;
+use base::view::{Portal, System};
+use base::{DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
+use core::net::SocketAddr;
+use pool::Granules;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Events that are kept in memory for `status` and `events`.
+const EVENTS_KEPT: usize = 1000;
+
+pub(crate) struct Desk {
+    pub shards: u16,
+    pub version: String,
+    pub system: System,
+    pub prng: Prng,
+    /// Seconds since 1970-01-01 UTC at some instant; None until the clock was read.
+    pub clock: Option<(Instant, u64)>,
+    pub started: Instant,
+    /// Generation of the configuration published last, and that each shard has in force.
+    pub generation: u64,
+    pub applied: Vec<u64>,
+    pub quiesced: BTreeSet<(ArrayId, u16)>,
+    pub hosts: Hosts,
+    pub portals: Vec<PortalDesk>,
+    pub pools: Vec<PoolDesk>,
+    /// Pools that should be here and are not, with the reason and the next command.
+    pub absent: Vec<AbsentPool>,
+    pub sessions: Sessions,
+    pub orders: VecDeque<(Option<u64>, Order)>,
+    pub ordering: bool,
+    pub ready: bool,
+    pub events: VecDeque<EventLine>,
+    pub event_next: u64,
+    /// Lines not yet in the log.
+    pub unlogged: VecDeque<EventLine>,
+    pub notices: Vec<String>,
+    pub reports: Vec<Option<ShardReport>>,
+    pub shapes: BTreeMap<DriveId, Shape>,
+    pub last_protocol_errors: BTreeMap<u16, &'static str>,
+    pub rates: BTreeMap<(ArrayId, usize), (Instant, u64, u64)>,
+    ids: Ids,
+}
+
+#[derive(Default)]
+struct Ids {
+    drive: u16,
+    volume: u32,
+    host: u32,
+    portal: u32,
+    pool: u16,
+    array: u16,
+}
+
+pub(crate) struct PortalDesk {
+    pub portal: Portal,
+    /// What each shard said.
+    pub results: Vec<Option<Result<SocketAddr, NetError>>>,
+}
+
+/// A pool that was looked for in vain.
+pub(crate) struct AbsentPool {
+    pub uuid: Uuid,
+    pub name: String,
+    pub drives: Vec<String>,
+    pub reason: String,
+    pub next: Option<String>,
+}
+
+/// An imported pool.
+pub(crate) struct PoolDesk {
+    pub id: PoolId,
+    pub config: PoolConfig,
+    /// Generation of the configuration on the drives.
+    pub generation: u64,
+    pub record: MembershipRecord,
+    pub arrays: Vec<ArrayDesk>,
+    pub space: Granules,
+    pub volume_ids: BTreeMap<Uuid, VolumeId>,
+    /// Its volumes answer commands.
+    pub serving: bool,
+    /// It is being let go of: volumes are gone from the hosts, the keeper stops.
+    pub leaving: bool,
+    pub wishes: VecDeque<Wish>,
+    pub keeping: bool,
+    /// The keeper shall wait: an order changes what it works on.
+    pub held: bool,
+    /// Its configuration on some drive, or the witness, could not be written.
+    pub trouble: Option<String>,
+}
+
+pub(crate) struct ArrayDesk {
+    pub id: ArrayId,
+    pub geometry: Geometry,
+    pub dirty: Arc<Bitmap>,
+    pub unclean: bool,
+    /// Shards whose lanes are the same on all legs since the start.
+    pub clean: BTreeSet<u16>,
+    /// Shards that have marked every region dirty, durably.
+    pub all_dirty: BTreeSet<u16>,
+    pub legs: Vec<LegDesk>,
+    pub healed: u64,
+    pub medium_lost: u64,
+}
+
+pub(crate) struct LegDesk {
+    /// The drive's own name.
+    pub uuid: Uuid,
+    pub path: String,
+    pub open: Option<OpenDrive>,
+    /// Why it is not in sync: one sentence.
+    pub reason: String,
+    /// Shards that have copied what it lacks.
+    pub synced: BTreeSet<u16>,
+    /// Epoch in which it joined.
+    pub joined: u64,
+    /// Everything is copied to it, not only what the bitmaps marked when it went.
+    pub full: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct OpenDrive {
+    pub id: DriveId,
+    pub info: DriveInfo,
+    pub label: Label,
+}
+
+/// What a pool's keeper shall bring about.
+#[derive(Clone, Debug)]
+pub(crate) enum Wish {
+    /// A leg is out.
+    Lost { array: usize, leg: usize, why: String },
+    /// A leg is there again (its drive is open on the desk) and is resynced.
+    Joined { array: usize, leg: usize, full: bool },
+    /// A leg has everything.
+    Synced { array: usize, leg: usize },
+    /// A leg that was always in sync has its drive back.
+    Reopened { array: usize },
+}
+
+impl Desk {
+    pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<String>) -> Self {
+        Self {
+            shards,
+            version,
+            system: System::default(),
+            prng: Prng::from_entropy(entropy),
+            clock: None,
+            started: Instant(0),
+            generation: 0,
+            applied: vec![0; usize::from(shards)],
+            quiesced: BTreeSet::new(),
+            hosts: Hosts::default(),
+            portals: vec![],
+            pools: vec![],
+            absent: vec![],
+            sessions: Sessions::default(),
+            orders: VecDeque::new(),
+            ordering: false,
+            ready: false,
+            events: VecDeque::new(),
+            event_next: 1,
+            unlogged: VecDeque::new(),
+            notices,
+            reports: vec![None; usize::from(shards)],
+            shapes: BTreeMap::new(),
+            last_protocol_errors: BTreeMap::new(),
+            rates: BTreeMap::new(),
+            ids: Ids::default(),
+        }
+    }
+
+    pub fn new_uuid(&mut self) -> Uuid {
+        Uuid::from_random(self.prng.next_u64(), self.prng.next_u64())
+    }
+    /// A record's name.
+    pub fn new_incarnation(&mut self) -> u64 {
+        self.prng.next_u64().max(1)
+    }
+    pub fn new_drive(&mut self) -> DriveId {
+        self.ids.drive += 1;
+        DriveId(self.ids.drive)
+    }
+    pub fn new_volume(&mut self) -> VolumeId {
+        self.ids.volume += 1;
+        VolumeId(self.ids.volume)
+    }
+    pub fn new_host(&mut self) -> base::HostId {
+        self.ids.host += 1;
+        base::HostId(self.ids.host)
+    }
+    pub fn new_portal(&mut self) -> PortalId {
+        // NVMe port id and portal group tag are this + 1, so counting from 0 gives 1.
+        self.ids.portal += 1;
+        PortalId(self.ids.portal - 1)
+    }
+    pub fn new_pool(&mut self) -> PoolId {
+        self.ids.pool += 1;
+        PoolId(self.ids.pool)
+    }
+    pub fn new_array(&mut self) -> ArrayId {
+        self.ids.array += 1;
+        ArrayId(self.ids.array)
+    }
+    /// Seconds since 1970-01-01 UTC; 0 while the clock is unknown.
+    pub fn unix(&self, now: Instant) -> u64 {
+        self.clock.map_or(0, |(at, unix)| unix + now.since(at).as_secs())
+    }
+    pub fn event(
+        &mut self,
+        now: Instant,
+        weight: Weight,
+        what: impl Into<String>,
+        message: impl Into<String>,
+    ) {
+        let line = EventLine {
+            number: self.event_next,
+            at: self.unix(now),
+            weight,
+            what: what.into(),
+            message: message.into(),
+        };
+        self.event_next += 1;
+        self.unlogged.push_back(line.clone());
+        self.keep_event(line);
+    }
+    pub fn keep_event(&mut self, line: EventLine) {
+        self.events.push_back(line);
+        if self.events.len() > EVENTS_KEPT {
+            self.events.pop_front();
+        }
+    }
+    pub fn pool(&self, id: PoolId) -> Option<&PoolDesk> {
+        self.pools.iter().find(|p| p.id == id)
+    }
+    pub fn pool_mut(&mut self, id: PoolId) -> Option<&mut PoolDesk> {
+        self.pools.iter_mut().find(|p| p.id == id)
+    }
+    /// The pool of this name, or a refusal.
+    pub fn pool_named(&self, name: &str) -> Result<&PoolDesk, Refusal> {
+        self.pools.iter().find(|p| p.config.name == name && !p.leaving).ok_or_else(|| {
+            let absent = self.absent.iter().find(|p| p.name == name);
+            match absent {
+                Some(p) => refuse(
+                    RefusalKind::NotReady,
+                    "pool",
+                    format!("pool {name} is not imported: {}", p.reason),
+                )
+                .then_try(p.next.clone()),
+                None => refuse(RefusalKind::NotFound, "pool", format!("there is no pool {name}"))
+                    .then("millrace pool ls"),
+            }
+        })
+    }
+    /// Splits `pool/volume` and finds both.
+    pub fn volume_named(&self, name: &str) -> Result<(PoolId, Uuid), Refusal> {
+        let Some((pool_name, volume)) = name.split_once('/') else {
+            let message = format!("{name:?} is no volume: volumes are named POOL/VOLUME");
+            return Err(refuse(RefusalKind::Invalid, "volume", message).then("millrace volume ls"));
+        };
+        let pool = self.pool_named(pool_name).map_err(|r| Refusal { field: Some("volume".into()), ..r })?;
+        let volume = pool.config.volumes.by_name(volume).ok_or_else(|| {
+            refuse(RefusalKind::NotFound, "volume", format!("there is no volume {name}"))
+                .then("millrace volume ls")
+        })?;
+        Ok((pool.id, volume.uuid))
+    }
+    /// A leg by its drive's path or UUID.
+    pub fn leg_named(&self, drive: &str) -> Option<(PoolId, usize, usize)> {
+        let uuid: Option<Uuid> = drive.parse().ok();
+        for p in &self.pools {
+            for (a, array) in p.arrays.iter().enumerate() {
+                for (l, leg) in array.legs.iter().enumerate() {
+                    let canonical = leg.open.as_ref().is_some_and(|o| o.info.path == drive);
+                    if leg.path == drive || canonical || uuid == Some(leg.uuid) {
+                        return Some((p.id, a, l));
+                    }
+                }
+            }
+        }
+        None
+    }
+    /// A drive that we hold, by its path.
+    pub fn holds(&self, path: &str) -> Option<String> {
+        let mut legs = self.pools.iter().flat_map(|p| {
+            p.arrays
+                .iter()
+                .flat_map(|a| &a.legs)
+                .filter_map(move |l| Some((&p.config.name, l.open.as_ref()?, &l.path)))
+        });
+        legs.find(|(_, open, at)| open.info.path == path || *at == path).map(|(pool, ..)| pool.clone())
+    }
+    pub fn on_listening(&mut self, shard: u16, portal: PortalId, result: Result<SocketAddr, NetError>) {
+        // A portal that was removed meanwhile has no row: nothing to note.
+        if let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) {
+            row.results[usize::from(shard)] = Some(result);
+        }
+    }
+    /// An array told something.
+    pub fn on_note(&mut self, shard: u16, array: ArrayId, note: Note) {
+        let shards = usize::from(self.shards);
+        let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
+            return;
+        };
+        let a = pool.arrays.iter().position(|x| x.id == array).expect("found above");
+        match note {
+            Note::LegFailed { leg, epoch: _, error } => {
+                let why = format!("the drive {}", error_words(error));
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why });
+            }
+            Note::Synced { leg, epoch } => {
+                let desk = &mut pool.arrays[a].legs[leg];
+                if epoch >= desk.joined {
+                    desk.synced.insert(shard);
+                    if desk.synced.len() == shards {
+                        pool.wishes.push_back(Wish::Synced { array: a, leg });
+                    }
+                }
+            }
+            Note::CrashClean { epoch: _ } => {
+                pool.arrays[a].clean.insert(shard);
+            }
+            Note::AllDirty { epoch: _ } => {
+                pool.arrays[a].all_dirty.insert(shard);
+            }
+            Note::Healed { .. } => pool.arrays[a].healed += 1,
+            Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
+            Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
+        }
+    }
+}
+
+impl PoolDesk {
+    /// The state of a leg, as it is on record.
+    pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
+        self.record.arrays[array].legs[leg].state
+    }
+    /// Legs that get metadata: those that take part and whose drive is open.
+    pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {
+        let mut out = vec![];
+        for (a, array) in self.arrays.iter().enumerate() {
+            for (l, leg) in array.legs.iter().enumerate() {
+                let takes_part = !matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                if let Some(open) = leg.open.as_ref().filter(|_| takes_part) {
+                    out.push((a, l, open.clone()));
+                }
+            }
+        }
+        out
+    }
+    /// Whether the leg is the only one of its array in sync.
+    pub fn is_last(&self, array: usize, leg: usize) -> bool {
+        let legs = &self.record.arrays[array].legs;
+        let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
+        in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
+    }
+    /// Every array can answer.
+    pub fn complete(&self) -> bool {
+        (0..self.arrays.len()).all(|a| {
+            let legs = self.arrays[a].legs.iter().enumerate();
+            legs.filter(|(l, leg)| leg.open.is_some() && self.leg_state(a, *l) == LegState::InSync).count()
+                > 0
+        })
+    }
+    pub fn array_uuid(&self, array: usize) -> Uuid {
+        array_uuid(self.config.uuid, array)
+    }
+    pub fn drive_path(&self, array: usize, leg: usize) -> &str {
+        &self.arrays[array].legs[leg].path
+    }
+}
+
+/// What a drive did, after "the drive".
+pub(crate) fn error_words(error: DriveError) -> String {
+    match error {
+        DriveError::Medium => "failed to read or write blocks".into(),
+        DriveError::Gone => "is gone".into(),
+        DriveError::NoSpace => "has no space left (the file system below it is full)".into(),
+        DriveError::TimedOut => "did not answer in time".into(),
+        DriveError::Other(errno) => format!("failed with error {errno}"),
+    }
+}
+
+/// A refusal about a field.
+pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>) -> Refusal {
+    let field = (!field.is_empty()).then(|| field.to_string());
+    Refusal { kind, field, message: message.into(), next: None }
+}
+
+impl Refusal {
+    /// The command that helps.
+    pub(crate) fn then(self, next: impl Into<String>) -> Self {
+        Self { next: Some(next.into()), ..self }
+    }
+    /// The command that helps, if there is one.
+    pub(crate) fn then_try(self, next: Option<String>) -> Self {
+        Self { next: next.or(self.next), ..self }
+    }
+}

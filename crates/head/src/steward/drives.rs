@@ -1,0 +1,264 @@
+//! What is read from and written to drives about drives. Only the Steward writes there.
+
+use super::Office;
+use super::config::geometry_of;
+use super::desk::{OpenDrive, error_words};
+use super::join::{self, Boxed};
+use super::signature::{LOOK_BYTES, signature};
+use crate::layout::PoolId;
+use array::format::{
+    ConfigSlot, Fault, LABEL_AT, Label, LegState, MembershipRecord, RECORD_BYTES, config_bytes,
+    label_copy_at, newest_config, newest_label, newest_membership,
+};
+use array::{Bitmap, Geometry};
+use base::machine::StateOp;
+use base::{DriveError, DriveId, DriveInfo, Uuid};
+
+/// A drive that was opened and looked at.
+pub(crate) struct Probe {
+    /// As it was asked for.
+    pub spec: String,
+    pub id: DriveId,
+    pub info: DriveInfo,
+    pub label: Result<Label, Fault>,
+    /// The name of what others left there.
+    pub foreign: Option<&'static str>,
+    /// Our label is there and something else too, in front.
+    pub front_written: bool,
+    pub record: Result<MembershipRecord, Fault>,
+    pub config: Result<ConfigSlot, Fault>,
+}
+
+impl Probe {
+    /// The label, if the drive has one that may be used.
+    pub fn good_label(&self) -> Option<&Label> {
+        self.label.as_ref().ok().filter(|l| l.drive_bytes <= self.info.bytes)
+    }
+    /// As a member of an array.
+    pub fn opened(&self) -> Option<OpenDrive> {
+        Some(OpenDrive { id: self.id, info: self.info.clone(), label: self.good_label()?.clone() })
+    }
+    /// Why the drive must not be taken without `force`; None if it is free. One sentence.
+    pub fn objection(&self) -> Option<String> {
+        let path = &self.info.path;
+        match (&self.label, self.foreign) {
+            (Ok(l), _) => Some(format!("{path} is labelled as a drive of pool {} ({})", l.pool_name, l.pool)),
+            (Err(Fault::Newer), _) => Some(format!("{path} carries a label of a newer version of millrace")),
+            (Err(Fault::Damaged), _) => Some(format!("{path} carries a damaged label of millrace")),
+            (Err(Fault::Absent), Some(name)) => Some(format!("{path} holds {name}")),
+            (Err(Fault::Absent), None) => None,
+        }
+    }
+}
+
+impl Office {
+    /// Claims, opens and looks at a drive. The error is a sentence.
+    pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, String> {
+        let id = self.desk_mut().new_drive();
+        let info = self.cx.open(id, spec).await?;
+        match self.look_at(spec, id, info).await {
+            Ok(probe) => Ok(probe),
+            Err((path, error)) => {
+                self.let_go(id);
+                Err(format!("{path} cannot be read: the drive {}", error_words(error)))
+            }
+        }
+    }
+    async fn look_at(&self, spec: &str, id: DriveId, info: DriveInfo) -> Result<Probe, (String, DriveError)> {
+        let fail = |e| (info.path.clone(), e);
+        let look = (LOOK_BYTES as u64).min(info.bytes / 4096 * 4096) as usize;
+        let head = self.cx.read(id, 0, look).await.map_err(fail)?;
+        let tail_at = (info.bytes - look as u64) / u64::from(info.block_bytes.max(512))
+            * u64::from(info.block_bytes.max(512));
+        let tail = self.cx.read(id, tail_at, look).await.map_err(fail)?;
+        let first = head.get(LABEL_AT as usize..LABEL_AT as usize + RECORD_BYTES).unwrap_or(&[]);
+        let copy_at = label_copy_at(info.bytes);
+        let second = match info.bytes >= array::format::DRIVE_BYTES_MIN {
+            true => self.cx.read(id, copy_at, RECORD_BYTES).await.map_err(fail)?,
+            false => vec![],
+        };
+        let label = newest_label(first, &second);
+        let (mut record, mut config) = (Err(Fault::Absent), Err(Fault::Absent));
+        if let Ok(l) = &label {
+            if l.drive_bytes <= info.bytes {
+                let slots = [
+                    self.cx.read(id, l.membership_at[0], RECORD_BYTES).await,
+                    self.cx.read(id, l.membership_at[1], RECORD_BYTES).await,
+                ];
+                record = newest_membership([
+                    slots[0].as_deref().unwrap_or(&[]),
+                    slots[1].as_deref().unwrap_or(&[]),
+                ]);
+                let a = self.read_config_slot(id, l.config_at[0]).await;
+                let b = self.read_config_slot(id, l.config_at[1]).await;
+                config = newest_config([&a, &b]);
+            }
+        }
+        let foreign = match label {
+            // Our own records may look like somebody's by chance; what is in front of them may not.
+            Ok(_) => signature(&head[..LABEL_AT as usize], &[], info.bytes),
+            Err(_) => signature(&head, &tail, info.bytes),
+        };
+        let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
+        Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, record, config })
+    }
+    /// What can be read of a slot: its first block, and the rest if that says how long it is.
+    async fn read_config_slot(&self, id: DriveId, at: u64) -> Vec<u8> {
+        let first = self.cx.read(id, at, RECORD_BYTES).await.unwrap_or_default();
+        match config_bytes(&first) {
+            Some(n) if n > RECORD_BYTES as u64 => self.cx.read(id, at, n as usize).await.unwrap_or_default(),
+            Some(_) | None => first,
+        }
+    }
+    /// Lets go of a drive that nobody else uses.
+    pub(crate) fn let_go(&self, id: DriveId) {
+        self.desk_mut().shapes.remove(&id);
+        self.cx.close(id);
+    }
+    /// Lets go of a drive and waits until nothing of ours is left on it.
+    pub(crate) async fn let_go_wholly(&self, id: DriveId, patience: base::Duration) -> bool {
+        self.let_go(id);
+        let cx = self.cx.clone();
+        self.cx.until_within(patience, move || cx.closed(id)).await
+    }
+
+    /// Makes a drive ours: clears what would be mistaken, writes bitmap, membership and configuration, and the
+    /// label last (docs/formats/drive.md).
+    pub(crate) async fn label_drive(
+        &self,
+        id: DriveId,
+        label: &Label,
+        dirty: Option<(&Geometry, Uuid, &Bitmap)>,
+        record: &MembershipRecord,
+        config: &ConfigSlot,
+    ) -> Result<(), DriveError> {
+        let zeroes = vec![0u8; array::format::ALIGNMENT as usize];
+        let (front, copy_at) = (label.config_at[0] as usize, label_copy_at(label.drive_bytes));
+        // The old labels go first: a crash from here on leaves a drive that is nobody's.
+        self.cx.write(id, LABEL_AT, &zeroes[..RECORD_BYTES]).await?;
+        self.cx.write(id, copy_at, &zeroes[..RECORD_BYTES]).await?;
+        self.cx.write(id, 0, &zeroes[..front.min(zeroes.len())]).await?;
+        for at in label.config_at {
+            self.cx.write(id, at, &zeroes[..RECORD_BYTES]).await?;
+        }
+        // btrfs and ZFS keep copies of their own further in; what matters is the end, where GPT and md look.
+        let tail_at = array::format::tail_at(label.drive_bytes);
+        self.cx.write(id, tail_at, &zeroes).await?;
+        let block = u64::from(label.block_bytes);
+        let rest = (label.drive_bytes - tail_at - zeroes.len() as u64) / block * block;
+        if rest > 0 {
+            self.cx.write(id, tail_at + zeroes.len() as u64, &zeroes[..rest as usize]).await?;
+        }
+        if let Some((geometry, array, dirty)) = dirty {
+            let mut bytes = vec![0; geometry.bitmap_bytes() as usize];
+            array::encode(geometry, array, dirty, &mut bytes);
+            self.cx.write(id, geometry.bitmap_at, &bytes).await?;
+        }
+        self.cx.write(id, label.membership_at[record.slot()], &record.encode()).await?;
+        let bytes = config.encode().expect("the caller checked that it fits");
+        self.cx.write(id, label.config_at[config.slot()], &bytes).await?;
+        self.cx.flush(id).await?;
+        self.cx.write(id, copy_at, &label.encode()).await?;
+        self.cx.write(id, LABEL_AT, &label.encode()).await
+    }
+    /// Takes our mark from a drive.
+    pub(crate) async fn unlabel_drive(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        let zeroes = [0u8; RECORD_BYTES];
+        self.cx.write(id, LABEL_AT, &zeroes).await?;
+        self.cx.write(id, label_copy_at(label.drive_bytes), &zeroes).await?;
+        for at in label.membership_at.into_iter().chain(label.config_at) {
+            self.cx.write(id, at, &zeroes).await?;
+        }
+        Ok(())
+    }
+    /// The bitmap of a leg; None if it cannot be read.
+    pub(crate) async fn read_bitmap(&self, open: &OpenDrive) -> Option<Vec<u8>> {
+        let g = geometry_of(&open.label);
+        self.cx.read(open.id, g.bitmap_at, g.bitmap_bytes() as usize).await.ok()
+    }
+
+    /// Puts a record on every reachable drive and in the witness. Those that were in sync before come first
+    /// if the record puts somebody in sync (docs/formats/membership.md, "Order of writing"). Returns the
+    /// legs that failed to take it, and how the witness went.
+    pub(crate) async fn write_record(
+        &self,
+        pool: PoolId,
+        record: &MembershipRecord,
+        promoted: &[(usize, usize)],
+    ) -> (Vec<(usize, usize, DriveError)>, Result<(), String>) {
+        let (targets, uuid) = match self.desk().pool(pool) {
+            Some(p) => (p.reachable(), p.config.uuid),
+            None => return (vec![], Ok(())),
+        };
+        let bytes = record.encode();
+        let mut failed = vec![];
+        let first: Vec<_> = targets
+            .iter()
+            .filter(|(a, l, _)| {
+                record.arrays[*a].legs[*l].state == LegState::InSync && !promoted.contains(&(*a, *l))
+            })
+            .cloned()
+            .collect();
+        let then: Vec<_> = targets
+            .iter()
+            .filter(|(a, l, _)| !first.iter().any(|(x, y, _)| (x, y) == (a, l)))
+            .cloned()
+            .collect();
+        let steps = if promoted.is_empty() { vec![targets.clone()] } else { vec![first, then] };
+        let last = steps.len() - 1;
+        let mut witness = Ok(());
+        for (i, step) in steps.into_iter().enumerate() {
+            let bytes = &bytes;
+            let mut writes: Vec<Boxed<'_, Result<Option<(usize, usize, DriveError)>, String>>> = vec![];
+            for (a, l, open) in step {
+                writes.push(Box::pin(async move {
+                    let at = open.label.membership_at[record.slot()];
+                    Ok(self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e)))
+                }));
+            }
+            if i == last {
+                writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
+            }
+            for result in join::all(writes).await {
+                match result {
+                    Ok(Some(failure)) => failed.push(failure),
+                    Ok(None) => {}
+                    Err(words) => witness = Err(words),
+                }
+            }
+            if !failed.is_empty() && i < last {
+                // Nobody becomes in sync by a record that those before did not take.
+                break;
+            }
+        }
+        (failed, witness)
+    }
+    async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
+        let op = StateOp::Write {
+            name: super::files::witness_name(pool),
+            contents: super::files::witness_text(record),
+        };
+        self.cx.state(op).await.map(drop).map_err(|e| super::files::state_words("the witness record", &e))
+    }
+
+    /// Puts the pool's configuration on every reachable drive. Returns the legs that failed to take it.
+    pub(crate) async fn write_config(
+        &self,
+        pool: PoolId,
+        slot: &ConfigSlot,
+    ) -> Vec<(usize, usize, DriveError)> {
+        let targets = self.desk().pool(pool).map(|p| p.reachable()).unwrap_or_default();
+        let bytes = slot.encode().expect("the caller checked that it fits");
+        let bytes = &bytes;
+        let writes: Vec<Boxed<'_, Option<(usize, usize, DriveError)>>> = targets
+            .into_iter()
+            .map(|(a, l, open)| -> Boxed<'_, _> {
+                Box::pin(async move {
+                    let at = open.label.config_at[slot.slot()];
+                    self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e))
+                })
+            })
+            .collect();
+        join::all(writes).await.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,459 @@
+//! The state directory: what a head keeps outside of its pools (docs/formats/state.md).
+
+use super::Office;
+use super::desk::{PortalDesk, refuse};
+use super::text::{self, Section, TextError};
+use crate::order::{EventLine, Refusal, RefusalKind, Weight};
+use access::{Host, Hosts, parse_secret, print_secret};
+use array::format::{MembershipRecord, RECORD_BYTES};
+use base::Uuid;
+use base::machine::{StateError, StateOp};
+use base::view::{Portal, Protocol, System};
+use core::net::SocketAddr;
+
+const IDENTITY: &str = "identity";
+const HOSTS: &str = "hosts";
+const PORTALS: &str = "portals";
+const POOLS: &str = "pools";
+const EVENTS: &str = "events";
+const EVENTS_BYTES_MAX: u64 = 1 << 20;
+
+/// A pool that this head has, as the file tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PoolRow {
+    pub uuid: Uuid,
+    pub name: String,
+    pub drives: Vec<String>,
+}
+
+/// What went wrong with a file of the state directory.
+pub(crate) fn state_words(what: &str, error: &StateError) -> String {
+    match error {
+        StateError::Missing => format!("{what} is missing from the state directory"),
+        StateError::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
+        StateError::Failed(why) => format!("{what} could not be read or written: {why}"),
+    }
+}
+
+/// A refusal because the state directory failed us.
+pub(crate) fn state_refusal(what: &str, error: &StateError) -> Refusal {
+    let kind = match error {
+        StateError::NoSpace => RefusalKind::NoSpace,
+        StateError::Missing | StateError::Failed(_) => RefusalKind::Internal,
+    };
+    refuse(kind, "", state_words(what, error))
+}
+
+pub(crate) fn witness_name(pool: Uuid) -> String {
+    format!("witness-{pool}")
+}
+
+pub(crate) fn witness_text(record: &[u8]) -> Vec<u8> {
+    let end = record.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+    let hex: String = record[..end].iter().map(|b| format!("{b:02x}")).collect();
+    format!("# The latest membership record of a pool: do not edit, do not copy to another machine.\nrecord = {hex}\n").into_bytes()
+}
+
+fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
+    let sections = text::parse(bytes, &[("", &["record"])]).ok()?;
+    let hex = sections[0].must("record").ok()?;
+    let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+    let digits = digits.filter(|d| d.len().is_multiple_of(2) && d.len() <= 2 * RECORD_BYTES)?;
+    let mut record: Vec<u8> = digits.chunks(2).map(|p| p[0] << 4 | p[1]).collect();
+    record.resize(RECORD_BYTES, 0);
+    MembershipRecord::decode(&record).ok()
+}
+
+fn parse_identity(bytes: &[u8]) -> Result<System, TextError> {
+    let sections = text::parse(bytes, &[("", &["uuid", "nqn", "iqn", "serial"])])?;
+    let s = &sections[0];
+    let uuid =
+        s.must("uuid")?.parse().map_err(|_| TextError { line: s.line, message: "uuid is no UUID".into() })?;
+    let serial = s.must("serial")?;
+    let wrong = |message: String| TextError { line: s.line, message };
+    if serial.len() > 20 || !serial.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return Err(wrong("serial is longer than 20 printable characters".into()));
+    }
+    let (nqn, iqn) = (s.must("nqn")?, s.must("iqn")?);
+    access::check_nqn(&nqn).map_err(|e| wrong(e.to_string()))?;
+    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(e.to_string()))?;
+    Ok(System { nqn, iqn, uuid, serial, ..System::default() })
+}
+
+fn identity_text(s: &System) -> String {
+    let mut out = String::from("# Who this system is, for life: hosts know it by these names.\n");
+    for (key, value) in [
+        ("uuid", s.uuid.to_string()),
+        ("nqn", s.nqn.clone()),
+        ("iqn", s.iqn.clone()),
+        ("serial", s.serial.clone()),
+    ] {
+        text::line(&mut out, key, &value);
+    }
+    out
+}
+
+fn parse_hosts(bytes: &[u8], mut new_id: impl FnMut() -> base::HostId) -> Result<Hosts, TextError> {
+    let keys: &[&str] = &["nqn", "iqn", "chap_secret", "chap_user", "mutual_secret"];
+    let mut hosts = Hosts::default();
+    for s in text::parse(bytes, &[("", &[]), ("host", keys)])?.iter().skip(1) {
+        let wrong = |message: String| TextError { line: s.line, message };
+        let secret = |key: &str| match s.one(key)? {
+            None => Ok(None),
+            Some(text) => parse_secret(&text).map(Some).map_err(|why| wrong(format!("{key} {why}"))),
+        };
+        let host = Host {
+            id: new_id(),
+            name: s.name.clone(),
+            nqns: s.all("nqn"),
+            iqns: s.all("iqn"),
+            chap_secret: secret("chap_secret")?,
+            chap_user: s.one("chap_user")?.unwrap_or_default(),
+            mutual_secret: secret("mutual_secret")?,
+        };
+        hosts.add(host).map_err(|e| wrong(e.to_string()))?;
+    }
+    Ok(hosts)
+}
+
+fn hosts_text(hosts: &Hosts) -> String {
+    let mut out =
+        String::from("# Who may come. Secrets stand here in the clear: keep this file to yourself.\n");
+    for h in hosts.iter() {
+        text::section(&mut out, "host", &h.name);
+        h.nqns.iter().for_each(|n| text::line(&mut out, "nqn", n));
+        h.iqns.iter().for_each(|n| text::line(&mut out, "iqn", n));
+        if let Some(s) = &h.chap_secret {
+            text::line(&mut out, "chap_secret", &print_secret(s));
+        }
+        if !h.chap_user.is_empty() {
+            text::line(&mut out, "chap_user", &h.chap_user);
+        }
+        if let Some(s) = &h.mutual_secret {
+            text::line(&mut out, "mutual_secret", &print_secret(s));
+        }
+    }
+    out
+}
+
+/// The word for a protocol.
+pub(crate) fn protocol_word(p: Protocol) -> &'static str {
+    match p {
+        Protocol::Nvme => "nvme",
+        Protocol::Discovery => "discovery",
+        Protocol::Iscsi => "iscsi",
+    }
+}
+
+fn parse_portals(bytes: &[u8]) -> Result<Vec<(Protocol, SocketAddr)>, TextError> {
+    let sections = text::parse(bytes, &[("", &["portal"])])?;
+    let row = |(line, _, value): &(usize, String, String)| {
+        let wrong = || TextError {
+            line: *line,
+            message: format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260\""),
+        };
+        let (word, address) = value.split_once(' ').ok_or_else(wrong)?;
+        let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
+        let protocol = all.into_iter().find(|p| protocol_word(*p) == word).ok_or_else(wrong)?;
+        Ok((protocol, address.trim().parse().map_err(|_| wrong())?))
+    };
+    sections[0].entries.iter().map(row).collect()
+}
+
+fn portals_text(portals: &[PortalDesk]) -> String {
+    let mut out = String::from("# Where this head listens.\n");
+    for p in portals {
+        text::line(&mut out, "portal", &format!("{} {}", protocol_word(p.portal.protocol), p.portal.address));
+    }
+    out
+}
+
+fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
+    let sections = text::parse(bytes, &[("", &[]), ("pool", &["name", "drive"])])?;
+    let row = |s: &Section| {
+        let uuid = s
+            .name
+            .parse()
+            .map_err(|_| TextError { line: s.line, message: format!("{:?} is no UUID", s.name) })?;
+        Ok(PoolRow { uuid, name: s.must("name")?, drives: s.all("drive") })
+    };
+    sections.iter().skip(1).map(row).collect()
+}
+
+fn pools_text(pools: &[PoolRow]) -> String {
+    let mut out = String::from("# Pools of this head, and where their drives were seen last.\n");
+    for p in pools {
+        text::section(&mut out, "pool", &p.uuid.to_string());
+        text::line(&mut out, "name", &p.name);
+        p.drives.iter().for_each(|d| text::line(&mut out, "drive", d));
+    }
+    out
+}
+
+fn event_text(e: &EventLine) -> String {
+    let clean = |s: &str| s.replace(['\t', '\n', '\r'], " ");
+    format!("{}\t{}\t{}\t{}\t{}\n", e.number, e.at, e.weight.word(), clean(&e.what), clean(&e.message))
+}
+
+/// Reads the log; lines that a crash or a cut at the front left incomplete are passed over.
+fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = |l: &str| {
+        let mut f = l.splitn(5, '\t');
+        let (number, at) = (f.next()?.parse().ok()?, f.next()?.parse().ok()?);
+        let word = f.next()?;
+        let weight = [Weight::Note, Weight::Warning, Weight::Error].into_iter().find(|w| w.word() == word)?;
+        Some(EventLine { number, at, weight, what: f.next()?.into(), message: f.next()?.into() })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+impl Office {
+    async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        match self.cx.state(StateOp::Read { name: name.into() }).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StateError::Missing) => Ok(None),
+            Err(e) => Err(state_words(&format!("the file {name}"), &e)),
+        }
+    }
+    async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
+        let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
+        self.cx.state(op).await.map(drop).map_err(|e| state_refusal(&format!("the file {name}"), &e))
+    }
+
+    /// Reads the clock, who we are, who may come, where we listen. Sentences say what could not be read.
+    pub(crate) async fn read_state(&self) -> Vec<String> {
+        let mut troubles = vec![];
+        let wrong = |name: &str, e: &TextError| match e.line {
+            0 => format!("the file {name} of the state directory {}", e.message),
+            n => format!("the file {name} of the state directory, line {n}: {}", e.message),
+        };
+        if let Ok(text) = self.cx.state(StateOp::Clock).await {
+            let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            desk.clock = unix.map(|u| (now, u));
+            desk.started = now;
+        }
+        match self.read_file(EVENTS).await {
+            Ok(bytes) => {
+                let mut desk = self.desk_mut();
+                for line in parse_events(&bytes.unwrap_or_default()) {
+                    desk.event_next = desk.event_next.max(line.number + 1);
+                    desk.keep_event(line);
+                }
+            }
+            Err(words) => troubles.push(words),
+        }
+        match self.read_file(IDENTITY).await.map(|b| b.map(|b| parse_identity(&b))) {
+            Ok(Some(Ok(system))) => self.desk_mut().system = system,
+            Ok(None) => {
+                let system = new_identity(self.desk_mut().new_uuid());
+                let text = identity_text(&system);
+                self.desk_mut().system = system;
+                if let Err(r) = self.write_file(IDENTITY, text).await {
+                    troubles.push(format!(
+                        "{}; this system will have another name after the next start",
+                        r.message
+                    ));
+                }
+            }
+            // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
+            Ok(Some(Err(e))) => {
+                troubles.push(wrong(IDENTITY, &e));
+                let system = new_identity(self.desk_mut().new_uuid());
+                self.desk_mut().system = system;
+            }
+            Err(words) => {
+                troubles.push(words);
+                let system = new_identity(self.desk_mut().new_uuid());
+                self.desk_mut().system = system;
+            }
+        }
+        {
+            let mut desk = self.desk_mut();
+            desk.system.model = "Millrace".into();
+            desk.system.firmware = desk.version.chars().take(8).collect();
+        }
+        match self.read_file(HOSTS).await {
+            Ok(bytes) => {
+                let parsed = parse_hosts(&bytes.unwrap_or_default(), || self.desk_mut().new_host());
+                match parsed {
+                    Ok(hosts) => self.desk_mut().hosts = hosts,
+                    Err(e) => troubles.push(wrong(HOSTS, &e)),
+                }
+            }
+            Err(words) => troubles.push(words),
+        }
+        match self.read_file(PORTALS).await.map(|b| parse_portals(&b.unwrap_or_default())) {
+            Ok(Ok(rows)) => {
+                for (protocol, address) in rows {
+                    self.add_portal(protocol, address);
+                }
+            }
+            Ok(Err(e)) => troubles.push(wrong(PORTALS, &e)),
+            Err(words) => troubles.push(words),
+        }
+        troubles
+    }
+    /// A portal on the desk; `publish` makes the shards listen.
+    pub(crate) fn add_portal(&self, protocol: Protocol, address: SocketAddr) {
+        let mut desk = self.desk_mut();
+        let portal = Portal { id: desk.new_portal(), protocol, address };
+        let results = vec![None; usize::from(desk.shards)];
+        desk.portals.push(PortalDesk { portal, results });
+    }
+    /// The pools that should be here. The error is a sentence.
+    pub(crate) async fn read_pools(&self) -> Result<Vec<PoolRow>, String> {
+        let bytes = self.read_file(POOLS).await?.unwrap_or_default();
+        parse_pools(&bytes)
+            .map_err(|e| format!("the file {POOLS} of the state directory, line {}: {}", e.line, e.message))
+    }
+    /// Writes down which pools are here, and those that should be.
+    pub(crate) async fn write_pools(&self) -> Result<(), Refusal> {
+        let rows = {
+            let desk = self.desk();
+            let here = desk.pools.iter().filter(|p| !p.leaving).map(|p| PoolRow {
+                uuid: p.config.uuid,
+                name: p.config.name.clone(),
+                drives: p.arrays.iter().flat_map(|a| &a.legs).map(|l| l.path.clone()).collect(),
+            });
+            let absent = desk.absent.iter().map(|p| PoolRow {
+                uuid: p.uuid,
+                name: p.name.clone(),
+                drives: p.drives.clone(),
+            });
+            here.chain(absent).collect::<Vec<_>>()
+        };
+        self.write_file(POOLS, pools_text(&rows)).await
+    }
+    /// The witness of a pool. The error is a sentence: a witness that cannot be read is not one that agrees.
+    pub(crate) async fn read_witness(&self, pool: Uuid) -> Result<Option<MembershipRecord>, String> {
+        match self.read_file(&witness_name(pool)).await? {
+            None => Ok(None),
+            Some(bytes) => match parse_witness(&bytes) {
+                Some(record) if record.pool == pool => Ok(Some(record)),
+                Some(_) | None => {
+                    Err(format!("the file {} of the state directory is damaged", witness_name(pool)))
+                }
+            },
+        }
+    }
+    pub(crate) async fn remove_witness(&self, pool: Uuid) {
+        // A witness that stays is of a pool that is gone: it harms nobody.
+        let _ = self.cx.state(StateOp::Remove { name: witness_name(pool) }).await;
+    }
+    pub(crate) async fn write_hosts(&self, hosts: &Hosts) -> Result<(), Refusal> {
+        self.write_file(HOSTS, hosts_text(hosts)).await
+    }
+    pub(crate) async fn write_portals(&self) -> Result<(), Refusal> {
+        let text = portals_text(&self.desk().portals);
+        self.write_file(PORTALS, text).await
+    }
+    /// Appends events to the log as they happen, in their order.
+    pub(crate) async fn keep_log(&self) {
+        loop {
+            let office = self.clone();
+            self.cx.until(move || !office.desk().unlogged.is_empty()).await;
+            let lines: Vec<EventLine> = self.desk_mut().unlogged.drain(..).collect();
+            let contents = lines.iter().map(event_text).collect::<String>().into_bytes();
+            let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };
+            // A log that cannot be written must not stop anything: `status` says so, once.
+            if let Err(e) = self.cx.state(op).await {
+                let words = state_words("the event log", &e);
+                let mut desk = self.desk_mut();
+                if !desk.notices.contains(&words) {
+                    desk.notices.push(words);
+                }
+            }
+        }
+    }
+}
+
+/// The names of a new system. The NQN is of the form that needs no domain (NVMe Base 4.5); the IQN's month
+/// and domain are those of the project.
+fn new_identity(uuid: Uuid) -> System {
+    let hex: String = uuid.0[..10].iter().map(|b| format!("{b:02X}")).collect();
+    System {
+        nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}"),
+        iqn: format!("iqn.2026-01.org.millrace:{uuid}"),
+        uuid,
+        serial: hex,
+        ..System::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::HostId;
+
+    #[test]
+    fn identity_portals_and_pools_survive_being_written() {
+        let system = new_identity(Uuid::from_random(1, 2));
+        assert_eq!(
+            parse_identity(identity_text(&system).as_bytes()).map(|s| (s.nqn, s.iqn, s.serial)),
+            Ok((system.nqn.clone(), system.iqn.clone(), system.serial.clone()))
+        );
+        assert_eq!(system.serial.len(), 20);
+        let portals = b"portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420\n";
+        let rows = parse_portals(portals).expect("good");
+        assert_eq!(rows.len(), 2);
+        let pools = vec![PoolRow {
+            uuid: Uuid::from_random(3, 4),
+            name: "tank".into(),
+            drives: vec!["/a b".into(), "/c".into()],
+        }];
+        assert_eq!(parse_pools(pools_text(&pools).as_bytes()), Ok(pools));
+    }
+
+    #[test]
+    fn hosts_survive_being_written() {
+        let text = "[host esx1]\nnqn = nqn.2014-08.org.nvmexpress:x\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nmutual_secret = 0x00112233445566778899aabb\n";
+        let text = text.replace(":x", ":uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2");
+        let hosts = parse_hosts(text.as_bytes(), || HostId(1)).expect("good");
+        assert_eq!(parse_hosts(hosts_text(&hosts).as_bytes(), || HostId(1)), Ok(hosts));
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_say_where() {
+        let line = |r: Result<Hosts, TextError>| r.map(|_| ()).map_err(|e| e.line);
+        let id = || HostId(0);
+        assert_eq!(line(parse_hosts(b"[host a]\nnqn = x", id)), Err(1));
+        assert_eq!(line(parse_hosts(b"\n[host a]\nmodel = x", id)), Err(3));
+        assert_eq!(
+            line(parse_hosts(b"[host a]\niqn = iqn.1998-01.com.x:a\nchap_secret = short", id)),
+            Err(1)
+        );
+        assert_eq!(parse_portals(b"portal = ftp 1.2.3.4:5").map_err(|e| e.line), Err(1));
+        assert_eq!(parse_portals(b"\nportal = nvme nowhere").map_err(|e| e.line), Err(2));
+        assert!(parse_identity(b"uuid = 1").is_err());
+        assert!(parse_pools(b"[pool tank]\nname = tank").is_err());
+    }
+
+    #[test]
+    fn a_witness_is_whole_or_none() {
+        let leg = array::format::MemberLeg { drive: Uuid([3; 16]), state: array::format::LegState::InSync };
+        let row = array::format::RecordArray { epoch: 1, legs: vec![leg] };
+        let record = MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]);
+        let text = witness_text(&record.encode());
+        assert_eq!(parse_witness(&text), Some(record));
+        for cut in 0..text.len() - 1 {
+            assert_eq!(parse_witness(&text[..cut]), None);
+        }
+    }
+
+    #[test]
+    fn the_log_is_read_back_and_broken_lines_are_passed_over() {
+        let e = EventLine {
+            number: 7,
+            at: 9,
+            weight: Weight::Warning,
+            what: "a\tb".into(),
+            message: "c\nd".into(),
+        };
+        let text = format!("half a line\n{}x\t", event_text(&e));
+        let back = parse_events(text.as_bytes());
+        assert_eq!(back, [EventLine { what: "a b".into(), message: "c d".into(), ..e }]);
+    }
+}

@@ -1,0 +1,307 @@
+//! Membership: loss, return, promotion. One keeper for each pool does one change after the other.
+//!
+//! ```text
+//! loss       out on the desk ▶ published ▶ applied by all shards ▶ on record ▶ Recorded   (promise 5)
+//! return     rebuilding on record ▶ published ▶ … every shard: Synced ▶ in sync on record ▶ published
+//! ```
+//!
+//! A loss is published before it is on record, because no shard may read from the leg once a write that
+//! it lacks is answered. A promotion is on record before it is published, because nobody may read from
+//! the leg before a crash would still find it in sync.
+
+use super::Office;
+use super::desk::{PoolDesk, Wish, error_words};
+use crate::layout::{ArrayId, PoolId};
+use crate::mail::Mail;
+use crate::order::Weight;
+use array::format::{LegState, MembershipRecord};
+use base::{DriveError, Duration};
+
+impl Office {
+    /// Starts the keeper of a pool.
+    pub(crate) fn start_keeper(&self, pool: PoolId) {
+        let office = self.clone();
+        self.cx.spawn(async move { office.keep(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_clean(pool).await });
+    }
+
+    async fn keep(&self, pool: PoolId) {
+        loop {
+            let office = self.clone();
+            let wished = move || {
+                office.desk().pool(pool).is_none_or(|p| p.leaving || (!p.held && !p.wishes.is_empty()))
+            };
+            self.cx.until(wished).await;
+            let wishes = match self.desk_mut().pool_mut(pool) {
+                None => return,
+                // Who lets go of the pool writes its last record.
+                Some(p) if p.leaving => {
+                    p.keeping = false;
+                    return;
+                }
+                Some(p) => {
+                    p.keeping = true;
+                    next_wishes(&mut p.wishes)
+                }
+            };
+            match wishes[0] {
+                Wish::Lost { .. } => self.lose(pool, wishes).await,
+                Wish::Joined { array, leg, full } => self.join_leg(pool, array, leg, full).await,
+                Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
+                Wish::Reopened { array } => self.reopened(pool, array).await,
+            }
+            if let Some(p) = self.desk_mut().pool_mut(pool) {
+                p.keeping = false;
+            }
+        }
+    }
+
+    /// Keeps the keeper from its work, once it has ended what it is at.
+    pub(crate) async fn hold_keeper(&self, pool: PoolId) {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.held = true;
+        }
+        let office = self.clone();
+        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.keeping)).await;
+    }
+    /// Lets the keeper go on.
+    pub(crate) fn free_keeper(&self, pool: PoolId) {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.held = false;
+        }
+    }
+    /// Legs that failed to take something are put out, unless they are the last.
+    pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: &str) {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            for (array, leg, error) in failed {
+                let why = format!("{what}: the drive {}", error_words(error));
+                p.wishes.push_back(Wish::Lost { array, leg, why });
+            }
+        }
+    }
+
+    /// Legs are lost.
+    async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
+        let now = self.cx.now();
+        let changed = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let incarnation = desk.new_incarnation();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut record = p.record.next(me, incarnation);
+            let mut events = vec![];
+            for wish in wishes {
+                let Wish::Lost { array, leg, why } = wish else { unreachable!("chosen by kind") };
+                if matches!(record.arrays[array].legs[leg].state, LegState::Out | LegState::JustOut) {
+                    continue;
+                }
+                let legs = &record.arrays[array].legs;
+                let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);
+                if legs[leg].state == LegState::InSync && !others {
+                    // Promise 7: the last good leg is never ejected.
+                    continue;
+                }
+                let was = legs[leg].state;
+                let out = if was == LegState::InSync { LegState::JustOut } else { LegState::Out };
+                record.arrays[array].legs[leg].state = out;
+                record.arrays[array].epoch = record.counter;
+                let desk_leg = &mut p.arrays[array].legs[leg];
+                desk_leg.reason = why.clone();
+                desk_leg.synced.clear();
+                events.push((
+                    format!("drive {}", desk_leg.path),
+                    format!("it was taken out of pool {}: {why}", p.config.name),
+                ));
+            }
+            if events.is_empty() {
+                return;
+            }
+            let changed = p.changed(&record);
+            p.record = record;
+            for (what, message) in events {
+                desk.event(now, Weight::Error, what, message);
+            }
+            changed
+        };
+        self.publish().await;
+        self.put_on_record(pool, &changed, &[]).await;
+    }
+
+    /// A leg is there again: it is written from now on, and what it lacks is copied.
+    async fn join_leg(&self, pool: PoolId, array: usize, leg: usize, full: bool) {
+        let now = self.cx.now();
+        let changed = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let incarnation = desk.new_incarnation();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            if p.arrays[array].legs[leg].open.is_none() {
+                return;
+            }
+            let mut record = p.record.next(me, incarnation);
+            // If everything is to be copied, every bit was set before: the bitmaps know.
+            let state = LegState::Rebuilding;
+            let drive = p.arrays[array].legs[leg].uuid;
+            record.arrays[array].legs[leg] = array::format::MemberLeg { drive, state };
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            let desk_leg = &mut p.arrays[array].legs[leg];
+            desk_leg.joined = record.counter;
+            desk_leg.synced.clear();
+            desk_leg.full = full;
+            desk_leg.reason = if full {
+                "everything is being copied to it"
+            } else {
+                "what it missed is being copied to it"
+            }
+            .into();
+            p.record = record;
+            let what = format!("drive {}", p.drive_path(array, leg));
+            let message =
+                format!("it is back in pool {}; {}", p.config.name, p.arrays[array].legs[leg].reason);
+            desk.event(now, Weight::Note, what, message);
+            changed
+        };
+        self.put_on_record(pool, &[], &[]).await;
+        self.publish().await;
+        self.recorded(&changed);
+    }
+
+    /// Every shard has copied what the leg lacks.
+    async fn promote(&self, pool: PoolId, array: usize, leg: usize) {
+        let (now, shards) = (self.cx.now(), usize::from(self.desk().shards));
+        let changed = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let incarnation = desk.new_incarnation();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let rebuilding =
+                matches!(p.leg_state(array, leg), LegState::Rebuilding | LegState::RebuildingFull);
+            if !rebuilding || p.arrays[array].legs[leg].synced.len() < shards {
+                return;
+            }
+            let mut record = p.record.next(me, incarnation);
+            record.arrays[array].legs[leg].state = LegState::InSync;
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            p.record = record;
+            p.arrays[array].legs[leg].reason.clear();
+            let what = format!("drive {}", p.drive_path(array, leg));
+            let message = format!("it is in sync again in pool {}", p.config.name);
+            desk.event(now, Weight::Note, what, message);
+            changed
+        };
+        self.put_on_record(pool, &[], &[(array, leg)]).await;
+        self.publish().await;
+        self.recorded(&changed);
+    }
+
+    /// A leg that was in sync all the time has a new drive id.
+    async fn reopened(&self, pool: PoolId, array: usize) {
+        let changed = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let incarnation = desk.new_incarnation();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut record = p.record.next(me, incarnation);
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            p.record = record;
+            changed
+        };
+        self.publish().await;
+        self.put_on_record(pool, &changed, &[]).await;
+    }
+
+    /// Writes the record on the desk to where it must be, however long that takes, and then tells the shards
+    /// that these arrays' epochs are on record. A leg that fails to take it is wished away.
+    async fn put_on_record(&self, pool: PoolId, changed: &[(ArrayId, u64)], promoted: &[(usize, usize)]) {
+        loop {
+            let Some(record) = self.desk().pool(pool).map(|p| p.record.clone()) else { return };
+            let (failed, witness) = self.write_record(pool, &record, promoted).await;
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut stuck = false;
+            for (array, leg, error) in &failed {
+                if p.is_last(*array, *leg) {
+                    // It stays, and so the witness alone must hold what it could not take.
+                    stuck |= witness.is_err() || !promoted.is_empty();
+                } else {
+                    let why =
+                        format!("it could not take the membership record: the drive {}", error_words(*error));
+                    p.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why });
+                }
+            }
+            p.trouble = match &witness {
+                Err(words) => Some(words.clone()),
+                Ok(()) => None,
+            };
+            // Without a witness the record must at least be on every leg that goes on (or that is put out next).
+            let enough = !stuck && (witness.is_ok() || failed.len() < p.reachable().len());
+            drop(desk);
+            if enough {
+                break;
+            }
+            self.cx.sleep(RETRY).await;
+        }
+        self.recorded(changed);
+    }
+    fn recorded(&self, changed: &[(ArrayId, u64)]) {
+        for (array, epoch) in changed {
+            self.tell_shards(|| Mail::Recorded { array: *array, epoch: *epoch });
+        }
+    }
+
+    /// Tells the shards when the first resync after a crash is over on all of them.
+    async fn watch_clean(&self, pool: PoolId) {
+        loop {
+            let office = self.clone();
+            let due = move || {
+                let desk = office.desk();
+                let shards = usize::from(desk.shards);
+                desk.pool(pool).is_none_or(|p| {
+                    p.leaving || p.arrays.iter().any(|a| a.unclean && a.clean.len() >= shards)
+                })
+            };
+            self.cx.until(due).await;
+            let done: Vec<ArrayId> = {
+                let mut desk = self.desk_mut();
+                let shards = usize::from(desk.shards);
+                let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+                let clean = p.arrays.iter_mut().filter(|a| a.unclean && a.clean.len() >= shards);
+                clean
+                    .map(|a| {
+                        a.unclean = false;
+                        a.id
+                    })
+                    .collect()
+            };
+            for array in done {
+                self.tell_shards(|| Mail::Clean { array });
+            }
+        }
+    }
+}
+
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The first wish, and all further losses if it is one: they share a record. Losses come first.
+fn next_wishes(wishes: &mut std::collections::VecDeque<Wish>) -> Vec<Wish> {
+    let is_loss = |w: &Wish| matches!(w, Wish::Lost { .. });
+    if wishes.iter().any(is_loss) {
+        let (losses, rest): (Vec<Wish>, Vec<Wish>) = wishes.drain(..).partition(is_loss);
+        wishes.extend(rest);
+        losses
+    } else {
+        wishes.pop_front().into_iter().collect()
+    }
+}
+
+impl PoolDesk {
+    /// Arrays whose epoch is another in `new`.
+    fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {
+        let rows = self.arrays.iter().zip(&self.record.arrays).zip(&new.arrays);
+        rows.filter(|((_, old), new)| old.epoch != new.epoch).map(|((a, _), new)| (a.id, new.epoch)).collect()
+    }
+}

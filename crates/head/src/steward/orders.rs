@@ -1,0 +1,468 @@
+//! Orders: who does what; and those about drives.
+
+use super::Office;
+use super::create::{NewPool, check_probes, fits};
+use super::desk::{Wish, error_words, refuse};
+use super::drives::Probe;
+use super::join::{self, Boxed};
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply, State};
+use array::format::{Label, LegState, Return, judge_return};
+use base::machine::Shape;
+use base::{Duration, Uuid};
+
+/// How long a drive may take to come back from the kernel.
+const RETURN_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the bitmap may take to be marked in full.
+const MARK_PATIENCE: Duration = Duration::from_secs(30);
+
+impl Office {
+    /// Carries out an order that changes something, or looks at drives.
+    pub(crate) async fn execute(&self, order: Order) -> Answered {
+        match order {
+            Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force } => {
+                self.pool_create(NewPool { name, arrays, chunk_bytes, block_bytes, measure, force }).await
+            }
+            Order::PoolAdd { pool, arrays, force } => self.pool_add(&pool, arrays, force).await,
+            Order::PoolRelease { pool } => self.pool_release(&pool).await,
+            Order::PoolImport { pool, drives, force } => self.pool_import(pool, drives, force).await,
+            Order::PoolImportable { drives } => self.pool_importable(drives).await,
+            Order::PoolDestroy { pool, force } => self.pool_destroy(&pool, force).await,
+            Order::VolumeCreate { pool, name, bytes, block_bytes } => {
+                self.volume_create(&pool, &name, bytes, block_bytes).await
+            }
+            Order::VolumeResize { volume, bytes, force } => self.volume_resize(&volume, bytes, force).await,
+            Order::VolumeRename { volume, name } => self.volume_rename(&volume, &name).await,
+            Order::VolumeRemove { volume, force } => self.volume_remove(&volume, force).await,
+            Order::HostAdd { name, settings } => self.host_add(name, settings).await,
+            Order::HostSet { name, settings } => self.host_set(&name, settings).await,
+            Order::HostRemove { name, force } => self.host_remove(&name, force).await,
+            Order::PortalAdd { protocol, address } => self.portal_add(protocol, address).await,
+            Order::PortalRemove { protocol, address } => self.portal_remove(protocol, address).await,
+            Order::Export { volume, host, lun } => self.export(&volume, &host, lun).await,
+            Order::Unexport { volume, host } => self.unexport(&volume, &host).await,
+            Order::DriveList { drives } => self.drive_list(drives).await,
+            Order::DriveFail { drive, force } => self.drive_fail(&drive, force).await,
+            Order::DriveReturn { drive } => self.drive_return(&drive).await,
+            Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
+            Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
+            Order::Status | Order::Events { .. } => self.look(order).await,
+            Order::Shutdown => self.shutdown().await,
+        }
+    }
+
+    fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
+        self.desk().leg_named(drive).ok_or_else(|| {
+            refuse(RefusalKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
+                .then("millrace drive ls")
+        })
+    }
+
+    /// Order: list.
+    async fn drive_list(&self, extra: Vec<String>) -> Answered {
+        let mut out = self.snapshot(false).await.drives;
+        let candidates = self.candidates().await;
+        let specs: Vec<String> = extra.into_iter().chain(candidates).collect();
+        let mut unique: Vec<&String> = vec![];
+        for s in &specs {
+            if !unique.contains(&s) && self.desk().holds(s).is_none() {
+                unique.push(s);
+            }
+        }
+        let probes: Vec<Boxed<'_, (String, Result<Probe, String>)>> = unique
+            .into_iter()
+            .map(|s| -> Boxed<'_, _> { Box::pin(async move { (s.clone(), self.probe(s).await) }) })
+            .collect();
+        for (spec, result) in join::all(probes).await {
+            match result {
+                Ok(p) => {
+                    let (role, state) = match (&p.label, p.foreign) {
+                        (Ok(_), _)
+                        | (Err(array::format::Fault::Newer | array::format::Fault::Damaged), _) => {
+                            (DriveRole::Labelled, State::Offline)
+                        }
+                        (Err(_), Some(_)) => (DriveRole::Foreign, State::Optimal),
+                        (Err(_), None) => (DriveRole::Free, State::Optimal),
+                    };
+                    out.push(Drive {
+                        path: p.info.path.clone(),
+                        uuid: p.label.as_ref().map_or(Uuid::default(), |l| l.drive),
+                        kind: p.info.kind.clone(),
+                        model: p.info.model.clone(),
+                        serial: p.info.serial.clone(),
+                        bytes: p.info.bytes,
+                        block_bytes: p.info.block_bytes,
+                        volatile_cache: p.info.volatile_cache,
+                        pool: p.label.as_ref().ok().map(|l| l.pool_name.clone()),
+                        role,
+                        state,
+                        reason: p.objection().unwrap_or_default(),
+                        ..Drive::default()
+                    });
+                    self.let_go(p.id);
+                }
+                Err(reason) => out.push(Drive {
+                    path: spec,
+                    role: DriveRole::Unusable,
+                    state: State::Offline,
+                    reason,
+                    ..Drive::default()
+                }),
+            }
+        }
+        Ok(Reply::Drives(out))
+    }
+
+    /// Order: fail.
+    async fn drive_fail(&self, drive: &str, force: bool) -> Answered {
+        let (pool, array, leg) = self.leg_of("drive", drive)?;
+        let (last, out, mirror, path) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let out = matches!(p.leg_state(array, leg), LegState::Out | LegState::JustOut);
+            (p.is_last(array, leg), out, p.config.arrays[array].mirror, p.drive_path(array, leg).to_string())
+        };
+        if out {
+            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is out already"))
+                .then(format!("millrace drive return {path}")));
+        }
+        if last {
+            let what = if mirror { "is the last drive in sync of its mirror" } else { "has no mirror" };
+            let kind = if force { RefusalKind::Conflict } else { RefusalKind::Unsafe };
+            let message = format!("{path} {what}: without it the pool does not work");
+            return Err(
+                refuse(kind, "drive", message).then("millrace drive shape PATH --gone, to try what happens")
+            );
+        }
+        let why = "the operator took it out".to_string();
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.wishes.push_back(Wish::Lost { array, leg, why });
+        }
+        let office = self.clone();
+        self.cx
+            .until(move || {
+                let desk = office.desk();
+                let done = |p: &super::desk::PoolDesk| {
+                    matches!(p.leg_state(array, leg), LegState::Out | LegState::JustOut)
+                        && !p.keeping
+                        && p.wishes.is_empty()
+                };
+                desk.pool(pool).is_none_or(|p| {
+                    p.leaving || done(p) || (p.is_last(array, leg) && p.wishes.is_empty() && !p.keeping)
+                })
+            })
+            .await;
+        let still = self.desk().pool(pool).is_some_and(|p| p.is_last(array, leg));
+        if still {
+            return Err(refuse(
+                RefusalKind::Conflict,
+                "drive",
+                format!("{path} became the last drive in sync meanwhile"),
+            ));
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
+    async fn drive_return(&self, drive: &str) -> Answered {
+        let (pool, array, leg) = self.leg_of("drive", drive)?;
+        let (state, open, uuid, path, pool_name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let l = &p.arrays[array].legs[leg];
+            (p.leg_state(array, leg), l.open.clone(), l.uuid, l.path.clone(), p.config.name.clone())
+        };
+        match state {
+            LegState::Rebuilding | LegState::RebuildingFull => {
+                return Err(refuse(
+                    RefusalKind::Conflict,
+                    "drive",
+                    format!("{path} is being resynced already"),
+                )
+                .then("millrace status"));
+            }
+            LegState::InSync => {
+                return Err(refuse(
+                    RefusalKind::Conflict,
+                    "drive",
+                    format!("{path} is in sync: there is nothing to return"),
+                )
+                .then("millrace status"));
+            }
+            LegState::Out | LegState::JustOut => {}
+        }
+        let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
+        if let Some(o) = open {
+            if let Some(p) = self.desk_mut().pool_mut(pool) {
+                p.arrays[array].legs[leg].open = None;
+            }
+            // No shard has it in its layout any more before it is closed.
+            self.publish().await;
+            if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
+                let message = format!("{path} still holds operations that were begun before it failed");
+                return Err(refuse(RefusalKind::NotReady, "drive", message)
+                    .then(format!("millrace drive return {path}, once it answers or is unplugged")));
+            }
+        }
+        let spec = if drive.parse::<Uuid>().is_ok() { path.clone() } else { drive.to_string() };
+        let probe = self.probe(&spec).await.map_err(|words| {
+            refuse(RefusalKind::NotReady, "drive", words).then(format!("millrace drive return {path}"))
+        })?;
+        // What was shaped for a test stays so until somebody says otherwise, unless it is why the drive failed.
+        if let Some(shape) = shape.filter(|s| !s.gone && !s.hang) {
+            self.cx.shape(probe.id, shape.clone());
+            self.desk_mut().shapes.insert(probe.id, shape);
+        }
+        let admitted = self.readmit(pool, array, leg, uuid, &probe).await;
+        if admitted == Ok(true) {
+            if let Err(r) = self.mark_all(pool, array).await {
+                self.let_go(probe.id);
+                return Err(r);
+            }
+        }
+        match admitted {
+            Ok(full) => {
+                if let Some(p) = self.desk_mut().pool_mut(pool) {
+                    let l = &mut p.arrays[array].legs[leg];
+                    (l.open, l.path) = (probe.opened(), probe.info.path.clone());
+                    p.config.arrays[array].legs[leg].path = probe.info.path.clone();
+                    p.wishes.push_back(Wish::Joined { array, leg, full });
+                }
+                self.joined(pool, array, leg).await;
+                self.write_pools().await?;
+                Ok(Reply::Done)
+            }
+            Err(r) => {
+                self.let_go(probe.id);
+                let next = format!("millrace drive replace {path} {path} --force (copies everything to it)");
+                Err(Refusal {
+                    message: format!("{} cannot return to pool {pool_name}: {}", probe.info.path, r),
+                    next: Some(next),
+                    field: Some("drive".into()),
+                    kind: RefusalKind::Conflict,
+                })
+            }
+        }
+    }
+    /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
+    /// to date. The error is the end of a sentence.
+    async fn readmit(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        uuid: Uuid,
+        probe: &Probe,
+    ) -> Result<bool, String> {
+        let label = match (&probe.label, probe.good_label()) {
+            (_, Some(l)) => l,
+            (Ok(_), None) => return Err("it is smaller than its label says".into()),
+            (Err(fault), None) => return Err(format!("its label is {fault}")),
+        };
+        if label.drive != uuid {
+            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name));
+        }
+        let (verdict, slot) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).ok_or("the pool is gone")?;
+            if (label.array, label.leg) != (array as u32, leg as u32) {
+                return Err("its label says another place in the pool".into());
+            }
+            (judge_return(probe.record.as_ref().ok(), uuid, &p.record), p.config_slot())
+        };
+        let full = match verdict {
+            Return::Partial => false,
+            Return::Full => true,
+            Return::Diverged => return Err("it was used apart from the others meanwhile".into()),
+        };
+        let bytes = slot.encode().expect("it lies on the other drives");
+        let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
+        written
+            .map_err(|e| format!("its configuration could not be written: the drive {}", error_words(e)))?;
+        Ok(full)
+    }
+    /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
+    /// the bitmaps say what is left to copy, over any crash.
+    async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
+        let id = {
+            let mut desk = self.desk_mut();
+            let p = desk
+                .pool_mut(pool)
+                .ok_or_else(|| refuse(RefusalKind::NotFound, "drive", "the pool is gone"))?;
+            p.arrays[array].all_dirty.clear();
+            p.arrays[array].id
+        };
+        self.tell_shards(|| Mail::MarkAll { array: id });
+        let office = self.clone();
+        let marked = self.cx.until_within(MARK_PATIENCE, move || {
+            let desk = office.desk();
+            let shards = usize::from(desk.shards);
+            desk.pool(pool).is_some_and(|p| p.arrays[array].all_dirty.len() >= shards)
+        });
+        if marked.await {
+            return Ok(());
+        }
+        self.tell_shards(|| Mail::Unmark { array: id });
+        let message = "the bitmap of the mirror could not be written: nothing was begun";
+        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+    }
+    /// Waits until the keeper has dealt with a returned leg.
+    async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
+        let office = self.clone();
+        self.cx
+            .until(move || {
+                let desk = office.desk();
+                let done = |p: &super::desk::PoolDesk| {
+                    !p.keeping && !p.wishes.iter().any(|w| matches!(w, Wish::Joined { array: a, leg: l, .. } if (*a, *l) == (array, leg)))
+                };
+                desk.pool(pool).is_none_or(|p| p.leaving || done(p))
+            })
+            .await;
+    }
+
+    /// Order: replace.
+    async fn drive_replace(&self, old: &str, new: &str, force: bool) -> Answered {
+        let (pool, array, leg) = self.leg_of("old", old)?;
+        let (state, mirror, last, old_path) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            (
+                p.leg_state(array, leg),
+                p.config.arrays[array].mirror,
+                p.is_last(array, leg),
+                p.drive_path(array, leg).to_string(),
+            )
+        };
+        if !mirror || last {
+            let message = format!("{old_path} holds data that is nowhere else: it cannot be replaced");
+            return Err(refuse(RefusalKind::Conflict, "old", message).then("millrace status"));
+        }
+        if !matches!(state, LegState::Out | LegState::JustOut) {
+            self.drive_fail(old, false).await?;
+        }
+        let open = {
+            let mut desk = self.desk_mut();
+            desk.pool_mut(pool).and_then(|p| p.arrays[array].legs[leg].open.take())
+        };
+        if let Some(o) = open {
+            self.publish().await;
+            let gone = self.let_go_wholly(o.id, RETURN_PATIENCE).await;
+            if !gone && new == old_path {
+                let message = format!("{old_path} still holds operations that were begun before it failed");
+                return Err(refuse(RefusalKind::NotReady, "old", message));
+            }
+        }
+        let probe = self
+            .probe(new)
+            .await
+            .map_err(|words| refuse(RefusalKind::Invalid, "new", words).then("millrace drive ls"))?;
+        let result = self.put_in_place(pool, array, leg, &probe, force).await;
+        if let Err(r) = result {
+            self.let_go(probe.id);
+            return Err(Refusal { field: r.field.map(|_| "new".to_string()), ..r });
+        }
+        self.joined(pool, array, leg).await;
+        self.write_pools().await?;
+        Ok(Reply::Done)
+    }
+    async fn put_in_place(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        probe: &Probe,
+        force: bool,
+    ) -> Result<(), Refusal> {
+        if let Some(r) = check_probes(core::slice::from_ref(probe), force) {
+            return Err(r);
+        }
+        let (like, mut config, record, generation, uuid, block, dirty_uuid) = {
+            let mut desk = self.desk_mut();
+            let uuid = desk.new_uuid();
+            let created = desk.unix(self.cx.now());
+            let p =
+                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
+            let current = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
+                refuse(RefusalKind::NotReady, "old", "no other drive of the mirror is there to copy from")
+            })?;
+            let like = Label { created, ..current.label.clone() };
+            (
+                like,
+                p.config.clone(),
+                p.record.clone(),
+                p.generation + 1,
+                uuid,
+                p.config.drive_block_bytes,
+                p.array_uuid(array),
+            )
+        };
+        if !fits(probe, &like) {
+            let message = format!("{} is smaller than the drives of the mirror", probe.info.path);
+            return Err(refuse(RefusalKind::Invalid, "new", message));
+        }
+        if probe.info.block_bytes > block
+            && config.volumes.iter().any(|v| v.block_bytes < probe.info.block_bytes)
+        {
+            let message = format!(
+                "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
+                probe.info.path
+            );
+            return Err(refuse(RefusalKind::Invalid, "new", message));
+        }
+        let row = &mut config.arrays[array].legs[leg];
+        (row.drive, row.path) = (uuid, probe.info.path.clone());
+        config.drive_block_bytes = block.max(probe.info.block_bytes);
+        let label = Label {
+            drive: uuid,
+            leg: leg as u32,
+            drive_bytes: probe.info.bytes,
+            block_bytes: probe.info.block_bytes,
+            ..like
+        };
+        let slot =
+            array::format::ConfigSlot { features: Default::default(), generation, body: config.encode() };
+        // Until the next record names it, the new drive is nobody's leg: a crash here leaves it as a drive
+        // that "was replaced once".
+        let geometry = super::config::geometry_of(&label);
+        let all = array::Bitmap::full(geometry.regions());
+        let written =
+            self.label_drive(probe.id, &label, Some((&geometry, dirty_uuid, &all)), &record, &slot).await;
+        written.map_err(|e| {
+            refuse(
+                RefusalKind::Internal,
+                "new",
+                format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e)),
+            )
+        })?;
+        self.mark_all(pool, array).await?;
+        let failed = self.write_config(pool, &slot).await;
+        self.wish_away(pool, failed, "it could not take the configuration");
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            (p.config, p.generation) = (config, generation);
+            let l = &mut p.arrays[array].legs[leg];
+            (l.uuid, l.path, l.open) = (uuid, probe.info.path.clone(), None);
+            l.open = Some(super::desk::OpenDrive { id: probe.id, info: probe.info.clone(), label });
+            p.wishes.push_back(Wish::Joined { array, leg, full: true });
+        }
+        Ok(())
+    }
+
+    /// Order: shape.
+    fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
+        let (pool, array, leg) = self.leg_of("drive", drive)?;
+        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
+        let Some(open) = open else {
+            return Err(refuse(RefusalKind::NotReady, "drive", format!("{drive} is not open"))
+                .then(format!("millrace drive return {drive}")));
+        };
+        self.cx.shape(open.id, shape.clone());
+        let mut desk = self.desk_mut();
+        if shape == Shape::default() {
+            desk.shapes.remove(&open.id);
+        } else {
+            desk.shapes.insert(open.id, shape);
+        }
+        Ok(Reply::Done)
+    }
+}

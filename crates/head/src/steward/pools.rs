@@ -1,0 +1,877 @@
+//! Pools come and go: start, import, release, stop.
+
+use super::Office;
+use super::config::{PoolConfig, geometry_of};
+use super::desk::{AbsentPool, ArrayDesk, LegDesk, OpenDrive, PoolDesk, refuse};
+use super::drives::Probe;
+use super::files::PoolRow;
+use super::join::{self, Boxed};
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
+use array::Bitmap;
+use array::format::{
+    Assembly, ConfigSlot, Fault, Features, Found, LegState, LegVerdict, MembershipRecord, RecordArray,
+    Verdict, assemble,
+};
+use base::front::Close;
+use base::machine::StateOp;
+use base::{Address, Duration, Uuid};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// How long the start waits for pools before it serves the others.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long shards may take to become quiet.
+const QUIET_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What would be done with the drives of a pool.
+struct Judged {
+    config: PoolConfig,
+    generation: u64,
+    record: MembershipRecord,
+    assembly: Assembly,
+    notices: Vec<String>,
+}
+
+impl Office {
+    /// The Steward's life: start, then orders one by one.
+    pub(crate) async fn live(self, hold: Option<String>) {
+        let mut notices = self.read_state().await;
+        let office = self.clone();
+        self.cx.spawn(async move { office.keep_log().await });
+        let rows = match self.read_pools().await {
+            Ok(rows) => rows,
+            Err(words) => {
+                notices.push(format!("{words}; pools are imported by hand until it is repaired"));
+                vec![]
+            }
+        };
+        let now = self.cx.now();
+        for row in &rows {
+            let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
+            let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
+            self.desk_mut().absent.push(AbsentPool {
+                uuid: row.uuid,
+                name: row.name.clone(),
+                drives: row.drives.clone(),
+                reason,
+                next,
+            });
+        }
+        if let Some(why) = hold {
+            notices.push(why);
+        } else {
+            let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len()));
+            for row in rows {
+                let (office, left) = (self.clone(), busy.clone());
+                self.cx.spawn(async move {
+                    office.import_at_start(row).await;
+                    left.set(left.get() - 1);
+                    office.cx.changed();
+                });
+            }
+            self.cx.until_within(START_PATIENCE, move || busy.get() == 0).await;
+        }
+        self.publish().await;
+        {
+            let mut desk = self.desk_mut();
+            desk.ready = true;
+            notices
+                .extend(desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name, p.reason)));
+            for n in &notices {
+                desk.event(now, Weight::Warning, "head", n.clone());
+            }
+            desk.event(now, Weight::Note, "head", "the head serves");
+            let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name)).collect();
+            let lasting: Vec<String> =
+                notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
+            desk.notices.extend(lasting);
+        }
+        self.cx.mail(Address::Manager, Mail::Ready { notices });
+        loop {
+            let office = self.clone();
+            self.cx.until(move || !office.desk().orders.is_empty()).await;
+            let (id, order) = self.desk_mut().orders.pop_front().expect("there is one");
+            self.desk_mut().ordering = true;
+            let stop = matches!(order, crate::order::Order::Shutdown);
+            let answer = self.execute(order).await;
+            self.desk_mut().ordering = false;
+            match id {
+                Some(id) => self.cx.mail(Address::Manager, Mail::Answered { id, answer }),
+                None => {}
+            }
+            if stop {
+                self.cx.mail(Address::Manager, Mail::Stopped);
+            }
+        }
+    }
+
+    async fn import_at_start(&self, row: PoolRow) {
+        let (mut probes, mut failures) = self.gather(&row.drives, Some(row.uuid)).await;
+        let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
+        if !all_there {
+            // A drive may have another path today.
+            let seen: BTreeSet<String> =
+                probes.iter().map(|p| p.info.path.clone()).chain(row.drives.iter().cloned()).collect();
+            let candidates =
+                self.candidates().await.into_iter().filter(|c| !seen.contains(c)).collect::<Vec<_>>();
+            let (more, _) = self.gather(&candidates, Some(row.uuid)).await;
+            if !more.is_empty() {
+                failures.clear();
+            }
+            probes.extend(more);
+        }
+        let result = self.take(row.uuid, probes, false).await;
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        match result {
+            Ok(notices) => {
+                desk.absent.retain(|p| p.uuid != row.uuid);
+                for n in notices {
+                    desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
+                }
+            }
+            Err(r) => {
+                let reason = if failures.is_empty() {
+                    r.message
+                } else {
+                    format!("{} ({})", r.message, failures.join("; "))
+                };
+                if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
+                    (p.reason, p.next) = (reason, r.next);
+                }
+            }
+        }
+        let late = desk.ready;
+        drop(desk);
+        if late {
+            self.publish().await;
+        }
+    }
+
+    /// Block devices of this machine that nobody holds.
+    pub(crate) async fn candidates(&self) -> Vec<String> {
+        match self.cx.state(StateOp::Candidates).await {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect(),
+            Err(_) => vec![],
+        }
+    }
+
+    /// Opens drives; keeps those of one pool, or all labelled ones. Also what could not be opened, in words.
+    async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<String>) {
+        let mut unique: Vec<&String> = vec![];
+        for spec in specs {
+            if !unique.contains(&spec) && self.desk().holds(spec).is_none() {
+                unique.push(spec);
+            }
+        }
+        let probes: Vec<Boxed<'_, _>> =
+            unique.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(self.probe(s)) }).collect();
+        let (mut good, mut failures) = (vec![], vec![]);
+        for probe in join::all(probes).await {
+            match probe {
+                Ok(p) => {
+                    let ours = p.good_label().is_some_and(|l| pool.is_none_or(|uuid| l.pool == uuid));
+                    if ours {
+                        good.push(p);
+                    } else {
+                        if pool.is_some() {
+                            let path = &p.info.path;
+                            failures.push(match &p.label {
+                                Ok(l) if Some(l.pool) == pool => {
+                                    format!("{path} is smaller than its label says")
+                                }
+                                Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
+                                Err(fault) => format!("the label of {path} is {fault}"),
+                            });
+                        }
+                        self.let_go(p.id);
+                    }
+                }
+                Err(words) => failures.push(words),
+            }
+        }
+        (good, failures)
+    }
+
+    /// Judges the drives of a pool. A refusal says what is wrong, in words.
+    async fn judge(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Judged, Refusal> {
+        let label_name = probes.iter().filter_map(|p| p.good_label()).map(|l| l.pool_name.clone()).next();
+        let no = |kind, message: String| refuse(kind, "pool", message);
+        let Some(label_name) = label_name else {
+            return Err(no(RefusalKind::NotFound, "none of its drives was found".into())
+                .then("millrace pool import --drive PATH …"));
+        };
+        for p in probes {
+            let label = p.good_label().expect("gathered by label");
+            let newer = !label.features.writable()
+                || [p.record.as_ref().err(), p.config.as_ref().err()].contains(&Some(&Fault::Newer));
+            if newer {
+                let message =
+                    format!("pool {label_name} was written by a newer version of millrace ({})", p.info.path);
+                return Err(no(RefusalKind::NotReady, message).then("install that version, or a later one"));
+            }
+            let twin = probes
+                .iter()
+                .find(|q| q.id != p.id && q.good_label().is_some_and(|l| l.drive == label.drive));
+            if let Some(q) = twin {
+                let message = format!(
+                    "{} and {} carry the same label: one is a copy of the other",
+                    p.info.path, q.info.path
+                );
+                return Err(no(RefusalKind::Conflict, message).then("take one of them away"));
+            }
+        }
+        let newest = probes.iter().filter_map(|p| p.config.as_ref().ok()).max_by_key(|c| c.generation);
+        let Some(slot) = newest else {
+            return Err(no(
+                RefusalKind::Internal,
+                format!("no drive of pool {label_name} carries a readable configuration"),
+            ));
+        };
+        let Ok(config) = PoolConfig::decode(&slot.body) else {
+            let message = format!(
+                "the configuration of pool {label_name} contradicts itself (generation {})",
+                slot.generation
+            );
+            return Err(no(RefusalKind::Internal, message));
+        };
+        let me = self.desk().system.uuid;
+        if !config.holder.is_nil() && config.holder != me && !force {
+            let message =
+                format!("pool {} was not released by the system that had it, {}", config.name, config.holder);
+            let next = format!(
+                "millrace pool release {0} (there), or millrace pool import {0} --force (here)",
+                config.name
+            );
+            return Err(no(RefusalKind::Unsafe, message).then(next));
+        }
+        let mut notices = vec![];
+        let witness = match self.read_witness(uuid).await {
+            Ok(w) => w,
+            Err(words) => {
+                notices.push(words);
+                None
+            }
+        };
+        let found: Vec<Found> = probes
+            .iter()
+            .map(|p| Found {
+                drive: p.good_label().expect("gathered by label").drive,
+                record: p.record.as_ref().ok().cloned(),
+            })
+            .collect();
+        let mut verdict = assemble(&found, witness.as_ref(), me, None);
+        if force && matches!(verdict, Verdict::Diverged(_)) {
+            // The operator means the drives that are here, whatever this head remembers.
+            verdict = assemble(&found, None, me, None);
+        }
+        let mut assembly = match verdict {
+            Verdict::Assembled(a) => a,
+            Verdict::Nothing => {
+                let message =
+                    format!("no drive of pool {} carries a readable membership record", config.name);
+                return Err(no(RefusalKind::Internal, message));
+            }
+            Verdict::Diverged(sides) => {
+                let path = |d: &Uuid| {
+                    let found = probes.iter().find(|p| p.good_label().is_some_and(|l| l.drive == *d));
+                    found.map_or_else(|| d.to_string(), |p| p.info.path.clone())
+                };
+                let side = |s: &array::format::Side| match s.drives.len() {
+                    0 => "what this head remembers".to_string(),
+                    _ => s.drives.iter().map(path).collect::<Vec<_>>().join(" "),
+                };
+                let words: Vec<String> = sides.iter().map(side).collect();
+                let message = format!(
+                    "pool {} was changed in two places apart from each other: {}",
+                    config.name,
+                    words.join(" against ")
+                );
+                let next = format!(
+                    "millrace pool import {} --force --drive … (naming the drives of the side to keep)",
+                    config.name
+                );
+                return Err(no(RefusalKind::Unsafe, message).then(next));
+            }
+        };
+        // An array whose addition was cut off is in the record and not yet in the configuration.
+        let record = &mut assembly.record;
+        if record.arrays.len() < config.arrays.len() {
+            return Err(no(
+                RefusalKind::Internal,
+                format!("membership and configuration of pool {} contradict each other", config.name),
+            ));
+        }
+        record.arrays.truncate(config.arrays.len());
+        let record = record.clone();
+        for (i, row) in config.arrays.iter().enumerate() {
+            if record.arrays[i].legs.len() != row.legs.len() {
+                let message =
+                    format!("membership and configuration of pool {} contradict each other", config.name);
+                return Err(no(RefusalKind::Internal, message));
+            }
+            check_array(&config, &record, &mut assembly, i, probes, force)?;
+        }
+        Ok(Judged { config, generation: slot.generation, record, assembly, notices })
+    }
+
+    /// Takes a pool whose drives are open. They are let go of if it is refused.
+    async fn take(&self, uuid: Uuid, probes: Vec<Probe>, force: bool) -> Result<Vec<String>, Refusal> {
+        match self.try_take(uuid, &probes, force).await {
+            Ok(notices) => {
+                // Drives that were replaced once still carry the pool's label.
+                let used: BTreeSet<_> = {
+                    let desk = self.desk();
+                    let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+                    legs.filter_map(|l| l.open.as_ref()).map(|o| o.id).collect()
+                };
+                probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
+                Ok(notices)
+            }
+            Err(r) => {
+                probes.iter().for_each(|p| self.let_go(p.id));
+                Err(r)
+            }
+        }
+    }
+    async fn try_take(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Vec<String>, Refusal> {
+        let Judged { mut config, generation, record, assembly, mut notices } =
+            self.judge(uuid, probes, force).await?;
+        let taken = self.desk().pools.iter().any(|p| p.config.uuid == uuid || p.config.name == config.name);
+        if taken {
+            return Err(refuse(
+                RefusalKind::Conflict,
+                "pool",
+                format!("there is a pool {} already", config.name),
+            ));
+        }
+        let (was_open, now) = (record.open, self.cx.now());
+        let mut next = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            record.next(me, incarnation)
+        };
+        next.open = true;
+        let mut arrays = vec![];
+        let mut used = BTreeSet::new();
+        for (i, verdict) in assembly.arrays.iter().take(config.arrays.len()).enumerate() {
+            let mut legs = vec![];
+            for (l, judged) in verdict.legs.iter().enumerate() {
+                let uuid = next.arrays[i].legs[l].drive;
+                let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == uuid));
+                let open = probe.and_then(Probe::opened);
+                let (state, reason) = match judged {
+                    LegVerdict::Current => (LegState::InSync, ""),
+                    LegVerdict::Stale { full: false } => {
+                        (LegState::Rebuilding, "what it missed is being copied to it")
+                    }
+                    LegVerdict::Stale { full: true } => {
+                        (LegState::RebuildingFull, "everything is being copied to it")
+                    }
+                    LegVerdict::Missing { in_sync: true } => (LegState::JustOut, "it was not found"),
+                    LegVerdict::Missing { in_sync: false } => (LegState::Out, "it was not found"),
+                };
+                if *judged != LegVerdict::Current {
+                    next.arrays[i].legs[l].state = state;
+                }
+                used.extend(open.as_ref().map(|o| o.id));
+                let row = &mut config.arrays[i].legs[l];
+                row.drive = uuid;
+                if let Some(p) = probe {
+                    row.path = p.info.path.clone();
+                    if p.front_written {
+                        notices.push(format!("something wrote to the first 4 KiB of {}", p.info.path));
+                    }
+                }
+                legs.push(LegDesk {
+                    uuid,
+                    path: row.path.clone(),
+                    open,
+                    reason: reason.into(),
+                    synced: BTreeSet::new(),
+                    joined: next.counter,
+                    full: state == LegState::RebuildingFull,
+                });
+            }
+            next.arrays[i].epoch = next.counter;
+            let current = |l: &usize| next.arrays[i].legs[*l].state == LegState::InSync;
+            let geometry = (0..legs.len())
+                .filter(current)
+                .find_map(|l| legs[l].open.as_ref())
+                .map(|o| geometry_of(&o.label));
+            let geometry = geometry.expect("an array that is taken has a current leg");
+            let mut bitmaps = vec![];
+            for leg in (0..legs.len()).filter(current) {
+                let open = legs[leg].open.as_ref().expect("a current leg was found");
+                bitmaps.push(if geometry.redundant() { self.read_bitmap(open).await } else { None });
+            }
+            let dirty = match geometry.redundant() {
+                // What a leg lacks that lacks everything is in no bitmap yet.
+                true if next.arrays[i].legs.iter().any(|l| l.state == LegState::RebuildingFull) => {
+                    Bitmap::full(geometry.regions())
+                }
+                true => {
+                    array::merge(
+                        &geometry,
+                        config.array_uuid(i),
+                        &bitmaps.iter().map(Option::as_deref).collect::<Vec<_>>(),
+                    )
+                    .0
+                }
+                false => Bitmap::new(geometry.regions()),
+            };
+            let id = self.desk_mut().new_array();
+            arrays.push(ArrayDesk {
+                id,
+                geometry,
+                dirty: Arc::new(dirty),
+                unclean: was_open && geometry.redundant(),
+                clean: BTreeSet::new(),
+                all_dirty: BTreeSet::new(),
+                legs,
+                healed: 0,
+                medium_lost: 0,
+            });
+        }
+        for p in probes.iter().filter(|p| !used.contains(&p.id)) {
+            notices.push(format!(
+                "{} was a drive of pool {} once and is not any more",
+                p.info.path, config.name
+            ));
+        }
+        config.holder = self.desk().system.uuid;
+        let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
+        if let Err(r) = self.put_first_record(id).await {
+            self.desk_mut().pools.retain(|p| p.id != id);
+            return Err(r);
+        }
+        let (name, worst) = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("it was just added");
+            p.serving = true;
+            (p.config.name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
+        };
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), format!("it was imported{worst}"));
+        self.start_keeper(id);
+        Ok(notices)
+    }
+
+    /// Puts a pool on the desk: numbers that clash with other pools' are changed.
+    pub(crate) fn settle_in(
+        &self,
+        mut config: PoolConfig,
+        generation: u64,
+        record: MembershipRecord,
+        arrays: Vec<ArrayDesk>,
+        notices: &mut Vec<String>,
+    ) -> Result<PoolId, Refusal> {
+        let mut desk = self.desk_mut();
+        let full = |e: access::AccessError| refuse(RefusalKind::NoSpace, "pool", e.to_string());
+        let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
+        for (volume, nsid) in rows {
+            let others: Vec<u32> =
+                desk.pools.iter().flat_map(|p| p.config.grants.iter()).map(|g| g.nsid).collect();
+            if others.contains(&nsid) {
+                let own = config.grants.iter().map(|g| g.nsid);
+                let free =
+                    access::lowest_free(others.into_iter().chain(own), 1, access::NSID_MAX).map_err(full)?;
+                config.grants.renumber(volume, free);
+                let name = config.volumes.by_uuid(volume).map_or(String::new(), |v| v.name.clone());
+                notices.push(format!(
+                    "volume {}/{name} has namespace id {free} now: {nsid} is taken here",
+                    config.name
+                ));
+            }
+        }
+        for host in desk.hosts.iter() {
+            let mine: Vec<_> = config.grants.for_host(host).collect();
+            for (volume, _, lun) in mine {
+                let others: Vec<u32> = desk
+                    .pools
+                    .iter()
+                    .flat_map(|p| p.config.grants.for_host(host))
+                    .map(|(_, _, l)| u32::from(l))
+                    .collect();
+                if others.contains(&u32::from(lun)) {
+                    let own: Vec<u32> = config.grants.for_host(host).map(|(_, _, l)| u32::from(l)).collect();
+                    let free =
+                        access::lowest_free(others.into_iter().chain(own), 0, u32::from(access::LUN_MAX))
+                            .map_err(full)?;
+                    config.grants.relun(volume, host, free as u16);
+                    notices.push(format!(
+                        "host {} sees a volume of pool {} as LUN {free} now: {lun} is taken here",
+                        host.name, config.name
+                    ));
+                }
+            }
+        }
+        let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
+        let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|u| (u, desk.new_volume())).collect();
+        let space = config.space().expect("decoding or creation checked it");
+        let id = desk.new_pool();
+        desk.pools.push(PoolDesk {
+            id,
+            config,
+            generation,
+            record,
+            arrays,
+            space,
+            volume_ids,
+            serving: false,
+            leaving: false,
+            wishes: VecDeque::new(),
+            keeping: false,
+            held: false,
+            trouble: None,
+        });
+        Ok(id)
+    }
+
+    /// The first record and configuration of a pool that was just imported.
+    async fn put_first_record(&self, id: PoolId) -> Result<(), Refusal> {
+        let (record, slot) = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("it was just added");
+            p.generation += 1;
+            (p.record.clone(), p.config_slot())
+        };
+        let (failed, witness) = self.write_record(id, &record, &[]).await;
+        if let Err(words) = witness {
+            return Err(refuse(RefusalKind::Internal, "pool", words));
+        }
+        let also = self.write_config(id, &slot).await;
+        for (a, l, error) in failed.into_iter().chain(also) {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("it was just added");
+            let why =
+                format!("it could not be written at import: the drive {}", super::desk::error_words(error));
+            if p.is_last(a, l) {
+                return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
+            }
+            p.wishes.push_back(super::desk::Wish::Lost { array: a, leg: l, why });
+        }
+        Ok(())
+    }
+
+    /// Order: import.
+    pub(crate) async fn pool_import(
+        &self,
+        pool: Option<String>,
+        drives: Vec<String>,
+        force: bool,
+    ) -> Answered {
+        let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
+        let absent = {
+            let desk = self.desk();
+            let row = desk.absent.iter().find(|p| Some(&p.name) == pool.as_ref() || Some(p.uuid) == wanted);
+            row.map(|p| p.drives.clone()).unwrap_or_default()
+        };
+        // With force, named drives are all that counts: so the operator chooses a side.
+        let specs: Vec<String> = if force && !drives.is_empty() {
+            drives
+        } else {
+            drives.into_iter().chain(absent).chain(self.candidates().await).collect()
+        };
+        let (probes, failures) = self.gather(&specs, None).await;
+        let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
+        let is_wanted = |p: &Probe| {
+            let (l, config) =
+                (label(p), p.config.as_ref().ok().and_then(|c| PoolConfig::decode(&c.body).ok()));
+            let name = config.map_or(l.pool_name, |c| c.name);
+            pool.as_ref().is_none_or(|w| *w == name || wanted == Some(l.pool))
+        };
+        let (mine, others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
+        others.iter().for_each(|p| self.let_go(p.id));
+        let uuids: BTreeSet<Uuid> = mine.iter().map(|p| label(p).pool).collect();
+        let Some(uuid) = uuids.first().copied() else {
+            let name = pool.map_or("pool".to_string(), |p| format!("drive of pool {p}"));
+            let words =
+                if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
+            let message = format!("no {name} was found{words}");
+            return Err(
+                refuse(RefusalKind::NotFound, "pool", message).then("millrace pool import --drive PATH …")
+            );
+        };
+        if uuids.len() > 1 {
+            mine.iter().for_each(|p| self.let_go(p.id));
+            let list: Vec<String> = uuids.iter().map(Uuid::to_string).collect();
+            let message = format!("several pools could be meant: {}", list.join(", "));
+            return Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace pool import UUID"));
+        }
+        let notices = self.take(uuid, mine, force).await?;
+        self.desk_mut().absent.retain(|p| p.uuid != uuid);
+        self.publish().await;
+        self.write_pools().await?;
+        Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Order: what could be imported.
+    pub(crate) async fn pool_importable(&self, drives: Vec<String>) -> Answered {
+        let absent: Vec<String> = self.desk().absent.iter().flat_map(|p| p.drives.clone()).collect();
+        let specs: Vec<String> = drives.into_iter().chain(absent).chain(self.candidates().await).collect();
+        let (probes, _) = self.gather(&specs, None).await;
+        let mut pools: BTreeMap<Uuid, Vec<Probe>> = BTreeMap::new();
+        for p in probes {
+            pools.entry(p.good_label().expect("gathered by label").pool).or_default().push(p);
+        }
+        let mut out = vec![];
+        for (uuid, probes) in pools {
+            let found: Vec<String> = probes.iter().map(|p| p.info.path.clone()).collect();
+            let label_name = probes[0].good_label().map_or(String::new(), |l| l.pool_name.clone());
+            let row = match self.judge(uuid, &probes, false).await {
+                Ok(j) => {
+                    let legs: Vec<&LegVerdict> = j.assembly.arrays.iter().flat_map(|a| &a.legs).collect();
+                    let missing = legs.iter().any(|l| matches!(l, LegVerdict::Missing { .. }));
+                    let stale = legs.iter().any(|l| matches!(l, LegVerdict::Stale { .. }));
+                    let state = if missing {
+                        State::Degraded
+                    } else if stale {
+                        State::Rebuilding
+                    } else {
+                        State::Optimal
+                    };
+                    let drives = j.record.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
+                    let is_here =
+                        |d: &Uuid| probes.iter().any(|p| p.good_label().is_some_and(|l| l.drive == *d));
+                    Importable {
+                        next: Some(format!("millrace pool import {}", j.config.name)),
+                        name: j.config.name,
+                        uuid,
+                        state,
+                        reason: j.notices.join("; "),
+                        released: j.config.holder.is_nil(),
+                        found,
+                        missing: drives.filter(|d| !is_here(d)).collect(),
+                    }
+                }
+                Err(r) => Importable {
+                    name: label_name,
+                    uuid,
+                    state: State::Offline,
+                    reason: r.message,
+                    next: r.next,
+                    found,
+                    ..Importable::default()
+                },
+            };
+            probes.iter().for_each(|p| self.let_go(p.id));
+            out.push(row);
+        }
+        Ok(Reply::Importable(out))
+    }
+
+    /// Order: release.
+    pub(crate) async fn pool_release(&self, pool: &str) -> Answered {
+        let absent = self.desk().absent.iter().any(|p| p.name == pool);
+        if absent && self.desk().pool_named(pool).is_err() {
+            self.desk_mut().absent.retain(|p| p.name != pool);
+            self.write_pools().await?;
+            return Ok(Reply::Done);
+        }
+        let (id, uuid, name) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            (p.id, p.config.uuid, p.config.name.clone())
+        };
+        self.quiet(&[id]).await?;
+        if let Some(p) = self.desk_mut().pool_mut(id) {
+            p.config.holder = Uuid::default();
+        }
+        let written = self.put_last_record(id, true).await;
+        // The pool is stopped in any case; if it could not be marked, the next import asks for `--force`.
+        self.write_pools().await?;
+        self.forget(id).await;
+        self.remove_witness(uuid).await;
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), "it was released");
+        written.map(|()| Reply::Done)
+    }
+
+    /// Order: stop in order.
+    pub(crate) async fn shutdown(&self) -> Answered {
+        let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        let places = self.desk().sessions.places();
+        for p in places {
+            let mail = Mail::Drop { connection: p.connection, why: Close::Logout };
+            self.cx.mail(Address::Shard(p.shard), mail);
+        }
+        let quiet = self.quiet(&ids).await;
+        let mut result = quiet.map(|()| Reply::Done);
+        for id in ids {
+            if let Err(r) = self.put_last_record(id, false).await {
+                result = Err(r);
+            }
+            self.forget(id).await;
+        }
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, "head", "the head was stopped in order");
+        let office = self.clone();
+        self.cx.until_within(Duration::from_secs(1), move || office.desk().unlogged.is_empty()).await;
+        result
+    }
+
+    /// Volumes vanish from the hosts, and every command on the arrays ends.
+    pub(crate) async fn quiet(&self, ids: &[PoolId]) -> Result<(), Refusal> {
+        for id in ids {
+            if let Some(p) = self.desk_mut().pool_mut(*id) {
+                (p.leaving, p.serving) = (true, false);
+            }
+        }
+        // The keeper ends what it is at; its last record must not come after ours.
+        let (office, all) = (self.clone(), ids.to_vec());
+        self.cx.until(move || !all.iter().any(|id| office.desk().pool(*id).is_some_and(|p| p.keeping))).await;
+        self.publish().await;
+        let arrays: Vec<_> = {
+            let desk = self.desk();
+            ids.iter().filter_map(|id| desk.pool(*id)).flat_map(|p| p.arrays.iter().map(|a| a.id)).collect()
+        };
+        for array in &arrays {
+            self.tell_shards(|| Mail::Quiesce { array: *array });
+        }
+        let office = self.clone();
+        let quiet = self.cx.until_within(QUIET_PATIENCE, move || {
+            let desk = office.desk();
+            arrays.iter().all(|a| (0..desk.shards).all(|s| desk.quiesced.contains(&(*a, s))))
+        });
+        if quiet.await {
+            Ok(())
+        } else {
+            Err(refuse(RefusalKind::Internal, "pool", "a drive still holds operations after 30 seconds"))
+        }
+    }
+
+    /// Marks a quiet pool as closed.
+    async fn put_last_record(&self, id: PoolId, config_too: bool) -> Result<(), Refusal> {
+        let (record, slot) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let Some(p) = desk.pool_mut(id) else { return Ok(()) };
+            let mut record = p.record.next(me, incarnation);
+            // Losses that were told last are on record too: nobody reads the leg as in sync again.
+            for wish in p.wishes.drain(..) {
+                if let super::desk::Wish::Lost { array, leg, .. } = wish {
+                    let legs = &mut record.arrays[array].legs;
+                    let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);
+                    if others && legs[leg].state == LegState::InSync {
+                        legs[leg].state = LegState::JustOut;
+                    }
+                }
+            }
+            record.open = false;
+            p.record = record.clone();
+            p.generation += u64::from(config_too);
+            (record, p.config_slot())
+        };
+        let mut failed = vec![];
+        if config_too {
+            failed = self.write_config(id, &slot).await;
+        }
+        let (also, witness) = self.write_record(id, &record, &[]).await;
+        if let Err(words) = witness {
+            return Err(refuse(RefusalKind::Internal, "pool", words));
+        }
+        match failed.into_iter().chain(also).next() {
+            None => Ok(()),
+            Some((a, l, error)) => {
+                let path = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(a, l).to_string());
+                let message = format!(
+                    "{path} could not be marked as released: the drive {}",
+                    super::desk::error_words(error)
+                );
+                Err(refuse(RefusalKind::Internal, "pool", message))
+            }
+        }
+    }
+
+    /// Takes a quiet pool from the desk and lets go of its drives.
+    pub(crate) async fn forget(&self, id: PoolId) {
+        let open: Vec<OpenDrive> = {
+            let mut desk = self.desk_mut();
+            let Some(i) = desk.pools.iter().position(|p| p.id == id) else { return };
+            let p = desk.pools.remove(i);
+            p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open).collect()
+        };
+        if self.desk().ready {
+            self.publish().await;
+        }
+        for o in open {
+            self.let_go_wholly(o.id, QUIET_PATIENCE).await;
+        }
+    }
+}
+
+impl PoolDesk {
+    /// The configuration on the desk, as a slot.
+    pub(crate) fn config_slot(&self) -> ConfigSlot {
+        ConfigSlot { features: Features::default(), generation: self.generation, body: self.config.encode() }
+    }
+}
+
+/// Whether an array may be taken, and with `force` makes it so. A refusal names the drives.
+fn check_array(
+    config: &PoolConfig,
+    record: &MembershipRecord,
+    assembly: &mut Assembly,
+    i: usize,
+    probes: &[Probe],
+    force: bool,
+) -> Result<(), Refusal> {
+    let row: &RecordArray = &record.arrays[i];
+    let path = |l: usize| {
+        let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[l].drive));
+        probe.map_or_else(|| config.arrays[i].legs[l].path.clone(), |p| p.info.path.clone())
+    };
+    let verdict = &mut assembly.arrays[i];
+    if verdict.has_current() && (verdict.proven || force) {
+        return Ok(());
+    }
+    if force {
+        // The operator says so: the leg with the latest record of its own is the truth.
+        let own = |l: &usize| {
+            let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[*l].drive));
+            let record = probe.and_then(|p| p.record.as_ref().ok())?;
+            let was = record.leg(row.legs[*l].drive)?.state;
+            (was == LegState::InSync).then_some(record.counter)
+        };
+        if let Some(best) = (0..row.legs.len()).filter(|l| own(l).is_some()).max_by_key(|l| own(l)) {
+            verdict.legs[best] = LegVerdict::Current;
+            return Ok(());
+        }
+    }
+    let legs = &verdict.legs;
+    let missing: Vec<String> =
+        (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Missing { .. })).map(path).collect();
+    let stale: Vec<String> =
+        (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Stale { .. })).map(path).collect();
+    let current: Vec<String> =
+        (0..legs.len()).filter(|l| legs[*l] == LegVerdict::Current).map(path).collect();
+    let name = &config.name;
+    let what = if missing.len() == 1 { "drive is" } else { "drives are" };
+    let (message, next) = if !current.is_empty() {
+        let message = format!(
+            "of array {i} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
+            missing.join(", "),
+            current.join(", ")
+        );
+        (message, format!("attach {}, or millrace pool import {name} --force", missing.join(" ")))
+    } else if stale.is_empty() {
+        let message = format!("of array {i} of pool {name} the {what} missing: {}", missing.join(", "));
+        (message, format!("attach {}, then millrace pool import {name}", missing.join(" ")))
+    } else {
+        let message = format!(
+            "of array {i} of pool {name} only {} is here, which lacks later writes; the {what} missing: {}",
+            stale.join(", "),
+            missing.join(", ")
+        );
+        (
+            message,
+            format!(
+                "attach {}, or millrace pool import {name} --force (later writes are lost)",
+                missing.join(" ")
+            ),
+        )
+    };
+    Err(refuse(RefusalKind::Unsafe, "pool", message).then(next))
+}

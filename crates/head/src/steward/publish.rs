@@ -1,0 +1,134 @@
+//! From the desk to every shard: a new view and a new layout at each change.
+
+use super::Office;
+use super::desk::{Desk, PoolDesk};
+use crate::layout::{ArrayLayout, Layout, PoolLayout, VolumeLayout};
+use crate::mail::Mail;
+use array::format::LegState;
+use base::view::{Export, View};
+use std::sync::Arc;
+
+impl Office {
+    /// Makes a new view and layout and waits until every shard has them in force.
+    pub(crate) async fn publish(&self) {
+        let generation = self.publish_now();
+        let office = self.clone();
+        self.cx.until(move || office.desk().applied.iter().all(|g| *g >= generation)).await;
+    }
+    /// Makes a new view and layout; `Applied` follows from every shard.
+    pub(crate) fn publish_now(&self) -> u64 {
+        let (view, layout) = {
+            let mut desk = self.desk_mut();
+            desk.generation += 1;
+            (Arc::new(view_of(&desk)), Arc::new(layout_of(&desk)))
+        };
+        let generation = view.generation;
+        self.tell_shards(|| Mail::Configure { view: view.clone(), layout: layout.clone() });
+        generation
+    }
+}
+
+/// Stands for the drive of a leg that is not open: ids begin at 1.
+const NO_DRIVE: base::DriveId = base::DriveId(0);
+
+/// What the front ends may know.
+fn view_of(desk: &Desk) -> View {
+    let hosts = desk.hosts.iter().map(|host| {
+        let mut exports = vec![];
+        for pool in desk.pools.iter().filter(|p| !p.leaving) {
+            for (volume, nsid, lun) in pool.config.grants.for_host(host) {
+                let Some(v) = pool.config.volumes.by_uuid(volume) else { continue };
+                exports.push(Export {
+                    nsid,
+                    lun,
+                    volume: pool.volume_ids[&volume],
+                    name: format!("{}/{}", pool.config.name, v.name),
+                    uuid: v.uuid,
+                    nguid: v.nguid(),
+                    naa: v.naa,
+                    block_bytes: v.block_bytes,
+                    blocks: v.bytes / u64::from(v.block_bytes),
+                    deallocate: deallocates(pool),
+                    ready: pool.serving && pool.complete(),
+                });
+            }
+        }
+        host.view(exports)
+    });
+    View {
+        generation: desk.generation,
+        system: desk.system.clone(),
+        portals: desk.portals.iter().map(|p| p.portal).collect(),
+        hosts: hosts.collect(),
+    }
+}
+
+/// Promise 2: deallocated blocks yield zeroes on every leg, or nothing is passed down.
+fn deallocates(pool: &PoolDesk) -> bool {
+    let mut open = pool.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
+    open.all(|o| o.info.deallocate_zeroes)
+}
+
+/// Where the bytes are.
+fn layout_of(desk: &Desk) -> Layout {
+    let mut layout = Layout { generation: desk.generation, ..Layout::default() };
+    for pool in &desk.pools {
+        layout.pools.push(PoolLayout {
+            id: pool.id,
+            uuid: pool.config.uuid,
+            map: pool.config.map.clone(),
+            arrays: pool.arrays.iter().map(|a| a.id).collect(),
+        });
+        layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a)));
+        if pool.leaving {
+            continue;
+        }
+        for v in pool.config.volumes.iter() {
+            layout.volumes.push(VolumeLayout {
+                id: pool.volume_ids[&v.uuid],
+                pool: pool.id,
+                block_bytes: v.block_bytes,
+                blocks: v.bytes / u64::from(v.block_bytes),
+                map: Arc::new(v.map.clone()),
+                ready: pool.serving && pool.complete(),
+            });
+        }
+    }
+    layout
+}
+
+fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
+    let array = &pool.arrays[a];
+    let record = &pool.record.arrays[a];
+    let legs = array.legs.iter().zip(&record.legs).map(|(leg, on_record)| {
+        let state = match on_record.state {
+            LegState::InSync => array::LegState::InSync,
+            LegState::Rebuilding | LegState::RebuildingFull => array::LegState::Rebuilding,
+            LegState::Out | LegState::JustOut => array::LegState::Missing,
+        };
+        // A leg that is not there is Missing, never absent from the list: no bit of the bitmap may be cleared
+        // while it is away (promise 4).
+        match &leg.open {
+            Some(open) => Some(array::Leg {
+                drive: open.id,
+                state,
+                volatile_cache: open.info.volatile_cache,
+                deallocate_zeroes: open.info.deallocate_zeroes,
+            }),
+            None => Some(array::Leg {
+                drive: NO_DRIVE,
+                state: array::LegState::Missing,
+                volatile_cache: true,
+                deallocate_zeroes: false,
+            }),
+        }
+    });
+    ArrayLayout {
+        id: array.id,
+        uuid: pool.array_uuid(a),
+        geometry: array.geometry,
+        membership: array::Membership { epoch: record.epoch, legs: legs.collect() },
+        dirty: array.dirty.clone(),
+        unclean: array.unclean,
+    }
+}

@@ -1,0 +1,419 @@
+//! What is: the snapshot for `status`, and events.
+
+use super::Office;
+use super::desk::{ArrayDesk, Desk, LegDesk, PoolDesk};
+use super::files::protocol_word;
+use super::sessions::Place;
+use super::volumes::net_words;
+use crate::mail::Mail;
+use crate::order::{
+    Answered, Array, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool, PortalState,
+    Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
+};
+use crate::report::{self, ShardReport};
+use array::format::LegState;
+use base::view::Protocol;
+use base::{Duration, Instant, PortalId};
+use core::net::SocketAddr;
+
+/// How long shards may take to tell their figures.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+/// Events in a snapshot.
+const EVENTS_SHOWN: usize = 20;
+
+impl Office {
+    /// Orders that only look.
+    pub(crate) async fn look(&self, order: Order) -> Answered {
+        match order {
+            Order::Events { since } => {
+                let desk = self.desk();
+                Ok(Reply::Events(desk.events.iter().filter(|e| e.number >= since).cloned().collect()))
+            }
+            _ => Ok(Reply::Snapshot(Box::new(self.snapshot(true).await))),
+        }
+    }
+
+    /// The head at this moment; with `ask`, with fresh figures from the shards.
+    pub(crate) async fn snapshot(&self, ask: bool) -> Snapshot {
+        if ask {
+            self.desk_mut().reports.iter_mut().for_each(|r| *r = None);
+            self.tell_shards(|| Mail::Report);
+            let office = self.clone();
+            self.cx
+                .until_within(REPORT_PATIENCE, move || office.desk().reports.iter().all(Option::is_some))
+                .await;
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        build(&mut desk, now)
+    }
+}
+
+fn build(desk: &mut Desk, now: Instant) -> Snapshot {
+    let mut reasons = vec![];
+    let mut pools: Vec<Pool> = vec![];
+    for i in 0..desk.pools.len() {
+        let pool = pool_of(desk, i, now, &mut reasons);
+        pools.push(pool);
+    }
+    for p in &desk.absent {
+        reasons.push(Reason {
+            state: State::Offline,
+            what: format!("pool {}", p.name),
+            message: p.reason.clone(),
+            next: p.next.clone(),
+        });
+        let (name, uuid, reason) = (p.name.clone(), p.uuid, p.reason.clone());
+        pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
+    }
+    pools.sort_by(|a, b| a.name.cmp(&b.name));
+    let portals: Vec<PortalState> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
+    for p in portals.iter().filter(|p| !p.listening && desk.ready) {
+        let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
+        let next = Some(format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address));
+        reasons.push(Reason { state: State::Degraded, what, message: p.reason.clone(), next });
+    }
+    reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
+    let mut notices = desk.notices.clone();
+    for h in desk.hosts.iter().filter(|h| h.chap_secret.is_none() || !h.nqns.is_empty()) {
+        notices.push(format!(
+            "host {} is identified by its name, not authenticated{}",
+            h.name,
+            match h.chap_secret {
+                Some(_) => " over NVMe/TCP",
+                None => "",
+            }
+        ));
+    }
+    let mut volumes: Vec<Volume> =
+        desk.pools.iter().filter(|p| !p.leaving).flat_map(|p| volumes_of(desk, p, &pools)).collect();
+    volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    Snapshot {
+        at: desk.unix(now),
+        uptime: now.since(desk.started).as_secs(),
+        system: SystemInfo::from(&desk.system),
+        health: reasons.iter().map(|r| r.state).max().unwrap_or_default(),
+        reasons,
+        drives: drives_of(desk),
+        pools,
+        volumes,
+        hosts: desk.hosts.iter().map(|h| host_of(desk, h)).collect(),
+        portals,
+        connections: connections_of(desk),
+        shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
+        events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
+        notices,
+    }
+}
+
+fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
+    let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
+    let p = &desk.pools[i];
+    let what = format!("pool {}", p.config.name);
+    for (a, array) in arrays.iter().enumerate() {
+        for (l, leg) in array.legs.iter().enumerate() {
+            let next = match p.leg_state(a, l) {
+                LegState::Out | LegState::JustOut => Some(format!("millrace drive return {}", leg.path)),
+                LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => None,
+            };
+            if leg.state != State::Optimal {
+                let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
+                let message = format!("drive {} of array {a}: {}", leg.path, leg.reason);
+                reasons.push(Reason { state, what: what.clone(), message, next });
+            }
+        }
+        if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
+            let message = format!("array {a}: {}", array.reason);
+            reasons.push(Reason { state: State::Rebuilding, what: what.clone(), message, next: None });
+        }
+        if p.arrays[a].medium_lost > 0 {
+            let message = format!(
+                "array {a}: {} times blocks could not be read from any drive",
+                p.arrays[a].medium_lost
+            );
+            reasons.push(Reason {
+                state: State::Degraded,
+                what: what.clone(),
+                message,
+                next: Some("millrace events".into()),
+            });
+        }
+    }
+    if let Some(words) = &p.trouble {
+        reasons.push(Reason {
+            state: State::Degraded,
+            what: what.clone(),
+            message: words.clone(),
+            next: None,
+        });
+    }
+    let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
+    let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);
+    let reason = worst.map(|(i, a)| format!("array {i}: {}", a.reason)).next().unwrap_or_default();
+    Pool {
+        name: p.config.name.clone(),
+        uuid: p.config.uuid,
+        state,
+        reason,
+        chunk_bytes: p.config.map.chunk_bytes() as u32,
+        bytes: p.space.count() * volume::GRANULE_BYTES,
+        used_bytes: (p.space.count() - p.space.free()) * volume::GRANULE_BYTES,
+        block_bytes: p.config.block_bytes,
+        zones: p
+            .config
+            .map
+            .zones()
+            .into_iter()
+            .map(|z| Zone {
+                bytes: z.bytes,
+                weights: z.parts.iter().map(|w| (w.array, u32::from(w.weight))).collect(),
+            })
+            .collect(),
+        arrays,
+    }
+}
+
+fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
+    let id = desk.pools[i].arrays[a].id;
+    let mut sum = array::Progress::default();
+    for (_, progress) in desk.reports.iter().flatten().flat_map(|r| &r.arrays).filter(|(x, _)| *x == id) {
+        sum.resync_done += progress.resync_done;
+        sum.resync_total += progress.resync_total;
+        sum.crash_left += progress.crash_left;
+        sum.dirty_regions += progress.dirty_regions;
+        sum.regions += progress.regions;
+    }
+    let p = &desk.pools[i];
+    let legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
+    let array = &p.arrays[a];
+    let rebuilding = legs.iter().position(|l| l.state == State::Rebuilding);
+    let full = rebuilding.is_some_and(|l| array.legs[l].full);
+    let in_sync = legs.iter().filter(|l| l.state == State::Optimal).count();
+    let out = legs.iter().find(|l| matches!(l.state, State::Failed | State::Offline));
+    let (state, reason) = match (in_sync, out, rebuilding) {
+        (0, ..) => (State::Failed, "no drive in sync is there".to_string()),
+        (_, Some(leg), _) => (State::Degraded, format!("drive {}: {}", leg.path, leg.reason)),
+        (_, None, Some(l)) => (State::Rebuilding, format!("drive {}: {}", legs[l].path, legs[l].reason)),
+        (_, None, None) if array.unclean && array.clean.len() < usize::from(desk.shards) => (
+            State::Rebuilding,
+            "what was being written when the head stopped is made the same on all legs".to_string(),
+        ),
+        (_, None, None) => (State::Optimal, String::new()),
+    };
+    let mirror = p.config.arrays[a].mirror;
+    let out = Array {
+        mirror,
+        state,
+        reason,
+        bytes: array.geometry.data_bytes,
+        legs,
+        region_bytes: array.geometry.region_bytes,
+        regions_dirty: u64::from(sum.dirty_regions),
+        regions: u64::from(array.geometry.regions()),
+        epoch: p.record.arrays[a].epoch,
+        resync: None,
+    };
+    let Some(leg) = rebuilding else {
+        desk.rates.retain(|(x, _), _| *x != id);
+        return out;
+    };
+    let (rate, eta) = rate_of(desk, (id, leg), now, sum.resync_done, sum.resync_total);
+    let resync = Resync {
+        leg: leg as u16,
+        partial: !full,
+        done_bytes: sum.resync_done,
+        total_bytes: sum.resync_total,
+        rate,
+        eta,
+    };
+    Array { resync: Some(resync), ..out }
+}
+
+/// Bytes a second since the measurement before (at least a second ago), and the seconds left.
+fn rate_of(
+    desk: &mut Desk,
+    key: (crate::layout::ArrayId, usize),
+    now: Instant,
+    done: u64,
+    total: u64,
+) -> (u64, Option<u64>) {
+    let entry = desk.rates.entry(key).or_insert((now, done, 0));
+    let nanos = now.since(entry.0).as_nanos() as u64;
+    if nanos >= 500_000_000 {
+        let rate = (u128::from(done.saturating_sub(entry.1)) * 1_000_000_000 / u128::from(nanos)) as u64;
+        *entry = (now, done, rate);
+    }
+    let rate = entry.2;
+    (rate, total.saturating_sub(done).checked_div(rate))
+}
+
+fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
+    let leg: &LegDesk = &p.arrays[a].legs[l];
+    let state = match (p.leg_state(a, l), &leg.open) {
+        (LegState::InSync, Some(_)) => State::Optimal,
+        (LegState::Rebuilding | LegState::RebuildingFull, Some(_)) => State::Rebuilding,
+        (LegState::Out | LegState::JustOut, Some(_)) => State::Failed,
+        (_, None) => State::Offline,
+    };
+    let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
+    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason }
+}
+
+fn add(to: &mut Counters, c: &report::Counters) {
+    to.reads += c.reads;
+    to.read_bytes += c.read_bytes;
+    to.writes += c.writes;
+    to.write_bytes += c.write_bytes;
+    to.flushes += c.others;
+    to.errors += c.errors;
+}
+
+fn drives_of(desk: &Desk) -> Vec<Drive> {
+    let mut out = vec![];
+    for p in &desk.pools {
+        for (a, array) in p.arrays.iter().enumerate() {
+            let array: &ArrayDesk = array;
+            for (l, leg) in array.legs.iter().enumerate() {
+                let shown = leg_of(p, a, l);
+                let mut drive = Drive {
+                    path: leg.path.clone(),
+                    uuid: leg.uuid,
+                    pool: Some(p.config.name.clone()),
+                    role: if leg.open.is_some() { DriveRole::Leg } else { DriveRole::Missing },
+                    state: shown.state,
+                    reason: shown.reason,
+                    ..Drive::default()
+                };
+                if let Some(o) = &leg.open {
+                    drive.kind = o.info.kind.clone();
+                    drive.model = o.info.model.clone();
+                    drive.serial = o.info.serial.clone();
+                    (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
+                    drive.volatile_cache = o.info.volatile_cache;
+                    drive.shape = desk.shapes.get(&o.id).cloned();
+                    for r in desk.reports.iter().flatten().flat_map(|r| &r.drives).filter(|r| r.drive == o.id)
+                    {
+                        add(&mut drive.counters, &r.counters);
+                        drive.errors += r.counters.errors + r.timeouts;
+                    }
+                }
+                out.push(drive);
+            }
+        }
+    }
+    out
+}
+
+fn volumes_of(desk: &Desk, p: &PoolDesk, pools: &[Pool]) -> Vec<Volume> {
+    let state = pools.iter().find(|x| x.uuid == p.config.uuid).map_or(State::Offline, |x| x.state);
+    let volume = |v: &volume::Volume| {
+        let id = p.volume_ids[&v.uuid];
+        let mut counters = Counters::default();
+        for (_, c) in desk.reports.iter().flatten().flat_map(|r| &r.volumes).filter(|(x, _)| *x == id) {
+            add(&mut counters, c);
+        }
+        let grants = p.config.grants.of(v.uuid).expect("every volume has a number");
+        let exported = |g: &access::Grant| Exported {
+            host: desk.hosts.iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
+            names: g.nqns.iter().chain(&g.iqns).cloned().collect(),
+            lun: g.lun,
+        };
+        Volume {
+            name: format!("{}/{}", p.config.name, v.name),
+            uuid: v.uuid,
+            nguid: v.nguid(),
+            naa: v.naa,
+            nsid: grants.nsid,
+            bytes: v.bytes,
+            block_bytes: v.block_bytes,
+            state,
+            runs: v.map.runs().len() as u32,
+            exports: grants.grants.iter().map(exported).collect(),
+            counters,
+        }
+    };
+    p.config.volumes.iter().map(volume).collect()
+}
+
+fn host_of(desk: &Desk, h: &access::Host) -> Host {
+    let mut exports = vec![];
+    for p in desk.pools.iter().filter(|p| !p.leaving) {
+        for (volume, nsid, lun) in p.config.grants.for_host(h) {
+            if let Some(v) = p.config.volumes.by_uuid(volume) {
+                exports.push((format!("{}/{}", p.config.name, v.name), nsid, lun));
+            }
+        }
+    }
+    exports.sort();
+    Host {
+        name: h.name.clone(),
+        nqns: h.nqns.clone(),
+        iqns: h.iqns.clone(),
+        authenticated: h.chap_secret.is_some(),
+        mutual: h.mutual_secret.is_some(),
+        chap_user: h.chap_user.clone(),
+        exports,
+        connections: desk.sessions.places_of(h.id).len() as u32,
+    }
+}
+
+fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
+    let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
+    let failure = row.results.iter().find_map(|r| match r {
+        Some(Err(e)) => Some(net_words(*e)),
+        None => Some("it is being opened".to_string()),
+        Some(Ok(_)) => None,
+    });
+    let connections =
+        desk.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
+    // The address in use says more than the one asked for, where that had port 0.
+    let in_use: Option<SocketAddr> = row.results.iter().find_map(|r| r.and_then(Result::ok));
+    PortalState {
+        protocol: row.portal.protocol,
+        address: in_use.unwrap_or(row.portal.address),
+        listening: failure.is_none(),
+        reason: failure.unwrap_or_default(),
+        connections: connections as u32,
+    }
+}
+
+fn connections_of(desk: &Desk) -> Vec<Connection> {
+    let mut out = vec![];
+    for r in desk.reports.iter().flatten() {
+        for c in &r.connections {
+            let place = Place { shard: r.shard, connection: c.connection };
+            let session = desk.sessions.all().find(|s| s.places.contains(&place));
+            let queue = session.and_then(|s| s.places.iter().position(|p| *p == place)).unwrap_or(0);
+            let host = c.host.or(session.and_then(|s| s.host)).and_then(|h| desk.hosts.by_id(h));
+            let portal = desk.portals.iter().find(|p| p.portal.id == c.portal);
+            let n = &c.counters;
+            out.push(Connection {
+                host: host.map(|h| h.name.clone()),
+                protocol: portal.map_or(Protocol::Nvme, |p| p.portal.protocol),
+                peer: c.peer,
+                shard: r.shard,
+                session: session.map(|s| s.id),
+                queue: queue as u16,
+                commands: n.reads + n.writes + n.others + n.errors,
+                in_flight: c.commands,
+            });
+        }
+    }
+    out
+}
+
+fn shard_of(desk: &Desk, r: &ShardReport) -> Shard {
+    let commands = r.volumes.iter().map(|(_, c)| c.reads + c.writes + c.others + c.errors).sum();
+    let last = desk.last_protocol_errors.get(&r.shard).copied().unwrap_or_default();
+    Shard {
+        shard: r.shard,
+        connections: r.connections.len() as u32,
+        commands,
+        requests: r.connections.iter().map(|c| c.commands).sum(),
+        drive_ops: r.drives.iter().map(|d| d.in_flight).sum(),
+        buffer_bytes: r.buffers_used,
+        buffer_bytes_max: r.buffers_bytes,
+        protocol_errors: r.protocol_errors,
+        last_protocol_error: last.into(),
+    }
+}

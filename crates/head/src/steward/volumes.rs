@@ -1,0 +1,491 @@
+//! Orders about volumes, hosts, portals and exports: check, write down, publish, answer.
+
+use super::Office;
+use super::config::PoolConfig;
+use super::desk::refuse;
+use super::files::protocol_word;
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, Weight};
+use access::{AccessError, Host, LUN_MAX, NSID_MAX, lowest_free};
+use array::format::{ConfigSlot, Features};
+use base::front::Close;
+use base::view::Protocol;
+use base::{Address, Duration, Uuid};
+use core::net::SocketAddr;
+use volume::{Map, Run, Volume, VolumeError};
+
+/// How long the space of a removed volume is given to nobody: its last writes may still be at the drives, and
+/// none outlives promise 7's bound.
+const QUARANTINE: Duration = Duration::from_secs(10);
+
+fn volume_refusal(e: VolumeError) -> Refusal {
+    let kind = match e {
+        VolumeError::NameTaken(_) => RefusalKind::Conflict,
+        VolumeError::TooMany | VolumeError::TooScattered => RefusalKind::NoSpace,
+        VolumeError::Name(_)
+        | VolumeError::SizeZero
+        | VolumeError::SizeTooLarge(_)
+        | VolumeError::SizeUneven { .. }
+        | VolumeError::BlockSize(_)
+        | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
+    };
+    refuse(kind, e.field(), e.to_string())
+}
+
+fn access_refusal(e: AccessError) -> Refusal {
+    let kind = match e {
+        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => RefusalKind::Conflict,
+        AccessError::Lun(n) if n <= LUN_MAX => RefusalKind::Conflict,
+        AccessError::NoHost(_) => RefusalKind::NotFound,
+        AccessError::TooManyHosts | AccessError::Full => RefusalKind::NoSpace,
+        AccessError::HostName(_)
+        | AccessError::Nameless
+        | AccessError::TooManyNames
+        | AccessError::Nqn { .. }
+        | AccessError::Iqn { .. }
+        | AccessError::Secret { .. }
+        | AccessError::ChapUser
+        | AccessError::Lun(_) => RefusalKind::Invalid,
+    };
+    let next = matches!(e, AccessError::NoHost(_)).then(|| "millrace host ls".to_string());
+    refuse(kind, e.field(), e.to_string()).then_try(next)
+}
+
+fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
+    list.into_iter().map(|(first, count)| Run { first, count }).collect()
+}
+
+/// Bytes in words, for messages.
+fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.iter().find(|(n, _)| bytes >= *n) {
+        Some((n, unit)) => format!("{:.1} {unit}", bytes as f64 / *n as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+impl Office {
+    /// Puts a changed configuration on every drive, then on the desk. On refusal nothing has changed.
+    async fn commit(&self, pool: PoolId, config: PoolConfig) -> Result<(), Refusal> {
+        let (slot, name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).filter(|p| !p.leaving);
+            let p = p.ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            let slot = ConfigSlot {
+                features: Features::default(),
+                generation: p.generation + 1,
+                body: config.encode(),
+            };
+            (slot, p.config.name.clone())
+        };
+        if slot.encode().is_none() {
+            let message = format!("the configuration of pool {name} would not fit its place on the drives");
+            return Err(refuse(RefusalKind::NoSpace, "", message));
+        }
+        let reachable = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let failed = self.write_config(pool, &slot).await;
+        if failed.len() >= reachable {
+            let message = format!("no drive of pool {name} could be written");
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
+        self.wish_away(pool, failed, "it could not take the configuration");
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            // Paths may have changed while the drives were written (a leg came back).
+            let arrays = core::mem::take(&mut p.config.arrays);
+            p.config = PoolConfig { arrays, ..config };
+            p.generation = slot.generation;
+        }
+        Ok(())
+    }
+    fn note(&self, what: String, message: &str) {
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, what, message);
+    }
+
+    /// Order: create a volume.
+    pub(crate) async fn volume_create(
+        &self,
+        pool: &str,
+        name: &str,
+        bytes: u64,
+        block_bytes: Option<u32>,
+    ) -> Answered {
+        let (id, mut config, uuid, nsid, mut space) = {
+            let mut desk = self.desk_mut();
+            let uuid = desk.new_uuid();
+            let p = desk.pool_named(pool)?;
+            let block = block_bytes.unwrap_or(p.config.block_bytes);
+            p.config
+                .volumes
+                .check_new(name, bytes, block, p.config.drive_block_bytes)
+                .map_err(volume_refusal)?;
+            let used = desk.pools.iter().flat_map(|p| p.config.grants.iter()).map(|g| g.nsid);
+            let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
+            (p.id, p.config.clone(), uuid, nsid, p.space.clone())
+        };
+        let want = Volume::granules_for(bytes);
+        let taken = space.take(want, None).map_err(|e| {
+            let free = size(e.free * volume::GRANULE_BYTES);
+            refuse(
+                RefusalKind::NoSpace,
+                "bytes",
+                format!("pool {pool} has {free} free, and {} were asked for", size(bytes)),
+            )
+            .then(format!("millrace pool show {pool}"))
+        })?;
+        let map = Map::new(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
+        let block_bytes = block_bytes.unwrap_or(config.block_bytes);
+        config.volumes.put(Volume {
+            uuid,
+            naa: volume::naa(uuid),
+            name: name.into(),
+            block_bytes,
+            bytes,
+            map,
+        });
+        config.grants.add_volume(uuid, nsid);
+        self.commit(id, config).await?;
+        {
+            let mut desk = self.desk_mut();
+            let volume = desk.new_volume();
+            if let Some(p) = desk.pool_mut(id) {
+                p.space = space;
+                p.volume_ids.insert(uuid, volume);
+            }
+        }
+        self.publish().await;
+        self.note(format!("volume {pool}/{name}"), "it was created");
+        Ok(Reply::Created { uuid, notices: vec![] })
+    }
+
+    /// Order: resize.
+    pub(crate) async fn volume_resize(&self, name: &str, bytes: u64, force: bool) -> Answered {
+        let (id, uuid, mut config, mut space) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            let p = desk.pool(id).expect("just found");
+            (id, uuid, p.config.clone(), p.space.clone())
+        };
+        let mut v = config.volumes.by_uuid(uuid).expect("just found").clone();
+        volume::check_size(bytes, v.block_bytes).map_err(volume_refusal)?;
+        if bytes < v.bytes && !force {
+            let message = format!(
+                "{name} would shrink from {} to {}: what lies beyond is lost",
+                size(v.bytes),
+                size(bytes)
+            );
+            return Err(refuse(RefusalKind::Unsafe, "bytes", message)
+                .then(format!("millrace volume resize {name} --size {bytes} --force")));
+        }
+        let (have, want) = (v.map.granules(), Volume::granules_for(bytes));
+        let mut freed = vec![];
+        if want > have {
+            let after = v.map.runs().last().map(|r| r.first + r.count);
+            let taken = space.take(want - have, after).map_err(|e| {
+                let free = size(e.free * volume::GRANULE_BYTES);
+                refuse(
+                    RefusalKind::NoSpace,
+                    "bytes",
+                    format!("the pool has {free} free, which is not enough for {}", size(bytes)),
+                )
+            })?;
+            v.map = v.map.grown(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
+        } else {
+            (v.map, freed) = v.map.shrunk(want);
+        }
+        v.bytes = bytes;
+        config.volumes.put(v);
+        self.commit(id, config).await?;
+        if let Some(p) = self.desk_mut().pool_mut(id) {
+            p.space = space;
+        }
+        self.publish().await;
+        self.free_later(id, freed);
+        self.note(format!("volume {name}"), &format!("its size is {} now", size(bytes)));
+        Ok(Reply::Done)
+    }
+
+    /// Order: rename.
+    pub(crate) async fn volume_rename(&self, name: &str, new: &str) -> Answered {
+        let (id, mut config, mut v) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            let p = desk.pool(id).expect("just found");
+            (id, p.config.clone(), p.config.volumes.by_uuid(uuid).expect("just found").clone())
+        };
+        config.volumes.check_free(new).map_err(volume_refusal)?;
+        v.name = new.into();
+        config.volumes.put(v);
+        self.commit(id, config).await?;
+        self.publish().await;
+        self.note(format!("volume {name}"), &format!("it is called {new} now"));
+        Ok(Reply::Done)
+    }
+
+    /// Order: remove.
+    pub(crate) async fn volume_remove(&self, name: &str, force: bool) -> Answered {
+        let (id, uuid, mut config) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            (id, uuid, desk.pool(id).expect("just found").config.clone())
+        };
+        let grants = config.grants.of(uuid).map_or(0, |g| g.grants.len());
+        if grants > 0 && !force {
+            let message = format!("{name} is exported to {grants} hosts");
+            return Err(refuse(RefusalKind::Unsafe, "volume", message)
+                .then(format!("millrace unexport {name} --host …, or millrace volume rm {name} --force")));
+        }
+        let v = config.volumes.remove(uuid).expect("just found");
+        config.grants.remove_volume(uuid);
+        self.commit(id, config).await?;
+        if let Some(p) = self.desk_mut().pool_mut(id) {
+            p.volume_ids.remove(&uuid);
+        }
+        self.publish().await;
+        self.free_later(id, v.map.runs().collect());
+        self.note(format!("volume {name}"), "it was removed");
+        Ok(Reply::Done)
+    }
+    /// Gives space back once no write to it can be left at a drive.
+    fn free_later(&self, pool: PoolId, freed: Vec<Run>) {
+        let office = self.clone();
+        self.cx.spawn(async move {
+            office.cx.sleep(QUARANTINE).await;
+            if let Some(p) = office.desk_mut().pool_mut(pool) {
+                freed.iter().for_each(|r| p.space.release(r.first, r.count));
+            }
+        });
+    }
+
+    /// Order: a new host.
+    pub(crate) async fn host_add(&self, name: String, settings: HostSettings) -> Answered {
+        let host = {
+            let mut desk = self.desk_mut();
+            let id = desk.new_host();
+            merged(Host { id, name: name.clone(), ..Host::default() }, settings)
+        };
+        let mut hosts = self.desk().hosts.clone();
+        hosts.add(host).map_err(access_refusal)?;
+        self.write_hosts(&hosts).await?;
+        self.desk_mut().hosts = hosts;
+        self.publish().await;
+        self.note(format!("host {name}"), "it was added");
+        Ok(Reply::Done)
+    }
+
+    /// Order: change a host. Its exports follow its names.
+    pub(crate) async fn host_set(&self, name: &str, settings: HostSettings) -> Answered {
+        let old = {
+            let desk = self.desk();
+            desk.hosts.get(name).cloned().ok_or_else(|| access_refusal(AccessError::NoHost(name.into())))?
+        };
+        let mut hosts = self.desk().hosts.clone();
+        hosts.set(merged(old.clone(), settings)).map_err(access_refusal)?;
+        let new = hosts.get(name).expect("just set").clone();
+        // The file first: until the pools follow, exports find the host by the names that it keeps.
+        self.write_hosts(&hosts).await?;
+        self.desk_mut().hosts = hosts;
+        let pools: Vec<(PoolId, PoolConfig)> =
+            self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
+        for (id, mut config) in pools {
+            if config.grants.rename(&old, &new) {
+                self.commit(id, config).await?;
+            }
+        }
+        self.publish().await;
+        let proof_changed = old.chap_secret != new.chap_secret || old.mutual_secret != new.mutual_secret;
+        let names_went =
+            old.nqns.iter().any(|n| !new.nqns.contains(n)) || old.iqns.iter().any(|n| !new.iqns.contains(n));
+        if proof_changed || names_went {
+            self.drop_connections(old.id);
+        }
+        self.note(format!("host {name}"), "it was changed");
+        Ok(Reply::Done)
+    }
+
+    /// Order: forget a host.
+    pub(crate) async fn host_remove(&self, name: &str, force: bool) -> Answered {
+        let mut hosts = self.desk().hosts.clone();
+        let host = hosts.remove(name).map_err(access_refusal)?;
+        let pools: Vec<(PoolId, PoolConfig)> =
+            self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
+        let exports: usize = pools.iter().map(|(_, c)| c.grants.for_host(&host).count()).sum();
+        if exports > 0 && !force {
+            let message = format!("{exports} volumes are exported to host {name}");
+            return Err(
+                refuse(RefusalKind::Unsafe, "name", message).then(format!("millrace host rm {name} --force"))
+            );
+        }
+        for (id, mut config) in pools {
+            if config.grants.revoke_all(&host) {
+                self.commit(id, config).await?;
+            }
+        }
+        self.write_hosts(&hosts).await?;
+        self.desk_mut().hosts = hosts;
+        self.publish().await;
+        self.drop_connections(host.id);
+        self.note(format!("host {name}"), "it was removed");
+        Ok(Reply::Done)
+    }
+    fn drop_connections(&self, host: base::HostId) {
+        let places = self.desk().sessions.places_of(host);
+        for p in places {
+            let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
+            self.cx.mail(Address::Shard(p.shard), mail);
+        }
+    }
+
+    /// Order: listen.
+    pub(crate) async fn portal_add(&self, protocol: Protocol, address: SocketAddr) -> Answered {
+        let what = format!("portal {} {address}", protocol_word(protocol));
+        let taken =
+            self.desk().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
+        if let Some(there) = taken {
+            let message = format!("there is a portal {} {address} already", protocol_word(there));
+            return Err(refuse(RefusalKind::Conflict, "address", message).then("millrace portal ls"));
+        }
+        self.add_portal(protocol, address);
+        let id = self.desk().portals.last().expect("just added").portal.id;
+        self.publish().await;
+        let office = self.clone();
+        let told = move || {
+            let desk = office.desk();
+            desk.portals.iter().filter(|p| p.portal.id == id).all(|p| p.results.iter().all(Option::is_some))
+        };
+        self.cx.until_within(Duration::from_secs(5), told).await;
+        let failure = {
+            let desk = self.desk();
+            let row = desk.portals.iter().find(|p| p.portal.id == id).expect("just added");
+            row.results.iter().find_map(|r| match r {
+                Some(Err(e)) => Some(net_words(*e)),
+                Some(Ok(_)) => None,
+                None => Some("no answer came within 5 seconds".to_string()),
+            })
+        };
+        let result = match failure {
+            Some(words) => Err(refuse(
+                RefusalKind::Conflict,
+                "address",
+                format!("{address} cannot be listened at: {words}"),
+            )
+            .then("ip address; ss -ltnp")),
+            None => self.write_portals().await,
+        };
+        if let Err(r) = result {
+            self.desk_mut().portals.retain(|p| p.portal.id != id);
+            self.publish().await;
+            return Err(r);
+        }
+        self.note(what, "it was added");
+        Ok(Reply::Done)
+    }
+
+    /// Order: listen no more.
+    pub(crate) async fn portal_remove(&self, protocol: Protocol, address: SocketAddr) -> Answered {
+        let what = format!("{} {address}", protocol_word(protocol));
+        let id = {
+            let desk = self.desk();
+            let found =
+                desk.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
+            let missing = || {
+                refuse(RefusalKind::NotFound, "address", format!("there is no portal {what}"))
+                    .then("millrace portal ls")
+            };
+            found.map(|p| p.portal.id).ok_or_else(missing)?
+        };
+        self.desk_mut().portals.retain(|p| p.portal.id != id);
+        self.write_portals().await?;
+        self.publish().await;
+        let places: Vec<_> =
+            self.desk().sessions.all().filter(|s| s.portal == id).flat_map(|s| s.places.clone()).collect();
+        for p in places {
+            let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
+            self.cx.mail(Address::Shard(p.shard), mail);
+        }
+        self.note(format!("portal {what}"), "it was removed");
+        Ok(Reply::Done)
+    }
+
+    /// Order: export.
+    pub(crate) async fn export(&self, volume: &str, host: &str, lun: Option<u16>) -> Answered {
+        let (id, uuid, host, mut config, lun) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(volume)?;
+            let host = desk
+                .hosts
+                .get(host)
+                .cloned()
+                .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
+            let used: Vec<u32> = desk
+                .pools
+                .iter()
+                .flat_map(|p| p.config.grants.for_host(&host))
+                .map(|(_, _, l)| u32::from(l))
+                .collect();
+            let lun = match lun {
+                Some(n) if n > LUN_MAX || used.contains(&u32::from(n)) => {
+                    return Err(access_refusal(AccessError::Lun(n)));
+                }
+                Some(n) => n,
+                None => lowest_free(used.into_iter(), 0, u32::from(LUN_MAX)).map_err(access_refusal)? as u16,
+            };
+            (id, uuid, host, desk.pool(id).expect("just found").config.clone(), lun)
+        };
+        if !config.grants.grant(uuid, &host, lun) {
+            let message = format!("{volume} is exported to host {} already", host.name);
+            return Err(
+                refuse(RefusalKind::Conflict, "host", message).then(format!("millrace volume show {volume}"))
+            );
+        }
+        self.commit(id, config).await?;
+        self.publish().await;
+        self.note(format!("volume {volume}"), &format!("it was exported to host {} as LUN {lun}", host.name));
+        Ok(Reply::Done)
+    }
+
+    /// Order: unexport.
+    pub(crate) async fn unexport(&self, volume: &str, host: &str) -> Answered {
+        let (id, uuid, host, mut config): (PoolId, Uuid, Host, PoolConfig) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(volume)?;
+            let host = desk
+                .hosts
+                .get(host)
+                .cloned()
+                .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
+            (id, uuid, host, desk.pool(id).expect("just found").config.clone())
+        };
+        if !config.grants.revoke(uuid, &host) {
+            let message = format!("{volume} is not exported to host {}", host.name);
+            return Err(
+                refuse(RefusalKind::NotFound, "host", message).then(format!("millrace volume show {volume}"))
+            );
+        }
+        self.commit(id, config).await?;
+        self.publish().await;
+        self.note(format!("volume {volume}"), &format!("it was taken from host {}", host.name));
+        Ok(Reply::Done)
+    }
+}
+
+/// A host with what an order says of it.
+fn merged(mut host: Host, s: HostSettings) -> Host {
+    host.nqns = s.nqns.unwrap_or(host.nqns);
+    host.iqns = s.iqns.unwrap_or(host.iqns);
+    host.chap_secret = s.chap_secret.unwrap_or(host.chap_secret);
+    host.chap_user = s.chap_user.unwrap_or(host.chap_user);
+    host.mutual_secret = s.mutual_secret.unwrap_or(host.mutual_secret);
+    host
+}
+
+/// Why a portal does not listen.
+pub(crate) fn net_words(e: base::NetError) -> String {
+    match e {
+        base::NetError::InUse => "somebody else listens there".into(),
+        base::NetError::NoAddress => "the address is not this machine's".into(),
+        base::NetError::Refused => "it was refused".into(),
+        base::NetError::Other(errno) => format!("error {errno}"),
+    }
+}
