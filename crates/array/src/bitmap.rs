@@ -188,6 +188,10 @@ pub fn decode_block(
 /// passed over if another leg's does, since a bit is on every such leg before data are written; where
 /// no leg's block checks, every region of it counts as dirty. Returns the set and how many blocks of
 /// how many legs did not check.
+///
+/// A leg that is not in sync may have been written where no bitmap of the others says so (two legs
+/// failed at once, and the one that stayed had missed the bits): what its own bitmap says must be added,
+/// by another call with it alone: to the set at the start, or by `Array::add_dirty` when it returns.
 pub fn merge(geometry: &Geometry, array: Uuid, legs: &[Option<&[u8]>]) -> (Bitmap, u32) {
     let mut dirty = Bitmap::new(geometry.regions());
     let mut bad = 0;

@@ -474,6 +474,22 @@ impl Array {
         self.kick_blocks(now, io);
         self.drain(now, io);
     }
+    /// Adds what the bitmap of a returning leg says, before the membership in which it is rebuilding.
+    pub fn add_dirty(&mut self, now: Instant, dirty: &Bitmap, io: &mut impl ArrayIo) {
+        assert_eq!(dirty.len(), self.geometry.regions(), "a bitmap has a bit for each region");
+        let before = self.intent.dirty;
+        for region in dirty.iter() {
+            if self.owns(region) {
+                let local = self.intent.local(region);
+                self.intent.want(local);
+            }
+        }
+        let targets = self.rebuilding();
+        if self.intent.dirty > before && targets != 0 {
+            self.begin_resync(targets);
+        }
+        self.drain(now, io);
+    }
     /// The leg for which everything was marked does not come.
     pub fn unmark(&mut self) {
         self.intent.hold_marks = false;

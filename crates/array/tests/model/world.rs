@@ -56,6 +56,7 @@ enum Letter {
     Membership(Membership),
     Recorded(u64),
     Heal { leg: usize, at: u64, len: u64 },
+    AddDirty(Bitmap),
     Mark,
     Clean,
 }
@@ -492,6 +493,7 @@ impl World {
             }
             Letter::Recorded(epoch) => array.on_recorded(self.now, epoch, &mut self.io),
             Letter::Heal { leg, at, len } => array.on_heal(self.now, leg, at, len, &mut self.io),
+            Letter::AddDirty(dirty) => array.add_dirty(self.now, &dirty, &mut self.io),
             Letter::Mark => array.mark_all_dirty(self.now, &mut self.io),
             Letter::Clean => array.on_clean(self.now, &mut self.io),
         }
@@ -605,7 +607,10 @@ impl World {
             self.steward.marking = Some((leg, 0));
             self.broadcast(&Letter::Mark);
         } else {
-            self.drives[self.leg_drive[leg]].gone = false;
+            let drive = self.leg_drive[leg];
+            self.drives[drive].gone = false;
+            let (dirty, _) = merge(&self.geometry, self.uuid, &[Some(&self.drives[drive].bitmap)]);
+            self.broadcast(&Letter::AddDirty(dirty));
             self.change(leg, LegState::Rebuilding);
         }
     }
@@ -661,7 +666,12 @@ impl World {
             .filter(|l| self.state(*l) == LegState::InSync)
             .map(|l| Some(&self.drives[self.leg_drive[l]].bitmap[..]))
             .collect();
-        let (dirty, _) = merge(&self.geometry, self.uuid, &bitmaps);
+        let (mut dirty, _) = merge(&self.geometry, self.uuid, &bitmaps);
+        // A rebuilding leg stays a member without being taken back anew: what it says counts now.
+        for leg in (0..self.options.legs).filter(|l| self.state(*l) == LegState::Rebuilding) {
+            let own = Some(&self.drives[self.leg_drive[leg]].bitmap[..]);
+            dirty.union(&merge(&self.geometry, self.uuid, &[own]).0);
+        }
         self.say(|| format!("dirty: {:?}", dirty.iter().collect::<Vec<_>>()));
         self.boot(dirty, true);
     }
