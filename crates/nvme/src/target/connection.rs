@@ -259,7 +259,10 @@ impl Connection {
     /// The Steward's answer to Connect.
     pub fn on_answer(&mut self, now: Instant, answer: Answer, io: &mut impl FrontIo) {
         match std::mem::replace(&mut self.stage, Stage::AwaitingConnect) {
-            Stage::AwaitingAnswer(login) => self.connected(now, &login, answer, io),
+            Stage::AwaitingAnswer(login) => {
+                self.login_deadline = Some(now + LOGIN_TIME);
+                self.connected(now, &login, answer, io);
+            }
             other => self.stage = other,
         }
         self.resume(now, io);
@@ -287,7 +290,8 @@ impl Connection {
         if matches!(self.stage, Stage::Closed) {
             return;
         }
-        if past(self.login_deadline) || past(self.pdu_since.map(|t| t + DATA_TIME)) {
+        let login = self.login_deadline.filter(|_| !matches!(self.stage, Stage::AwaitingAnswer(_)));
+        if past(login) || past(self.pdu_since.map(|t| t + DATA_TIME)) {
             return self.close(io, Close::Slow);
         }
         if past(self.transfers_check) {
@@ -298,10 +302,15 @@ impl Connection {
                 return self.close(io, Close::Slow);
             }
         }
-        if let Role::Admin(controller) = &self.role
+        // While we do not read (no buffer, no room), we cannot hear whether the host is alive.
+        let deaf = self.blocked || matches!(self.rx, Rx::Parked { .. } | Rx::AwaitingBuffer(_));
+        if let Role::Admin(controller) = &mut self.role
             && past(controller.keep_alive_deadline())
         {
-            return self.close(io, Close::KeepAlive);
+            if !deaf {
+                return self.close(io, Close::KeepAlive);
+            }
+            controller.heard(now);
         }
         self.resume(now, io);
     }
@@ -313,7 +322,8 @@ impl Connection {
         };
         let login = match self.stage {
             Stage::Closed => return None,
-            Stage::Live => None,
+            // The Steward may take its time: that is not the host's fault.
+            Stage::Live | Stage::AwaitingAnswer(_) => None,
             _ => Some(self.login_deadline.unwrap_or_default()),
         };
         let pdu = self.pdu_since.map(|t| t + DATA_TIME);

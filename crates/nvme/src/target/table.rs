@@ -76,6 +76,7 @@ pub(crate) struct Slot {
 }
 
 const NONE: u16 = u16::MAX;
+const _: () = assert!(size_of::<Slot>() <= 136);
 
 /// All commands of one queue. Nothing is allocated after `new`.
 #[derive(Debug)]

@@ -188,3 +188,22 @@ fn keep_alive_runs_out_in_silence_only() {
     t.later(Duration::from_millis(1));
     assert_eq!(t.io.closed, Some(Close::KeepAlive));
 }
+
+#[test]
+fn keep_alive_does_not_run_out_while_we_do_not_listen() {
+    let mut t = Talk::admin();
+    (t.io.stingy, t.hold_grants) = (true, true);
+    let mut sqe = Sqe::new(admin::SET_FEATURES, 700);
+    (sqe.cdw10, sqe.sgl) = (0x16.into(), Sgl::in_capsule(512));
+    t.capsule(&sqe, &[0; 512]);
+    t.start(Sqe::new(admin::KEEP_ALIVE, 0));
+    for _ in 0..10 {
+        t.later(Duration::from_secs(5));
+    }
+    assert_eq!(t.io.closed, None);
+    t.hold_grants = false;
+    t.settle();
+    assert_eq!((t.cqe().status(), t.cqe().status()), (StatusField::SUCCESS, StatusField::SUCCESS));
+    t.later(Duration::from_secs(7));
+    assert_eq!(t.io.closed, Some(Close::KeepAlive));
+}

@@ -204,3 +204,19 @@ fn initialization_with_nonsense_is_refused() {
     t.send(&encode::ic_req(IcReq::default()));
     assert_eq!(t.term(), (2, 0));
 }
+
+#[test]
+fn the_steward_may_take_longer_than_a_host() {
+    let mut t = Talk::initialized(NONE, 0);
+    t.answer = None;
+    t.capsule(&connect(1).sqe(), data(5, NQN, HOST).as_bytes());
+    t.later(Duration::from_secs(100));
+    assert_eq!(t.io.closed, None);
+    t.answer = Some(Answer::Unknown);
+    t.settle();
+    assert_eq!(t.cqe().status(), PARAMETERS);
+    t.later(Duration::from_secs(9));
+    assert_eq!(t.io.closed, None);
+    t.later(Duration::from_secs(1));
+    assert_eq!(t.io.closed, Some(Close::Slow));
+}

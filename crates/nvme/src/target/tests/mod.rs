@@ -1,6 +1,7 @@
 //! Whole conversations with a target, byte by byte, over a head made of plain memory.
 
 mod block;
+mod both;
 mod control;
 mod faults;
 mod login;
@@ -416,10 +417,14 @@ impl Talk {
         self.settle();
     }
     fn new_view(&mut self, change: impl FnOnce(&mut View)) {
+        self.new_view_quietly(change);
+        self.settle();
+    }
+    /// Leaves what the target says about it in its outbox.
+    fn new_view_quietly(&mut self, change: impl FnOnce(&mut View)) {
         self.io.view.generation += 1;
         change(&mut self.io.view);
         self.target.on_view(self.now, &mut self.io);
-        self.settle();
     }
     /// The target ended the connection with a TermReq: its FES and FEI.
     fn term(&mut self) -> (u16, u32) {
