@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::report::{ConnectionFigures, End, Figures, Progress, Report};
 use crate::stamp;
 use crate::workload::{Pick, Workload};
+use base::machine::Dma;
 use base::{
     Address, ConnectionId, Duration, Effect, Effects, Event, FaultKind, HostCommand, HostDone, HostStatus,
     Instant, Machine, Memory, Op, Prng, Slice,
@@ -309,6 +310,17 @@ impl<M: Memory> Machine for Load<M> {
         let run = self.run.as_ref().expect("only a run sends");
         let lane = run.lane_of[connection.slot()];
         run.lanes[usize::from(lane)].initiator.segments(connection, max, out);
+    }
+}
+
+impl<M: Memory> Dma for Load<M> {
+    fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool {
+        let (at, len) = self.memory.extent();
+        let own = data.at >= at && data.end() <= at + len;
+        if own {
+            with(self.memory.bytes_mut(data));
+        }
+        own
     }
 }
 
