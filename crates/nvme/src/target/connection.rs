@@ -4,6 +4,7 @@ use super::connect::Login;
 use super::controller::{Birth, Controller};
 use super::io::{IoQueue, Plan, Work, status_of};
 use super::namespaces::Namespaces;
+use super::rx::{Payload, Rx, Step, To, check_sgl};
 use super::table::{Completion, Phase, Table, tag as head_tag};
 use super::{
     ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME,
@@ -34,60 +35,6 @@ enum Stage {
     Live,
     /// The end.
     Closed,
-}
-
-/// Where the next byte belongs.
-#[derive(Clone, Copy, Debug)]
-enum Rx {
-    /// To a header.
-    Header,
-    /// Nowhere yet: this command waits for a free tag.
-    Parked { sqe: Sqe, data: u32, digest: bool },
-    /// Nowhere yet: this payload waits for its buffer.
-    AwaitingBuffer(Payload),
-    /// To a payload.
-    Payload(Payload),
-    /// To a payload's digest.
-    Digest(Payload),
-}
-
-/// The data of one PDU.
-#[derive(Clone, Copy, Debug)]
-struct Payload {
-    to: To,
-    /// Bytes before the data that nobody wants (in-capsule SGLs may have an offset).
-    skip: u32,
-    /// Bytes of data yet to come.
-    left: u32,
-    /// Bytes after them that nobody wants.
-    tail: u32,
-    /// Where in the buffer the next byte goes.
-    at: u32,
-    /// CRC32C so far, if a digest follows.
-    crc: u32,
-    digest: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum To {
-    Command(u16),
-    Connect,
-    Nobody,
-}
-
-impl Payload {
-    fn to_nobody(data: u32, digest: bool) -> Self {
-        Self { to: To::Nobody, skip: 0, left: 0, tail: data, at: 0, crc: 0, digest }
-    }
-    fn rest(&self) -> u32 {
-        self.skip + self.left + self.tail
-    }
-}
-
-/// Whether reading goes on.
-enum Step {
-    Took(usize),
-    Wait,
 }
 
 /// The queue that Connect made.
@@ -919,27 +866,4 @@ impl Connection {
             io.close(why);
         }
     }
-}
-
-/// Checks the data descriptor of a command that moves `min..=max` bytes (NVMe/TCP 3.3.2).
-///
-/// `capsule` is the length of the in-capsule data, where the host sends data. Gives their offset in the
-/// capsule, or None if the data travel in data PDUs.
-fn check_sgl(sgl: &Sgl, min: u32, max: u32, capsule: Option<u32>) -> Result<Option<u32>, StatusField> {
-    let length = sgl.length.get();
-    match (sgl.kind, capsule) {
-        (Sgl::TRANSPORT, _) | (Sgl::IN_CAPSULE, Some(_)) => {}
-        _ => return Err(StatusField::SGL_TYPE_INVALID),
-    }
-    if length < min || length > max {
-        return Err(StatusField::SGL_LENGTH_INVALID);
-    }
-    if sgl.kind == Sgl::TRANSPORT {
-        return Ok(None);
-    }
-    let (at, have) = (sgl.address.get(), u64::from(capsule.unwrap_or(0)));
-    if at.checked_add(u64::from(length)).is_none_or(|end| end > have) {
-        return Err(StatusField::SGL_OFFSET_INVALID);
-    }
-    Ok(Some(at as u32))
 }

@@ -19,6 +19,7 @@ mod identify;
 mod io;
 mod log;
 mod namespaces;
+mod rx;
 mod table;
 #[cfg(test)]
 mod tests;
