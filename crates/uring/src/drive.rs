@@ -41,8 +41,8 @@ pub(crate) struct Drive {
     pub(crate) shaper: Shaper,
     /// Operations that one reactor may have in the kernel at a time.
     pub(crate) depth: u32,
-    /// Block device: its node, to see that the claim is gone.
-    node: Option<PathBuf>,
+    /// The canonical path of a device or a file.
+    path: Option<PathBuf>,
     /// Something that the operator should know.
     notice: Option<String>,
 }
@@ -129,8 +129,7 @@ impl Drives {
 
     /// Whether one of our own drives is at this canonical path.
     fn has(&self, path: &Path) -> bool {
-        let path = path.display().to_string();
-        self.table().iter().flatten().any(|e| e.drive.info.path == path)
+        self.table().iter().flatten().any(|e| e.drive.path.as_deref() == Some(path))
     }
 
     fn insert(&self, id: DriveId, mut drive: Drive) -> Result<DriveInfo, String> {
@@ -191,7 +190,8 @@ fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {
 /// that had it registered may keep it for about a second.
 fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize, routes: Arc<Routes<M>>) {
     run_cold("drive-close", move || {
-        let node = drive.node.clone();
+        // A file's lock is given up at once; a device's claim goes with its last descriptor.
+        let node = drive.path.clone().filter(|_| drive.info.kind == "block");
         match &drive.backend {
             Backend::Kernel(file) => {
                 // Ours at once, even while a ring still holds the file.
@@ -262,7 +262,7 @@ fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool
         model: String::new(),
         serial: String::new(),
     };
-    Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, node: None, notice: None }
+    Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, path: None, notice: None }
 }
 
 fn seed() -> u64 {
@@ -323,7 +323,7 @@ fn open_block(
     // waiting here.
     let depth = (depth * queues.min(shards.max(1)) / shards.max(1)).max(32);
     let shaper = Shaper::new(seed());
-    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth, node: Some(path), notice: None })
+    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth, path: Some(path), notice: None })
 }
 
 /// `_IOR(0x12, 114, size_t)` and `_IO(0x12, 104)` of linux/fs.h.
@@ -407,12 +407,16 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         deallocate_zeroes: true,
         reads_zeroes: hole == Err(rustix::io::Errno::NXIO) && meta.blocks() == 0,
         kind: "file".into(),
-        path: path.display().to_string(),
+        // Opened by this, it is the same drive again.
+        path: match block_bytes {
+            4096 => path.display().to_string(),
+            small => format!("file:{}?block={small}", path.display()),
+        },
         model: String::new(),
         serial: String::new(),
     };
     let shaper = Shaper::new(seed());
-    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, node: None, notice })
+    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, path: Some(path), notice })
 }
 
 /// Tries to get a claim. A daemon that was killed holds its drives until its last operation has left the

@@ -190,7 +190,6 @@ impl<M: Send + 'static> World<M> {
             inner = 0;
             self.enter(now, machine.next_deadline());
         }
-        self.inbox.close();
     }
 
     fn on_done(&mut self, done: Done) -> Option<Event<M>> {
@@ -372,5 +371,12 @@ impl<M: Send + 'static> World<M> {
     fn waited(&mut self, ns: u64) {
         // One long silence is enough to stop looking; it takes a run of short ones to begin again.
         self.usual_wait = (self.usual_wait * 7 + ns.min(50 * SPIN_NS_MAX)) / 8;
+    }
+}
+
+impl<M> Drop for World<M> {
+    fn drop(&mut self) {
+        // However the thread ends: nobody reads these letters any more.
+        self.inbox.close();
     }
 }

@@ -337,6 +337,10 @@ fn a_block_device_is_a_drive() {
     let dir = folder();
     let path = dir.path().join("backing");
     File::create(&path).unwrap().set_len(32 << 20).unwrap();
+    // Real ones, whose contents do not matter, may be named as well.
+    for path in std::env::var("MILLRACE_TEST_DRIVES").iter().flat_map(|all| all.split(',')) {
+        contract_of(path, "block", true);
+    }
     let Some(device) = LoopDevice::over(&path) else { return };
     contract_of(&device.0, "block", true);
     // The claim is gone, and while it is held nobody else gets one.
@@ -409,6 +413,16 @@ fn a_file_has_one_user_and_keeps_its_contents() {
     let again = bench.open(2, &path).unwrap();
     assert!(!again.reads_zeroes, "a written file is not known to be zero");
     assert!(bench.run_at(0, 2, vec![read(8192, 4096)])[0].1 == pattern(4096, 3));
+}
+
+#[test]
+fn a_drive_opened_by_the_path_it_told_is_the_same_drive() {
+    let dir = folder();
+    let bench = Bench::with(&format!("file:{}?size=16M&block=512", dir.path().join("d").display()));
+    assert_eq!(bench.result(0, write(512, pattern(512, 3))), Ok(()));
+    bench.close(0);
+    let again = bench.open(1, &bench.info.path).unwrap();
+    assert_eq!(again, DriveInfo { reads_zeroes: false, ..bench.info.clone() });
 }
 
 #[test]
