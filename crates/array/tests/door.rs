@@ -283,7 +283,13 @@ fn a_read_moves_to_another_leg_and_the_bad_blocks_are_healed() {
     assert_eq!(b.asked(), "1:r0");
     b.end(0, Ok(()));
     assert_eq!(b.done(), [(1, Status::Good)]);
-    b.run();
+    assert_eq!(b.asked(), "0:bitmap 1:bitmap");
+    b.end(1, Ok(()));
+    b.end(0, Ok(()));
+    assert_eq!(b.asked(), "1:r0");
+    b.end(0, Ok(()));
+    assert_eq!(b.asked(), "0:w0");
+    b.end(0, Ok(()));
     assert_eq!(b.io.notes, [Note::Healed { at: 0, len: 4096, leg: 0 }]);
     b.command(2, Kind::Read, 4096, 4096);
     let tag = b.tags()[0];

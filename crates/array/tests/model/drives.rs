@@ -15,19 +15,21 @@ pub struct Drive {
     cache: BTreeMap<u64, Vec<(u64, u64)>>,
     pub bitmap: Vec<u8>,
     pub volatile: bool,
+    pub deallocate_zeroes: bool,
     pub bad: BTreeSet<u64>,
     pub gone: bool,
     clock: u64,
 }
 
 impl Drive {
-    pub fn new(geometry: Geometry, volatile: bool) -> Self {
+    pub fn new(geometry: Geometry, volatile: bool, deallocate_zeroes: bool) -> Self {
         Self {
             geometry,
             durable: vec![0; (geometry.data_bytes / BLOCK) as usize],
             cache: BTreeMap::new(),
             bitmap: vec![0; geometry.bitmap_bytes() as usize],
             volatile,
+            deallocate_zeroes,
             bad: BTreeSet::new(),
             gone: false,
             clock: 1,
@@ -99,6 +101,8 @@ impl Drive {
                     }
                 }
             }
+            // Forgotten, but not zero: this drive goes on showing the old.
+            DriveOpKind::Deallocate if !self.deallocate_zeroes => {}
             DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => {
                 for block in self.blocks(op) {
                     if lands() {

@@ -23,7 +23,6 @@ pub struct Options {
     pub leg_loss: u64,
     pub crash: u64,
     pub power: u64,
-    pub deallocate_zeroes: bool,
     pub hot_blocks: u64,
 }
 
@@ -39,13 +38,12 @@ impl Options {
             regions: rng.between(3, 40),
             commands: rng.between(40, 250) as u32,
             in_flight: rng.between(1, 24) as usize,
-            write_error: often(rng, 20),
+            write_error: if rng.chance(1, 8) { 250 } else { often(rng, 20) },
             read_error: often(rng, 40),
             timeout: often(rng, 25),
             leg_loss: often(rng, 20),
             crash: often(rng, 40),
             power: rng.below(11),
-            deallocate_zeroes: rng.chance(1, 2),
             hot_blocks: rng.between(2, 40),
         }
     }
@@ -143,6 +141,7 @@ pub struct World {
     next_value: u64,
     calm: bool,
     tells: bool,
+    crash_at: Option<u64>,
     pub crashes: u32,
     pub losses: u32,
     pub answered: BTreeMap<&'static str, u32>,
@@ -169,7 +168,7 @@ impl World {
         let scratch = (0..options.shards).map(|_| io.memory.allocate(SCRATCH_BYTES)).collect();
         let mut drives = Vec::new();
         for _ in 0..options.legs {
-            let mut drive = Drive::new(geometry, options.volatile && rng.chance(4, 5));
+            let mut drive = Drive::new(geometry, options.volatile && rng.chance(4, 5), rng.chance(3, 4));
             encode(&geometry, uuid, &Bitmap::new(geometry.regions()), &mut drive.bitmap);
             drives.push(drive);
         }
@@ -206,6 +205,7 @@ impl World {
             next_value: 1,
             calm: false,
             crashes: 0,
+            crash_at: None,
             tells: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
             answered: BTreeMap::new(),
@@ -223,7 +223,7 @@ impl World {
             drive: DriveId(drive as u16),
             state,
             volatile_cache: self.drives[drive].volatile,
-            deallocate_zeroes: self.options.deallocate_zeroes,
+            deallocate_zeroes: self.drives[drive].deallocate_zeroes,
         }
     }
     fn say(&mut self, text: impl FnOnce() -> String) {
@@ -305,6 +305,13 @@ impl World {
                 .checked_add(op.len)
                 .is_some_and(|end| end <= self.geometry.data_at + self.geometry.data_bytes)
         );
+        for other in &self.flying {
+            let same = usize::from(other.shard) == shard && u64::from(other.tag) == op.token.0;
+            assert!(!same, "a tag was used again while the kernel holds it");
+            let (a, b) = (op.data, other.op.data);
+            let shared = a.at < b.end() && b.at < a.end();
+            assert!(!(shared && other.given_up), "memory was used again while the kernel holds it");
+        }
         let writes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
         if !writes {
             return;
@@ -358,6 +365,11 @@ impl World {
         *self.answered.entry(word).or_default() += 1;
         match command.kind {
             Kind::Read if status == Status::Good => {
+                let held = self
+                    .flying
+                    .iter()
+                    .any(|f| f.given_up && f.op.kind == DriveOpKind::Read && f.op.data == buffer);
+                assert!(!held, "a read was answered from a buffer that the kernel still holds");
                 for i in 0..command.len / BLOCK {
                     let value = self.io.memory.get(buffer.at + i * BLOCK);
                     let all = !self.drives.iter().any(|d| d.volatile);
@@ -527,7 +539,7 @@ impl World {
         self.broadcast(&Letter::Membership(membership));
     }
     fn state(&self, leg: usize) -> LegState {
-        self.steward.membership.legs[leg].expect("toy legs stay").state
+        self.steward.membership.legs[leg].map_or(LegState::Missing, |l| l.state)
     }
     fn fail_leg(&mut self, leg: usize) {
         let in_sync = (0..self.options.legs).filter(|l| self.state(*l) == LegState::InSync);
@@ -550,6 +562,10 @@ impl World {
                     self.steward.synced[leg] |= 1 << shard;
                     if self.steward.synced[leg].count_ones() == u32::from(self.options.shards) {
                         self.change(leg, LegState::InSync);
+                        // The moment in which everything rests on the new leg.
+                        if !self.calm && self.options.crash > 0 && self.rng.chance(1, 2) {
+                            self.crash_at = Some(self.time + self.rng.below(120));
+                        }
                     }
                 }
             }
@@ -565,7 +581,7 @@ impl World {
                     let leg = *leg;
                     if heard.count_ones() == u32::from(self.options.shards) {
                         self.steward.marking = None;
-                        self.drives.push(Drive::new(self.geometry, self.options.volatile));
+                        self.drives.push(Drive::new(self.geometry, self.options.volatile, true));
                         self.leg_drive[leg] = self.drives.len() - 1;
                         self.change(leg, LegState::Rebuilding);
                     }
@@ -603,7 +619,15 @@ impl World {
         if !drained {
             return;
         }
-        if self.rng.chance(1, 4) {
+        // A drive that is not on record is a new one, whatever it holds.
+        if self.steward.membership.legs[leg].is_none() || self.rng.chance(1, 4) {
+            if self.rng.chance(1, 2) {
+                // Its drive leaves for good before the new one comes.
+                self.steward.membership.epoch += 1;
+                self.steward.membership.legs[leg] = None;
+                let membership = self.steward.membership.clone();
+                self.broadcast(&Letter::Membership(membership));
+            }
             self.steward.marking = Some((leg, 0));
             self.broadcast(&Letter::Mark);
         } else {
@@ -616,6 +640,7 @@ impl World {
     }
     fn crash(&mut self) {
         self.crashes += 1;
+        self.crash_at = None;
         let now = self.tick();
         let power = self.rng.chance(self.options.power, 10);
         self.say(|| format!("crash, power cut {power}"));
@@ -645,8 +670,9 @@ impl World {
         }
         self.steward.membership = self.steward.record.clone();
         for leg in 0..self.options.legs {
-            let drive = self.steward.membership.legs[leg].expect("toy legs stay").drive.index();
-            self.leg_drive[leg] = drive;
+            if let Some(member) = self.steward.membership.legs[leg] {
+                self.leg_drive[leg] = member.drive.index();
+            }
         }
         // Promise 1: a drive may die together with the crash, as long as one in sync is left.
         let in_sync: Vec<usize> =
@@ -680,6 +706,9 @@ impl World {
 
     pub fn step(&mut self) {
         self.tick();
+        if !self.calm && self.crash_at.is_some_and(|at| self.time >= at) {
+            self.crash();
+        }
         if self.rng.chance(1, 3) {
             self.now = self.now + Duration::from_micros(self.rng.below(200));
         } else if self.rng.chance(1, 60) {
