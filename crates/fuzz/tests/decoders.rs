@@ -80,21 +80,6 @@ fn fuzz_iscsi_texts_and_values() {
 
 // What lies on drives. A record that is read must be written down as the same record.
 
-/// A sealed record of 4096 bytes: magic, version 1, checksum at 12, then small numbers.
-fn record(magic: &[u8; 8]) -> Vec<Vec<u8>> {
-    (0..32u8)
-        .map(|kind| {
-            let mut bytes = vec![0; 4096];
-            bytes[..8].copy_from_slice(magic);
-            bytes[8] = 1;
-            for at in (40..400).step_by(4 + usize::from(kind % 5)) {
-                bytes[at] = kind % 4 + 1;
-            }
-            bytes
-        })
-        .collect()
-}
-
 /// The checksum of a record covers all of it with the field itself as zeroes.
 fn seal(bytes: &mut [u8]) {
     if bytes.len() >= 16 {
@@ -112,24 +97,39 @@ fn fuzz_labels() {
             assert_eq!(Label::decode(&label.encode()), Ok(label));
         }
     };
-    check(&Target { name: "label", run: take, examples: record(b"MILLRACE"), mend: seal, bytes_max: 4096 });
+    let label = Label {
+        pool: base::Uuid([1; 16]),
+        drive: base::Uuid([2; 16]),
+        legs: 2,
+        leg: 1,
+        block_bytes: 512,
+        bitmap_bytes: 8192,
+        bitmap_at: [array::format::BITMAP_AT, array::format::BITMAP_AT + 8192],
+        data_at: 5 << 20,
+        data_bytes: 50 << 20,
+        region_bytes: 4 << 20,
+        pool_name: "tank".into(),
+        ..Label::usual(64 << 20)
+    };
+    assert_eq!(Label::decode(&label.encode()).as_ref(), Ok(&label), "the example is good");
+    check(&Target { name: "label", run: take, examples: vec![label.encode()], mend: seal, bytes_max: 4096 });
 }
 
 #[test]
 fn fuzz_membership_records() {
-    use array::format::MembershipRecord;
+    use array::format::{LegState, MemberLeg, MembershipRecord, RecordArray};
     let take = |bytes: &[u8]| {
         if let Ok(record) = MembershipRecord::decode(bytes) {
             assert_eq!(MembershipRecord::decode(&record.encode()), Ok(record));
         }
     };
-    check(&Target {
-        name: "membership",
-        run: take,
-        examples: record(b"MILLMEMB"),
-        mend: seal,
-        bytes_max: 4096,
-    });
+    let legs =
+        |n: u8| (1..=n).map(|i| MemberLeg { drive: base::Uuid([i; 16]), state: LegState::InSync }).collect();
+    let arrays = vec![RecordArray { epoch: 1, legs: legs(2) }, RecordArray { epoch: 1, legs: legs(4) }];
+    let first = MembershipRecord::first(base::Uuid([8; 16]), base::Uuid([9; 16]), 1, arrays);
+    let examples = vec![first.encode(), first.next(base::Uuid([9; 16]), 2).encode()];
+    assert_eq!(MembershipRecord::decode(&examples[0]), Ok(first), "the example is good");
+    check(&Target { name: "membership", run: take, examples, mend: seal, bytes_max: 4096 });
 }
 
 #[test]
@@ -142,12 +142,15 @@ fn fuzz_configuration_slots() {
             assert_eq!(ConfigSlot::decode(&again), Ok(slot));
         }
     };
+    let slot = ConfigSlot { features: Default::default(), generation: 3, body: vec![7; 500] };
+    let examples = vec![slot.encode().expect("a small body")];
+    assert_eq!(ConfigSlot::decode(&examples[0]), Ok(slot), "the example is good");
     let mend = |bytes: &mut [u8]| {
         let length = bytes.get(48..52).map_or(0, |n| u32::from_le_bytes([n[0], n[1], n[2], n[3]]) as usize);
         let end = length.saturating_add(64).min(bytes.len());
         seal(&mut bytes[..end]);
     };
-    check(&Target { name: "configuration", run: take, examples: record(b"MILLCONF"), mend, bytes_max: 8192 });
+    check(&Target { name: "configuration", run: take, examples, mend, bytes_max: 8192 });
 }
 
 /// Decodes with `T::decode` and holds what it says against what it writes.
