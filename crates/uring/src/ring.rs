@@ -10,6 +10,8 @@ use std::os::fd::{AsRawFd, RawFd};
 
 /// Submission entries; more in one turn cost one system call more.
 const SQ_ENTRIES: u32 = 2048;
+/// What is tried where memory may not be locked.
+const SQ_ENTRIES_MIN: u32 = 256;
 /// The kernel's limit of completion entries.
 const CQ_ENTRIES_MAX: u32 = 65536;
 /// Slots for drives' descriptors; a drive beyond them is used by its plain descriptor.
@@ -60,7 +62,9 @@ impl Ring {
     pub(crate) fn new(in_flight: u32) -> Result<Self, String> {
         let completions = in_flight.next_power_of_two().clamp(2 * SQ_ENTRIES, CQ_ENTRIES_MAX);
         let mut error = None;
-        for way in 0..3 {
+        // Some kernels count rings as locked memory: better a small one than none.
+        let sizes = [(SQ_ENTRIES, completions), (SQ_ENTRIES_MIN, 4 * SQ_ENTRIES_MIN)];
+        for (way, (entries, completions)) in sizes.iter().flat_map(|s| (0..3).map(move |way| (way, *s))) {
             let mut builder = IoUring::builder();
             builder.setup_cqsize(completions).setup_clamp().setup_submit_all().dontfork();
             match way {
@@ -70,12 +74,12 @@ impl Ring {
                 1 => builder.setup_coop_taskrun().setup_taskrun_flag(),
                 _ => &mut builder,
             };
-            match builder.build(SQ_ENTRIES) {
+            match builder.build(entries) {
                 Ok(ring) => return Ok(Self::set_up(ring)),
                 Err(e) => error = Some(e),
             }
         }
-        Err(explain(&error.expect("three ways were tried")))
+        Err(explain(&error.expect("several ways were tried")))
     }
 
     fn set_up(ring: IoUring) -> Self {
