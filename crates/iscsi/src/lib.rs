@@ -6,7 +6,9 @@
 //! connection, at bounded memory, and nothing is allocated per command after login.
 //! Does not know sockets, clocks, pools or drives: a volume is an id that takes block commands.
 
+pub mod chap;
 pub mod initiator;
 pub mod pdu;
 pub mod scsi;
+pub mod target;
 pub mod text;

@@ -31,15 +31,16 @@ pub mod status {
 }
 
 /// A logical unit number of eight bytes as one of ours (SAM-5 4.7): peripheral or flat addressing, first
-/// level only. None for what cannot name a unit here.
+/// level only. A peripheral address on another bus is taken as a flat one, since there are no buses here
+/// and libiscsi writes the LUN of its URL so, even from 256 on. None for what cannot name a unit here.
 pub fn lun_of(field: u64) -> Option<u16> {
     if field & 0x0000_ffff_ffff_ffff != 0 {
         return None;
     }
     let first = (field >> 48) as u16;
     match first >> 14 {
-        // Peripheral device addressing: bus 0.
-        0 if first < 256 => Some(first),
+        // Peripheral device addressing.
+        0 => Some(first),
         // Flat space addressing.
         1 => Some(first & 0x3fff),
         _ => None,
@@ -62,12 +63,13 @@ mod tests {
             assert_eq!(lun_of(lun_field(lun)), Some(lun));
         }
         assert_eq!(lun_of(0x4001 << 48), Some(1));
+        assert_eq!(lun_of(0x012c << 48), Some(300));
         assert_eq!(lun_field(256), 0x4100 << 48);
     }
 
     #[test]
-    fn luns_of_other_buses_and_levels_name_nothing() {
-        for bad in [0x0100 << 48, 0xc101 << 48, 0x8000 << 48, 1 << 32, 1] {
+    fn luns_of_other_methods_and_levels_name_nothing() {
+        for bad in [0xc101 << 48, 0x8000 << 48, 1 << 32, 1] {
             assert_eq!(lun_of(bad), None, "{bad:#x}");
         }
     }

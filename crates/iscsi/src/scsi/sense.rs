@@ -69,6 +69,9 @@ impl Sense {
     /// NOT ENOUGH UNSOLICITED DATA (RFC 7143 11.4.7.2).
     pub const NOT_ENOUGH_DATA: Self = Self::new(key::ABORTED_COMMAND, 0x0c, 0x0d);
 
+    /// Aborted by us, not by the host: nobody else tells it, and the host tries again.
+    pub const ABORTED: Self = Self::new(key::ABORTED_COMMAND, 0, 0);
+
     /// INVALID FIELD IN CDB, at byte `at`.
     pub const fn invalid_cdb(at: u16) -> Self {
         Self { field: Some((true, at)), ..Self::new(key::ILLEGAL_REQUEST, 0x24, 0) }
@@ -90,8 +93,7 @@ impl Sense {
             }
             Status::NotReady => Self::BECOMING_READY,
             Status::NoVolume => Self::NO_UNIT,
-            // Aborted by us, not by the host: nobody else tells it, and the host tries again.
-            Status::Aborted => Self::new(key::ABORTED_COMMAND, 0, 0),
+            Status::Aborted => Self::ABORTED,
             Status::WriteProtected => Self::new(key::DATA_PROTECT, 0x27, 0),
             Status::Internal => Self::new(key::HARDWARE_ERROR, 0x44, 0),
         })

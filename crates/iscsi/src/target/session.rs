@@ -1,0 +1,548 @@
+//! Full feature phase: numbers (RFC 7143 4.2.2), logical units and their unit attentions, tasks, and
+//! task management (RFC 7143 4.2.3, 11.5, 11.6).
+
+use super::{CONTROL_ROOM, ConnectionConfig, IMMEDIATE_MAX, MANAGEMENTS_MAX};
+use crate::pdu::{
+    BHS_BYTES, Bhs, Counters, Framing, LogoutResponse, RESERVED_TAG, Reject, TaskManagementRequest,
+    TaskManagementResponse, data_digest, function, function_response, header_digest, padding, reject_reason,
+    set_data_len,
+};
+use crate::scsi::{Sense, Unit, Work, lun_of};
+use crate::text::Parameters;
+use base::front::Close;
+use base::{FrontIo, HostId, Slice, Slots, Tag};
+use std::collections::VecDeque;
+
+/// What a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Its buffer.
+    Buffer,
+    /// Data from the host.
+    Data,
+    /// The head, which carries its command out.
+    Submitted,
+    /// Room in the outbox, to be answered.
+    Answer,
+    /// Its end at the head; it was aborted and is not answered.
+    Aborting,
+}
+
+/// One SCSI command under way.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub task_tag: u32,
+    /// Counted by CmdSN, so it takes part in the window.
+    pub numbered: bool,
+    pub lun_field: u64,
+    pub unit: Unit,
+    pub work: Work,
+    pub phase: Phase,
+    /// Expected Data Transfer Length.
+    pub expected: u32,
+    pub buffer: Slice,
+    /// The head knows the tag: a buffer was asked for, or a command submitted.
+    pub held: bool,
+    /// The host takes data (the R bit).
+    pub read: bool,
+    /// Bytes of data that go out to the host (read) once all is well.
+    pub data_in: u64,
+    /// Bytes of data that the command defines in the other direction.
+    pub data_out: u64,
+    /// Bytes that we take of them: no more than the host announced.
+    pub wire: u32,
+    /// Bytes received, in order, surplus included.
+    pub received: u32,
+    /// Unsolicited data are still to come.
+    pub unsolicited: bool,
+    /// End of the current sequence, its next DataSN, and its R2T's number.
+    pub sequence_end: u32,
+    pub data_sn: u32,
+    pub sequence: u32,
+    /// R2Ts sent, and the end of what they ask for.
+    pub r2t_sn: u32,
+    pub solicited: u32,
+    /// Tells reuses of a slot apart in transfer tags.
+    pub generation: u32,
+    pub failed: Option<Sense>,
+    /// Progress of work in steps: blocks done, or descriptor and blocks done in it.
+    pub step: u64,
+    pub descriptor: u32,
+    /// Data-In bytes and PDUs sent.
+    pub sent: u32,
+    pub sent_pdus: u32,
+    /// Management functions that wait for its end, one bit each.
+    pub awaited_by: u8,
+    /// An answer that is too long for the ring, until its buffer is there.
+    pub answer: Vec<u8>,
+}
+
+/// Something that waits for room in the outbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ready {
+    R2t(u32),
+    Answer(u32),
+    Management(usize),
+}
+
+/// What follows a management function's response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Then {
+    Stay,
+    Close(Close),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Management {
+    task_tag: u32,
+    waiting: u32,
+    /// None: it is a logout.
+    response: Option<u8>,
+    then: Then,
+}
+
+/// Unit attentions of one unit, in the order in which they are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Attentions {
+    power_on: bool,
+    reset: bool,
+    capacity: bool,
+    luns: bool,
+}
+
+impl Attentions {
+    fn first(self) -> Option<Sense> {
+        let all = [
+            (self.power_on, Sense::POWER_ON),
+            (self.reset, Sense::RESET),
+            (self.capacity, Sense::CAPACITY_CHANGED),
+            (self.luns, Sense::LUNS_CHANGED),
+        ];
+        all.into_iter().find(|(on, _)| *on).map(|(_, sense)| sense)
+    }
+    fn clear(&mut self, sense: Sense) {
+        match sense {
+            // SAM-5 5.14: a power on says everything that a reset would.
+            Sense::POWER_ON => (self.power_on, self.reset) = (false, false),
+            Sense::RESET => self.reset = false,
+            Sense::CAPACITY_CHANGED => self.capacity = false,
+            _ => self.luns = false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KnownUnit {
+    lun: u16,
+    unit: Unit,
+    attentions: Attentions,
+}
+
+/// How a numbered PDU stands to ExpCmdSN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    Take,
+    Ignore,
+    Gap,
+}
+
+/// A session in full feature phase; it has one connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub discovery: bool,
+    pub host: Option<HostId>,
+    pub parameters: Parameters,
+    pub framing: Framing,
+    pub port: u16,
+    pub max_recv: u32,
+    pub stat_sn: u32,
+    pub exp_cmd_sn: u32,
+    /// Commands that the window lets in at once.
+    window: u32,
+    pub tasks: Slots<Task>,
+    /// Initiator task tags by slot, to be searched quickly.
+    task_tags: Vec<u32>,
+    numbered: u32,
+    immediate: u32,
+    pub data_waits: u32,
+    pub generation: u32,
+    pub ready: VecDeque<Ready>,
+    managements: [Option<Management>; MANAGEMENTS_MAX],
+    units: Vec<KnownUnit>,
+    /// Answers are made here.
+    pub scratch: Vec<u8>,
+    /// Data-Out of tasks that were aborted may still arrive.
+    pub strays: bool,
+    /// The session is over; nothing more is to be done.
+    pub closing: Option<Close>,
+    /// Text exchange: what came and what is still to be said.
+    pub text_in: Vec<u8>,
+    pub text_out: Vec<u8>,
+}
+
+impl Session {
+    pub(super) fn new(config: &ConnectionConfig, parameters: Parameters, slots: u16) -> Self {
+        Self {
+            discovery: false,
+            host: None,
+            parameters,
+            framing: Framing { header_digest: parameters.header_digest, data_digest: parameters.data_digest },
+            port: config.port(),
+            max_recv: 0,
+            stat_sn: 0,
+            exp_cmd_sn: 0,
+            window: u32::from(config.commands_max - IMMEDIATE_MAX),
+            tasks: Slots::with_capacity(u32::from(slots)),
+            task_tags: vec![RESERVED_TAG; usize::from(slots)],
+            numbered: 0,
+            immediate: 0,
+            data_waits: 0,
+            generation: 0,
+            // Each task and each management function is in it at most once.
+            ready: VecDeque::with_capacity(usize::from(slots) + MANAGEMENTS_MAX),
+            managements: [None; MANAGEMENTS_MAX],
+            units: Vec::new(),
+            scratch: Vec::with_capacity(super::ANSWER_BYTES_MAX),
+            strays: false,
+            closing: None,
+            text_in: Vec::new(),
+            text_out: Vec::new(),
+        }
+    }
+
+    /// RFC 7143 4.2.2.1: the window is as wide as there are free slots, and never shrinks from its end.
+    pub(super) fn counters(&self) -> Counters {
+        let max_cmd_sn = self.exp_cmd_sn.wrapping_add(self.window - self.numbered).wrapping_sub(1);
+        Counters { stat_sn: self.stat_sn, exp_cmd_sn: self.exp_cmd_sn, max_cmd_sn }
+    }
+
+    /// The counters for a PDU that has a StatSN of its own.
+    pub(super) fn advance(&mut self) -> Counters {
+        let counters = self.counters();
+        self.stat_sn = self.stat_sn.wrapping_add(1);
+        counters
+    }
+
+    /// RFC 7143 4.2.2.1: duplicates and what lies outside of the window are ignored. On the only
+    /// connection of a session commands come in order, so a gap can never be filled.
+    pub(super) fn order(&mut self, cmd_sn: u32, immediate: bool) -> Order {
+        if immediate {
+            return Order::Take;
+        }
+        if cmd_sn == self.exp_cmd_sn {
+            if self.numbered == self.window {
+                return Order::Ignore; // the window is closed
+            }
+            self.exp_cmd_sn = cmd_sn.wrapping_add(1);
+            return Order::Take;
+        }
+        let width = self.window - self.numbered;
+        if cmd_sn.wrapping_sub(self.exp_cmd_sn) < width { Order::Gap } else { Order::Ignore }
+    }
+
+    /// Whether one more command with the I bit can be taken.
+    pub(super) fn takes_immediate(&self) -> bool {
+        self.immediate < u32::from(IMMEDIATE_MAX)
+    }
+
+    /// Sends a PDU whose data are bytes of ours. There must be room.
+    pub(super) fn send(&self, mut bhs: Bhs, data: &[u8], io: &mut impl FrontIo) {
+        set_data_len(&mut bhs, data.len() as u32);
+        let mut head = [0; BHS_BYTES + 4];
+        head[..BHS_BYTES].copy_from_slice(&bhs);
+        let mut len = BHS_BYTES;
+        if self.framing.header_digest {
+            head[BHS_BYTES..].copy_from_slice(&header_digest(&bhs, &[]));
+            len += 4;
+        }
+        io.header(&head[..len]);
+        if !data.is_empty() {
+            io.header(data);
+            let digest = if self.framing.data_digest { data_digest(data) } else { [0; 4] };
+            self.send_trailer(data.len() as u32, digest, io);
+        }
+    }
+
+    /// Padding and digest after `len` bytes of data.
+    pub(super) fn send_trailer(&self, len: u32, digest: [u8; 4], io: &mut impl FrontIo) {
+        let pad = padding(len) as usize;
+        let mut tail = [0; 8];
+        tail[pad..pad + 4].copy_from_slice(&digest);
+        let used = pad + if self.framing.data_digest { 4 } else { 0 };
+        if used > 0 {
+            io.header(&tail[..used]);
+        }
+    }
+
+    /// RFC 7143 11.17: says that a PDU was not acted upon.
+    pub(super) fn reject(&mut self, reason: u8, bhs: &Bhs, io: &mut impl FrontIo) {
+        let counters = self.advance();
+        self.send(Reject { reason, counters, ..Reject::default() }.encode(), bhs, io);
+    }
+
+    // Units.
+
+    /// The units that the host sees now; attentions for what has changed (SAM-5 5.14).
+    pub(super) fn refresh(&mut self, login: bool, io: &impl FrontIo) {
+        let host = self.host.and_then(|id| io.view().host(id));
+        let exports = host.map_or(&[][..], |h| &h.exports);
+        let old = core::mem::take(&mut self.units);
+        let same_luns = old.len() == exports.len()
+            && exports.iter().all(|e| old.iter().any(|o| o.lun == e.lun && o.unit.volume == e.volume));
+        for export in exports {
+            let unit = Unit::of(export);
+            let before = old.iter().find(|o| o.lun == export.lun);
+            let mut attentions = before.map_or(Attentions::default(), |o| o.attentions);
+            match before {
+                Some(o) if o.unit.volume == unit.volume => {
+                    attentions.capacity |=
+                        (o.unit.blocks, o.unit.block_bytes) != (unit.blocks, unit.block_bytes);
+                }
+                // A unit that this session has not met begins with a power on.
+                Some(_) | None => attentions.power_on = true,
+            }
+            attentions.luns |= !login && !same_luns;
+            self.units.push(KnownUnit { lun: export.lun, unit, attentions });
+        }
+        self.units.sort_unstable_by_key(|u| u.lun);
+    }
+
+    fn place(&self, lun: Option<u16>) -> Option<usize> {
+        self.units.binary_search_by_key(&lun?, |u| u.lun).ok()
+    }
+    pub(super) fn unit(&self, lun: Option<u16>) -> (Option<Unit>, Option<Sense>) {
+        match self.place(lun) {
+            Some(i) => (Some(self.units[i].unit), self.units[i].attentions.first()),
+            None => (None, None),
+        }
+    }
+    /// The first attention of the unit was told.
+    pub(super) fn attention_told(&mut self, lun: Option<u16>) {
+        if let Some(i) = self.place(lun) {
+            let attentions = &mut self.units[i].attentions;
+            if let Some(sense) = attentions.first() {
+                attentions.clear(sense);
+            }
+        }
+    }
+    /// SPC-4 6.33: REPORT LUNS tells the list, so no unit need tell that it changed.
+    pub(super) fn luns_told(&mut self) {
+        for unit in &mut self.units {
+            unit.attentions.luns = false;
+        }
+    }
+
+    // Tasks.
+
+    pub(super) fn find(&self, task_tag: u32) -> Option<u32> {
+        // A reserved tag names no task, and free slots hold it.
+        if task_tag == RESERVED_TAG {
+            return None;
+        }
+        self.task_tags.iter().position(|t| *t == task_tag).map(|i| i as u32)
+    }
+
+    pub(super) fn insert(&mut self, task: Task) -> u32 {
+        let (task_tag, numbered) = (task.task_tag, task.numbered);
+        let Ok(slot) = self.tasks.insert(task) else {
+            unreachable!("the window and the immediate limit leave a slot");
+        };
+        self.task_tags[slot as usize] = task_tag;
+        if numbered {
+            self.numbered += 1;
+        } else {
+            self.immediate += 1;
+        }
+        slot
+    }
+
+    /// Takes a task out of the table; the window widens by it.
+    pub(super) fn remove(&mut self, slot: u32) -> Task {
+        self.set_phase(slot, Phase::Answer);
+        let task = self.tasks.remove(slot);
+        self.task_tags[slot as usize] = RESERVED_TAG;
+        if task.numbered {
+            self.numbered -= 1;
+        } else {
+            self.immediate -= 1;
+        }
+        task
+    }
+
+    pub(super) fn set_phase(&mut self, slot: u32, phase: Phase) {
+        let before = core::mem::replace(&mut self.tasks[slot].phase, phase);
+        self.data_waits -= u32::from(before == Phase::Data);
+        self.data_waits += u32::from(phase == Phase::Data);
+    }
+
+    // Task management.
+
+    /// A task management request. False if there is no room for one more.
+    pub(super) fn manage(&mut self, r: &TaskManagementRequest, io: &mut impl FrontIo) -> bool {
+        let Some(slot) = self.managements.iter().position(Option::is_none) else { return false };
+        let mut management = Management {
+            task_tag: r.task_tag,
+            waiting: 0,
+            response: Some(function_response::COMPLETE),
+            then: Then::Stay,
+        };
+        let lun = lun_of(r.lun);
+        let known = self.place(lun);
+        let mut abort_where: Option<fn(&Task, u64) -> bool> = None;
+        match r.function {
+            function::ABORT_TASK => match self.find(r.referenced_task_tag) {
+                Some(task) => {
+                    if self.abort(task, slot, io) {
+                        management.waiting += 1;
+                    }
+                }
+                // RFC 7143 11.6.1: a command that is still to come counts as come and gone.
+                None if r.ref_cmd_sn == self.exp_cmd_sn && self.order(r.ref_cmd_sn, false) == Order::Take => {
+                }
+                None => management.response = Some(function_response::NO_TASK),
+            },
+            function::ABORT_TASK_SET | function::CLEAR_TASK_SET | function::LUN_RESET => match known {
+                None => management.response = Some(function_response::NO_LUN),
+                Some(i) => {
+                    self.units[i].attentions.reset |= r.function == function::LUN_RESET;
+                    abort_where = Some(|task, lun| lun_of(task.lun_field) == lun_of(lun));
+                }
+            },
+            function::TARGET_WARM_RESET | function::TARGET_COLD_RESET => {
+                for unit in &mut self.units {
+                    unit.attentions.reset = true;
+                }
+                abort_where = Some(|_, _| true);
+                if r.function == function::TARGET_COLD_RESET {
+                    // RFC 7143 11.5.1: a cold reset ends the connections too.
+                    management.then = Then::Close(Close::Logout);
+                }
+            }
+            function::TASK_REASSIGN => management.response = Some(function_response::NO_REASSIGN),
+            _ => management.response = Some(function_response::NOT_SUPPORTED),
+        }
+        if let Some(meant) = abort_where {
+            management.waiting = self.abort_all(slot, |task| meant(task, r.lun), io);
+        }
+        self.begin_management(slot, management);
+        true
+    }
+
+    /// A logout: everything under way ends before it is answered.
+    pub(super) fn logout(&mut self, task_tag: u32, io: &mut impl FrontIo) -> bool {
+        let Some(slot) = self.managements.iter().position(Option::is_none) else { return false };
+        let waiting = self.abort_all(slot, |_| true, io);
+        let then = Then::Close(Close::Logout);
+        self.begin_management(slot, Management { task_tag, waiting, response: None, then });
+        true
+    }
+
+    fn begin_management(&mut self, slot: usize, management: Management) {
+        self.managements[slot] = Some(management);
+        if management.waiting == 0 {
+            self.ready.push_back(Ready::Management(slot));
+        }
+    }
+
+    fn abort_all(&mut self, by: usize, meant: impl Fn(&Task) -> bool, io: &mut impl FrontIo) -> u32 {
+        let mut waiting = 0;
+        for slot in 0..self.tasks.capacity() {
+            if self.tasks.get(slot).is_some_and(&meant) && self.abort(slot, by, io) {
+                waiting += 1;
+            }
+        }
+        waiting
+    }
+
+    /// Aborts a task. True if its end must be waited for.
+    fn abort(&mut self, slot: u32, by: usize, io: &mut impl FrontIo) -> bool {
+        match self.tasks[slot].phase {
+            Phase::Buffer | Phase::Submitted => {
+                self.set_phase(slot, Phase::Aborting);
+                self.tasks[slot].awaited_by |= 1 << by;
+                io.abort(Tag(slot as u16));
+                true
+            }
+            Phase::Aborting => {
+                self.tasks[slot].awaited_by |= 1 << by;
+                true
+            }
+            // Nothing of it is at the head. RFC 7143 4.2.3.3 would wait for the answers to its R2Ts;
+            // Linux (fast_abort) does not send them, so we let them come and drop them (4.2.3.4).
+            Phase::Data => {
+                self.ready.retain(|r| *r != Ready::R2t(slot));
+                if self.remove(slot).held {
+                    io.finish(Tag(slot as u16));
+                }
+                self.strays = true;
+                false
+            }
+            // Its answer goes out before ours does.
+            Phase::Answer => false,
+        }
+    }
+
+    /// An aborted task has ended at the head.
+    pub(super) fn aborted(&mut self, slot: u32, io: &mut impl FrontIo) {
+        let task = self.remove(slot);
+        io.finish(Tag(slot as u16));
+        self.strays = true;
+        for by in 0..MANAGEMENTS_MAX {
+            if task.awaited_by & 1 << by != 0 {
+                let management = self.managements[by].as_mut().expect("a function that waits is in its slot");
+                management.waiting -= 1;
+                if management.waiting == 0 {
+                    self.ready.push_back(Ready::Management(by));
+                }
+            }
+        }
+    }
+
+    fn answer_management(&mut self, slot: usize, io: &mut impl FrontIo) {
+        let management = self.managements[slot].take().expect("a function is answered once");
+        let counters = self.advance();
+        let task_tag = management.task_tag;
+        let bhs = match management.response {
+            Some(response) => TaskManagementResponse { response, task_tag, counters }.encode(),
+            None => LogoutResponse {
+                response: 0,
+                task_tag,
+                counters,
+                time2wait: self.parameters.time2wait,
+                time2retain: 0,
+            }
+            .encode(),
+        };
+        self.send(bhs, &[], io);
+        if let Then::Close(why) = management.then {
+            self.closing = Some(why);
+        }
+    }
+
+    /// Sends what is ready, in order, as far as there is room.
+    pub(super) fn pump(&mut self, io: &mut impl FrontIo) {
+        while self.closing.is_none() {
+            let Some(front) = self.ready.front().copied() else { return };
+            if io.room() < CONTROL_ROOM + 256 {
+                return;
+            }
+            let over = match front {
+                Ready::R2t(slot) => self.send_r2ts(slot, io),
+                Ready::Answer(slot) => self.send_answer(slot, io),
+                Ready::Management(slot) => {
+                    self.answer_management(slot, io);
+                    true
+                }
+            };
+            if !over {
+                return;
+            }
+            self.ready.pop_front();
+        }
+    }
+
+    /// RFC 7143 11.16: there is nothing to be sent again at error recovery level 0.
+    pub(super) fn snack(&mut self, bhs: &Bhs, io: &mut impl FrontIo) {
+        self.reject(reject_reason::SNACK, bhs, io);
+    }
+}

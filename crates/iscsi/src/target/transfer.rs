@@ -1,0 +1,628 @@
+//! Tasks from the command to the answer: immediate, unsolicited and solicited data (RFC 7143 4.2.5,
+//! 11.7, 11.8), the head's command or commands, Data-In with residuals and collapsed status.
+
+use super::session::{Phase, Ready, Session, Task};
+use super::{ANSWER_BYTES_MAX, CONTROL_ROOM, COPY_STEP, ZERO_STEP};
+use crate::pdu::{DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse, reject_reason};
+use crate::scsi::commands::{unmap_check, unmap_descriptor};
+use crate::scsi::sense::FIXED_BYTES;
+use crate::scsi::{Asked, Sense, Unit, Work, lun_of, modes, plan, status};
+use base::crc::crc32c;
+use base::{Command, FrontIo, Op, Slice, Status, Tag, VolumeId};
+
+/// What becomes of a command PDU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Begun {
+    /// Rejected with this reason.
+    Reject(u8),
+    /// Answered when its PDU is here; no data of it are kept.
+    Instant(Work),
+    /// A task; `waits`: its buffer must come before its data do.
+    Task { slot: u32, waits: bool },
+}
+
+const NO_UNIT: Unit =
+    Unit { volume: VolumeId(u32::MAX), block_bytes: 512, blocks: 0, deallocate: false, ready: false };
+
+/// Bits of a transfer tag: slot, R2T number, generation. Slots are below 1023, so no tag is all ones.
+fn transfer_tag(slot: u32, sequence: u32, generation: u32) -> u32 {
+    (generation & 0x3fff) << 18 | (sequence & 0xff) << 10 | slot
+}
+
+impl Session {
+    /// A SCSI command whose CmdSN is right; `odd`: it has an additional header that we do not take.
+    pub(super) fn begin_command(&mut self, c: &ScsiCommand, odd: bool, io: &mut impl FrontIo) -> Begun {
+        if self.find(c.task_tag).is_some() {
+            return Begun::Reject(reject_reason::TASK_IN_PROGRESS);
+        }
+        if c.task_tag == RESERVED_TAG || c.data_len > 0 && !c.write {
+            return Begun::Reject(reject_reason::INVALID_FIELD);
+        }
+        if c.immediate && !self.takes_immediate() {
+            return Begun::Reject(reject_reason::TOO_MANY_IMMEDIATE);
+        }
+        let first_burst = self.parameters.first_burst.min(c.expected);
+        let unsolicited = c.write && !c.last;
+        let lun = lun_of(c.lun);
+        let (unit, attention) = self.unit(lun);
+        let mut scratch = core::mem::take(&mut self.scratch);
+        scratch.clear();
+        let mut work = {
+            let view = io.view();
+            let host = self.host.and_then(|id| view.host(id));
+            plan(&Asked { cdb: &c.cdb, lun, unit, attention, view, host, port: self.port }, &mut scratch)
+        };
+        self.scratch = scratch;
+        // RFC 7143 13.10, 13.11: data that were not agreed upon.
+        if unsolicited && self.parameters.initial_r2t
+            || c.data_len > 0 && !self.parameters.immediate_data
+            || c.data_len > first_burst
+        {
+            work = Work::Fail(Sense::UNEXPECTED_DATA);
+        } else if odd || c.read && c.write {
+            // Bidirectional commands and long CDBs: none of ours.
+            work = Work::Fail(Sense::INVALID_OPCODE);
+        }
+        match work {
+            Work::Attention(sense) => {
+                self.attention_told(lun);
+                work = Work::Fail(sense);
+            }
+            Work::SenseData => self.attention_told(lun),
+            Work::Luns => self.luns_told(),
+            _ => {}
+        }
+        let unit = unit.unwrap_or(NO_UNIT);
+        let data_out = work.data_out(unit.block_bytes);
+        let announced = if c.write { c.expected } else { 0 };
+        let wire = u64::from(announced).min(data_out) as u32;
+        // A command that wants data of a host that has none to send, or not enough to mean anything.
+        let least = match work {
+            Work::Same { .. }
+            | Work::CompareAndWrite { .. }
+            | Work::Unmap { .. }
+            | Work::ModeSelect { .. } => data_out,
+            _ => 0,
+        };
+        if u64::from(wire) < least {
+            work = Work::Fail(Sense::NOT_ENOUGH_DATA);
+        }
+        let long = self.scratch.len().min(c.expected as usize) > ANSWER_BYTES_MAX;
+        let nothing = data_out > 0 && wire == 0 && !matches!(work, Work::Fail(_));
+        if work.is_instant() && !unsolicited && !long || nothing && !unsolicited {
+            let work = if nothing { Work::Good } else { work };
+            return Begun::Instant(work);
+        }
+        let bytes = |blocks: u32| u64::from(blocks) * u64::from(unit.block_bytes);
+        let data_in = match work {
+            Work::Read { blocks, .. } => bytes(blocks),
+            Work::Data | Work::SenseData | Work::Luns => self.scratch.len() as u64,
+            _ => 0,
+        };
+        let buffer_len = match work {
+            Work::Read { .. } => data_in as u32,
+            Work::Write { .. } | Work::Compare { .. } | Work::CompareAndWrite { .. } => {
+                wire.next_multiple_of(unit.block_bytes)
+            }
+            Work::Verify { blocks, .. } | Work::Same { blocks, .. } => {
+                bytes(blocks).min(u64::from(COPY_STEP)) as u32
+            }
+            Work::Unmap { .. } | Work::ModeSelect { .. } => wire,
+            Work::Data | Work::SenseData | Work::Luns if long => self.scratch.len() as u32,
+            _ => 0,
+        };
+        self.generation = self.generation.wrapping_add(1);
+        let answer = if long { core::mem::take(&mut self.scratch) } else { Vec::new() };
+        let slot = self.insert(Task {
+            task_tag: c.task_tag,
+            numbered: !c.immediate,
+            lun_field: c.lun,
+            unit,
+            work,
+            phase: Phase::Buffer,
+            expected: c.expected,
+            buffer: Slice::default(),
+            held: buffer_len > 0,
+            read: c.read,
+            data_in,
+            data_out,
+            wire,
+            received: 0,
+            unsolicited,
+            sequence_end: first_burst,
+            data_sn: 0,
+            sequence: 0,
+            r2t_sn: 0,
+            solicited: 0,
+            generation: self.generation,
+            failed: match work {
+                Work::Fail(sense) => Some(sense),
+                _ => None,
+            },
+            step: 0,
+            descriptor: 0,
+            sent: 0,
+            sent_pdus: 0,
+            awaited_by: 0,
+            answer,
+        });
+        let granted =
+            if buffer_len == 0 { Some(Slice::default()) } else { io.reserve(Tag(slot as u16), buffer_len) };
+        match granted {
+            Some(buffer) => {
+                self.tasks[slot].buffer = buffer;
+                self.set_phase(slot, Phase::Data);
+                Begun::Task { slot, waits: false }
+            }
+            None => Begun::Task { slot, waits: c.data_len > 0 || unsolicited },
+        }
+    }
+
+    /// The command's PDU is here, with `data` bytes of immediate data.
+    pub(super) fn command_received(&mut self, slot: u32, data: u32, io: &mut impl FrontIo) {
+        let task = &mut self.tasks[slot];
+        task.received += data;
+        if task.phase == Phase::Data && !task.unsolicited {
+            self.next_data(slot, io);
+        }
+    }
+
+    /// Where `len` bytes at `offset` of a task's data go: what we take of them, and how much that is.
+    pub(super) fn place_of(&self, slot: u32, offset: u32, len: u32) -> Slice {
+        let task = &self.tasks[slot];
+        if task.buffer.len == 0 || offset >= task.wire {
+            return Slice::default();
+        }
+        task.buffer.part(offset, len.min(task.wire - offset))
+    }
+
+    /// The buffer of a task is there.
+    pub(super) fn granted(&mut self, slot: u32, buffer: Slice) {
+        let task = &mut self.tasks[slot];
+        assert!(task.phase == Phase::Buffer, "a buffer for a task that does not wait for one");
+        task.buffer = buffer;
+        self.set_phase(slot, Phase::Data);
+    }
+
+    /// A Data-Out header. The slot and offset of its data; None: they are dropped.
+    pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, u32)>, &'static str> {
+        let Some(slot) = self.find(d.task_tag) else {
+            return if self.strays { Ok(None) } else { Err("data for an unknown task") };
+        };
+        let task = &mut self.tasks[slot];
+        match task.phase {
+            Phase::Data => {}
+            Phase::Aborting => return Ok(None),
+            Phase::Buffer | Phase::Submitted | Phase::Answer => return Err("data that nobody asked for"),
+        }
+        if task.unsolicited {
+            if d.transfer_tag != RESERVED_TAG {
+                return Err("solicited data before the unsolicited ones ended");
+            }
+        } else if task.r2t_sn == task.sequence
+            || d.transfer_tag != transfer_tag(slot, task.sequence, task.generation)
+        {
+            return if self.strays { Ok(None) } else { Err("data for an unknown transfer tag") };
+        }
+        // RFC 7143 13.18, 13.19: PDUs and sequences are in order, and DataSN counts them.
+        if d.data_sn != task.data_sn || d.offset != task.received {
+            return Err("data out of order");
+        }
+        if d.data_len > task.sequence_end.saturating_sub(d.offset) {
+            return Err("more data than was asked for");
+        }
+        if !task.unsolicited && d.last != (d.offset + d.data_len == task.sequence_end) {
+            return Err("a sequence of data that ends where it should not");
+        }
+        Ok(Some((slot, d.offset)))
+    }
+
+    /// A Data-Out's PDU is here.
+    pub(super) fn data_received(&mut self, slot: u32, d: &DataOut, io: &mut impl FrontIo) {
+        let task = &mut self.tasks[slot];
+        task.received += d.data_len;
+        task.data_sn = task.data_sn.wrapping_add(1);
+        if !d.last {
+            return;
+        }
+        task.data_sn = 0;
+        if task.unsolicited {
+            task.unsolicited = false;
+        } else {
+            task.sequence += 1;
+            task.sequence_end =
+                task.received.saturating_add(self.parameters.max_burst).min(task.wire).max(task.received);
+        }
+        self.next_data(slot, io);
+    }
+
+    /// All data that were under way are here: ask for more, or begin.
+    pub(super) fn next_data(&mut self, slot: u32, io: &mut impl FrontIo) {
+        let task = &mut self.tasks[slot];
+        if task.unsolicited {
+            return;
+        }
+        if task.failed.is_some() {
+            // RFC 7143 7.8: the answer waits until every sequence that was asked for has ended.
+            if task.r2t_sn == task.sequence {
+                self.answer_later(slot);
+            }
+        } else if task.received >= task.wire {
+            self.start(slot, io);
+        } else {
+            if task.r2t_sn == 0 {
+                task.solicited = task.received;
+                task.sequence_end = task.received.saturating_add(self.parameters.max_burst).min(task.wire);
+            }
+            if task.solicited < task.wire && !self.ready.contains(&Ready::R2t(slot)) {
+                self.ready.push_back(Ready::R2t(slot));
+            }
+        }
+    }
+
+    /// Sends as many R2Ts as are agreed upon. False: there was no room for all.
+    pub(super) fn send_r2ts(&mut self, slot: u32, io: &mut impl FrontIo) -> bool {
+        loop {
+            let counters = self.counters();
+            let task = &mut self.tasks[slot];
+            let outstanding = task.r2t_sn - task.sequence;
+            let most = u32::from(self.parameters.max_outstanding_r2t);
+            if task.failed.is_some() || outstanding >= most || task.solicited >= task.wire {
+                return true;
+            }
+            if io.room() < CONTROL_ROOM + 64 {
+                return false;
+            }
+            let desired = self.parameters.max_burst.min(task.wire - task.solicited);
+            let r2t = R2t {
+                lun: task.lun_field,
+                task_tag: task.task_tag,
+                transfer_tag: transfer_tag(slot, task.r2t_sn, task.generation),
+                counters,
+                r2t_sn: task.r2t_sn,
+                offset: task.solicited,
+                desired,
+            };
+            task.r2t_sn += 1;
+            task.solicited += desired;
+            self.send(r2t.encode(), &[], io);
+        }
+    }
+
+    fn answer_later(&mut self, slot: u32) {
+        self.ready.retain(|r| *r != Ready::R2t(slot));
+        self.set_phase(slot, Phase::Answer);
+        self.ready.push_back(Ready::Answer(slot));
+    }
+
+    /// A task cannot be carried out (any more).
+    pub(super) fn fail(&mut self, slot: u32, sense: Sense) {
+        self.tasks[slot].failed.get_or_insert(sense);
+    }
+
+    /// Everything is here: carry it out.
+    fn start(&mut self, slot: u32, io: &mut impl FrontIo) {
+        let task = &mut self.tasks[slot];
+        let size = task.unit.block_bytes;
+        match task.work {
+            Work::Good | Work::Fail(_) | Work::Attention(_) => return self.answer_later(slot),
+            Work::Data | Work::SenseData | Work::Luns => {
+                let place = task.buffer.head(task.answer.len() as u32);
+                io.bytes_mut(place).copy_from_slice(&task.answer);
+                return self.answer_later(slot);
+            }
+            // Less than a block came: nothing can be done with it.
+            Work::Write { .. } | Work::Compare { .. } if task.wire < size => {
+                return self.answer_later(slot);
+            }
+            Work::Same { .. } => {
+                let block = io.bytes_mut(task.buffer);
+                let (pattern, rest) = block.split_at_mut(size as usize);
+                if pattern.iter().any(|b| *b != 0) {
+                    for copy in rest.chunks_exact_mut(size as usize) {
+                        copy.copy_from_slice(pattern);
+                    }
+                } else if let Work::Same { at, blocks, deallocate } = task.work {
+                    task.work = Work::Zeroes { at, blocks, deallocate };
+                }
+            }
+            Work::Unmap { .. } => {
+                if let Err(sense) = unmap_check(io.bytes(task.buffer), &task.unit) {
+                    task.failed = Some(sense);
+                    return self.answer_later(slot);
+                }
+            }
+            Work::ModeSelect { ten, .. } => {
+                if let Err(sense) = modes::mode_select(ten, io.bytes(task.buffer), size) {
+                    task.failed = Some(sense);
+                }
+                return self.answer_later(slot);
+            }
+            _ => {}
+        }
+        self.step(slot, io);
+    }
+
+    /// The next command of a task for the head; if there is none, its answer.
+    fn step(&mut self, slot: u32, io: &mut impl FrontIo) {
+        match self.tasks[slot].next_command(io) {
+            Some((command, data)) => {
+                self.tasks[slot].held = true;
+                self.set_phase(slot, Phase::Submitted);
+                io.submit(Tag(slot as u16), command, data);
+            }
+            None => self.answer_later(slot),
+        }
+    }
+
+    /// The head has ended a task's command, or gave up finding it a buffer; `held`: the stream waits for
+    /// that buffer, and goes on without it.
+    pub(super) fn done(&mut self, slot: u32, result: Status, held: bool, io: &mut impl FrontIo) {
+        match self.tasks[slot].phase {
+            Phase::Aborting => self.aborted(slot, io),
+            Phase::Buffer => {
+                self.fail(slot, Sense::of(result, true).unwrap_or(Sense::ABORTED));
+                self.set_phase(slot, Phase::Data);
+                if !held {
+                    self.next_data(slot, io);
+                }
+            }
+            Phase::Submitted => {
+                let write = !matches!(self.tasks[slot].work, Work::Read { .. } | Work::Verify { .. });
+                match Sense::of(result, write) {
+                    Some(sense) => {
+                        self.tasks[slot].failed = Some(sense);
+                        self.answer_later(slot);
+                    }
+                    None => self.step(slot, io),
+                }
+            }
+            Phase::Data | Phase::Answer => unreachable!("the head ends what it was given"),
+        }
+    }
+
+    /// Sends a task's data and status. False: there was no room for all.
+    pub(super) fn send_answer(&mut self, slot: u32, io: &mut impl FrontIo) -> bool {
+        let task = &self.tasks[slot];
+        let total = if task.read { task.data_in.min(u64::from(task.expected)) as u32 } else { 0 };
+        if task.failed.is_some() || total == 0 {
+            let task = self.remove(slot);
+            let (status, defined) = match task.failed {
+                Some(_) => (status::CHECK_CONDITION, task.data_out),
+                None => (status::GOOD, task.data_in.max(task.data_out)),
+            };
+            let residual = Residual::of(task.expected, defined);
+            self.send_response(task.task_tag, status, residual, task.r2t_sn, task.failed, io);
+            if task.held {
+                io.finish(Tag(slot as u16));
+            }
+            return true;
+        }
+        let mut sent = self.tasks[slot].sent;
+        while sent < total {
+            if io.room() < CONTROL_ROOM + 64 {
+                return false;
+            }
+            sent = self.send_piece(slot, total, io);
+        }
+        io.finish_after_send(Tag(slot as u16));
+        true
+    }
+
+    /// One Data-In out of a task's buffer; the last takes the task out of the table.
+    /// Where the next one begins.
+    fn send_piece(&mut self, slot: u32, total: u32, io: &mut impl FrontIo) -> u32 {
+        let p = self.parameters;
+        let task = &mut self.tasks[slot];
+        let offset = task.sent;
+        // RFC 7143 13.13: a sequence of Data-In is no longer than a burst.
+        let burst_left = p.max_burst - offset % p.max_burst;
+        let len = (total - offset).min(p.peer_max_recv).min(burst_left);
+        task.sent += len;
+        let mut piece = DataIn {
+            last: len == burst_left || task.sent == total,
+            task_tag: task.task_tag,
+            transfer_tag: RESERVED_TAG,
+            data_sn: task.sent_pdus,
+            offset,
+            data_len: len,
+            ..DataIn::default()
+        };
+        task.sent_pdus += 1;
+        let place = task.buffer.part(offset, len);
+        piece.counters = if task.sent == total {
+            let task = self.remove(slot);
+            piece.status = Some(status::GOOD);
+            piece.residual = Residual::of(task.expected, task.data_in);
+            self.advance()
+        } else {
+            self.counters()
+        };
+        let mut bhs = piece.encode();
+        crate::pdu::set_data_len(&mut bhs, len);
+        let mut head = [0; crate::pdu::BHS_BYTES + 4];
+        head[..crate::pdu::BHS_BYTES].copy_from_slice(&bhs);
+        head[crate::pdu::BHS_BYTES..].copy_from_slice(&crate::pdu::header_digest(&bhs, &[]));
+        io.header(&head[..self.framing.header_len(0)]);
+        io.payload(place);
+        let digest = if self.framing.data_digest {
+            crate::pdu::data_digest_of(crc32c(io.bytes(place)), len)
+        } else {
+            [0; 4]
+        };
+        self.send_trailer(len, digest, io);
+        offset + len
+    }
+
+    /// A command that needs no task; its data lie in the scratch buffer.
+    pub(super) fn answer_now(
+        &mut self,
+        c: &ScsiCommand,
+        work: Work,
+        failed: Option<Sense>,
+        io: &mut impl FrontIo,
+    ) {
+        let failed = match work {
+            Work::Fail(sense) => Some(sense),
+            _ => failed,
+        };
+        let data = matches!(work, Work::Data | Work::SenseData | Work::Luns) && failed.is_none();
+        let scratch = core::mem::take(&mut self.scratch);
+        let total = if data && c.read { scratch.len().min(c.expected as usize) } else { 0 };
+        // What the command defines, whether or not the host has room for it.
+        let defined = match (failed, data) {
+            (Some(_), _) => 0,
+            (None, true) => scratch.len() as u64,
+            (None, false) => self.defined(c, work),
+        };
+        let residual = Residual::of(c.expected, defined);
+        if total == 0 {
+            let status = if failed.is_some() { status::CHECK_CONDITION } else { status::GOOD };
+            self.send_response(c.task_tag, status, residual, 0, failed, io);
+        } else {
+            let mut sent = 0;
+            let mut data_sn = 0;
+            while sent < total {
+                let len = (total - sent).min(self.parameters.peer_max_recv as usize);
+                let over = sent + len == total;
+                let piece = DataIn {
+                    last: over,
+                    status: over.then_some(status::GOOD),
+                    residual,
+                    task_tag: c.task_tag,
+                    transfer_tag: RESERVED_TAG,
+                    counters: if over { self.advance() } else { self.counters() },
+                    data_sn,
+                    offset: sent as u32,
+                    ..DataIn::default()
+                };
+                self.send(piece.encode(), &scratch[sent..sent + len], io);
+                sent += len;
+                data_sn += 1;
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Bytes that a command defines which is answered without its data being moved.
+    fn defined(&self, c: &ScsiCommand, work: Work) -> u64 {
+        if work != Work::Good {
+            return 0;
+        }
+        let lun = lun_of(c.lun);
+        let Some(unit) = self.unit(lun).0 else { return 0 };
+        // A write without announced data: the overflow is all of it.
+        let view = base::view::View::default();
+        let asked =
+            Asked { cdb: &c.cdb, lun, unit: Some(unit), attention: None, view: &view, host: None, port: 0 };
+        plan(&asked, &mut Vec::new()).data_out(unit.block_bytes)
+    }
+
+    fn send_response(
+        &mut self,
+        task_tag: u32,
+        status: u8,
+        residual: Residual,
+        exp_data_sn: u32,
+        sense: Option<Sense>,
+        io: &mut impl FrontIo,
+    ) {
+        let response = ScsiResponse {
+            response: 0,
+            status,
+            task_tag,
+            counters: self.advance(),
+            exp_data_sn,
+            residual,
+            data_len: 0,
+        };
+        // RFC 7143 11.4.7: sense data after their length.
+        let mut data = [0; 2 + FIXED_BYTES];
+        let len = match sense {
+            Some(sense) => {
+                data[1] = FIXED_BYTES as u8;
+                data[2..].copy_from_slice(&sense.fixed());
+                data.len()
+            }
+            None => 0,
+        };
+        self.send(response.encode(), &data[..len], io);
+    }
+}
+
+impl Task {
+    /// The next command for the head and its data; steps on.
+    fn next_command(&mut self, io: &impl FrontIo) -> Option<(Command, Slice)> {
+        let size = self.unit.block_bytes;
+        let volume = self.unit.volume;
+        let command = |op, at, blocks, fua| Command { volume, op, at, blocks, fua };
+        let whole = self.wire / size * size;
+        // Commands that are one command are done after it.
+        let once = self.step == 0;
+        self.step = self.step.max(1);
+        match self.work {
+            Work::Read { at, blocks } if once => {
+                Some((command(Op::Read, at, u64::from(blocks), false), self.buffer))
+            }
+            Work::Write { at, fua, .. } if once => {
+                Some((command(Op::Write, at, u64::from(whole / size), fua), self.buffer.head(whole)))
+            }
+            Work::Compare { at, .. } if once => {
+                Some((command(Op::Compare, at, u64::from(whole / size), false), self.buffer.head(whole)))
+            }
+            Work::CompareAndWrite { at, fua } if once => {
+                Some((command(Op::CompareAndWrite, at, 1, fua), self.buffer.head(2 * size)))
+            }
+            Work::Flush if once => Some((command(Op::Flush, 0, 0, false), Slice::default())),
+            Work::Read { .. }
+            | Work::Write { .. }
+            | Work::Compare { .. }
+            | Work::CompareAndWrite { .. }
+            | Work::Flush
+            | Work::Good
+            | Work::Fail(_)
+            | Work::Attention(_)
+            | Work::Data
+            | Work::SenseData
+            | Work::Luns
+            | Work::ModeSelect { .. } => None,
+            // `descriptor` counts blocks done in these.
+            Work::Verify { at, blocks } | Work::Same { at, blocks, .. } => {
+                let n = (blocks - self.descriptor).min(self.buffer.len / size);
+                let from = at + u64::from(self.descriptor);
+                self.descriptor += n;
+                let op = if matches!(self.work, Work::Same { .. }) { Op::Write } else { Op::Read };
+                (n > 0).then(|| (command(op, from, u64::from(n), false), self.buffer.head(n * size)))
+            }
+            Work::Zeroes { at, blocks, deallocate } => {
+                let n = u64::from(blocks - self.descriptor).min(ZERO_STEP / u64::from(size));
+                let from = at + u64::from(self.descriptor);
+                self.descriptor += n as u32;
+                let op = Op::WriteZeroes { deallocate };
+                (n > 0).then(|| (command(op, from, n, false), Slice::default()))
+            }
+            Work::Unmap { .. } => {
+                if once {
+                    self.step = 0;
+                }
+                let list = io.bytes(self.buffer);
+                let count = unmap_check(list, &self.unit).expect("judged before the first step");
+                while (self.descriptor as usize) < count {
+                    let (at, blocks) =
+                        unmap_descriptor(list, self.descriptor as usize).expect("index is below the count");
+                    let left = u64::from(blocks) - self.step;
+                    if left == 0 {
+                        self.descriptor += 1;
+                        self.step = 0;
+                        continue;
+                    }
+                    let n = left.min(ZERO_STEP / u64::from(size));
+                    let from = at + self.step;
+                    self.step += n;
+                    return Some((command(Op::Deallocate, from, n, false), Slice::default()));
+                }
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The target over loopback TCP, judged by initiators that are not ours: libiscsi's tools and qemu-io.
+
+#[path = "../src/target/tests/fake.rs"]
+#[allow(dead_code, reason = "shared with the unit tests")]
+mod fake;
+
+use base::front::Answer;
+use base::view::{Secret, View};
+use base::{FrontIo, Instant, Memory, Want};
+use fake::{Disks, Fake, INITIATOR, IQN};
+use iscsi::target::{Connection, ConnectionConfig, OUTBOX_BYTES};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+const BLOCKS: u64 = 64 << 11; // 64 MiB
+
+/// Serves one connection until it ends.
+fn serve(mut stream: TcpStream, view: View, disks: Disks) {
+    static SESSION: AtomicU16 = AtomicU16::new(1);
+    let begin = std::time::Instant::now();
+    let now = || Instant(begin.elapsed().as_nanos() as u64);
+    let mut fake = Fake::new(view, disks, OUTBOX_BYTES);
+    let config = ConnectionConfig {
+        local: stream.local_addr().expect("connected"),
+        peer: stream.peer_addr().expect("connected"),
+        portal: fake::portal(),
+        seed: 5,
+        commands_max: 48,
+    };
+    let mut connection = Connection::new(config);
+    stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
+    stream.set_nodelay(true).expect("a socket");
+    let mut staging = vec![0; 64 << 10];
+    let mut unread: Vec<u8> = vec![];
+    loop {
+        loop {
+            if !fake.out.is_empty() {
+                if stream.write_all(&fake.out).is_err() {
+                    return;
+                }
+                fake.out.clear();
+                fake.ring_used = 0;
+                if fake.closed.is_none() {
+                    connection.on_sent(now(), &mut fake);
+                }
+            } else if fake.closed.is_some() {
+                return;
+            } else if fake.asks.pop_front().is_some() {
+                let id = SESSION.fetch_add(1, Ordering::Relaxed);
+                connection.on_answer(now(), Answer::Admitted { id }, &mut fake);
+            } else if let Some((tag, status)) = fake.carry_out() {
+                connection.on_done(now(), tag, status, &mut fake);
+            } else if !unread.is_empty() && connection.want() != Want::Nothing {
+                let n = match connection.want() {
+                    Want::Direct(slice) => {
+                        let n = unread.len().min(slice.len as usize);
+                        fake.bytes_mut(slice.head(n as u32)).copy_from_slice(&unread[..n]);
+                        connection.on_direct(now(), n as u32, &mut fake);
+                        n
+                    }
+                    _ => connection.on_bytes(now(), &unread, &mut fake),
+                };
+                unread.drain(..n.min(unread.len()));
+            } else {
+                break;
+            }
+        }
+        match stream.read(&mut staging) {
+            Ok(0) => return,
+            Ok(n) => unread.extend_from_slice(&staging[..n]),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if connection.next_deadline().is_some_and(|at| at <= now()) {
+                    connection.on_timer(now(), &mut fake);
+                }
+            }
+            Err(_) => return,
+        }
+        let _ = fake.memory.extent();
+    }
+}
+
+/// Listens on a port of its own and serves everybody who comes, as long as the test runs.
+fn target(change: impl Fn(&mut View)) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let mut view = fake::view(BLOCKS);
+    view.hosts[0].iqns.push("iqn.2007-10.com.github:sahlberg:libiscsi:iscsi-test".into());
+    view.hosts[0].iqns.push("iqn.2007-10.com.github:sahlberg:libiscsi:iscsi-test-2".into());
+    view.hosts[0].iqns.push("iqn.2010-11.com.github:sahlberg:libiscsi:iscsi-inq".into());
+    view.portals[0].address.set_port(port);
+    change(&mut view);
+    let disks = fake::disks(BLOCKS);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(stream), view, disks) = (stream, view.clone(), disks.clone()) else { continue };
+            std::thread::spawn(move || serve(stream, view, disks));
+        }
+    });
+    port
+}
+
+/// Runs a tool for at most a minute; None, loudly, if it is not installed.
+fn tool(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()));
+    if !found {
+        eprintln!("\n*** SKIPPED: {program} is not installed; the target was not judged by it ***\n");
+        return None;
+    }
+    let output =
+        Command::new("timeout").arg("60").arg(program).args(arguments).output().expect("timeout runs");
+    let text = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn url(port: u16, lun: u16) -> String {
+    format!("iscsi://127.0.0.1:{port}/{IQN}/{lun}")
+}
+
+#[test]
+fn iscsi_ls_finds_the_target_and_its_units() {
+    let port = target(|_| {});
+    let at = format!("iscsi://127.0.0.1:{port}");
+    let Some((good, text)) = tool("iscsi-ls", &["-s", "-i", INITIATOR, &at]) else { return };
+    assert!(good && text.contains(IQN), "{text}");
+    assert!(text.contains("Lun:0 ") && text.contains("Lun:16684" /* 300, flat */), "{text}");
+    let (_, text) = tool("iscsi-ls", &["-i", "iqn.2026-01.org.example:stranger", &at]).expect("found above");
+    assert!(!text.contains(IQN), "a stranger sees no target: {text}");
+}
+
+#[test]
+fn iscsi_inq_and_readcapacity16_read_what_we_say() {
+    let port = target(|_| {});
+    for page in [
+        "-e 0 -c 0",
+        "-e 1 -c 0x00",
+        "-e 1 -c 0x80",
+        "-e 1 -c 0x83",
+        "-e 1 -c 0xb0",
+        "-e 1 -c 0xb1",
+        "-e 1 -c 0xb2",
+    ] {
+        let at = url(port, 0);
+        let arguments: Vec<&str> =
+            ["-i", INITIATOR].into_iter().chain(page.split(' ')).chain([at.as_str()]).collect();
+        let Some((good, text)) = tool("iscsi-inq", &arguments) else { return };
+        assert!(good, "{page}: {text}");
+    }
+    let at = url(port, 300);
+    let Some((good, text)) = tool("iscsi-readcapacity16", &["-i", INITIATOR, &at]) else { return };
+    assert!(good && text.contains("4096"), "{text}");
+}
+
+#[test]
+fn chap_lets_the_right_secret_in_and_no_other() {
+    let port = target(|view| view.hosts[0].chap_secret = Some(Secret(b"secretsecret".to_vec())));
+    for (user, secret, admitted) in
+        [(INITIATOR, "secretsecret", true), (INITIATOR, "wrongwrong12", false), ("x", "secretsecret", false)]
+    {
+        let at = format!("iscsi://{user}%{secret}@127.0.0.1:{port}/{IQN}/0");
+        let Some((good, text)) = tool("iscsi-inq", &["-i", INITIATOR, &at]) else { return };
+        assert_eq!(good, admitted, "{user} {secret}: {text}");
+    }
+    let (good, text) = tool("iscsi-inq", &["-i", INITIATOR, &url(port, 0)]).expect("found above");
+    assert!(!good, "{text}");
+}
+
+#[test]
+fn qemu_io_writes_and_reads_back_with_verification() {
+    let port = target(|_| {});
+    for lun in [0, 300] {
+        let image = format!(
+            "driver=raw,file.driver=iscsi,file.transport=tcp,file.portal=127.0.0.1:{port},file.target={IQN},file.lun={lun},file.initiator-name={INITIATOR}"
+        );
+        let commands = [
+            "write -P 0xa5 0 4M",
+            "write -P 0x3c 4k 1M",
+            "read -P 0xa5 0 4k",
+            "read -P 0x3c 4k 1M",
+            "read -P 0xa5 2M 2M",
+            "write -z 1M 1M",
+            "read -P 0 1M 1M",
+            "discard 2M 1M",
+            "writev -P 0x11 63M 512k 512k",
+            "read -P 0x11 63M 1M",
+            "flush",
+        ];
+        let mut arguments = vec!["--image-opts", image.as_str()];
+        for command in &commands {
+            arguments.extend(["-c", command]);
+        }
+        let Some((good, text)) = tool("qemu-io", &arguments) else { return };
+        assert!(good && !text.contains("failed") && !text.contains("rror"), "{text}");
+    }
+}
+
+/// Runs groups of iscsi-test-cu; every test must pass or be skipped by itself.
+fn conformance(lun: u16, groups: &[&str]) {
+    let port = target(|_| {});
+    let at = url(port, lun);
+    for group in groups {
+        let Some((good, text)) = tool("iscsi-test-cu", &["-d", "-f", "-n", "-t", group, &at]) else { return };
+        assert!(good && !text.contains("FAILED"), "{group}:\n{text}");
+    }
+}
+
+#[test]
+fn iscsi_test_cu_reads_and_writes() {
+    for lun in [0, 300] {
+        conformance(lun, &["ALL.Read6", "ALL.Read10", "ALL.Read12", "ALL.Read16"]);
+        conformance(lun, &["ALL.Write10", "ALL.Write12", "ALL.Write16"]);
+    }
+}
