@@ -5,7 +5,7 @@ mod world;
 
 use base::Duration;
 use base::memory::PlainMemory;
-use base::view::{Host, Protocol};
+use base::view::{Host, Protocol, Secret};
 use load::{Config, End, Load, Mail, Pattern, Plan, Report, Target};
 use world::head::Disk;
 use world::{Hosted, STAGING_BYTES, World};
@@ -29,6 +29,14 @@ fn nvme(change: impl FnOnce(&mut nvme::host::Config)) -> Config {
     (c.queues, c.depth) = (2, 8);
     change(&mut c);
     Config { peer: "127.0.0.1:4420".parse().unwrap(), target: Target::Nvme(c) }
+}
+
+fn iscsi(isid: u8, change: impl FnOnce(&mut iscsi::initiator::Config)) -> Config {
+    let mut c = iscsi::initiator::Config::new(IQN, Some("iqn.2026-01.org.example:target"));
+    c.isid[5] = isid;
+    c.depth = 8;
+    change(&mut c);
+    Config { peer: "127.0.0.1:3260".parse().unwrap(), target: Target::Iscsi(c) }
 }
 
 fn plan(sessions: Vec<Config>) -> Plan {
@@ -223,4 +231,96 @@ fn stop_ends_a_run_without_end_and_progress_comes_meanwhile() {
     let report = report.unwrap();
     assert_eq!((report.end, report.errors), (End::Stopped, 0));
     assert!(report.total.p50_us > 0.0 && report.total.p999_us >= report.total.p50_us);
+}
+
+#[test]
+fn iscsi_load_is_verified_with_every_way_to_send_data() {
+    for (seed, (digests, immediate, initial_r2t, first_burst)) in [
+        (false, true, false, 65_536),
+        (true, true, true, 65_536),
+        (true, false, false, 8192),
+        (false, false, true, 4096),
+        (true, true, false, 1024),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let session = |isid| {
+            iscsi(isid, |c| {
+                (c.header_digest, c.data_digest) = (*digests, *digests);
+                (c.immediate_data, c.initial_r2t) = (*immediate, *initial_r2t);
+                c.first_burst = *first_burst;
+            })
+        };
+        let plan = plan(vec![session(1), session(2)]);
+        let mut w = world(seed as u64, &plan, host(), 512, 4096);
+        let report = finish(&mut w, plan);
+        good(&report);
+        assert_eq!((report.total.ops, report.protocol), (400, "iscsi"));
+        assert!(report.connections.iter().all(|c| c.figures.ops > 100), "{report:?}");
+    }
+}
+
+#[test]
+fn iscsi_sizes_from_one_sector_to_split_commands() {
+    for (seed, (block, io)) in
+        [(512, 512), (512, 7680), (4096, 65536), (512, 1 << 20), (4096, 4 << 20)].iter().enumerate()
+    {
+        let config = iscsi(1, |c| (c.depth, c.data_digest, c.max_burst) = (4, true, 131_072));
+        let ops_max = if *io > 1 << 18 { 24 } else { 200 };
+        let plan = Plan { io_bytes: *io, ops_max, ..plan(vec![config]) };
+        let mut w = world(seed as u64, &plan, host(), *block, (32 << 20) / u64::from(*block));
+        let report = finish(&mut w, plan);
+        good(&report);
+        assert_eq!((report.total.ops, report.block_bytes), (ops_max, *block));
+    }
+}
+
+#[test]
+fn iscsi_links_are_cut_and_commands_put_off_and_nothing_is_lost() {
+    for seed in 0..6 {
+        let sessions = vec![iscsi(1, |_| ()), iscsi(2, |_| ())];
+        let plan = Plan { ops_max: 1500, pattern: Pattern::Sequential, ..plan(sessions) };
+        let mut w = world(seed, &plan, host(), 4096, 256);
+        (w.cut_every, w.not_ready_every) = (700, 40);
+        let report = finish(&mut w, plan);
+        good(&report);
+        assert!(report.retries > 0 && report.reconnects > 0 && w.cuts > 0, "{report:?}");
+    }
+}
+
+#[test]
+fn iscsi_chap_in_both_directions_and_with_wrong_secrets() {
+    use iscsi::initiator::Credential;
+    let secret = |s: &str| Secret(s.as_bytes().to_vec());
+    let known = Host {
+        chap_secret: Some(secret("a secret of the host")),
+        mutual_secret: Some(secret("a secret of the target")),
+        ..host()
+    };
+    let run = |chap: Option<&str>, mutual: Option<&str>, md5: bool| {
+        let config = iscsi(1, |c| {
+            c.chap_md5_only = md5;
+            c.chap = chap.map(|s| Credential { name: IQN.into(), secret: secret(s) });
+            c.mutual = mutual
+                .map(|s| Credential { name: "iqn.2026-01.org.example:target".into(), secret: secret(s) });
+        });
+        let plan = Plan { ops_max: 20, ..plan(vec![config]) };
+        let mut w = world(1, &plan, known.clone(), 4096, 64);
+        match finish(&mut w, plan).end {
+            End::Completed => "in".to_string(),
+            End::Stopped => "stopped".to_string(),
+            End::Failed(why) => why.trim_start_matches("127.0.0.1:3260: ").to_string(),
+        }
+    };
+    for md5 in [false, true] {
+        assert_eq!(run(Some("a secret of the host"), None, md5), "in");
+        assert_eq!(run(Some("a secret of the host"), Some("a secret of the target"), md5), "in");
+        assert_eq!(
+            run(Some("a secret of the host"), Some("not its secret"), md5),
+            "the target did not prove that it knows the secret"
+        );
+        assert_eq!(run(Some("not the secret"), None, md5), "authentication failed (status 0x0201)");
+    }
+    assert_eq!(run(None, None, false), "authentication failed (status 0x0201)");
 }

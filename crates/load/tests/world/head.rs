@@ -50,17 +50,17 @@ impl Disk {
 }
 
 const RING: u32 = 64 << 10;
-const BUFFERS: u32 = 6;
 const BUFFER: u32 = 1 << 20;
 
-/// The head's end of one connection: few buffers, so that commands wait for them.
+/// The head's end of one connection.
 pub struct Head {
     pub view: View,
     pub memory: PlainMemory,
     outbox: Outbox,
     pub submitted: VecDeque<(Tag, Command, Slice)>,
     waiting: VecDeque<(Tag, u32)>,
-    aborted: Vec<Tag>,
+    /// Tags that were aborted while they waited for a buffer, or before they ended.
+    pub aborted: VecDeque<Tag>,
     pub asks: Vec<Ask>,
     pub closed: Option<Close>,
     free: Vec<u32>,
@@ -68,17 +68,18 @@ pub struct Head {
 }
 
 impl Head {
-    pub fn new(view: View) -> Self {
+    /// A head with `buffers` buffers for this connection.
+    pub fn new(view: View, buffers: u32) -> Self {
         Self {
             view,
-            memory: PlainMemory::new(0, (RING + BUFFERS * BUFFER) as usize),
+            memory: PlainMemory::new(0, (RING + buffers * BUFFER) as usize),
             outbox: Outbox::new(Slice::new(0, RING), 64),
             submitted: VecDeque::new(),
             waiting: VecDeque::new(),
-            aborted: vec![],
+            aborted: VecDeque::new(),
             asks: vec![],
             closed: None,
-            free: (0..BUFFERS).collect(),
+            free: (0..buffers).collect(),
             held: vec![],
         }
     }
@@ -139,7 +140,16 @@ impl FrontIo for Head {
         }
     }
     fn abort(&mut self, tag: Tag) {
-        self.aborted.push(tag);
+        // What waits for a buffer, or has not started, never starts.
+        let waits = self.waiting.iter().position(|w| w.0 == tag);
+        let submitted = self.submitted.iter().position(|s| s.0 == tag);
+        if let Some(at) = waits {
+            self.waiting.remove(at);
+            self.aborted.push_back(tag);
+        } else if let Some(at) = submitted {
+            self.submitted.remove(at);
+            self.aborted.push_back(tag);
+        }
     }
     fn bytes(&self, data: Slice) -> &[u8] {
         self.memory.bytes(data)

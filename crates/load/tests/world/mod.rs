@@ -15,12 +15,14 @@ use std::collections::{BTreeMap, VecDeque};
 /// The target's machine for one connection.
 pub enum Front {
     Nvme(Box<nvme::target::Connection>),
+    Iscsi(Box<iscsi::target::Connection>),
 }
 
 macro_rules! each {
     ($front:expr, $c:ident => $e:expr) => {
         match &mut $front {
             Front::Nvme($c) => $e,
+            Front::Iscsi($c) => $e,
         }
     };
 }
@@ -204,9 +206,22 @@ impl<M: Hosted> World<M> {
                     io_queues_max: 8,
                 })))
             }
-            Protocol::Iscsi => panic!("no target yet"),
+            Protocol::Iscsi => {
+                Front::Iscsi(Box::new(iscsi::target::Connection::new(iscsi::target::ConnectionConfig {
+                    local,
+                    peer,
+                    portal,
+                    seed: self.rng.next_u64(),
+                    commands_max: 64,
+                })))
+            }
         };
-        let server = Server { front, head: Head::new(self.view.clone()), held: VecDeque::new(), gone: false };
+        // Few buffers, so that commands wait for them. An iSCSI write whose first part is in the stream
+        // holds its buffer until the rest has come from behind other such writes: there must be one for
+        // each that may be under way.
+        let buffers = if self.protocol == Protocol::Iscsi { 10 } else { 6 };
+        let head = Head::new(self.view.clone(), buffers);
+        let server = Server { front, head, held: VecDeque::new(), gone: false };
         let link = Link {
             id: connection,
             server,
@@ -344,6 +359,12 @@ impl<M: Hosted> World<M> {
                 }
             };
             each!(s.front, c => c.on_answer(now, Answer::Admitted { id }, &mut s.head));
+            moved = true;
+        }
+        if s.head.closed.is_none()
+            && let Some(tag) = s.head.aborted.pop_front()
+        {
+            each!(s.front, c => c.on_done(now, tag, Status::Aborted, &mut s.head));
             moved = true;
         }
         // Commands end in any order, and are carried out only then: what is lost with the connection
