@@ -331,6 +331,64 @@ fn a_leg_that_hangs_four_reads_is_failed() {
 }
 
 #[test]
+fn a_flush_goes_to_a_rebuilding_leg_too_and_a_read_does_not() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    b.run();
+    b.command(1, Kind::Flush, 0, 0);
+    assert_eq!(b.asked(), "0:f 1:f");
+    for i in 0..20 {
+        b.command(10 + i, Kind::Read, i * MIB, 4096);
+    }
+    assert!(b.io.ops.iter().all(|op| op.drive == DriveId(0)));
+}
+
+#[test]
+fn marks_stay_until_the_leg_comes_and_are_told_when_durable() {
+    let mut b = Bench::new(&[InSync]);
+    assert_eq!(b.asked(), "");
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let legs = vec![leg(0, InSync), None];
+    let mut b = Bench::with(geometry, Membership { epoch: 1, legs }, Bitmap::new(geometry.regions()), false);
+    b.array.mark_all_dirty(b.now, &mut b.io);
+    let tags = b.tags();
+    assert_eq!(tags.len(), 16);
+    for tag in &tags[..15] {
+        b.end(*tag, Ok(()));
+    }
+    assert_eq!(b.io.notes, []);
+    b.end(tags[15], Ok(()));
+    assert_eq!(b.io.notes, [Note::AllDirty { epoch: 1 }]);
+    b.now = b.now + Duration::from_secs(60);
+    b.timer();
+    assert_eq!(b.asked(), "");
+    b.array.unmark();
+    b.now = b.now + Duration::from_secs(2);
+    b.timer();
+    assert_eq!(b.asked(), "0:f");
+}
+
+#[test]
+fn what_a_returning_legs_bitmap_says_is_copied_too() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    let mut own = Bitmap::new(b.array.geometry().regions());
+    own.set(7);
+    b.array.add_dirty(b.now, &own, &mut b.io);
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    b.array.pace(Pace { floor: 1 << 40, ceiling: 0, quiet: Duration::from_millis(0) });
+    let mut copied = 0;
+    for _ in 0..100 {
+        for op in core::mem::take(&mut b.io.ops) {
+            let data = op.kind == DriveOpKind::Write && op.at >= b.array.geometry().data_at;
+            copied += if data { op.len } else { 0 };
+            b.end(op.token.0, Ok(()));
+        }
+        b.timer();
+    }
+    assert_eq!(copied, MIB);
+}
+
+#[test]
 fn deallocate_is_taken_by_all_or_by_none() {
     let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
     let legs = vec![leg(0, InSync), leg(9, InSync)];
