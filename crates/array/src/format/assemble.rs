@@ -44,6 +44,8 @@ pub struct Side {
 pub struct Assembly {
     /// The latest record.
     pub record: MembershipRecord,
+    /// Drives whose own record is of this history: only their configurations count.
+    pub line: Vec<Uuid>,
     /// The arrays, in order.
     pub arrays: Vec<ArrayVerdict>,
 }
@@ -90,11 +92,11 @@ pub fn assemble(
     keep: Option<Incarnation>,
 ) -> Verdict {
     let sides = sides(found, witness);
-    let record = match (&sides[..], keep) {
+    let (record, line) = match (&sides[..], keep) {
         ([], _) => return Verdict::Nothing,
-        ([(record, _)], _) => *record,
+        ([(record, line)], _) => (*record, line.clone()),
         (_, Some(keep)) => match sides.iter().find(|(r, _)| r.incarnation == keep) {
-            Some((record, _)) => *record,
+            Some((record, line)) => (*record, line.clone()),
             None => return diverged(&sides),
         },
         (_, None) => return diverged(&sides),
@@ -127,7 +129,7 @@ pub fn assemble(
             ArrayVerdict { legs, proven }
         })
         .collect();
-    Verdict::Assembled(Assembly { record: record.clone(), arrays })
+    Verdict::Assembled(Assembly { record: record.clone(), line, arrays })
 }
 
 /// What must be copied to a leg that comes back to a pool in use.

@@ -144,8 +144,6 @@ pub(crate) enum Wish {
     Joined { array: usize, leg: usize, full: bool },
     /// A leg has everything.
     Synced { array: usize, leg: usize },
-    /// A leg that was always in sync has its drive back.
-    Reopened { array: usize },
 }
 
 impl Desk {

@@ -49,7 +49,6 @@ impl Office {
                 Wish::Lost { .. } => self.lose(pool, wishes).await,
                 Wish::Joined { array, leg, full } => self.join_leg(pool, array, leg, full).await,
                 Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
-                Wish::Reopened { array } => self.reopened(pool, array).await,
             }
             if let Some(p) = self.desk_mut().pool_mut(pool) {
                 p.keeping = false;
@@ -195,23 +194,6 @@ impl Office {
         self.put_on_record(pool, &[], &[(array, leg)]).await;
         self.publish().await;
         self.recorded(&changed);
-    }
-
-    /// A leg that was in sync all the time has a new drive id.
-    async fn reopened(&self, pool: PoolId, array: usize) {
-        let changed = {
-            let mut desk = self.desk_mut();
-            let me = desk.system.uuid;
-            let incarnation = desk.new_incarnation();
-            let Some(p) = desk.pool_mut(pool) else { return };
-            let mut record = p.record.next(me, incarnation);
-            record.arrays[array].epoch = record.counter;
-            let changed = p.changed(&record);
-            p.record = record;
-            changed
-        };
-        self.publish().await;
-        self.put_on_record(pool, &changed, &[]).await;
     }
 
     /// Writes the record on the desk to where it must be, however long that takes, and then tells the shards

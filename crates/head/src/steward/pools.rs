@@ -223,30 +223,7 @@ impl Office {
                 return Err(no(RefusalKind::Conflict, message).then("take one of them away"));
             }
         }
-        let newest = probes.iter().filter_map(|p| p.config.as_ref().ok()).max_by_key(|c| c.generation);
-        let Some(slot) = newest else {
-            return Err(no(
-                RefusalKind::Internal,
-                format!("no drive of pool {label_name} carries a readable configuration"),
-            ));
-        };
-        let Ok(config) = PoolConfig::decode(&slot.body) else {
-            let message = format!(
-                "the configuration of pool {label_name} contradicts itself (generation {})",
-                slot.generation
-            );
-            return Err(no(RefusalKind::Internal, message));
-        };
         let me = self.desk().system.uuid;
-        if !config.holder.is_nil() && config.holder != me && !force {
-            let message =
-                format!("pool {} was not released by the system that had it, {}", config.name, config.holder);
-            let next = format!(
-                "millrace pool release {0} (there), or millrace pool import {0} --force (here)",
-                config.name
-            );
-            return Err(no(RefusalKind::Unsafe, message).then(next));
-        }
         let mut notices = vec![];
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,
@@ -270,8 +247,7 @@ impl Office {
         let mut assembly = match verdict {
             Verdict::Assembled(a) => a,
             Verdict::Nothing => {
-                let message =
-                    format!("no drive of pool {} carries a readable membership record", config.name);
+                let message = format!("no drive of pool {} carries a readable membership record", label_name);
                 return Err(no(RefusalKind::Internal, message));
             }
             Verdict::Diverged(sides) => {
@@ -286,16 +262,42 @@ impl Office {
                 let words: Vec<String> = sides.iter().map(side).collect();
                 let message = format!(
                     "pool {} was changed in two places apart from each other: {}",
-                    config.name,
+                    label_name,
                     words.join(" against ")
                 );
                 let next = format!(
                     "millrace pool import {} --force --drive … (naming the drives of the side to keep)",
-                    config.name
+                    label_name
                 );
                 return Err(no(RefusalKind::Unsafe, message).then(next));
             }
         };
+        // A drive of another history may have a later configuration: that one is not ours.
+        let in_line = |p: &&Probe| p.good_label().is_some_and(|l| assembly.line.contains(&l.drive));
+        let configs = probes.iter().filter(in_line).filter_map(|p| p.config.as_ref().ok());
+        let newest = configs.max_by_key(|c| c.generation);
+        let Some(slot) = newest else {
+            return Err(no(
+                RefusalKind::Internal,
+                format!("no drive of pool {label_name} carries a readable configuration"),
+            ));
+        };
+        let Ok(config) = PoolConfig::decode(&slot.body) else {
+            let message = format!(
+                "the configuration of pool {label_name} contradicts itself (generation {})",
+                slot.generation
+            );
+            return Err(no(RefusalKind::Internal, message));
+        };
+        if !config.holder.is_nil() && config.holder != me && !force {
+            let message =
+                format!("pool {} was not released by the system that had it, {}", config.name, config.holder);
+            let next = format!(
+                "millrace pool release {0} (there), or millrace pool import {0} --force (here)",
+                config.name
+            );
+            return Err(no(RefusalKind::Unsafe, message).then(next));
+        }
         // An array whose addition was cut off is in the record and not yet in the configuration.
         let record = &mut assembly.record;
         if record.arrays.len() < config.arrays.len() {
@@ -373,9 +375,7 @@ impl Office {
                     LegVerdict::Missing { in_sync: true } => (LegState::JustOut, "it was not found"),
                     LegVerdict::Missing { in_sync: false } => (LegState::Out, "it was not found"),
                 };
-                if *judged != LegVerdict::Current {
-                    next.arrays[i].legs[l].state = state;
-                }
+                next.arrays[i].legs[l].state = state;
                 used.extend(open.as_ref().map(|o| o.id));
                 let row = &mut config.arrays[i].legs[l];
                 row.drive = uuid;
@@ -569,12 +569,13 @@ impl Office {
             row.map(|p| p.drives.clone()).unwrap_or_default()
         };
         // With force, named drives are all that counts: so the operator chooses a side.
-        let specs: Vec<String> = if force && !drives.is_empty() {
-            drives
-        } else {
-            drives.into_iter().chain(absent).chain(self.candidates().await).collect()
-        };
-        let (probes, failures) = self.gather(&specs, None).await;
+        let only_named = force && !drives.is_empty();
+        let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
+        let (mut probes, failures) = self.gather(&named, None).await;
+        if !only_named {
+            let candidates = self.candidates().await;
+            probes.extend(self.gather(&candidates, None).await.0);
+        }
         let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
         let is_wanted = |p: &Probe| {
             let (l, config) =
@@ -600,7 +601,11 @@ impl Office {
             let message = format!("several pools could be meant: {}", list.join(", "));
             return Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace pool import UUID"));
         }
-        let notices = self.take(uuid, mine, force).await?;
+        let with_failures = |r: Refusal| match failures.is_empty() {
+            true => r,
+            false => Refusal { message: format!("{} ({})", r.message, failures.join("; ")), ..r },
+        };
+        let notices = self.take(uuid, mine, force).await.map_err(with_failures)?;
         self.desk_mut().absent.retain(|p| p.uuid != uuid);
         self.publish().await;
         self.write_pools().await?;

@@ -1,1 +1,796 @@
-//! Tests of the Steward, in a little world.
+//! Tests of the Steward at its door, in a little world: drives in memory, a state directory in memory,
+//! shards that obey at once. A crash keeps what was written and forgets the rest.
+
+use super::{Steward, StewardConfig};
+use crate::layout::{ArrayId, Layout};
+use crate::mail::Mail;
+use crate::order::{Answered, ArraySpec, HostSettings, Order, RefusalKind, Reply, Snapshot, State};
+use crate::report::ShardReport;
+use array::{LegState, Note};
+use base::machine::{Shape, StateError, StateOp};
+use base::memory::PlainMemory;
+use base::view::{Protocol, Secret, View};
+use base::{Address, DriveError, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Event, Instant, Machine};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+const SHARDS: u16 = 2;
+const MIB: u64 = 1 << 20;
+
+#[derive(Clone)]
+struct FakeDrive {
+    blocks: BTreeMap<u64, Vec<u8>>,
+    bytes: u64,
+    held: bool,
+    zero: bool,
+    fails: Option<DriveError>,
+    block_bytes: u32,
+}
+
+/// What survives a crash.
+#[derive(Clone, Default)]
+struct Rest {
+    drives: BTreeMap<String, FakeDrive>,
+    files: BTreeMap<String, Vec<u8>>,
+    disk_full: bool,
+}
+
+struct World {
+    rest: Rest,
+    steward: Steward,
+    open: BTreeMap<DriveId, String>,
+    now: Instant,
+    events: VecDeque<Event<Mail>>,
+    view: Arc<View>,
+    layout: Arc<Layout>,
+    answers: BTreeMap<u64, Answered>,
+    next_order: u64,
+    log: Vec<String>,
+    ready: Option<Vec<String>>,
+    /// Effects until the power goes.
+    effects_left: u64,
+    effects_done: u64,
+}
+
+impl World {
+    fn start(rest: Rest, seed: u64) -> Self {
+        let mut w = Self::power_on(rest, seed, u64::MAX);
+        w.run();
+        assert!(w.ready.is_some(), "the head comes up");
+        w
+    }
+    fn power_on(mut rest: Rest, seed: u64, effects: u64) -> Self {
+        rest.drives.values_mut().for_each(|d| d.held = false);
+        let steward = Steward::new(StewardConfig {
+            memory: PlainMemory::new(1 << 20, 8 << 20),
+            shards: SHARDS,
+            entropy: [seed, 2, 3, 4],
+            version: "test".into(),
+            hold: None,
+            notices: vec![],
+        });
+        Self {
+            rest,
+            steward,
+            open: BTreeMap::new(),
+            now: Instant(1_000_000_000),
+            events: VecDeque::new(),
+            view: Arc::default(),
+            layout: Arc::default(),
+            answers: BTreeMap::new(),
+            next_order: 0,
+            log: vec![],
+            ready: None,
+            effects_left: effects,
+            effects_done: 0,
+        }
+    }
+    /// Lets everything happen that follows from what happened; time passes only where somebody waits.
+    fn run(&mut self) {
+        for _ in 0..100_000 {
+            let mut fx = vec![];
+            while let Some(event) = self.events.pop_front() {
+                self.steward.on_event(self.now, event, &mut fx);
+            }
+            self.steward.end_of_turn(self.now, &mut fx);
+            for effect in fx {
+                if self.effects_left == 0 {
+                    return;
+                }
+                self.effects_left -= 1;
+                self.effects_done += 1;
+                self.carry_out(effect);
+            }
+            if self.events.is_empty() {
+                let waits = self.ready.is_none() || (self.answers.len() as u64) < self.next_order;
+                match self.steward.next_deadline().filter(|_| waits) {
+                    Some(at) => {
+                        self.now = self.now.max(at);
+                        self.steward.on_timer(self.now, &mut vec![]);
+                    }
+                    None => return,
+                }
+            }
+        }
+        panic!("the Steward never comes to rest");
+    }
+    fn carry_out(&mut self, effect: Effect<Mail>) {
+        match effect {
+            Effect::OpenDrive { token, drive, spec } => {
+                let result = match self.rest.drives.get_mut(&spec) {
+                    None => Err(format!("{spec}: no such file or directory")),
+                    Some(d) if d.held => Err(format!("{spec} is in use")),
+                    Some(d) => {
+                        d.held = true;
+                        self.open.insert(drive, spec.clone());
+                        Ok(DriveInfo {
+                            bytes: d.bytes,
+                            block_bytes: d.block_bytes,
+                            reads_zeroes: d.zero,
+                            kind: "file".into(),
+                            path: spec,
+                            ..DriveInfo::default()
+                        })
+                    }
+                };
+                self.events.push_back(Event::DriveOpened { token, result });
+            }
+            Effect::CloseDrive { drive } => {
+                let spec = self.open.remove(&drive).expect("only open drives are closed, and once");
+                self.rest.drives.get_mut(&spec).expect("it was open").held = false;
+                self.events.push_back(Event::DriveClosed { drive });
+            }
+            Effect::ShapeDrive { drive, shape } => {
+                let d = self.rest.drives.get_mut(&self.open[&drive]).expect("it is open");
+                d.fails = shape.gone.then_some(DriveError::Gone);
+            }
+            Effect::Drive(op) => {
+                let result = self.operate(op);
+                self.events.push_back(Event::DriveDone { token: op.token, result });
+            }
+            Effect::State { token, op } => {
+                let result = self.state(op);
+                self.events.push_back(Event::State { token, result });
+            }
+            Effect::Mail { to: Address::Shard(n), mail } => self.shard(n, mail),
+            Effect::Mail { to: Address::Manager, mail } => match mail {
+                Mail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
+                Mail::Ready { notices } => self.ready = Some(notices),
+                Mail::Stopped => {}
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+    fn operate(&mut self, op: DriveOp) -> Result<(), DriveError> {
+        let Some(spec) = self.open.get(&op.drive) else { panic!("an operation on a closed drive: {op:?}") };
+        let d = self.rest.drives.get_mut(spec).expect("it is open");
+        assert!(op.at + op.len <= d.bytes, "beyond the end: {op:?}");
+        if let Some(e) = d.fails {
+            return Err(e);
+        }
+        let mut at = op.at;
+        let blocks = &mut d.blocks;
+        match op.kind {
+            DriveOpKind::Read => {
+                let mut bytes = vec![0u8; op.len as usize];
+                for chunk in bytes.chunks_mut(512) {
+                    if let Some(b) = blocks.get(&(at / 512)) {
+                        chunk.copy_from_slice(b);
+                    }
+                    at += 512;
+                }
+                self.steward.dma(op.data, |m| m.copy_from_slice(&bytes)).expect("its own memory");
+            }
+            DriveOpKind::Write => {
+                assert!(op.fua, "metadata is durable when it counts as written");
+                let bytes = self.steward.dma(op.data, |m| m.to_vec()).expect("its own memory");
+                for chunk in bytes.chunks(512) {
+                    blocks.insert(at / 512, chunk.to_vec());
+                    at += 512;
+                }
+            }
+            DriveOpKind::WriteZeroes => {
+                (op.at / 512..(op.at + op.len) / 512).for_each(|b| drop(blocks.remove(&b)))
+            }
+            DriveOpKind::Flush | DriveOpKind::Deallocate => {}
+        }
+        Ok(())
+    }
+    fn state(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
+        let full = self.rest.disk_full;
+        let files = &mut self.rest.files;
+        match op {
+            StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),
+            StateOp::Write { .. } | StateOp::Append { .. } if full => Err(StateError::NoSpace),
+            StateOp::Write { name, contents } => {
+                files.insert(name, contents);
+                Ok(vec![])
+            }
+            StateOp::Append { name, contents, .. } => {
+                files.entry(name).or_default().extend(contents);
+                Ok(vec![])
+            }
+            StateOp::Remove { name } => {
+                files.remove(&name);
+                Ok(vec![])
+            }
+            StateOp::List => Ok(vec![]),
+            StateOp::Candidates => {
+                let free = self.rest.drives.iter().filter(|(name, d)| !d.held && name.starts_with("/dev/"));
+                Ok(free.map(|(name, _)| format!("{name}\n")).collect::<String>().into_bytes())
+            }
+            StateOp::Clock => Ok(b"1700000000".to_vec()),
+        }
+    }
+    fn shard(&mut self, n: u16, mail: Mail) {
+        let answer = match mail {
+            Mail::Configure { view, layout } => {
+                assert_eq!(view.generation, layout.generation);
+                if n == 0 {
+                    let old = self.view.portals.clone();
+                    for p in view.portals.iter().filter(|p| !old.contains(p)) {
+                        let result =
+                            if p.address.port() == 99 { Err(base::NetError::InUse) } else { Ok(p.address) };
+                        for shard in 0..SHARDS {
+                            self.mail(shard, Mail::Listening { portal: p.id, result });
+                        }
+                    }
+                    (self.view, self.layout) = (view.clone(), layout);
+                }
+                self.log.push(format!("configured {n}"));
+                Mail::Applied { generation: view.generation }
+            }
+            Mail::Quiesce { array } => Mail::Quiesced { array },
+            Mail::Report => Mail::Reported(Box::new(ShardReport { shard: n, ..ShardReport::default() })),
+            Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
+            Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
+            Mail::Clean { .. } => return self.log.push(format!("clean {n}")),
+            Mail::Unmark { .. } | Mail::Drop { .. } | Mail::Answer { .. } => return,
+            other => panic!("{other:?}"),
+        };
+        self.mail(n, answer);
+    }
+    fn mail(&mut self, shard: u16, mail: Mail) {
+        self.events.push_back(Event::Mail { from: Address::Shard(shard), mail });
+    }
+    fn note(&mut self, shard: u16, array: ArrayId, note: Note) {
+        self.mail(shard, Mail::Note { array, note });
+    }
+    fn send(&mut self, order: Order) -> u64 {
+        let id = self.next_order;
+        self.next_order += 1;
+        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Order { id, order } });
+        id
+    }
+    fn order(&mut self, order: Order) -> Answered {
+        let id = self.send(order);
+        self.run();
+        self.answers.get(&id).expect("every order is answered").clone()
+    }
+    fn good(&mut self, order: Order) -> Reply {
+        let text = format!("{order:?}");
+        self.order(order).unwrap_or_else(|r| panic!("{text}: {r:?}"))
+    }
+    fn refused(&mut self, order: Order) -> (RefusalKind, String, String) {
+        let r = self.order(order).expect_err("a refusal");
+        (r.kind, r.field.unwrap_or_default(), r.message)
+    }
+    fn status(&mut self) -> Snapshot {
+        match self.good(Order::Status) {
+            Reply::Snapshot(s) => *s,
+            other => panic!("{other:?}"),
+        }
+    }
+    fn legs(&self, array: usize) -> Vec<LegState> {
+        self.layout.arrays[array].membership.legs.iter().map(|l| l.expect("always said").state).collect()
+    }
+    fn crash(self, seed: u64) -> World {
+        World::start(self.rest, seed)
+    }
+}
+
+fn drives(names: &[&str]) -> Rest {
+    let drive = FakeDrive {
+        blocks: BTreeMap::new(),
+        bytes: 80 * MIB + 12345 / 512 * 512,
+        held: false,
+        zero: true,
+        fails: None,
+        block_bytes: 512,
+    };
+    Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
+}
+fn four() -> Rest {
+    drives(&["/f/a", "/f/b", "/f/c", "/f/d"])
+}
+fn mirror(a: &str, b: &str) -> ArraySpec {
+    ArraySpec { mirror: true, drives: vec![a.into(), b.into()], weight: None }
+}
+fn create(name: &str, arrays: Vec<ArraySpec>) -> Order {
+    Order::PoolCreate {
+        name: name.into(),
+        arrays,
+        chunk_bytes: None,
+        block_bytes: None,
+        measure: false,
+        force: false,
+    }
+}
+fn tank() -> Order {
+    create("tank", vec![mirror("/f/a", "/f/b"), mirror("/f/c", "/f/d")])
+}
+fn volume(name: &str, bytes: u64) -> Order {
+    Order::VolumeCreate { pool: "tank".into(), name: name.into(), bytes, block_bytes: None }
+}
+fn host() -> Order {
+    let settings = HostSettings {
+        iqns: Some(vec!["iqn.1998-01.com.example:esx1".into()]),
+        chap_secret: Some(Some(Secret(b"a secret of esx1".to_vec()))),
+        ..HostSettings::default()
+    };
+    Order::HostAdd { name: "esx1".into(), settings }
+}
+fn export() -> Order {
+    Order::Export { volume: "tank/vm1".into(), host: "esx1".into(), lun: None }
+}
+fn import(drives: &[&str], force: bool) -> Order {
+    Order::PoolImport {
+        pool: Some("tank".into()),
+        drives: drives.iter().map(|d| d.to_string()).collect(),
+        force,
+    }
+}
+/// A head with a pool, a volume, a host and an export.
+fn usual() -> World {
+    let mut w = World::start(four(), 1);
+    for order in [tank(), volume("vm1", 9 * MIB), host(), export()] {
+        w.good(order);
+    }
+    w
+}
+fn lose(w: &mut World, leg: usize) {
+    let array = w.layout.arrays[0].id;
+    let epoch = w.layout.arrays[0].membership.epoch;
+    w.note(1, array, Note::LegFailed { leg, epoch, error: DriveError::Gone });
+    w.run();
+}
+fn synced(w: &mut World, leg: usize) {
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    for shard in 0..SHARDS {
+        w.note(shard, array, Note::Synced { leg, epoch });
+    }
+    w.run();
+}
+
+#[test]
+fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
+    let mut w = usual();
+    w.good(Order::PortalAdd {
+        protocol: Protocol::Iscsi,
+        address: "10.0.0.1:3260".parse().expect("an address"),
+    });
+    let before = w.view.hosts[0].exports[0].clone();
+    assert_eq!((before.nsid, before.lun, before.blocks, before.ready), (1, 0, 9 * MIB / 4096, true));
+    let mut w = w.crash(2);
+    let after = w.view.hosts[0].exports[0].clone();
+    assert_eq!(
+        (after.uuid, after.nguid, after.naa, after.nsid, after.lun),
+        (before.uuid, before.nguid, before.naa, 1, 0)
+    );
+    assert_eq!(w.view.portals.len(), 1);
+    assert!(w.view.hosts[0].chap_secret == Some(Secret(b"a secret of esx1".to_vec())));
+    assert!(w.layout.arrays.iter().all(|a| a.unclean), "it was not stopped in order");
+    let s = w.status();
+    assert_eq!((s.pools.len(), s.volumes.len(), s.hosts.len(), s.portals[0].listening), (1, 1, 1, true));
+    assert!(!format!("{s:?}").contains("a secret"), "no secret is shown");
+}
+
+#[test]
+fn stopping_in_order_leaves_clean_arrays_and_lets_go_of_the_drives() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    assert!(w.open.is_empty());
+    let w = w.crash(2);
+    assert!(w.layout.arrays.iter().all(|a| !a.unclean));
+    assert!(w.view.hosts[0].exports[0].ready);
+}
+
+#[test]
+fn what_was_answered_is_there_wherever_the_power_goes() {
+    // The same orders, cut off after every single effect.
+    let orders = || [tank(), volume("vm1", 9 * MIB), host(), export(), volume("vm2", 5 * MIB)];
+    let mut n = 0;
+    loop {
+        let mut w = World::power_on(four(), 1, n);
+        w.run();
+        let answered = if w.ready.is_some() {
+            for order in orders() {
+                w.send(order);
+            }
+            w.run();
+            w.answers.len()
+        } else {
+            0
+        };
+        assert!(w.answers.values().all(Result::is_ok), "{:?}", w.answers);
+        let done = w.effects_left > 0;
+        let mut w = w.crash(2);
+        let s = w.status();
+        let there = [
+            s.pools.iter().any(|p| p.name == "tank" && p.state <= State::Rebuilding),
+            s.volumes.iter().any(|v| v.name == "tank/vm1" && v.state <= State::Rebuilding),
+            s.hosts.iter().any(|h| h.name == "esx1"),
+            s.hosts.iter().any(|h| h.exports == [("tank/vm1".to_string(), 1, 0)]),
+            s.volumes.iter().any(|v| v.name == "tank/vm2"),
+        ];
+        for (i, there) in there.iter().enumerate().take(answered) {
+            assert!(there, "order {i} was answered and is lost after effect {n}");
+        }
+        // And the rest can be done: with force, since a cut-off creation leaves labels.
+        if !there[0] {
+            let Order::PoolCreate { name, arrays, .. } = tank() else { unreachable!() };
+            w.good(Order::PoolCreate {
+                name,
+                arrays,
+                chunk_bytes: None,
+                block_bytes: None,
+                measure: false,
+                force: true,
+            });
+        }
+        for (order, there) in orders().into_iter().zip(there).skip(1) {
+            if !there {
+                w.good(order);
+            }
+        }
+        if done {
+            break;
+        }
+        n += if n < 400 { 7 } else { 3 };
+    }
+    assert!(n > 50, "there was something to cut: {n}");
+}
+
+#[test]
+fn a_lost_leg_is_off_every_shard_then_on_record_and_only_then_recorded() {
+    let mut w = usual();
+    w.log.clear();
+    lose(&mut w, 1);
+    let epoch = w.layout.arrays[0].membership.epoch;
+    let expected =
+        ["configured 0", "configured 1", &format!("recorded 0 {epoch}"), &format!("recorded 1 {epoch}")];
+    assert_eq!(w.log, expected);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    assert_eq!(w.legs(1), [LegState::InSync, LegState::InSync]);
+    let s = w.status();
+    assert_eq!((s.health, s.pools[0].state), (State::Degraded, State::Degraded));
+    assert!(s.reasons[0].message.contains("/f/b"), "{:?}", s.reasons);
+    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace drive return /f/b"));
+    assert!(w.view.hosts[0].exports[0].ready);
+    // After a crash the leg is there, and is known to lack something.
+    let w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}
+
+#[test]
+fn the_leg_that_was_lost_does_not_come_up_alone() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    let mut rest = w.rest.clone();
+    let good = FakeDrive { held: false, ..rest.drives.remove("/f/a").expect("is there") };
+    let mut w = World::start(rest, 2);
+    let s = w.status();
+    assert_eq!(s.pools[0].state, State::Offline);
+    assert!(
+        s.pools[0].reason.contains("only /f/b is here, which lacks later writes"),
+        "{}",
+        s.pools[0].reason
+    );
+    assert!(w.layout.volumes.is_empty());
+    // With its mirror it comes up; or by the operator's word.
+    let mut forced = World::start(w.rest.clone(), 3);
+    forced.good(import(&[], true));
+    assert_eq!(forced.legs(0), [LegState::Missing, LegState::InSync]);
+    w.rest.drives.insert("/f/a".into(), good);
+    w.good(import(&[], false));
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}
+
+#[test]
+fn a_missing_drive_is_tolerated_at_home_and_not_abroad() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let mut rest = w.rest.clone();
+    rest.drives.remove("/f/d");
+    let mut home = World::start(rest.clone(), 2);
+    assert_eq!(home.status().health, State::Degraded);
+    assert_eq!(home.legs(1), [LegState::InSync, LegState::Missing]);
+    rest.files.clear();
+    let mut abroad = World::start(rest, 3);
+    let all = ["/f/a", "/f/b", "/f/c"];
+    let (kind, _, words) = abroad.refused(import(&all, false));
+    assert!(kind == RefusalKind::Unsafe && words.contains("not released"), "{words}");
+    abroad.good(import(&all, true));
+    assert_eq!(abroad.legs(1), [LegState::InSync, LegState::Missing]);
+}
+
+#[test]
+fn a_returned_leg_is_resynced_and_in_sync_once_every_shard_says_so() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    let old = w.layout.arrays[0].membership.legs[1].expect("said").drive;
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    assert_ne!(w.layout.arrays[0].membership.legs[1].expect("said").drive, old, "it was claimed anew");
+    assert_eq!(w.status().health, State::Rebuilding);
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(0, array, Note::Synced { leg: 1, epoch });
+    w.run();
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding], "one shard is not all");
+    w.note(1, array, Note::Synced { leg: 1, epoch });
+    w.run();
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    assert_eq!(w.status().health, State::Optimal);
+    let mut w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    let (kind, _, words) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
+    assert!(kind == RefusalKind::Conflict && words.contains("in sync"), "{words}");
+}
+
+#[test]
+fn the_operator_fails_and_replaces_drives_but_never_the_last() {
+    let mut w = usual();
+    w.good(Order::DriveFail { drive: "/f/a".into(), force: false });
+    assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
+    let (kind, field, _) = w.refused(Order::DriveFail { drive: "/f/b".into(), force: false });
+    assert_eq!((kind, field.as_str()), (RefusalKind::Unsafe, "drive"));
+    let new = drives(&["/f/new"]).drives.remove("/f/new").expect("made");
+    w.rest.drives.insert("/f/new".into(), new);
+    w.good(Order::DriveReplace { old: "/f/a".into(), new: "/f/new".into(), force: false });
+    assert_eq!(w.legs(0), [LegState::Rebuilding, LegState::InSync]);
+    synced(&mut w, 0);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    let mut w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    assert!(w.status().drives.iter().any(|d| d.path == "/f/new"));
+    // The old one is another pool's drive by its label, and is not taken back.
+    let Ok(Reply::Drives(list)) = w.order(Order::DriveList { drives: vec!["/f/a".into()] }) else {
+        panic!("a list")
+    };
+    let old = list.iter().find(|d| d.path == "/f/a").expect("listed");
+    assert!(old.reason.contains("labelled as a drive of pool tank"), "{}", old.reason);
+}
+
+#[test]
+fn a_loss_while_the_last_leg_cannot_be_written_waits_for_the_witness() {
+    let mut w = usual();
+    w.rest.drives.values_mut().for_each(|d| d.fails = Some(DriveError::Medium));
+    w.rest.disk_full = true;
+    w.log.clear();
+    lose(&mut w, 1);
+    assert!(!w.log.iter().any(|l| l.starts_with("recorded")), "nothing holds the record: {:?}", w.log);
+    w.rest.disk_full = false;
+    w.now = Instant(w.now.0 + 1_000_000_000);
+    w.steward.on_timer(w.now, &mut vec![]);
+    w.run();
+    assert!(w.log.iter().any(|l| l.starts_with("recorded")), "the witness holds it: {:?}", w.log);
+}
+
+#[test]
+fn a_pool_goes_to_another_head_and_takes_its_exports_along() {
+    let mut w = usual();
+    let uuid = w.view.hosts[0].exports[0].uuid;
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    assert!(w.layout.arrays.is_empty() && w.open.is_empty());
+    assert_eq!(w.status().pools.len(), 0);
+    let mut rest = w.rest.clone();
+    rest.files.clear();
+    let mut w = World::start(rest, 77);
+    let paths = ["/f/a", "/f/b", "/f/c", "/f/d"];
+    let Reply::Importable(list) = w.good(Order::PoolImportable { drives: paths.map(String::from).to_vec() })
+    else {
+        panic!("a list")
+    };
+    assert_eq!((list.len(), list[0].released, list[0].state), (1, true, State::Optimal));
+    assert!(w.open.is_empty(), "looking holds nothing");
+    w.good(import(&paths, false));
+    w.good(host());
+    let export = &w.view.hosts[0].exports[0];
+    assert_eq!((export.uuid, export.name.as_str()), (uuid, "tank/vm1"));
+    let (kind, _, words) = w.refused(import(&paths, false));
+    assert!(kind == RefusalKind::NotFound, "{words}");
+}
+
+#[test]
+fn two_heads_that_went_on_apart_are_told_from_one_another() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let (mut here, mut there) = (w.rest.clone(), w.rest.clone());
+    there.files.clear();
+    there.drives.retain(|name, _| name != "/f/a" && name != "/f/c");
+    let mut other = World::start(there, 5);
+    other.good(import(&["/f/b", "/f/d"], true));
+    here.drives.retain(|name, _| name != "/f/b" && name != "/f/d");
+    let mut here = World::start(here, 6).rest;
+    for name in ["/f/b", "/f/d"] {
+        here.drives.insert(name.into(), other.rest.drives[name].clone());
+    }
+    let mut w = World::start(here, 7);
+    let s = w.status();
+    assert_eq!(s.pools[0].state, State::Offline);
+    assert!(s.pools[0].reason.contains("apart from each other"), "{}", s.pools[0].reason);
+    w.good(import(&["/f/b", "/f/d"], true));
+    assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
+}
+
+#[test]
+fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
+    let mut w = usual();
+    let mut more = drives(&["/f/xfs", "/f/x", "/f/small"]);
+    more.drives.get_mut("/f/xfs").expect("made").blocks.insert(0, {
+        let mut b = vec![0; 512];
+        b[..4].copy_from_slice(b"XFSB");
+        b
+    });
+    more.drives.get_mut("/f/small").expect("made").bytes = 3 * MIB;
+    w.rest.drives.extend(more.drives);
+    let check = |w: &mut World, a: &str, b: &str| w.refused(create("p2", vec![mirror(a, b)]));
+    let (kind, field, words) = check(&mut w, "/f/xfs", "/f/x");
+    assert_eq!((kind, field.as_str()), (RefusalKind::Unsafe, "drives"));
+    assert!(words.contains("/f/xfs holds an XFS file system"), "{words}");
+    let (kind, _, words) = check(&mut w, "/f/a", "/f/x");
+    assert!(kind == RefusalKind::Conflict && words.contains("drive of pool tank"), "{words}");
+    let (_, _, words) = check(&mut w, "/f/small", "/f/x");
+    assert!(words.contains("64 MiB"), "{words}");
+    let (_, _, words) = check(&mut w, "/f/x", "/f/x");
+    assert!(words.contains("named twice"), "{words}");
+    let (_, _, words) = check(&mut w, "/f/x", "/f/nowhere");
+    assert!(words.contains("no such file"), "{words}");
+    assert_eq!(w.open.len(), 4, "what was refused is let go of");
+    let (_, field, _) =
+        w.refused(create("p2", vec![ArraySpec { mirror: true, drives: vec!["/f/x".into()], weight: None }]));
+    assert_eq!(field, "arrays");
+    let (kind, field, _) = w.refused(tank());
+    assert_eq!((kind, field.as_str()), (RefusalKind::Conflict, "name"));
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    let (kind, _, words) = w.refused(create("p2", vec![mirror("/f/a", "/f/x")]));
+    assert!(kind == RefusalKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
+}
+
+#[test]
+fn wrong_sizes_names_and_numbers_are_refused_with_their_field_and_change_nothing() {
+    let mut w = usual();
+    let before = (w.rest.files.clone(), format!("{:?}", w.layout.volumes));
+    let mut field = |order: Order| w.refused(order).1;
+    assert_eq!(field(volume("v", 0)), "bytes");
+    assert_eq!(field(volume("v", u64::MAX)), "bytes");
+    assert_eq!(field(volume("v", 1 << 40)), "bytes");
+    assert_eq!(field(volume("v", 4097)), "bytes");
+    assert_eq!(field(volume("a/b", 4096)), "name");
+    assert_eq!(field(volume("vm1", 4096)), "name");
+    assert_eq!(field(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 4096, force: false }), "bytes");
+    assert_eq!(field(Order::VolumeRemove { volume: "tank/vm1".into(), force: false }), "volume");
+    assert_eq!(field(Order::VolumeRemove { volume: "vm1".into(), force: false }), "volume");
+    assert_eq!(field(Order::VolumeRemove { volume: "no/vm1".into(), force: false }), "volume");
+    assert_eq!(field(export()), "host");
+    assert_eq!(field(Order::Export { volume: "tank/vm1".into(), host: "who".into(), lun: None }), "host");
+    assert_eq!(field(host()), "name");
+    assert_eq!(field(Order::HostRemove { name: "esx1".into(), force: false }), "name");
+    let short = Some(Some(Secret(b"short".to_vec())));
+    let settings = HostSettings { chap_secret: short, ..HostSettings::default() };
+    assert_eq!(field(Order::HostSet { name: "esx1".into(), settings }), "chap_secret");
+    let address = "10.0.0.1:99".parse().expect("an address");
+    assert_eq!(field(Order::PortalAdd { protocol: Protocol::Nvme, address }), "address");
+    assert_eq!(field(Order::PortalRemove { protocol: Protocol::Nvme, address }), "address");
+    let events = |mut files: BTreeMap<String, Vec<u8>>| {
+        files.remove("events");
+        files
+    };
+    assert_eq!(
+        (events(w.rest.files.clone()), format!("{:?}", w.layout.volumes)),
+        (events(before.0), before.1)
+    );
+    assert!(w.view.portals.is_empty());
+}
+
+#[test]
+fn volumes_grow_shrink_change_names_and_go() {
+    let mut w = usual();
+    let bytes = |w: &World| w.layout.volumes[0].blocks * 4096;
+    let id = w.layout.volumes[0].id;
+    w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 30 * MIB, force: false });
+    assert_eq!((bytes(&w), w.layout.volumes[0].id), (30 * MIB, id));
+    w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 5 * MIB, force: true });
+    w.good(Order::VolumeRename { volume: "tank/vm1".into(), name: "web".into() });
+    assert_eq!((bytes(&w), w.view.hosts[0].exports[0].name.as_str()), (5 * MIB, "tank/web"));
+    w.good(Order::VolumeRemove { volume: "tank/web".into(), force: true });
+    assert!(w.layout.volumes.is_empty() && w.view.hosts[0].exports.is_empty());
+    let used = w.status().pools[0].used_bytes;
+    assert!(used > 0, "its last writes may still be at the drives");
+    w.now = Instant(w.now.0 + 20_000_000_000);
+    w.steward.on_timer(w.now, &mut vec![]);
+    assert_eq!(w.status().pools[0].used_bytes, 0);
+}
+
+#[test]
+fn a_full_state_disk_refuses_and_changes_nothing() {
+    let mut w = usual();
+    w.rest.disk_full = true;
+    let settings =
+        HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
+    let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
+    assert!(kind == RefusalKind::NoSpace && words.contains("disk is full"), "{words}");
+    assert_eq!(w.view.hosts.len(), 1);
+}
+
+#[test]
+fn a_state_file_that_cannot_be_read_is_named_and_kept() {
+    let mut w = usual();
+    w.rest.files.insert("hosts".into(), b"[host esx1]\niqm = typo\n".to_vec());
+    let w = w.crash(2);
+    let notices = w.ready.clone().expect("it comes up all the same");
+    assert!(notices.iter().any(|n| n.contains("hosts") && n.contains("line 2")), "{notices:?}");
+    assert!(w.view.hosts.is_empty());
+    assert_eq!(w.rest.files["hosts"], b"[host esx1]\niqm = typo\n");
+}
+
+#[test]
+fn drives_that_hold_something_are_made_the_same_and_zero_ones_need_not_be() {
+    let mut rest = four();
+    rest.drives.get_mut("/f/c").expect("made").zero = false;
+    let mut w = World::start(rest, 1);
+    w.good(tank());
+    assert_eq!((w.layout.arrays[0].unclean, w.layout.arrays[0].dirty.count()), (false, 0));
+    let second = w.layout.arrays[1].clone();
+    assert!(second.unclean && second.dirty.count() == second.geometry.regions());
+    assert_eq!(w.status().health, State::Rebuilding);
+    let array = second.id;
+    for shard in 0..SHARDS {
+        w.note(shard, array, Note::CrashClean { epoch: 1 });
+    }
+    w.run();
+    assert_eq!(w.log.iter().filter(|l| l.starts_with("clean")).count(), 2);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_pool_grows_by_a_zone_and_can_be_destroyed() {
+    let mut rest = four();
+    rest.drives.extend(drives(&["/f/e"]).drives);
+    let mut w = World::start(rest, 1);
+    w.good(tank());
+    w.good(volume("vm1", 100 * MIB));
+    let before = w.status().pools[0].bytes;
+    let single = ArraySpec { mirror: false, drives: vec!["/f/e".into()], weight: None };
+    w.good(Order::PoolAdd { pool: "tank".into(), arrays: vec![single], force: false });
+    assert!(w.status().pools[0].bytes > before);
+    w.good(volume("vm2", 60 * MIB));
+    let mut w = w.crash(2);
+    assert_eq!((w.layout.arrays.len(), w.layout.volumes.len()), (3, 2));
+    let (kind, ..) = w.refused(Order::PoolDestroy { pool: "tank".into(), force: false });
+    assert_eq!(kind, RefusalKind::Unsafe);
+    w.good(Order::PoolDestroy { pool: "tank".into(), force: true });
+    w.good(tank());
+}
+
+#[test]
+fn a_shaped_drive_is_seen_and_a_gone_one_is_lost_and_returns() {
+    let mut w = usual();
+    let shape = Shape { gone: true, ..Shape::default() };
+    w.good(Order::DriveShape { drive: "/f/b".into(), shape: shape.clone() });
+    assert_eq!(
+        w.status().drives.iter().find(|d| d.path == "/f/b").and_then(|d| d.shape.clone()),
+        Some(shape)
+    );
+    // The next configuration cannot be written there: the leg is put out.
+    w.good(volume("vm2", 5 * MIB));
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    w.good(Order::DriveShape { drive: "/f/b".into(), shape: Shape::default() });
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    synced(&mut w, 1);
+    let w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    assert_eq!(w.layout.volumes.len(), 2);
+}
