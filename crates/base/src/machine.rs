@@ -300,6 +300,6 @@ pub trait Machine {
 /// Access to the memory that a machine owns, for worlds that move bytes themselves (the simulator).
 /// The kernel's world needs it not: there the region belongs to the world.
 pub trait Dma {
-    /// The bytes of `data`, if they lie in this machine's part of the region.
-    fn dma(&mut self, data: Slice) -> Option<&mut [u8]>;
+    /// Gives `with` the bytes of `data`, if they lie in this machine's part of the region; false if not.
+    fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool;
 }

@@ -13,8 +13,8 @@ use crate::request::{Flight, Op, Owner, Phase, Request, worse};
 use crate::shard::{ArrayState, Core, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
 use base::{
-    Address, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice, Slots,
-    Status, Token,
+    Address, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice,
+    Slots, Status, Token,
 };
 use std::collections::VecDeque;
 
@@ -277,7 +277,14 @@ impl<M: Memory> Core<M> {
         Started::Yes
     }
 
-    fn take_off(&mut self, now: Instant, flight: u32, array: ArrayId, command: ArrayCommand, fx: &mut Effects<Mail>) {
+    fn take_off(
+        &mut self,
+        now: Instant,
+        flight: u32,
+        array: ArrayId,
+        command: ArrayCommand,
+        fx: &mut Effects<Mail>,
+    ) {
         if let Some(state) = self.arrays[array.index()].as_mut() {
             state.busy += 1;
         }
@@ -322,7 +329,8 @@ impl<M: Memory> Core<M> {
         request.status = status;
         if let (Some(found), Status::Good) = (request.compare, status) {
             let at = request.data;
-            let differs = self.memory.bytes(found).iter().zip(self.memory.bytes(at)).position(|(a, b)| a != b);
+            let differs =
+                self.memory.bytes(found).iter().zip(self.memory.bytes(at)).position(|(a, b)| a != b);
             if let Some(at) = differs {
                 request.status = Status::Miscompare { at: at as u32 };
             }
@@ -401,7 +409,14 @@ impl<M: Memory> Core<M> {
     }
 
     /// A peer's host gave up a command that flies here.
-    pub fn abort_for_peer(&mut self, now: Instant, shard: u16, flight: FlightId, array: ArrayId, fx: &mut Effects<Mail>) {
+    pub fn abort_for_peer(
+        &mut self,
+        now: Instant,
+        shard: u16,
+        flight: FlightId,
+        array: ArrayId,
+        fx: &mut Effects<Mail>,
+    ) {
         let owner = Owner::Peer { shard, flight };
         if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.parked.remove(i);
@@ -423,13 +438,36 @@ impl<M: Memory> Core<M> {
         fx: &mut Effects<Mail>,
         input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
     ) {
-        let Self { arrays, memory, buffers, requests, flights, ops, drives, landed, notes, op_scan, .. } = self;
+        let Self { arrays, memory, buffers, requests, flights, ops, drives, landed, notes, op_scan, .. } =
+            self;
         let Some(state) = arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        input(&mut state.array, &mut Sink { now, array: id, memory, buffers, requests, flights, ops, drives, landed, notes, op_scan, fx });
+        input(
+            &mut state.array,
+            &mut Sink {
+                now,
+                array: id,
+                memory,
+                buffers,
+                requests,
+                flights,
+                ops,
+                drives,
+                landed,
+                notes,
+                op_scan,
+                fx,
+            },
+        );
     }
 
     /// The kernel let go of an operation.
-    pub fn op_done(&mut self, now: Instant, index: u32, result: Result<(), DriveError>, fx: &mut Effects<Mail>) {
+    pub fn op_done(
+        &mut self,
+        now: Instant,
+        index: u32,
+        result: Result<(), DriveError>,
+        fx: &mut Effects<Mail>,
+    ) {
         let op = self.ops.remove(index);
         let figures = figures(&mut self.drives, op.drive);
         if op.hung {
@@ -474,7 +512,9 @@ impl<M: Memory> Core<M> {
             figures.timeouts += 1;
             if data.len > 0 {
                 match self.owner_of(data) {
-                    Some(shard) => fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } }),
+                    Some(shard) => {
+                        fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } })
+                    }
                     None => self.buffers.hold(data),
                 }
             }
@@ -484,7 +524,8 @@ impl<M: Memory> Core<M> {
 
     /// The shard whose memory this is, if it is another.
     fn owner_of(&self, data: Slice) -> Option<u16> {
-        let shard = self.extents.iter().position(|(start, bytes)| *start <= data.at && data.at < start + bytes);
+        let shard =
+            self.extents.iter().position(|(start, bytes)| *start <= data.at && data.at < start + bytes);
         let shard = shard.expect("drives work on memory of shards") as u16;
         (shard != self.id).then_some(shard)
     }
@@ -492,7 +533,9 @@ impl<M: Memory> Core<M> {
     fn let_go(&mut self, data: Slice, fx: &mut Effects<Mail>) {
         if data.len > 0 {
             match self.owner_of(data) {
-                Some(shard) => fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Unhold { data } }),
+                Some(shard) => {
+                    fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Unhold { data } })
+                }
                 None => {
                     self.buffers.release(data);
                 }
@@ -520,7 +563,8 @@ impl<M: Memory> Core<M> {
             match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
                 None => self.add_array(wanted),
                 Some(state) if state.epoch < wanted.membership.epoch => {
-                    self.arrays[wanted.id.index()].as_mut().expect("found above").epoch = wanted.membership.epoch;
+                    self.arrays[wanted.id.index()].as_mut().expect("found above").epoch =
+                        wanted.membership.epoch;
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });

@@ -5,15 +5,15 @@
 //! simulated one alike. Does not know the kernel, a clock, tokio, or how bytes look on the wire.
 
 pub mod buffers;
-// mod flow;
+mod flow;
 pub mod layout;
 pub mod limits;
-// mod link;
+mod link;
 pub mod mail;
 pub mod order;
 pub mod report;
-// mod request;
-// mod shard;
+mod request;
+mod shard;
 pub mod steward;
 
-// pub use shard::{Deadlines, Shard, ShardConfig};
+pub use shard::{Deadlines, Shard, ShardConfig};

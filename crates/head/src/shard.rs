@@ -21,8 +21,8 @@ use array::{Array, ArrayConfig, Geometry, Note};
 use base::front::Close;
 use base::view::View;
 use base::{
-    Address, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, Outbox,
-    PortalId, Prng, Slice, Slots, Status, Want,
+    Address, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, Outbox, PortalId,
+    Prng, Slice, Slots, Status, Want,
 };
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -256,6 +256,7 @@ impl<M: Memory> Shard<M> {
     ) {
         let (local, peer) = addresses;
         let portal = self.core.view.portals.iter().find(|p| p.id == portal).copied();
+        let portal = portal.filter(|p| p.protocol != base::view::Protocol::Iscsi);
         let ring = portal.and_then(|p| self.core.buffers.take(Front::outbox_bytes(p.protocol)));
         let (Some(portal), Some(ring)) = (portal, ring) else {
             // The portal was just removed, or there is no memory: the peer may try again later.
@@ -462,7 +463,8 @@ impl<M: Memory> Shard<M> {
                 self.pump(now, index, fx);
             }
             self.core.start_turns(now, fx);
-            let quiet = self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
+            let quiet =
+                self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
             if quiet {
                 break;
             }
@@ -565,7 +567,9 @@ impl<M: Memory> Shard<M> {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
             Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
-            Mail::MarkAll { array } => self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io)),
+            Mail::MarkAll { array } => {
+                self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))
+            }
             Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
             Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
             Mail::Answer { connection, answer } => {
@@ -668,7 +672,12 @@ pub(crate) fn set<T>(table: &mut Vec<Option<T>>, index: usize, item: T) {
 }
 
 /// A new array machine for this shard.
-pub(crate) fn build_array(core_id: u16, shards: u16, layout: &crate::layout::ArrayLayout, scratch: Slice) -> Array {
+pub(crate) fn build_array(
+    core_id: u16,
+    shards: u16,
+    layout: &crate::layout::ArrayLayout,
+    scratch: Slice,
+) -> Array {
     Array::new(ArrayConfig {
         uuid: layout.uuid,
         geometry: layout.geometry,
@@ -757,14 +766,14 @@ impl<M: Memory> Machine for Shard<M> {
 }
 
 impl<M: Memory> Dma for Shard<M> {
-    fn dma(&mut self, data: Slice) -> Option<&mut [u8]> {
+    fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool {
         for memory in [&mut self.core.memory, &mut self.staging] {
             let (start, bytes) = memory.extent();
             if start <= data.at && data.end() <= start + bytes {
-                return Some(memory.bytes_mut(data));
+                with(memory.bytes_mut(data));
+                return true;
             }
         }
-        None
+        false
     }
 }
-

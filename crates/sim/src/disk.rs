@@ -58,6 +58,13 @@ pub struct Faults {
     pub gone: bool,
 }
 
+impl Faults {
+    /// Whether anything is wrong.
+    pub fn any(&self) -> bool {
+        self.hang || self.gone || self.read_errors_ppm > 0 || self.write_errors_ppm > 0
+    }
+}
+
 /// An operation that the drive has taken.
 #[derive(Debug)]
 pub struct DiskOp {

@@ -86,6 +86,8 @@ pub struct Host {
     rng: Prng,
     issued: u32,
     retry_at: Option<Instant>,
+    /// Writes of sessions that were lost: they may land until the next session is up.
+    limbo: Vec<Write>,
 }
 
 impl Host {
@@ -119,6 +121,7 @@ impl Host {
             rng: Prng::new(seed),
             issued: 0,
             retry_at: None,
+            limbo: vec![],
         }
     }
     /// Memory that a host of this configuration and depth needs beyond its staging.
@@ -140,7 +143,12 @@ impl Host {
             let mut volume = self.volume.borrow_mut();
             match slot.doing {
                 Doing::Write(w) if good => volume.write_ends(w),
-                Doing::Write(w) => volume.write_lost(w),
+                Doing::Write(w) => {
+                    volume.write_lost(&w);
+                    if done.status == HostStatus::ConnectionLost {
+                        self.limbo.push(w);
+                    }
+                }
                 Doing::Flush(f) if good => volume.flush_ends(f),
                 Doing::Flush(_) => {}
                 Doing::Read(r) => {
@@ -214,6 +222,9 @@ impl Host {
                 Some(_) => {}
             },
             State::Ready => {
+                let mut volume = self.volume.borrow_mut();
+                self.limbo.drain(..).for_each(|w| volume.write_settled(&w));
+                drop(volume);
                 if self.rng.chance(self.habits.reset_ppm, 1_000_000) {
                     self.initiator.reset(fx);
                 } else {
@@ -256,9 +267,12 @@ impl Machine for Host {
 }
 
 impl Dma for Host {
-    fn dma(&mut self, data: Slice) -> Option<&mut [u8]> {
+    fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool {
         let (start, bytes) = self.memory.extent();
         let inside = start <= data.at && data.end() <= start + bytes;
-        inside.then(|| self.memory.bytes_mut(data))
+        if inside {
+            with(self.memory.bytes_mut(data));
+        }
+        inside
     }
 }

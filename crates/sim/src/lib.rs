@@ -6,6 +6,6 @@
 pub mod disk;
 pub mod host;
 pub mod oracle;
-pub mod toy;
+pub mod run;
 pub mod volume;
 pub mod world;

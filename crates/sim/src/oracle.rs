@@ -34,6 +34,9 @@ pub struct Block {
     open: Vec<WriteId>,
     /// Values that a power cut may bring back.
     durable: Vec<WriteId>,
+    /// Writes that ended without success and may still land: they are at the drives until their host
+    /// is let in again (promise 3), or until a later write to the block has ended. Reads decide nothing.
+    unsettled: Vec<WriteId>,
     /// Answered writes that no Flush has covered, each with the values that it replaced.
     unflushed: Vec<(WriteId, Vec<WriteId>)>,
     readers: u32,
@@ -43,7 +46,8 @@ pub struct Block {
 impl Default for Block {
     fn default() -> Self {
         let (possible, durable) = (vec![0], vec![0]);
-        Self { possible, open: vec![], durable, unflushed: vec![], readers: 0, views: vec![] }
+        let (open, unsettled, unflushed, views) = Default::default();
+        Self { possible, open, durable, unsettled, unflushed, readers: 0, views }
     }
 }
 
@@ -71,6 +75,7 @@ impl Block {
     pub fn write_ends(&mut self, id: WriteId, replaced: Vec<WriteId>, durable: bool) {
         self.open.retain(|w| *w != id);
         self.possible.retain(|w| !replaced.contains(w));
+        self.unsettled.retain(|w| !replaced.contains(w));
         push(&mut self.possible, id);
         self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
         if durable {
@@ -79,11 +84,16 @@ impl Block {
             self.unflushed.push((id, replaced));
         }
     }
-    /// A write ended without an answer, or with a failure: it may have taken effect.
+    /// A write ended without an answer, or with a failure: it may have taken effect, or still may.
     pub fn write_lost(&mut self, id: WriteId) {
         self.open.retain(|w| *w != id);
         push(&mut self.possible, id);
+        push(&mut self.unsettled, id);
         self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
+    }
+    /// Its host was let in again: a write that was lost with the connection has landed or never will.
+    pub fn write_settled(&mut self, id: WriteId) {
+        self.unsettled.retain(|w| *w != id);
     }
     /// A Flush begins; returns the writes that it will cover.
     pub fn flush_starts(&self) -> Vec<WriteId> {
@@ -105,7 +115,8 @@ impl Block {
         self.readers += 1;
         let mut allowed = self.possible.clone();
         self.open.iter().for_each(|w| push(&mut allowed, *w));
-        self.views.push((self.readers, ReadView { allowed, disturbed: !self.open.is_empty() }));
+        let disturbed = !self.open.is_empty() || !self.unsettled.is_empty();
+        self.views.push((self.readers, ReadView { allowed, disturbed }));
         self.readers
     }
     /// A read ended with `found`, or without data.
@@ -116,24 +127,23 @@ impl Block {
         if !view.allowed.iter().any(|w| shows(*w) == found) {
             return Err(Stale { found, allowed: view.allowed });
         }
-        if !view.disturbed && self.open.is_empty() && self.possible.len() > 1 {
+        let still = self.open.is_empty() && self.unsettled.is_empty();
+        if !view.disturbed && still && self.possible.len() > 1 {
             // Nothing moved while it looked: what it saw stays until somebody writes.
             self.possible.retain(|w| shows(*w) == found);
             assert!(!self.possible.is_empty(), "what was allowed and settled is possible");
         }
         Ok(())
     }
-    /// Every host lost its connections and the power was cut: anything since the last flush may be
-    /// there. The first read decides.
+    /// The power was cut: anything since the last flush may be there. The first read decides. Writes
+    /// under way stay open until their hosts learn that nobody will answer.
     pub fn power_cut(&mut self) {
-        for w in core::mem::take(&mut self.open) {
-            push(&mut self.possible, w);
-        }
         for w in self.durable.clone() {
             push(&mut self.possible, w);
+            self.views.iter_mut().for_each(|(_, view)| push(&mut view.allowed, w));
         }
+        self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
         self.unflushed.clear();
-        self.views.clear();
     }
     /// What may be current.
     pub fn possible(&self) -> &[WriteId] {

@@ -10,6 +10,7 @@ pub const STAMP: usize = 16;
 pub struct Volume {
     blocks: BTreeMap<u64, Block>,
     writes: WriteId,
+    cuts: u32,
 }
 
 /// A write under way, for all its blocks.
@@ -20,6 +21,7 @@ pub struct Write {
     at: u64,
     fua: bool,
     replaced: Vec<Vec<WriteId>>,
+    cuts: u32,
 }
 
 /// A read under way, for all its blocks.
@@ -31,7 +33,7 @@ pub struct Read {
 
 /// A Flush under way.
 #[derive(Debug, Clone)]
-pub struct Flush(BTreeMap<u64, Vec<WriteId>>);
+pub struct Flush(BTreeMap<u64, Vec<WriteId>>, u32);
 
 /// A promise was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +56,7 @@ pub enum Broken {
 
 impl Default for Volume {
     fn default() -> Self {
-        Self { blocks: BTreeMap::new(), writes: 1 }
+        Self { blocks: BTreeMap::new(), writes: 1, cuts: 0 }
     }
 }
 
@@ -64,18 +66,28 @@ impl Volume {
         self.writes += 1;
         let id = if zeroes { self.writes | ZEROES } else { self.writes };
         let replaced = (at..at + u64::from(blocks)).map(|b| self.block(b).write_starts(id)).collect();
-        Write { id, at, fua, replaced }
+        Write { id, at, fua, replaced, cuts: self.cuts }
     }
     /// It was answered with success.
     pub fn write_ends(&mut self, write: Write) {
+        // Answered before a power cut, and heard of after it: the cut may have taken it.
+        if write.cuts != self.cuts {
+            return self.write_lost(&write);
+        }
         for (i, replaced) in write.replaced.into_iter().enumerate() {
             self.block(write.at + i as u64).write_ends(write.id, replaced, write.fua);
         }
     }
     /// It failed, or was never answered.
-    pub fn write_lost(&mut self, write: Write) {
+    pub fn write_lost(&mut self, write: &Write) {
         for i in 0..write.replaced.len() as u64 {
             self.block(write.at + i).write_lost(write.id);
+        }
+    }
+    /// The host whose connection was lost is back.
+    pub fn write_settled(&mut self, write: &Write) {
+        for i in 0..write.replaced.len() as u64 {
+            self.block(write.at + i).write_settled(write.id);
         }
     }
     /// A read begins.
@@ -104,16 +116,20 @@ impl Volume {
     /// A Flush begins.
     pub fn flush_starts(&self) -> Flush {
         let covered = self.blocks.iter().map(|(b, block)| (*b, block.flush_starts()));
-        Flush(covered.filter(|(_, c)| !c.is_empty()).collect())
+        Flush(covered.filter(|(_, c)| !c.is_empty()).collect(), self.cuts)
     }
     /// It was answered with success.
     pub fn flush_ends(&mut self, flush: Flush) {
+        if flush.1 != self.cuts {
+            return;
+        }
         for (b, covered) in flush.0 {
             self.block(b).flush_ends(&covered);
         }
     }
-    /// The power was cut, and no host has anything under way.
+    /// The power was cut.
     pub fn power_cut(&mut self) {
+        self.cuts += 1;
         self.blocks.values_mut().for_each(Block::power_cut);
     }
     /// Blocks that were ever touched.

@@ -310,6 +310,9 @@ impl World {
             }
         }
         for id in heads {
+            if power {
+                self.cut_links_of(id);
+            }
             self.actors[id].life += 1;
             self.actors[id].timer = None;
             let ends: Vec<(usize, usize)> = self
@@ -328,6 +331,16 @@ impl World {
         self.to_manager.clear();
     }
 
+    fn cut_links_of(&mut self, id: ActorId) {
+        let links: Vec<usize> = self
+            .by_end
+            .range((id, ConnectionId(0))..=(id, ConnectionId(u64::MAX)))
+            .map(|(_, (link, _))| *link)
+            .collect();
+        for link in links {
+            self.cut(link);
+        }
+    }
     /// A link breaks for both ends; bytes under way are lost.
     pub fn cut_one_link(&mut self) {
         let live: Vec<usize> = (0..self.links.len()).filter(|i| self.links[*i].is_some()).collect();
@@ -335,6 +348,9 @@ impl World {
             return;
         }
         let link = *self.rng.pick(&live);
+        self.cut(link);
+    }
+    fn cut(&mut self, link: usize) {
         self.say(|| format!("link {link} is cut"));
         for to in 0..2 {
             if let Some(l) = &mut self.links[link] {
@@ -641,7 +657,7 @@ impl World {
         let n = (place.len as usize).min(way.inbox.len());
         let bytes: Vec<u8> = way.inbox.drain(..n).collect();
         let data = place.head(n as u32);
-        self.dma(end.actor, data).copy_from_slice(&bytes);
+        self.dma(end.actor, data, |place| place.copy_from_slice(&bytes));
         let connection = end.id;
         let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
         self.tell_either(end.actor, 1, head, host);
@@ -661,7 +677,7 @@ impl World {
         let mut bytes = Vec::with_capacity(taken as usize);
         for s in &segments {
             let n = u64::from(s.len).min(taken - bytes.len() as u64) as u32;
-            bytes.extend_from_slice(self.dma(id, s.head(n)));
+            self.dma(id, s.head(n), |piece| bytes.extend_from_slice(piece));
         }
         self.segments = segments;
         let bytes_sent = taken as u32;
@@ -701,12 +717,22 @@ impl World {
             // The number is not used again in this run: late happenings may still name it.
         }
     }
-    fn dma(&mut self, id: ActorId, data: Slice) -> &mut [u8] {
-        let found = match &mut self.actors[id].body {
-            Body::Head(m) => m.dma(data),
-            Body::Host(m) => m.dma(data),
-        };
-        found.expect("a machine names memory of its own")
+    fn try_dma(&mut self, id: ActorId, data: Slice, mut with: impl FnMut(&mut [u8])) -> bool {
+        match &mut self.actors[id].body {
+            Body::Head(m) => m.dma(data, &mut with),
+            Body::Host(m) => m.dma(data, &mut with),
+        }
+    }
+    fn dma(&mut self, id: ActorId, data: Slice, with: impl FnMut(&mut [u8])) {
+        assert!(self.try_dma(id, data, with), "a machine names memory of its own");
+    }
+    /// Memory of any machine of the head: drives work for peers too.
+    fn head_dma(&mut self, data: Slice, mut with: impl FnMut(&mut [u8])) {
+        let found = self.head_actors().into_iter().any(|id| self.try_dma(id, data, &mut with));
+        assert!(found, "drives work on memory of heads");
+    }
+    fn head_actors(&self) -> Vec<ActorId> {
+        self.addresses.values().copied().collect()
     }
 
     // ---- drives
@@ -731,11 +757,7 @@ impl World {
     fn fetch(&mut self, op: &DriveOp) -> DiskOp {
         let mut data = vec![];
         if op.kind == DriveOpKind::Write {
-            let owner = (0..self.actors.len()).find(|id| match &mut self.actors[*id].body {
-                Body::Head(m) => m.dma(op.data).is_some(),
-                Body::Host(_) => false,
-            });
-            data = self.dma(owner.expect("drives work on memory of heads"), op.data).to_vec();
+            self.head_dma(op.data, |bytes| data.extend_from_slice(bytes));
         }
         DiskOp { kind: op.kind, at: op.at, len: op.len, data, fua: op.fua }
     }
@@ -757,11 +779,7 @@ impl World {
             let mut out = vec![0; if op.kind == DriveOpKind::Read { op.len as usize } else { 0 }];
             let result = self.disks[disk].complete(&fetched, &mut out, &mut self.rng);
             if op.kind == DriveOpKind::Read && result.is_ok() {
-                let owner = (0..self.actors.len()).find(|id| match &mut self.actors[*id].body {
-                    Body::Head(m) => m.dma(op.data).is_some(),
-                    Body::Host(_) => false,
-                });
-                self.dma(owner.expect("drives work on memory of heads"), op.data).copy_from_slice(&out);
+                self.head_dma(op.data, |bytes| bytes.copy_from_slice(&out));
             }
             result
         };

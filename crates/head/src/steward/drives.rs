@@ -14,6 +14,9 @@ use array::{Bitmap, Geometry};
 use base::machine::StateOp;
 use base::{DriveError, DriveId, DriveInfo, Uuid};
 
+/// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
+type Written = Result<Option<(usize, usize, DriveError)>, String>;
+
 /// A drive that was opened and looked at.
 pub(crate) struct Probe {
     /// As it was asked for.
@@ -79,20 +82,16 @@ impl Office {
         };
         let label = newest_label(first, &second);
         let (mut record, mut config) = (Err(Fault::Absent), Err(Fault::Absent));
-        if let Ok(l) = &label {
-            if l.drive_bytes <= info.bytes {
-                let slots = [
-                    self.cx.read(id, l.membership_at[0], RECORD_BYTES).await,
-                    self.cx.read(id, l.membership_at[1], RECORD_BYTES).await,
-                ];
-                record = newest_membership([
-                    slots[0].as_deref().unwrap_or(&[]),
-                    slots[1].as_deref().unwrap_or(&[]),
-                ]);
-                let a = self.read_config_slot(id, l.config_at[0]).await;
-                let b = self.read_config_slot(id, l.config_at[1]).await;
-                config = newest_config([&a, &b]);
-            }
+        if let Some(l) = label.as_ref().ok().filter(|l| l.drive_bytes <= info.bytes) {
+            let slots = [
+                self.cx.read(id, l.membership_at[0], RECORD_BYTES).await,
+                self.cx.read(id, l.membership_at[1], RECORD_BYTES).await,
+            ];
+            record =
+                newest_membership([slots[0].as_deref().unwrap_or(&[]), slots[1].as_deref().unwrap_or(&[])]);
+            let a = self.read_config_slot(id, l.config_at[0]).await;
+            let b = self.read_config_slot(id, l.config_at[1]).await;
+            config = newest_config([&a, &b]);
         }
         let foreign = match label {
             // Our own records may look like somebody's by chance; what is in front of them may not.
@@ -209,7 +208,7 @@ impl Office {
         let mut witness = Ok(());
         for (i, step) in steps.into_iter().enumerate() {
             let bytes = &bytes;
-            let mut writes: Vec<Boxed<'_, Result<Option<(usize, usize, DriveError)>, String>>> = vec![];
+            let mut writes: Vec<Boxed<'_, Written>> = vec![];
             for (a, l, open) in step {
                 writes.push(Box::pin(async move {
                     let at = open.label.membership_at[record.slot()];

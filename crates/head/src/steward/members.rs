@@ -202,26 +202,29 @@ impl Office {
         loop {
             let Some(record) = self.desk().pool(pool).map(|p| p.record.clone()) else { return };
             let (failed, witness) = self.write_record(pool, &record, promoted).await;
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return };
-            let mut stuck = false;
-            for (array, leg, error) in &failed {
-                if p.is_last(*array, *leg) {
-                    // It stays, and so the witness alone must hold what it could not take.
-                    stuck |= witness.is_err() || !promoted.is_empty();
-                } else {
-                    let why =
-                        format!("it could not take the membership record: the drive {}", error_words(*error));
-                    p.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why });
+            let enough = {
+                let mut desk = self.desk_mut();
+                let Some(p) = desk.pool_mut(pool) else { return };
+                let mut stuck = false;
+                for (array, leg, error) in &failed {
+                    if p.is_last(*array, *leg) {
+                        // It stays, and so the witness alone must hold what it could not take.
+                        stuck |= witness.is_err() || !promoted.is_empty();
+                    } else {
+                        let why = format!(
+                            "it could not take the membership record: the drive {}",
+                            error_words(*error)
+                        );
+                        p.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why });
+                    }
                 }
-            }
-            p.trouble = match &witness {
-                Err(words) => Some(words.clone()),
-                Ok(()) => None,
+                p.trouble = match &witness {
+                    Err(words) => Some(words.clone()),
+                    Ok(()) => None,
+                };
+                // Without a witness the record must at least be on every leg that goes on (or that is put out next).
+                !stuck && (witness.is_ok() || failed.len() < p.reachable().len())
             };
-            // Without a witness the record must at least be on every leg that goes on (or that is put out next).
-            let enough = !stuck && (witness.is_ok() || failed.len() < p.reachable().len());
-            drop(desk);
             if enough {
                 break;
             }

@@ -215,11 +215,10 @@ impl Office {
             self.desk_mut().shapes.insert(probe.id, shape);
         }
         let admitted = self.readmit(pool, array, leg, uuid, &probe).await;
-        if admitted == Ok(true) {
-            if let Err(r) = self.mark_all(pool, array).await {
-                self.let_go(probe.id);
-                return Err(r);
-            }
+        let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
+        if let Err(r) = marked {
+            self.let_go(probe.id);
+            return Err(r);
         }
         match admitted {
             Ok(full) => {

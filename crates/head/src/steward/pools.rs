@@ -97,9 +97,8 @@ impl Office {
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.execute(order).await;
             self.desk_mut().ordering = false;
-            match id {
-                Some(id) => self.cx.mail(Address::Manager, Mail::Answered { id, answer }),
-                None => {}
+            if let Some(id) = id {
+                self.cx.mail(Address::Manager, Mail::Answered { id, answer });
             }
             if stop {
                 self.cx.mail(Address::Manager, Mail::Stopped);
@@ -124,27 +123,28 @@ impl Office {
         }
         let result = self.take(row.uuid, probes, false).await;
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        match result {
-            Ok(notices) => {
-                desk.absent.retain(|p| p.uuid != row.uuid);
-                for n in notices {
-                    desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
+        let late = {
+            let mut desk = self.desk_mut();
+            match result {
+                Ok(notices) => {
+                    desk.absent.retain(|p| p.uuid != row.uuid);
+                    for n in notices {
+                        desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
+                    }
+                }
+                Err(r) => {
+                    let reason = if failures.is_empty() {
+                        r.message
+                    } else {
+                        format!("{} ({})", r.message, failures.join("; "))
+                    };
+                    if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
+                        (p.reason, p.next) = (reason, r.next);
+                    }
                 }
             }
-            Err(r) => {
-                let reason = if failures.is_empty() {
-                    r.message
-                } else {
-                    format!("{} ({})", r.message, failures.join("; "))
-                };
-                if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
-                    (p.reason, p.next) = (reason, r.next);
-                }
-            }
-        }
-        let late = desk.ready;
-        drop(desk);
+            desk.ready
+        };
         if late {
             self.publish().await;
         }
