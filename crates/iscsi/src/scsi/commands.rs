@@ -11,11 +11,11 @@ use base::view::{Export, Host, Protocol, View};
 /// Most blocks of a COMPARE AND WRITE.
 pub const COMPARE_AND_WRITE_BLOCKS_MAX: u8 = 1;
 /// Most bytes that one UNMAP gives back.
-pub const UNMAP_BYTES_MAX: u64 = 1 << 30;
+pub const UNMAP_BYTES_MAX: u64 = 512 << 20;
 /// Most descriptors of one UNMAP.
 pub const UNMAP_DESCRIPTORS_MAX: u32 = 256;
 /// Most bytes that one WRITE SAME fills.
-pub const WRITE_SAME_BYTES_MAX: u64 = 1 << 30;
+pub const WRITE_SAME_BYTES_MAX: u64 = 16 << 20;
 /// Longest parameter list of UNMAP, bytes.
 pub const UNMAP_LIST_MAX: u32 = 8 + 16 * UNMAP_DESCRIPTORS_MAX;
 /// Longest parameter list of MODE SELECT, bytes: every page and the longest descriptor fit.

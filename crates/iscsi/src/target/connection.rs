@@ -516,8 +516,7 @@ impl Connection {
             }
             Request::ScsiCommand(p) => return self.begin_command(&p, io),
             Request::DataOut(p) => match self.session.begin_data(&p) {
-                Ok(Some((slot, offset))) => {
-                    let place = self.session.place_of(slot, offset, p.data_len);
+                Ok(Some((slot, place))) => {
                     self.destination = Destination::Buffer(place);
                     Current::Data(slot)
                 }

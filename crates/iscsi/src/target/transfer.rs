@@ -184,8 +184,9 @@ impl Session {
         self.set_phase(slot, Phase::Data);
     }
 
-    /// A Data-Out header. The slot and offset of its data; None: they are dropped.
-    pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, u32)>, &'static str> {
+    /// A Data-Out header: its task and the place of its data. None: nobody's any more. Data of a failed
+    /// task have no place, but end its sequences.
+    pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, Slice)>, &'static str> {
         let Some(slot) = self.find(d.task_tag) else {
             return if self.strays { Ok(None) } else { Err("data for an unknown task") };
         };
@@ -204,9 +205,14 @@ impl Session {
         {
             return if self.strays { Ok(None) } else { Err("data for an unknown transfer tag") };
         }
-        // RFC 7143 13.18, 13.19: PDUs and sequences are in order, and DataSN counts them.
+        // RFC 7143 13.18, 13.19: PDUs and sequences are in order, and DataSN counts them. 7.9: a gap is
+        // like a digest error of what is missing, so the task fails once its data have ended.
         if d.data_sn != task.data_sn || d.offset != task.received {
-            return Err("data out of order");
+            self.fail(slot, Sense::CRC);
+        }
+        let task = &self.tasks[slot];
+        if task.failed.is_some() {
+            return Ok(Some((slot, Slice::default())));
         }
         if d.data_len > task.sequence_end.saturating_sub(d.offset) {
             return Err("more data than was asked for");
@@ -214,13 +220,13 @@ impl Session {
         if !task.unsolicited && d.last != (d.offset + d.data_len == task.sequence_end) {
             return Err("a sequence of data that ends where it should not");
         }
-        Ok(Some((slot, d.offset)))
+        Ok(Some((slot, self.place_of(slot, d.offset, d.data_len))))
     }
 
     /// A Data-Out's PDU is here.
     pub(super) fn data_received(&mut self, slot: u32, d: &DataOut, io: &mut impl FrontIo) {
         let task = &mut self.tasks[slot];
-        task.received += d.data_len;
+        task.received = task.received.saturating_add(d.data_len);
         task.data_sn = task.data_sn.wrapping_add(1);
         if !d.last {
             return;
@@ -230,8 +236,7 @@ impl Session {
             task.unsolicited = false;
         } else {
             task.sequence += 1;
-            task.sequence_end =
-                task.received.saturating_add(self.parameters.max_burst).min(task.wire).max(task.received);
+            task.sequence_end = task.received.saturating_add(self.parameters.max_burst).min(task.wire);
         }
         self.next_data(slot, io);
     }
