@@ -20,12 +20,14 @@ const NO_REQUEST: u32 = u32::MAX;
 /// The protocol's side of a connection.
 pub(crate) enum Front {
     Nvme(Box<nvme::target::Connection>),
+    Iscsi(Box<iscsi::target::Connection>),
 }
 
 macro_rules! each {
     ($front:expr, $c:ident => $e:expr) => {
         match $front {
             Front::Nvme($c) => $e,
+            Front::Iscsi($c) => $e,
         }
     };
 }
@@ -42,13 +44,21 @@ impl Front {
                     io_queues_max: crate::limits::IO_QUEUES_MAX,
                 })))
             }
-            Protocol::Iscsi => unreachable!("refused at accept"),
+            Protocol::Iscsi => {
+                Front::Iscsi(Box::new(iscsi::target::Connection::new(iscsi::target::ConnectionConfig {
+                    local,
+                    peer,
+                    portal,
+                    seed,
+                    commands_max: crate::limits::ISCSI_COMMANDS_MAX,
+                })))
+            }
         }
     }
     pub fn outbox_bytes(protocol: Protocol) -> u32 {
         match protocol {
             Protocol::Nvme | Protocol::Discovery => nvme::target::OUTBOX_BYTES,
-            Protocol::Iscsi => 0,
+            Protocol::Iscsi => iscsi::target::OUTBOX_BYTES,
         }
     }
     pub fn want(&self) -> Want {

@@ -256,7 +256,6 @@ impl<M: Memory> Shard<M> {
     ) {
         let (local, peer) = addresses;
         let portal = self.core.view.portals.iter().find(|p| p.id == portal).copied();
-        let portal = portal.filter(|p| p.protocol != base::view::Protocol::Iscsi);
         let ring = portal.and_then(|p| self.core.buffers.take(Front::outbox_bytes(p.protocol)));
         let (Some(portal), Some(ring)) = (portal, ring) else {
             // The portal was just removed, or there is no memory: the peer may try again later.
