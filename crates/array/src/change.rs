@@ -164,8 +164,14 @@ impl Array {
     pub(crate) fn try_finish(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let flight = self.flights[id];
         assert_eq!(flight.phase, Phase::AwaitingRecord);
-        let host = matches!(flight.job, Job::Host(_));
-        if host && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
+        // A region counts as clean after a crash only when a leg that does not have the same is on
+        // record as missing: reads there are answered without looking again.
+        let waits = match flight.job {
+            Job::Host(_) => true,
+            Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(flight.at))),
+            Job::Heal { .. } => false,
+        };
+        if waits && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
             return;
         }
         let status = match flight.refused {

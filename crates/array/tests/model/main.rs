@@ -21,7 +21,7 @@ fn every_acknowledged_write_survives_and_legs_converge() {
         return;
     }
     let from = number("MODEL_FROM").unwrap_or(0);
-    let seeds = number("MODEL_SEEDS").unwrap_or(1500);
+    let seeds = number("MODEL_SEEDS").unwrap_or(800);
     let mut totals = std::collections::BTreeMap::<&str, u32>::new();
     for seed in from..from + seeds {
         let run = std::panic::catch_unwind(AssertUnwindSafe(|| {
