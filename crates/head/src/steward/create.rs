@@ -494,7 +494,8 @@ impl Office {
             return Err(refuse(RefusalKind::Unsafe, "pool", message)
                 .then(format!("millrace pool destroy {pool} --force")));
         }
-        self.quiet(&[id]).await?;
+        // The labels go in any case: what a drive still holds lands in data that nobody will read.
+        let _ = self.quiet(&[id]).await;
         let open: Vec<OpenDrive> = {
             let desk = self.desk();
             let p = desk.pool(id).expect("orders come one by one");

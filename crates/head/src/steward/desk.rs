@@ -312,6 +312,8 @@ impl Desk {
         };
         let a = pool.arrays.iter().position(|x| x.id == array).expect("found above");
         match note {
+            // What failed before the leg came back is no news.
+            Note::LegFailed { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::LegFailed { leg, epoch: _, error } => {
                 let why = format!("the drive {}", error_words(error));
                 pool.wishes.push_back(Wish::Lost { array: a, leg, why });

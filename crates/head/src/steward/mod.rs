@@ -17,6 +17,7 @@ mod dma;
 mod drives;
 mod files;
 mod join;
+mod judge;
 mod members;
 mod orders;
 mod pools;

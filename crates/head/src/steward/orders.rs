@@ -166,7 +166,17 @@ impl Office {
 
     /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
     async fn drive_return(&self, drive: &str) -> Answered {
-        let (pool, array, leg) = self.leg_of("drive", drive)?;
+        let found = self.leg_of("drive", drive);
+        let (pool, array, leg) = match found {
+            Ok(leg) => leg,
+            // It may have another path today: then its label says whose it is.
+            Err(r) => {
+                let Ok(probe) = self.probe(drive).await else { return Err(r) };
+                let uuid = probe.good_label().map(|l| l.drive.to_string());
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                self.leg_of("drive", &uuid.ok_or(r)?)?
+            }
+        };
         let (state, open, uuid, path, pool_name) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");

@@ -539,6 +539,45 @@ fn a_returned_leg_is_resynced_and_in_sync_once_every_shard_says_so() {
 }
 
 #[test]
+fn a_missing_leg_is_found_again_under_another_path() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let mut rest = w.rest.clone();
+    let moved = rest.drives.remove("/f/d").expect("is there");
+    let mut w = World::start(rest, 2);
+    assert_eq!(w.legs(1), [LegState::InSync, LegState::Missing]);
+    w.rest.drives.insert("/f/moved".into(), FakeDrive { held: false, ..moved });
+    w.good(Order::DriveReturn { drive: "/f/moved".into() });
+    assert_eq!(w.legs(1), [LegState::InSync, LegState::Rebuilding]);
+    let w = w.crash(3);
+    assert_eq!(w.legs(1), [LegState::InSync, LegState::Rebuilding], "the new path is known");
+    let (kind, field, _) = { w }.refused(Order::DriveReturn { drive: "/f/nowhere".into() });
+    assert_eq!((kind, field.as_str()), (RefusalKind::NotFound, "drive"));
+}
+
+#[test]
+fn a_failure_from_before_the_return_does_not_count() {
+    let mut w = usual();
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    lose(&mut w, 1);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    w.note(0, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Gone });
+    w.run();
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}
+
+#[test]
+fn two_legs_lost_at_once_leave_one() {
+    let mut w = usual();
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(0, array, Note::LegFailed { leg: 0, epoch, error: DriveError::TimedOut });
+    w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::TimedOut });
+    w.run();
+    assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
+    assert!(w.layout.arrays[0].membership.epoch > epoch, "the shard that had lost it takes it back");
+}
+
+#[test]
 fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     let mut w = usual();
     w.good(Order::DriveFail { drive: "/f/a".into(), force: false });

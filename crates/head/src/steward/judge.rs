@@ -1,0 +1,213 @@
+//! What may be done with the drives of a pool that were found: words for the wrong, the partial and the stale.
+
+use super::Office;
+use super::config::PoolConfig;
+use super::desk::refuse;
+use super::drives::Probe;
+use crate::order::{Refusal, RefusalKind};
+use array::format::{
+    Assembly, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict, assemble,
+};
+use base::Uuid;
+
+/// What would be done with the drives of a pool.
+pub(crate) struct Judged {
+    pub config: PoolConfig,
+    pub generation: u64,
+    pub record: MembershipRecord,
+    pub assembly: Assembly,
+    pub notices: Vec<String>,
+}
+
+impl Office {
+    /// Judges the drives of a pool. A refusal says what is wrong, in words.
+    pub(crate) async fn judge(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Judged, Refusal> {
+        let label_name = probes.iter().filter_map(|p| p.good_label()).map(|l| l.pool_name.clone()).next();
+        let no = |kind, message: String| refuse(kind, "pool", message);
+        let Some(label_name) = label_name else {
+            return Err(no(RefusalKind::NotFound, "none of its drives was found".into())
+                .then("millrace pool import --drive PATH …"));
+        };
+        for p in probes {
+            let label = p.good_label().expect("gathered by label");
+            let newer = !label.features.writable()
+                || [p.record.as_ref().err(), p.config.as_ref().err()].contains(&Some(&Fault::Newer));
+            if newer {
+                let message =
+                    format!("pool {label_name} was written by a newer version of millrace ({})", p.info.path);
+                return Err(no(RefusalKind::NotReady, message).then("install that version, or a later one"));
+            }
+            let twin = probes
+                .iter()
+                .find(|q| q.id != p.id && q.good_label().is_some_and(|l| l.drive == label.drive));
+            if let Some(q) = twin {
+                let message = format!(
+                    "{} and {} carry the same label: one is a copy of the other",
+                    p.info.path, q.info.path
+                );
+                return Err(no(RefusalKind::Conflict, message).then("take one of them away"));
+            }
+        }
+        let me = self.desk().system.uuid;
+        let mut notices = vec![];
+        let witness = match self.read_witness(uuid).await {
+            Ok(w) => w,
+            Err(words) => {
+                notices.push(words);
+                None
+            }
+        };
+        let found: Vec<Found> = probes
+            .iter()
+            .map(|p| Found {
+                drive: p.good_label().expect("gathered by label").drive,
+                record: p.record.as_ref().ok().cloned(),
+            })
+            .collect();
+        let mut verdict = assemble(&found, witness.as_ref(), me, None);
+        if force && matches!(verdict, Verdict::Diverged(_)) {
+            // The operator means the drives that are here, whatever this head remembers.
+            verdict = assemble(&found, None, me, None);
+        }
+        let mut assembly = match verdict {
+            Verdict::Assembled(a) => a,
+            Verdict::Nothing => {
+                let message = format!("no drive of pool {} carries a readable membership record", label_name);
+                return Err(no(RefusalKind::Internal, message));
+            }
+            Verdict::Diverged(sides) => {
+                let path = |d: &Uuid| {
+                    let found = probes.iter().find(|p| p.good_label().is_some_and(|l| l.drive == *d));
+                    found.map_or_else(|| d.to_string(), |p| p.info.path.clone())
+                };
+                let side = |s: &array::format::Side| match s.drives.len() {
+                    0 => "what this head remembers".to_string(),
+                    _ => s.drives.iter().map(path).collect::<Vec<_>>().join(" "),
+                };
+                let words: Vec<String> = sides.iter().map(side).collect();
+                let message = format!(
+                    "pool {} was changed in two places apart from each other: {}",
+                    label_name,
+                    words.join(" against ")
+                );
+                let next = format!(
+                    "millrace pool import {} --force --drive … (naming the drives of the side to keep)",
+                    label_name
+                );
+                return Err(no(RefusalKind::Unsafe, message).then(next));
+            }
+        };
+        // A drive of another history may have a later configuration: that one is not ours.
+        let in_line = |p: &&Probe| p.good_label().is_some_and(|l| assembly.line.contains(&l.drive));
+        let configs = probes.iter().filter(in_line).filter_map(|p| p.config.as_ref().ok());
+        let newest = configs.max_by_key(|c| c.generation);
+        let Some(slot) = newest else {
+            return Err(no(
+                RefusalKind::Internal,
+                format!("no drive of pool {label_name} carries a readable configuration"),
+            ));
+        };
+        let Ok(config) = PoolConfig::decode(&slot.body) else {
+            let message = format!(
+                "the configuration of pool {label_name} contradicts itself (generation {})",
+                slot.generation
+            );
+            return Err(no(RefusalKind::Internal, message));
+        };
+        if !config.holder.is_nil() && config.holder != me && !force {
+            let message =
+                format!("pool {} was not released by the system that had it, {}", config.name, config.holder);
+            let next = format!(
+                "millrace pool release {0} (there), or millrace pool import {0} --force (here)",
+                config.name
+            );
+            return Err(no(RefusalKind::Unsafe, message).then(next));
+        }
+        // An array whose addition was cut off is in the record and not yet in the configuration.
+        let record = &mut assembly.record;
+        if record.arrays.len() < config.arrays.len() {
+            return Err(no(
+                RefusalKind::Internal,
+                format!("membership and configuration of pool {} contradict each other", config.name),
+            ));
+        }
+        record.arrays.truncate(config.arrays.len());
+        let record = record.clone();
+        for (i, row) in config.arrays.iter().enumerate() {
+            if record.arrays[i].legs.len() != row.legs.len() {
+                let message =
+                    format!("membership and configuration of pool {} contradict each other", config.name);
+                return Err(no(RefusalKind::Internal, message));
+            }
+            check_array(&config, &record, &mut assembly, i, probes, force)?;
+        }
+        Ok(Judged { config, generation: slot.generation, record, assembly, notices })
+    }
+}
+
+/// Whether an array may be taken, and with `force` makes it so. A refusal names the drives.
+fn check_array(
+    config: &PoolConfig,
+    record: &MembershipRecord,
+    assembly: &mut Assembly,
+    i: usize,
+    probes: &[Probe],
+    force: bool,
+) -> Result<(), Refusal> {
+    let row: &RecordArray = &record.arrays[i];
+    let path = |l: usize| {
+        let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[l].drive));
+        probe.map_or_else(|| config.arrays[i].legs[l].path.clone(), |p| p.info.path.clone())
+    };
+    let verdict = &mut assembly.arrays[i];
+    if verdict.has_current() && (verdict.proven || force) {
+        return Ok(());
+    }
+    if force {
+        // The operator says so: the leg with the latest record of its own is the truth.
+        let own = |l: &usize| {
+            let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[*l].drive));
+            let record = probe.and_then(|p| p.record.as_ref().ok())?;
+            let was = record.leg(row.legs[*l].drive)?.state;
+            (was == LegState::InSync).then_some(record.counter)
+        };
+        if let Some(best) = (0..row.legs.len()).filter(|l| own(l).is_some()).max_by_key(|l| own(l)) {
+            verdict.legs[best] = LegVerdict::Current;
+            return Ok(());
+        }
+    }
+    let legs = &verdict.legs;
+    let missing: Vec<String> =
+        (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Missing { .. })).map(path).collect();
+    let stale: Vec<String> =
+        (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Stale { .. })).map(path).collect();
+    let current: Vec<String> =
+        (0..legs.len()).filter(|l| legs[*l] == LegVerdict::Current).map(path).collect();
+    let name = &config.name;
+    let what = if missing.len() == 1 { "drive is" } else { "drives are" };
+    let (message, next) = if !current.is_empty() {
+        let message = format!(
+            "of array {i} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
+            missing.join(", "),
+            current.join(", ")
+        );
+        (message, format!("attach {}, or millrace pool import {name} --force", missing.join(" ")))
+    } else if stale.is_empty() {
+        let message = format!("of array {i} of pool {name} the {what} missing: {}", missing.join(", "));
+        (message, format!("attach {}, then millrace pool import {name}", missing.join(" ")))
+    } else {
+        let message = format!(
+            "of array {i} of pool {name} only {} is here, which lacks later writes; the {what} missing: {}",
+            stale.join(", "),
+            missing.join(", ")
+        );
+        (
+            message,
+            format!(
+                "attach {}, or millrace pool import {name} --force (later writes are lost)",
+                missing.join(" ")
+            ),
+        )
+    };
+    Err(refuse(RefusalKind::Unsafe, "pool", message).then(next))
+}
