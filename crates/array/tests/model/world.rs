@@ -625,6 +625,8 @@ impl World {
                 // Its drive leaves for good before the new one comes.
                 self.steward.membership.epoch += 1;
                 self.steward.membership.legs[leg] = None;
+                // Instances clear bits from here on, so it must not come back as a member after a crash.
+                self.record();
                 let membership = self.steward.membership.clone();
                 self.broadcast(&Letter::Membership(membership));
             }
