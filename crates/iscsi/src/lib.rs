@@ -7,6 +7,7 @@
 //! Does not know sockets, clocks, pools or drives: a volume is an id that takes block commands.
 
 pub mod chap;
+pub mod fuzz;
 pub mod initiator;
 pub mod pdu;
 pub mod scsi;

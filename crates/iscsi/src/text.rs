@@ -178,7 +178,7 @@ pub fn binary(value: &str, bytes_max: usize) -> Option<Vec<u8>> {
 }
 
 fn base64(digits: &[u8]) -> Option<Vec<u8>> {
-    if digits.len() % 4 != 0 {
+    if !digits.len().is_multiple_of(4) {
         return None;
     }
     let used = digits.len() - digits.iter().rev().take_while(|b| **b == b'=').count();
