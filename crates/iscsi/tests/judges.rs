@@ -168,11 +168,26 @@ fn chap_lets_the_right_secret_in_and_no_other() {
 }
 
 #[test]
+fn chap_proves_the_target_too_and_headers_carry_digests() {
+    let port = target(|view| {
+        view.hosts[0].chap_secret = Some(Secret(b"secretsecret".to_vec()));
+        view.hosts[0].mutual_secret = Some(Secret(b"terceSterceS".to_vec()));
+    });
+    for (secret, admitted) in [("terceSterceS", true), ("another.one.", false)] {
+        let at = format!(
+            "iscsi://{INITIATOR}%secretsecret@127.0.0.1:{port}/{IQN}/0?target_user={IQN}&target_password={secret}&header_digest=crc32c"
+        );
+        let Some((good, text)) = tool("iscsi-inq", &["-i", INITIATOR, &at]) else { return };
+        assert_eq!(good, admitted, "{secret}: {text}");
+    }
+}
+
+#[test]
 fn qemu_io_writes_and_reads_back_with_verification() {
     let port = target(|_| {});
-    for lun in [0, 300] {
+    for (lun, digest) in [(0, "crc32c"), (300, "none")] {
         let image = format!(
-            "driver=raw,file.driver=iscsi,file.transport=tcp,file.portal=127.0.0.1:{port},file.target={IQN},file.lun={lun},file.initiator-name={INITIATOR}"
+            "driver=raw,file.driver=iscsi,file.transport=tcp,file.portal=127.0.0.1:{port},file.target={IQN},file.lun={lun},file.initiator-name={INITIATOR},file.header-digest={digest}"
         );
         let commands = [
             "write -P 0xa5 0 4M",

@@ -295,7 +295,9 @@ impl Session {
     }
 
     fn answer_later(&mut self, slot: u32) {
-        self.ready.retain(|r| *r != Ready::R2t(slot));
+        if self.tasks[slot].failed.is_some() {
+            self.ready.retain(|r| *r != Ready::R2t(slot));
+        }
         self.set_phase(slot, Phase::Answer);
         self.ready.push_back(Ready::Answer(slot));
     }
