@@ -60,6 +60,8 @@ pub struct Head {
     /// The folder with `head.toml`, the state directory, the socket and the drives.
     pub dir: PathBuf,
     daemon: Option<Child>,
+    /// How many volumes there were when it was last killed or stopped.
+    volumes: usize,
 }
 
 impl Head {
@@ -71,7 +73,7 @@ impl Head {
         let at = dir.display();
         let config = format!("state_dir = \"{at}/state\"\nsocket = \"{at}/api\"\nmemory = \"256M\"\n");
         fs::write(dir.join("head.toml"), config).expect("head.toml");
-        Head { net: Net::new().expect("a network"), dir, daemon: None }
+        Head { net: Net::new().expect("a network"), dir, daemon: None, volumes: 0 }
     }
 
     /// A running head without pools.
@@ -85,7 +87,10 @@ impl Head {
     /// all addresses at the usual ports.
     pub fn with_tank(name: &str) -> Head {
         let head = Head::new(name);
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(|drive| head.file(drive, 256 << 20));
+        for name in ["a", "b", "c", "d"] {
+            head.file(name, 256 << 20);
+        }
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| head.drive(name));
         head.cli(&format!("pool create tank mirror {a} {b} mirror {c} {d}"));
         head.cli("portal add nvme 0.0.0.0:4420");
         head.cli("portal add iscsi 0.0.0.0:3260");
@@ -99,7 +104,13 @@ impl Head {
         path.display().to_string()
     }
 
-    /// Starts the daemon and waits until it answers.
+    /// The name of a file of this head as a drive, with 512-byte blocks, so that volumes of both block
+    /// sizes can be had.
+    pub fn drive(&self, name: &str) -> String {
+        format!("file:{}?block=512", self.dir.join(name).display())
+    }
+
+    /// Starts the daemon and waits until it answers and serves again what it served before.
     pub fn start(&mut self) {
         assert!(self.daemon.is_none(), "it runs already");
         let log = File::options().create(true).append(true).open(self.dir.join("log")).expect("a log");
@@ -112,10 +123,24 @@ impl Head {
             assert!(ended.is_none(), "the daemon ended with {ended:?}:\n{}", self.log());
             self.try_cli("status").code == 0
         });
+        crate::until("the volumes and portals are back", 20, || {
+            let ports = self.json("portal ls").as_array().cloned().unwrap_or_default();
+            let ports =
+                ports.iter().filter_map(|p| p["address"].as_str()?.rsplit(':').next().map(str::to_owned));
+            let connect: String =
+                ports.map(|port| format!("exec 3<>/dev/tcp/127.0.0.1/{port} && ")).collect();
+            let listening = self.net.try_run(&(connect + "true"), Duration::from_secs(5));
+            self.volumes() >= self.volumes && listening.is_ok_and(|done| done.code == 0)
+        });
+    }
+
+    fn volumes(&self) -> usize {
+        self.json("volume ls").as_array().map_or(0, Vec::len)
     }
 
     /// Kills the daemon as -9 does: nothing is written back or closed.
     pub fn kill(&mut self) {
+        self.volumes = self.volumes();
         let mut daemon = self.daemon.take().expect("a running daemon");
         daemon.kill().expect("kill");
         daemon.wait().expect("wait");
@@ -123,6 +148,7 @@ impl Head {
 
     /// Asks the daemon to end and waits for it; returns its exit code.
     pub fn stop(&mut self) -> i32 {
+        self.volumes = self.volumes();
         let mut daemon = self.daemon.take().expect("a running daemon");
         lab::sh(&format!("kill -TERM {}", daemon.id())).expect("kill");
         let mut ended = None;

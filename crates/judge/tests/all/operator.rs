@@ -29,7 +29,7 @@ fn the_whole_life_of_a_volume_by_hand() {
     head.cli("export tank/web --host esx1");
     head.cli("export tank/vm2 --host esx1 --lun 7");
     assert!(
-        head.cli("status").contains("esx1") && head.cli("status").contains("tank/web"),
+        head.cli("status").contains("esx1") && head.cli("status").contains("web"),
         "{}",
         head.cli("status")
     );
@@ -43,8 +43,7 @@ fn the_whole_life_of_a_volume_by_hand() {
     head.cli("pool release tank");
     assert_eq!(head.json("pool ls").as_array().map(Vec::len), Some(0));
     let other = Head::new("operator-2");
-    let drives: String =
-        ["a", "b", "c", "d"].iter().map(|d| format!(" --drive {}", head.dir.join(d).display())).collect();
+    let drives: String = ["a", "b", "c", "d"].iter().map(|d| format!(" --drive {}", head.drive(d))).collect();
     other.cli(&format!("pool import tank{drives}"));
     let moved = other.json("volume ls");
     assert_eq!((&moved[0]["uuid"], &moved[0]["nsid"]), (&volumes[0]["uuid"], &volumes[0]["nsid"]));
@@ -117,7 +116,7 @@ fn a_shaped_drive_does_what_the_shape_says() {
     }
     let head = Head::with_tank("shapes");
     until("the first resync ends", 120, || head.health() == "optimal");
-    let drive = head.dir.join("d").display().to_string();
+    let drive = head.drive("d");
     head.cli(&format!("drive shape {drive} --latency-us 5000"));
     assert_eq!(head.json(&format!("drive show {drive}"))["shape"]["latency_us"], 5000);
     head.cli(&format!("drive shape {drive} --clear"));

@@ -130,7 +130,7 @@ fn a_failed_drive_costs_no_data_and_its_return_is_resynced() {
     let head = Head::with_tank("qemu-drive");
     let lun = head.give("v", "128M", 4096, "judge", &format!("--iqn {ME}"));
     let image = image(&head, lun, "");
-    let drive = head.dir.join("b").display().to_string();
+    let drive = head.drive("b");
     judge::until("the first resync ends", 120, || head.health() == "optimal");
     io(&head, &image, &["write -P 1 0 128M", "flush"]);
     head.cli(&format!("drive fail {drive}"));
@@ -143,7 +143,7 @@ fn a_failed_drive_costs_no_data_and_its_return_is_resynced() {
     head.cli(&format!("drive return {drive}"));
     judge::until("the resync ends", 120, || head.health() == "optimal");
     // Now only the returned legs are left: what they hold is what counts.
-    head.cli(&format!("drive fail {}", head.dir.join("a").display()));
+    head.cli(&format!("drive fail {}", head.drive("a")));
     io(&head, &image, &["read -P 1 0 16M", "read -P 2 16M 16M", "read -P 1 32M 96M"]);
     let refused = head.refused(&format!("drive fail {drive}"));
     refused.names(&["last"]);
