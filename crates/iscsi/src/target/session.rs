@@ -202,7 +202,7 @@ impl Session {
             ready: VecDeque::with_capacity(usize::from(slots) + MANAGEMENTS_MAX),
             managements: [None; MANAGEMENTS_MAX],
             units: Vec::new(),
-            scratch: Vec::with_capacity(super::ANSWER_BYTES_MAX),
+            scratch: Vec::with_capacity(if slots > 0 { super::ANSWER_BYTES_MAX } else { 0 }),
             strays: false,
             closing: None,
             text_in: Vec::new(),
