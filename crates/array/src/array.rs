@@ -37,6 +37,8 @@ pub(crate) struct Standing {
     pub(crate) leg: Option<Leg>,
     /// It failed here, and the Steward has not decided yet: as good as Missing.
     pub(crate) lost: bool,
+    /// The Steward keeps it although it was lost here: it is used again once nothing can land there.
+    pub(crate) kept: bool,
     /// The membership that took it out, if one did.
     pub(crate) missing_since: u64,
     /// Operations under way.
@@ -90,6 +92,7 @@ impl Array {
         let mut legs = [Standing {
             leg: None,
             lost: false,
+            kept: false,
             missing_since: 0,
             in_flight: 0,
             given_up: 0,
@@ -278,7 +281,8 @@ impl Array {
             Owner::Clear | Owner::Sync => unreachable!("a flush is not waited for once it was given up"),
             Owner::Nobody => {}
         }
-        self.take_back();
+        self.take_back(io);
+        self.review(now, io);
         self.resync.poke = true;
         self.kick_blocks(now, io);
         self.drain(now, io);

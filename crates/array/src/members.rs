@@ -8,8 +8,8 @@
 
 use crate::array::Array;
 use crate::door::{ArrayIo, Leg, LegState, Membership};
-use crate::flight::{Job, Legs, Phase, bit};
-use base::Instant;
+use crate::flight::{Job, Legs, Phase, bit, members};
+use base::{DriveError, Instant};
 
 fn works(leg: Option<Leg>) -> bool {
     leg.is_some_and(|l| l.state != LegState::Missing)
@@ -36,6 +36,7 @@ impl Array {
             if works(old) && (!works(new) || !same || demoted) {
                 standing.missing_since = self.epoch;
                 standing.lost = false;
+                standing.kept = false;
                 self.loss_decided(i);
             }
             let standing = &mut self.legs[i];
@@ -52,17 +53,17 @@ impl Array {
             }
         }
         self.spoil_clearing();
-        for leg in crate::flight::members(joined) {
+        for leg in members(joined) {
             let in_sync = self.in_sync() & bit(leg) != 0;
             self.rewrite_blocks(leg, in_sync);
             self.leg_joined();
         }
-        for leg in crate::flight::members(promoted & !self.intent.held_by_all_blocks()) {
+        for leg in members(promoted & !self.intent.held_by_all_blocks()) {
             self.rewrite_blocks(leg, true);
         }
         self.resync_legs_changed();
         self.resync_joined(joined);
-        self.take_back();
+        self.take_back(io);
         self.review(now, io);
         self.kick_blocks(now, io);
         self.drain(now, io);
@@ -79,31 +80,53 @@ impl Array {
         }
     }
 
-    /// If the only leg in sync is one that was lost here, it is used again: once none of the operations
-    /// that were given up on it can land any more.
-    pub(crate) fn take_back(&mut self) {
+    /// If the only leg in sync is one that was lost here, the Steward keeps it: it is used again, once
+    /// none of the operations that were given up on it can land any more.
+    pub(crate) fn take_back(&mut self, io: &mut impl ArrayIo) {
         let is_in_sync = |s: &crate::array::Standing| s.leg.is_some_and(|l| l.state == LegState::InSync);
         let mut decided = (0..self.legs.len()).filter(|i| is_in_sync(&self.legs[*i]));
-        let (Some(only), None) = (decided.next(), decided.next()) else { return };
-        if !self.legs[only].lost {
-            return;
+        if let (Some(only), None) = (decided.next(), decided.next())
+            && self.legs[only].lost
+            && !self.legs[only].kept
+        {
+            self.legs[only].kept = true;
+            self.disown(only, io);
         }
-        // Its loss will never be on record: what was not written there ends in an error.
+        for leg in 0..self.legs.len() {
+            let standing = &self.legs[leg];
+            if !standing.kept || standing.given_up > 0 {
+                continue;
+            }
+            self.disown(leg, io);
+            self.legs[leg].kept = false;
+            self.legs[leg].lost = false;
+            self.legs[leg].errors = 0;
+            self.rewrite_blocks(leg, true);
+            self.resync.poke = true;
+        }
+    }
+
+    /// The loss of this leg will never be on record: what was not written there ends in an error. A
+    /// rebuilding leg may hold some of it, by a write or by a copy, and perhaps we have called it
+    /// synced: it is given up, and the errors wait for the record of that.
+    fn disown(&mut self, leg: usize, io: &mut impl ArrayIo) {
         let epoch = self.epoch;
-        for (_, flight) in self.flights.iter_mut() {
-            if flight.missed & bit(only) != 0 {
-                flight.missed &= !bit(only);
-                flight.needs_epoch = flight.needs_epoch.max(epoch);
+        let rebuilding = self.rebuilding();
+        for other in members(rebuilding) {
+            self.lose(other, DriveError::Other(0), io);
+        }
+        for id in 0..self.flights.capacity() {
+            let Some(flight) = self.flights.get_mut(id) else { continue };
+            if flight.missed & bit(leg) == 0 {
+                continue;
+            }
+            flight.missed &= !bit(leg);
+            flight.needs_epoch = flight.needs_epoch.max(epoch);
+            flight.refused.get_or_insert(DriveError::TimedOut);
+            for other in members(rebuilding) {
+                self.miss(id, other);
             }
         }
-        let held = self.ops.iter().any(|(_, op)| op.leg == only && op.given_up);
-        if held {
-            return;
-        }
-        self.legs[only].lost = false;
-        self.legs[only].errors = 0;
-        self.rewrite_blocks(only, true);
-        self.resync.poke = true;
     }
 
     /// The loss that made `epoch` is on record on every drive that can be reached, and every shard has
@@ -115,7 +138,7 @@ impl Array {
     }
 
     /// Looks again at every flight that waits for a record.
-    fn review(&mut self, now: Instant, io: &mut impl ArrayIo) {
+    pub(crate) fn review(&mut self, now: Instant, io: &mut impl ArrayIo) {
         for id in 0..self.flights.capacity() {
             if self.flights.get(id).is_some_and(|f| f.phase == Phase::AwaitingRecord) {
                 self.try_finish(now, id, io);
