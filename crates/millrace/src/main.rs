@@ -1,1 +1,30 @@
-fn main() {}
+//! Millrace in one program: the daemon (`serve`), its command line, the demo and the load generator.
+//!
+//! Owns the process: configuration, signals, the API server (the only tokio), what a terminal shows.
+//! Promise: the command line is a client of the API and of nothing else; every failure is a cause and
+//! a next command on stderr, and an exit code. Does not know layouts, sessions or the kernel.
+
+mod backend;
+mod bench;
+mod cli;
+mod client;
+mod config;
+mod convert;
+mod daemon;
+mod demo;
+mod failure;
+mod http;
+mod screen;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run(cli::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}

@@ -69,11 +69,24 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
-/// Sends SIGTERM to `child`, which must be a child process that was not yet waited for.
-pub fn terminate(child: &std::process::Child) -> io::Result<()> {
+/// Sends SIGTERM to `child`. `&mut`: it was not yet waited for, or this does nothing.
+pub fn terminate(child: &mut std::process::Child) -> io::Result<()> {
+    signal(child, libc::SIGTERM)
+}
+
+/// Sends SIGINT to `child`, as Ctrl-C does; otherwise as `terminate`.
+pub fn interrupt(child: &mut std::process::Child) -> io::Result<()> {
+    signal(child, libc::SIGINT)
+}
+
+fn signal(child: &mut std::process::Child, signal: libc::c_int) -> io::Result<()> {
+    // Once it was waited for, its id may be another process's.
+    if child.try_wait()?.is_some() {
+        return Ok(());
+    }
     let pid = libc::pid_t::try_from(child.id()).expect("the kernel's process ids fit");
-    // SAFETY: kill touches no memory; an unreaped child's id cannot name another process.
-    check(unsafe { libc::kill(pid, libc::SIGTERM) })
+    // SAFETY: kill touches no memory; the id of a child that was not waited for names no other process.
+    check(unsafe { libc::kill(pid, signal) })
 }
 
 /// From now on panics (by `record_crash`) and fatal signals add one line each to `file`, which must

@@ -1,0 +1,304 @@
+//! `millrace drive`.
+
+use super::{Context, drive_path};
+use crate::client::segment;
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table, look_of};
+use api::size::{print, print_count};
+use api::{Drive, DriveRole, Shape};
+use clap::{Args, Subcommand};
+
+/// Look at drives; fail, return, replace and shape them.
+#[derive(Subcommand, Debug)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub enum DriveCommand {
+    /// List our drives and this machine's candidates
+    #[command(after_help = "\
+Examples:
+  millrace drive ls
+  millrace drive ls /srv/images/*.img     # files are looked at only if named
+  millrace drive ls --json")]
+    Ls {
+        /// Further drives to look at
+        #[arg(value_name = "DRIVE")]
+        drives: Vec<String>,
+    },
+    /// Show one drive
+    #[command(after_help = "\
+Examples:
+  millrace drive show /dev/nvme0n1
+  millrace drive show nvme0n1 --json")]
+    Show {
+        /// Its path, the last part of it, or its UUID
+        #[arg(value_name = "DRIVE")]
+        drive: String,
+    },
+    /// Take a drive out of its mirror now
+    #[command(after_help = "\
+The mirror's last drive in sync is never taken out without --force.
+
+Examples:
+  millrace drive fail /dev/nvme3n1
+  millrace drive return /dev/nvme3n1      # takes it back")]
+    Fail {
+        /// Its path, the last part of it, or its UUID
+        #[arg(value_name = "DRIVE")]
+        drive: String,
+        /// Even though data on it is nowhere else
+        #[arg(long)]
+        force: bool,
+    },
+    /// Take a drive back into its mirror; only what was written meanwhile is copied
+    #[command(after_help = "\
+Examples:
+  millrace drive return /dev/nvme3n1
+  millrace status --watch                 # shows the resync")]
+    Return {
+        /// Its path, the last part of it, or its UUID
+        #[arg(value_name = "DRIVE")]
+        drive: String,
+    },
+    /// Put another drive in a drive's place; everything is copied
+    #[command(after_help = "\
+Examples:
+  millrace drive replace /dev/nvme3n1 /dev/nvme7n1
+  millrace drive replace 6f1c1a52-… /dev/nvme7n1     # a missing drive, by its UUID")]
+    Replace {
+        /// The drive to be replaced: path, last part of it, or UUID
+        #[arg(value_name = "OLD")]
+        old: String,
+        /// The new drive's path
+        #[arg(value_name = "NEW")]
+        new: String,
+        /// Use the new drive even if it carries something foreign
+        #[arg(long)]
+        force: bool,
+    },
+    /// Make a drive slow, limited, faulty or absent, to see what happens (until restart)
+    #[command(after_help = "\
+What is not named stays as it is.
+
+Examples:
+  millrace drive shape /dev/nvme3n1 --latency-us 5000
+  millrace drive shape /dev/nvme3n1 --iops-max 10000 --mbps-max 200
+  millrace drive shape /dev/nvme3n1 --read-errors-ppm 100
+  millrace drive shape /dev/nvme3n1 --hang
+  millrace drive shape /dev/nvme3n1 --clear")]
+    Shape(ShapeArgs),
+}
+
+/// `millrace drive shape`.
+#[derive(Args, Debug)]
+pub struct ShapeArgs {
+    /// Its path, the last part of it, or its UUID
+    #[arg(value_name = "DRIVE")]
+    drive: String,
+    /// Add so many microseconds to every operation
+    #[arg(long, value_name = "N")]
+    latency_us: Option<u32>,
+    /// Carry out at most so many operations a second (0: no limit)
+    #[arg(long, value_name = "N")]
+    iops_max: Option<u32>,
+    /// Move at most so many MB a second (0: no limit)
+    #[arg(long, value_name = "N")]
+    mbps_max: Option<u32>,
+    /// Let so many of a million reads fail
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    read_errors_ppm: Option<u32>,
+    /// Let so many of a million writes fail
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    write_errors_ppm: Option<u32>,
+    /// Take operations and do not answer them
+    #[arg(long)]
+    hang: bool,
+    /// Behave as if it had been pulled out
+    #[arg(long)]
+    gone: bool,
+    /// Behave naturally again
+    #[arg(long, conflicts_with_all = [
+        "latency_us", "iops_max", "mbps_max", "read_errors_ppm", "write_errors_ppm", "hang", "gone"])]
+    clear: bool,
+}
+
+/// Carries out one of them.
+pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> {
+    let client = &context.client;
+    match command {
+        DriveCommand::Ls { drives } => {
+            let drives: Vec<Drive> = client.get(&list_path(&drives))?;
+            Ok(context.show(&drives, |drives| list(drives, context)))
+        }
+        DriveCommand::Show { drive } => {
+            let drive: Drive = client.get(&resource(&drive, context)?.0)?;
+            Ok(context.show(&drive, |drive| show(drive, context)))
+        }
+        DriveCommand::Fail { drive, force } => {
+            let (path, name) = resource(&drive, context)?;
+            client.act(&format!("{path}/fail"), &api::DriveFail { force })?;
+            Ok(context.done(&format!("Drive {name} is out of its mirror.\nNext: millrace drive return {name}, or millrace drive replace {name} NEW")))
+        }
+        DriveCommand::Return { drive } => {
+            let (path, name) = resource(&drive, context)?;
+            client.act(&format!("{path}/return"), &serde_json::json!({}))?;
+            Ok(context
+                .done(&format!("Drive {name} is back and is being resynced.\nNext: millrace status --watch")))
+        }
+        DriveCommand::Replace { old, new, force } => {
+            let (path, name) = resource(&old, context)?;
+            let new = drive_path(&new);
+            client.act(&format!("{path}/replace"), &api::DriveReplace { new: new.clone(), force })?;
+            Ok(context.done(&format!(
+                "Drive {new} takes the place of {name} and is being resynced.\nNext: millrace status --watch"
+            )))
+        }
+        DriveCommand::Shape(args) => shape(&args, context),
+    }
+}
+
+fn shape(args: &ShapeArgs, context: &Context) -> Result<String, Failure> {
+    let (path, name) = resource(&args.drive, context)?;
+    let before = context.client.get::<Drive>(&path)?.shape.unwrap_or_default();
+    let after = if args.clear {
+        Shape::default()
+    } else {
+        Shape {
+            latency_us: args.latency_us.unwrap_or(before.latency_us),
+            iops_max: args.iops_max.unwrap_or(before.iops_max),
+            mbps_max: args.mbps_max.unwrap_or(before.mbps_max),
+            read_errors_ppm: args.read_errors_ppm.unwrap_or(before.read_errors_ppm),
+            write_errors_ppm: args.write_errors_ppm.unwrap_or(before.write_errors_ppm),
+            hang: args.hang || before.hang,
+            gone: args.gone || before.gone,
+        }
+    };
+    if after == before {
+        let what = if before == Shape::default() { "behaves naturally" } else { "behaves so already" };
+        return Ok(context.done(&format!("Drive {name} {what}: {}.", describe(&after))));
+    }
+    context.client.put(&format!("{path}/shape"), &after)?;
+    let next = if after == Shape::default() { "millrace drive show" } else { "millrace drive shape --clear" };
+    Ok(context.done(&format!("Drive {name}: {}.\nNext: {next} {name}", describe(&after))))
+}
+
+/// A shape in words.
+pub fn describe(shape: &Shape) -> String {
+    let mut words = Vec::new();
+    let mut say = |on: bool, text: String| words.extend(on.then_some(text));
+    say(shape.gone, "gone".into());
+    say(shape.hang, "hangs".into());
+    say(shape.latency_us > 0, format!("{} µs slower", shape.latency_us));
+    say(shape.iops_max > 0, format!("at most {} IOPS", shape.iops_max));
+    say(shape.mbps_max > 0, format!("at most {} MB/s", shape.mbps_max));
+    say(shape.read_errors_ppm > 0, format!("{} of a million reads fail", shape.read_errors_ppm));
+    say(shape.write_errors_ppm > 0, format!("{} of a million writes fail", shape.write_errors_ppm));
+    if words.is_empty() { "no artificial behaviour".into() } else { words.join(", ") }
+}
+
+fn list_path(drives: &[String]) -> String {
+    let query: Vec<String> = drives.iter().map(|d| format!("look={}", segment(&drive_path(d)))).collect();
+    if query.is_empty() { "/drives".into() } else { format!("/drives?{}", query.join("&")) }
+}
+
+/// The path of a drive's resource, and the drive's name. The last part of a path is enough where
+/// only one of our drives has it.
+fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> {
+    let uuid = name.parse::<base::Uuid>().is_ok();
+    let known = if uuid || name.contains(['/', ':']) {
+        if uuid { name.to_string() } else { drive_path(name) }
+    } else {
+        let drives: Vec<Drive> = context.client.get("/drives")?;
+        let same: Vec<&Drive> = drives.iter().filter(|d| d.path.rsplit('/').next() == Some(name)).collect();
+        match same[..] {
+            [one] => one.path.clone(),
+            [] => {
+                return Err(Failure::new(crate::failure::Exit::Refused, format!("there is no drive {name}"))
+                    .with_next("millrace drive ls"));
+            }
+            [..] => {
+                let paths: Vec<&str> = same.iter().map(|d| d.path.as_str()).collect();
+                return Err(Failure::usage(format!(
+                    "several drives are called {name}: {}",
+                    paths.join(", ")
+                ))
+                .with_next("the same command with the whole path"));
+            }
+        }
+    };
+    Ok((format!("/drives/{}", segment(&known)), known))
+}
+
+fn state_cell(drive: &Drive) -> Cell {
+    match drive.role {
+        DriveRole::Leg => Cell::state(drive.state),
+        DriveRole::Missing => Cell::new(Look::Bad, "missing"),
+        DriveRole::Free => Cell::new(Look::Good, "free"),
+        DriveRole::Foreign | DriveRole::Labelled => Cell::new(Look::Warn, drive.role.word()),
+        DriveRole::Unusable => Cell::new(Look::Bad, "unusable"),
+    }
+}
+
+fn list(drives: &[Drive], context: &Context) -> String {
+    if drives.is_empty() {
+        return "There is no drive here that could be used.\nNext: millrace drive ls /path/to/file, or millrace pool create with ram:1G\n".into();
+    }
+    let mut table =
+        Table::new(&["DRIVE", "STATE", ">SIZE", ">BLOCK", "KIND", "POOL", ">ERRORS", "MODEL", "NOTE"]);
+    for d in drives {
+        let mut note = d.reason.clone();
+        if let Some(shape) = &d.shape {
+            let shape = format!("shaped: {}", describe(shape));
+            note = if note.is_empty() { shape } else { format!("{note}; {shape}") };
+        }
+        table.row([
+            drive_name(d).into(),
+            state_cell(d),
+            if d.bytes > 0 { print(d.bytes) } else { "-".into() }.into(),
+            if d.block_bytes > 0 { d.block_bytes.to_string() } else { "-".into() }.into(),
+            if d.kind.is_empty() { "-".to_string() } else { d.kind.clone() }.into(),
+            d.pool.clone().unwrap_or_else(|| "-".into()).into(),
+            Cell::errors(d.errors),
+            if d.model.is_empty() { "-".to_string() } else { d.model.clone() }.into(),
+            note.into(),
+        ]);
+    }
+    table.print(context.paint, 0)
+}
+
+/// The drive's path, or its UUID if the path is not known.
+pub fn drive_name(drive: &Drive) -> String {
+    match &drive.uuid {
+        Some(uuid) if drive.path.is_empty() => uuid.clone(),
+        _ => drive.path.clone(),
+    }
+}
+
+fn show(d: &Drive, context: &Context) -> String {
+    let mut table = Table::new(&["", ""]);
+    let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
+    row("drive", Cell::new(Look::Bold, drive_name(d)));
+    row("state", state_cell(d));
+    if !d.reason.is_empty() {
+        row("reason", Cell::new(look_of(d.state), d.reason.clone()));
+    }
+    row("pool", d.pool.clone().unwrap_or_else(|| "none".into()).into());
+    row("size", format!("{} ({} bytes)", print(d.bytes), d.bytes).into());
+    row("block", format!("{} bytes", d.block_bytes).into());
+    row("kind", d.kind.clone().into());
+    if !d.model.is_empty() || !d.serial.is_empty() {
+        row("model", format!("{} {}", d.model, d.serial).trim().into());
+    }
+    let cache = if d.volatile_cache { "volatile: flushed when hosts flush" } else { "none, or protected" };
+    row("write cache", cache.into());
+    if let Some(uuid) = &d.uuid {
+        row("uuid", uuid.clone().into());
+    }
+    let c = &d.counters;
+    row("read", format!("{} commands, {}", print_count(c.reads), print(c.read_bytes)).into());
+    row("written", format!("{} commands, {}", print_count(c.writes), print(c.write_bytes)).into());
+    row("flushes", print_count(c.flushes).into());
+    row("errors", Cell::errors(d.errors));
+    if let Some(shape) = &d.shape {
+        row("shape", Cell::new(Look::Warn, describe(shape)));
+    }
+    table.print(context.paint, 0)
+}

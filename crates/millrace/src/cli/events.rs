@@ -1,0 +1,63 @@
+//! `millrace events`.
+
+use super::{Context, put};
+use crate::failure::Failure;
+use crate::screen::{Look, Paint};
+use api::{Event, Events, Weight};
+use clap::Args;
+
+/// `millrace events`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  millrace events
+  millrace events --follow
+  millrace events --since 120 --json      # with --follow: one event a line")]
+pub struct EventsArgs {
+    /// Wait for more, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// First event wanted, by its number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    since: u64,
+}
+
+/// Seconds that one request waits for more.
+const WAIT_SECONDS: u32 = 30;
+
+/// Shows what there is.
+pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
+    let found: Events = context.client.get(&format!("/events?since={}", args.since))?;
+    Ok(context.show(&found.events, |events| match events.is_empty() {
+        true => "Nothing has happened.\n".to_string(),
+        false => events.iter().map(|e| line(e, context.paint)).collect(),
+    }))
+}
+
+/// Shows what there is, and more as it happens.
+pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
+    let mut since = args.since;
+    loop {
+        let found: Events = context.client.get(&format!("/events?since={since}&wait={WAIT_SECONDS}"))?;
+        for event in &found.events {
+            match context.json {
+                true => put(&(serde_json::to_string(event).expect("plain data") + "\n"))?,
+                false => put(&line(event, context.paint))?,
+            }
+        }
+        since = found.next;
+    }
+}
+
+/// An event as one line.
+pub fn line(e: &Event, paint: Paint) -> String {
+    let look = match e.weight {
+        Weight::Note => Look::Plain,
+        Weight::Warning => Look::Warn,
+        Weight::Error => Look::Bad,
+    };
+    let number = paint.text(Look::Dim, &format!("{:>6}", e.number));
+    let at = paint.text(Look::Dim, &e.at);
+    let word = paint.text(look, &format!("{:<7}", e.weight.word()));
+    format!("{number}  {at}  {word}  {}: {}\n", e.what, e.message)
+}

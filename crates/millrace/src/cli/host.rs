@@ -1,0 +1,251 @@
+//! `millrace host`.
+
+use super::Context;
+use crate::client::segment;
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table};
+use api::{Host, HostAdd, HostSet, Secret};
+use clap::{Args, Subcommand};
+use std::io::Read;
+
+/// Make hosts known, with their names and secrets.
+#[derive(Subcommand, Debug)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub enum HostCommand {
+    /// Make a host known
+    #[command(after_help = "\
+A host's NQN stands in its /etc/nvme/hostnqn, its IQN in /etc/iscsi/initiatorname.iscsi.
+
+Examples:
+  millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
+  millrace host set esx1 --iqn iqn.1998-01.com.vmware:esx1
+  millrace host add web1 --iqn iqn.1993-08.org.debian:01:web1 --chap-secret-file /root/web1.secret")]
+    Add {
+        /// Its short name
+        #[arg(value_name = "HOST")]
+        name: String,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Change a host
+    #[command(after_help = "\
+What is not named stays as it is; --nqn and --iqn replace all names of their kind.
+
+Examples:
+  millrace host set esx1 --chap-secret-file F --mutual-secret-file G
+  pass show esx1 | millrace host set esx1 --chap-secret-file -
+  millrace host set esx1 --no-chap
+  millrace host set esx1 --iqn iqn.1998-01.com.vmware:esx1-new")]
+    Set {
+        /// The host
+        #[arg(value_name = "HOST")]
+        name: String,
+        #[command(flatten)]
+        settings: Settings,
+        /// Ask for no secret any more (the mutual secret goes too)
+        #[arg(long, conflicts_with_all = ["chap_secret_file", "mutual_secret_file", "no_mutual"])]
+        no_chap: bool,
+        /// Prove no secret to it any more
+        #[arg(long, conflicts_with = "mutual_secret_file")]
+        no_mutual: bool,
+    },
+    /// List hosts
+    #[command(after_help = "\
+Examples:
+  millrace host ls
+  millrace host ls --json")]
+    Ls,
+    /// Show one host with its names and volumes
+    #[command(after_help = "\
+Examples:
+  millrace host show esx1")]
+    Show {
+        /// The host
+        #[arg(value_name = "HOST")]
+        name: String,
+    },
+    /// Forget a host; its connections end
+    #[command(after_help = "\
+Examples:
+  millrace host rm esx1
+  millrace host rm esx1 --force           # even though volumes are exported to it")]
+    Rm {
+        /// The host
+        #[arg(value_name = "HOST")]
+        name: String,
+        /// Even though volumes are exported to it
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// What may be said of a host.
+#[derive(Args, Debug, Default)]
+pub struct Settings {
+    /// Its NVMe qualified name; may be repeated
+    #[arg(long = "nqn", value_name = "NQN")]
+    nqns: Vec<String>,
+    /// Its iSCSI name; may be repeated
+    #[arg(long = "iqn", value_name = "IQN")]
+    iqns: Vec<String>,
+    /// File with the secret that it must prove (iSCSI CHAP), or - for stdin
+    #[arg(long, value_name = "FILE")]
+    chap_secret_file: Option<String>,
+    /// Its CHAP user name [default: its IQN]
+    #[arg(long, value_name = "NAME")]
+    chap_user: Option<String>,
+    /// File with the secret that we prove to it (mutual CHAP), or - for stdin
+    #[arg(long, value_name = "FILE")]
+    mutual_secret_file: Option<String>,
+}
+
+/// A secret from a file or stdin, without the line break at its end. Secrets never stand on the
+/// command line, where every user of the machine could read them.
+fn secret(file: Option<&str>, option: &str) -> Result<Option<Secret>, Failure> {
+    let Some(file) = file else { return Ok(None) };
+    let cannot = |e: &dyn std::fmt::Display| {
+        Failure::usage(format!("{option}: cannot read {file}: {e}"))
+            .with_next(format!("{option} FILE, readable by you, or - for stdin"))
+    };
+    let mut bytes = Vec::new();
+    // A secret is at most 255 bytes (RFC 7143 12.1.3); more is read only to say that it is too much.
+    if file == "-" {
+        std::io::stdin().lock().take(4096).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(|e| cannot(&e))?;
+        opened.take(4096).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
+    }
+    let text = String::from_utf8(bytes).map_err(|_| cannot(&"it is not text"))?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.is_empty() {
+        return Err(cannot(&"it is empty"));
+    }
+    Ok(Some(Secret(text.to_string())))
+}
+
+/// Carries out one of them.
+pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
+    let client = &context.client;
+    match command {
+        HostCommand::Add { name, settings } => {
+            let (chap_secret, mutual_secret) = secrets(&settings)?;
+            let body = HostAdd {
+                name: name.clone(),
+                nqns: settings.nqns,
+                iqns: settings.iqns,
+                chap_secret,
+                chap_user: settings.chap_user,
+                mutual_secret,
+            };
+            if body.nqns.is_empty() && body.iqns.is_empty() {
+                return Err(Failure::usage(format!("host {name} needs a name by which it can be known"))
+                    .with_next(format!("millrace host add {name} --nqn NQN, or --iqn IQN, or both")));
+            }
+            let created: api::Created = client.post("/hosts", &body)?;
+            let next = format!("millrace export POOL/VOLUME --host {name}");
+            Ok(context.created(&created, &format!("Host {name} is known."), &next))
+        }
+        HostCommand::Set { name, settings, no_chap, no_mutual } => {
+            let (chap_secret, mutual_secret) = secrets(&settings)?;
+            let body = HostSet {
+                nqns: (!settings.nqns.is_empty()).then_some(settings.nqns),
+                iqns: (!settings.iqns.is_empty()).then_some(settings.iqns),
+                chap_secret: if no_chap { Some(None) } else { chap_secret.map(Some) },
+                chap_user: settings.chap_user,
+                mutual_secret: if no_chap || no_mutual { Some(None) } else { mutual_secret.map(Some) },
+            };
+            if body == HostSet::default() {
+                return Err(Failure::usage("nothing is to be changed").with_next("millrace host set --help"));
+            }
+            client.patch(&format!("/hosts/{}", segment(&name)), &body)?;
+            Ok(context.done(&format!("Host {name} is changed.")))
+        }
+        HostCommand::Ls => {
+            let hosts: Vec<Host> = client.get("/hosts")?;
+            Ok(context.show(&hosts, |hosts| list(hosts, context)))
+        }
+        HostCommand::Show { name } => {
+            let host: Host = client.get(&format!("/hosts/{}", segment(&name)))?;
+            Ok(context.show(&host, |host| show(host, context)))
+        }
+        HostCommand::Rm { name, force } => {
+            client.delete(&format!("/hosts/{}?force={force}", segment(&name)))?;
+            Ok(context.done(&format!("Host {name} is forgotten.")))
+        }
+    }
+}
+
+fn secrets(settings: &Settings) -> Result<(Option<Secret>, Option<Secret>), Failure> {
+    let (chap, mutual) = (settings.chap_secret_file.as_deref(), settings.mutual_secret_file.as_deref());
+    if chap == Some("-") && mutual == Some("-") {
+        return Err(
+            Failure::usage("only one secret can come from stdin").with_next("a file for the other one")
+        );
+    }
+    Ok((secret(chap, "--chap-secret-file")?, secret(mutual, "--mutual-secret-file")?))
+}
+
+/// How we know that a host is who it says (promise 10).
+pub fn trust(host: &Host) -> Cell {
+    match (host.authenticated, host.mutual) {
+        (true, true) => Cell::new(Look::Good, "authenticated, both ways"),
+        (true, false) => Cell::new(Look::Good, "authenticated"),
+        (false, _) => Cell::new(Look::Warn, "identified, not authenticated"),
+    }
+}
+
+/// The table of all hosts.
+pub fn table(hosts: &[Host]) -> Table {
+    let mut table = Table::new(&["HOST", ">CONNECTIONS", ">VOLUMES", "TRUST", "NAMES"]);
+    for h in hosts {
+        let mut names = h.nqns.iter().chain(&h.iqns);
+        table.row([
+            Cell::new(Look::Bold, h.name.clone()),
+            h.connections.to_string().into(),
+            h.exports.len().to_string().into(),
+            trust(h),
+            names.next().cloned().unwrap_or_default().into(),
+        ]);
+        for name in names {
+            table.row([
+                Cell::default(),
+                Cell::default(),
+                Cell::default(),
+                Cell::default(),
+                name.clone().into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn list(hosts: &[Host], context: &Context) -> String {
+    if hosts.is_empty() {
+        return "There is no host.\nNext: millrace host add NAME --nqn NQN --iqn IQN\n".into();
+    }
+    table(hosts).print(context.paint, 0)
+}
+
+fn show(h: &Host, context: &Context) -> String {
+    let mut table = Table::new(&["", ""]);
+    let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
+    row("host", Cell::new(Look::Bold, h.name.clone()));
+    row("trust", trust(h));
+    for nqn in &h.nqns {
+        row("nqn", nqn.clone().into());
+    }
+    for iqn in &h.iqns {
+        row("iqn", iqn.clone().into());
+    }
+    if !h.chap_user.is_empty() {
+        row("chap user", h.chap_user.clone().into());
+    }
+    row("connections", h.connections.to_string().into());
+    for e in &h.exports {
+        row("volume", format!("{}  nsid {}, lun {}", e.volume, e.nsid, e.lun).into());
+    }
+    if h.exports.is_empty() {
+        row("volume", Cell::new(Look::Dim, "none"));
+    }
+    table.print(context.paint, 0)
+}

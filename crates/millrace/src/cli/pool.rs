@@ -1,0 +1,394 @@
+//! `millrace pool`.
+
+use super::status::{array_name, legs_word, pool_tree};
+use super::{Context, drive_path, small_size};
+use crate::client::segment;
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table, count, look_of};
+use api::size::print;
+use api::{ArrayLayout, ArraySpec, Importable, Pool, PoolAdd, PoolCreate, PoolImport, Status};
+use clap::{Args, Subcommand};
+
+/// Make pools of drives; release and import them.
+#[derive(Subcommand, Debug)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub enum PoolCommand {
+    /// Make a pool of drives
+    #[command(after_help = LAYOUT_HELP)]
+    Create(CreateArgs),
+    /// Append arrays to a pool
+    #[command(after_help = "\
+The new arrays become a zone of their own behind the pool's present space.
+
+Examples:
+  millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1")]
+    Add(AddArgs),
+    /// List pools
+    #[command(after_help = "\
+Examples:
+  millrace pool ls
+  millrace pool ls --json")]
+    Ls,
+    /// Show one pool with its arrays, drives and volumes
+    #[command(after_help = "\
+Examples:
+  millrace pool show tank")]
+    Show {
+        /// The pool
+        #[arg(value_name = "POOL")]
+        pool: String,
+    },
+    /// Let go of a pool, so that another head may import it
+    #[command(after_help = "\
+Its volumes vanish from the hosts; nothing on it is changed or lost.
+
+Examples:
+  millrace pool release tank              # here
+  millrace pool import tank               # on the head that has the drives now")]
+    Release {
+        /// The pool
+        #[arg(value_name = "POOL")]
+        pool: String,
+    },
+    /// Take a pool that lies on drives here, or list such pools
+    #[command(after_help = "\
+Without a name the only pool there is is imported; --list shows what there is.
+
+Examples:
+  millrace pool import --list
+  millrace pool import tank
+  millrace pool import tank --drive /srv/images/a.img --drive /srv/images/b.img
+  millrace pool import tank --force       # the head that had it is gone for good")]
+    Import(ImportArgs),
+    /// Wipe a pool's labels; its volumes are lost
+    #[command(after_help = "\
+Examples:
+  millrace pool destroy tank
+  millrace pool destroy tank --force      # even though it has volumes")]
+    Destroy {
+        /// The pool
+        #[arg(value_name = "POOL")]
+        pool: String,
+        /// Even though it has volumes
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+const LAYOUT_HELP: &str = "\
+LAYOUT is a list of drives: `mirror` makes one array of the drives behind it (2 to 4), `single` one
+array of each. Drives before the first such word are single. All arrays are striped together.
+
+Examples:
+  millrace pool create fast /dev/a /dev/b /dev/c /dev/d                  # striped, no redundancy
+  millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d    # striped mirrors
+  millrace pool create mix /dev/fast /dev/slow --weights 3,1             # runs at the sum of both
+  millrace pool create lab mirror ram:1G ram:1G                          # in memory
+
+A drive that carries a partition table, a file system or another pool's label is refused by name,
+unless --force says otherwise.";
+
+/// `millrace pool create`.
+#[derive(Args, Debug)]
+pub struct CreateArgs {
+    /// The new pool's name
+    #[arg(value_name = "POOL")]
+    name: String,
+    /// Drives, and the words `mirror` and `single`
+    #[arg(value_name = "LAYOUT", required = true)]
+    layout: Vec<String>,
+    /// Chunk of the stripe, a power of two from 16K to 4M
+    #[arg(long, value_name = "SIZE", value_parser = small_size)]
+    chunk: Option<u32>,
+    /// Block size of its volumes unless they say otherwise
+    #[arg(long, value_name = "BYTES", value_parser = block_size)]
+    block: Option<u32>,
+    /// The arrays' shares in the stripe, in order
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    weights: Vec<u32>,
+    /// Measure the shares (writes to every drive)
+    #[arg(long, conflicts_with = "weights")]
+    measure: bool,
+    /// Use drives that carry something foreign
+    #[arg(long)]
+    force: bool,
+}
+
+/// `millrace pool add`.
+#[derive(Args, Debug)]
+pub struct AddArgs {
+    /// The pool
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// Drives, and the words `mirror` and `single`
+    #[arg(value_name = "LAYOUT", required = true)]
+    layout: Vec<String>,
+    /// The arrays' shares in the stripe, in order
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    weights: Vec<u32>,
+    /// Use drives that carry something foreign
+    #[arg(long)]
+    force: bool,
+}
+
+/// `millrace pool import`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// Its name or UUID
+    #[arg(value_name = "POOL")]
+    pool: Option<String>,
+    /// A drive to look at beside this machine's own; files are found only so
+    #[arg(long = "drive", value_name = "DRIVE")]
+    drives: Vec<String>,
+    /// Only list what could be imported
+    #[arg(long, conflicts_with_all = ["pool", "force"])]
+    list: bool,
+    /// Even if another head did not release it, or a leg cannot be proven current
+    #[arg(long)]
+    force: bool,
+}
+
+/// 512 or 4096, written as either.
+pub fn block_size(text: &str) -> Result<u32, String> {
+    match api::size::parse(text) {
+        Ok(512) => Ok(512),
+        Ok(4096) => Ok(4096),
+        _ => Err(format!("\"{text}\" is not a block size: 512 or 4096")),
+    }
+}
+
+/// The arrays that the words of a layout mean.
+pub fn parse_layout(words: &[String], weights: &[u32]) -> Result<Vec<ArraySpec>, Failure> {
+    let mut arrays: Vec<ArraySpec> = Vec::new();
+    let mut mirror = false;
+    let mut empty_word = None;
+    for word in words {
+        match word.as_str() {
+            "mirror" | "single" => {
+                if let Some(before) = empty_word {
+                    return Err(Failure::usage(format!("no drive follows the word {before}"))
+                        .with_next("millrace pool create --help"));
+                }
+                mirror = word == "mirror";
+                empty_word = Some(word.as_str());
+                if mirror {
+                    arrays.push(ArraySpec { layout: ArrayLayout::Mirror, drives: Vec::new(), weight: None });
+                }
+            }
+            drive => {
+                empty_word = None;
+                let drive = drive_path(drive);
+                match arrays.last_mut() {
+                    Some(array) if mirror => array.drives.push(drive),
+                    _ => arrays.push(ArraySpec {
+                        layout: ArrayLayout::Single,
+                        drives: vec![drive],
+                        weight: None,
+                    }),
+                }
+            }
+        }
+    }
+    if let Some(word) = empty_word {
+        return Err(Failure::usage(format!("no drive follows the word {word}"))
+            .with_next("millrace pool create --help"));
+    }
+    if let Some(array) =
+        arrays.iter().find(|a| a.layout == ArrayLayout::Mirror && !(2..=4).contains(&a.drives.len()))
+    {
+        return Err(Failure::usage(format!(
+            "a mirror has 2 to 4 drives, not {}: {}",
+            array.drives.len(),
+            array.drives.join(" ")
+        ))
+        .with_next("millrace pool create --help"));
+    }
+    if !weights.is_empty() && weights.len() != arrays.len() {
+        return Err(Failure::usage(format!(
+            "--weights has {} for {}",
+            count(weights.len(), "number"),
+            count(arrays.len(), "array")
+        ))
+        .with_next("one number for each array, in order"));
+    }
+    for (array, weight) in arrays.iter_mut().zip(weights) {
+        array.weight = Some(*weight);
+    }
+    Ok(arrays)
+}
+
+/// Arrays in words: `2 mirrors of 2 drives`, `4 drives`.
+fn describe(arrays: &[ArraySpec]) -> String {
+    let singles = arrays.iter().filter(|a| a.layout == ArrayLayout::Single).count();
+    let mirrors: Vec<&ArraySpec> = arrays.iter().filter(|a| a.layout == ArrayLayout::Mirror).collect();
+    let mut words = Vec::new();
+    if let Some(first) = mirrors.first() {
+        let same = mirrors.iter().all(|a| a.drives.len() == first.drives.len());
+        let of = if same { format!(" of {} drives", first.drives.len()) } else { String::new() };
+        words.push(count(mirrors.len(), "mirror") + &of);
+    }
+    if singles > 0 {
+        words.push(count(singles, "single drive"));
+    }
+    let striped = if arrays.len() > 1 { ", striped" } else { "" };
+    words.join(" and ") + striped
+}
+
+/// Carries out one of them.
+pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
+    let client = &context.client;
+    match command {
+        PoolCommand::Create(args) => {
+            let arrays = parse_layout(&args.layout, &args.weights)?;
+            let words = describe(&arrays);
+            let body = PoolCreate {
+                name: args.name.clone(),
+                arrays,
+                chunk_bytes: args.chunk,
+                block_bytes: args.block,
+                measure: args.measure,
+                force: args.force,
+            };
+            let created: api::Created = client.post("/pools", &body)?;
+            let name = args.name;
+            let next = format!("millrace volume create {name}/NAME --size SIZE");
+            Ok(context.created(&created, &format!("Pool {name} is made: {words}."), &next))
+        }
+        PoolCommand::Add(args) => {
+            let arrays = parse_layout(&args.layout, &args.weights)?;
+            let words = describe(&arrays);
+            client.act(
+                &format!("/pools/{}/arrays", segment(&args.pool)),
+                &PoolAdd { arrays, force: args.force },
+            )?;
+            Ok(context
+                .done(&format!("Pool {} has grown by {words}.\nNext: millrace pool show {0}", args.pool)))
+        }
+        PoolCommand::Ls => {
+            let pools: Vec<Pool> = client.get("/pools")?;
+            Ok(context.show(&pools, |pools| list(pools, context)))
+        }
+        PoolCommand::Show { pool } => {
+            let shown: Pool = client.get(&format!("/pools/{}", segment(&pool)))?;
+            if context.json {
+                return Ok(super::pretty(&shown));
+            }
+            let status: Status = client.get("/status")?;
+            Ok(show(&shown, &status, context))
+        }
+        PoolCommand::Release { pool } => {
+            client.act(&format!("/pools/{}/release", segment(&pool)), &serde_json::json!({}))?;
+            Ok(context.done(&format!(
+                "Pool {pool} is released: another head may import it.\nNext: millrace pool import {pool}"
+            )))
+        }
+        PoolCommand::Import(args) => {
+            let drives: Vec<String> = args.drives.iter().map(|d| drive_path(d)).collect();
+            if args.list {
+                let query: Vec<String> = drives.iter().map(|d| format!("look={}", segment(d))).collect();
+                let found: Vec<Importable> = client.get(&format!("/imports?{}", query.join("&")))?;
+                return Ok(context.show(&found, |found| importable(found, context)));
+            }
+            let name = args.pool.clone().map_or_else(|| "The pool".to_string(), |n| format!("Pool {n}"));
+            let created: api::Created =
+                client.post("/imports", &PoolImport { pool: args.pool, drives, force: args.force })?;
+            Ok(context.created(&created, &format!("{name} is imported."), "millrace status"))
+        }
+        PoolCommand::Destroy { pool, force } => {
+            client.delete(&format!("/pools/{}?force={force}", segment(&pool)))?;
+            Ok(context.done(&format!("Pool {pool} is gone.")))
+        }
+    }
+}
+
+fn list(pools: &[Pool], context: &Context) -> String {
+    if pools.is_empty() {
+        return "There is no pool.\nNext: millrace pool create NAME mirror DRIVE DRIVE, or millrace pool import --list\n".into();
+    }
+    let mut table = Table::new(&["POOL", "STATE", ">SIZE", ">USED", ">FREE", "ARRAYS", ">CHUNK", "NOTE"]);
+    for p in pools {
+        table.row([
+            Cell::new(Look::Bold, p.name.clone()),
+            Cell::state(p.state),
+            print(p.bytes).into(),
+            print(p.used_bytes).into(),
+            print(p.bytes.saturating_sub(p.used_bytes)).into(),
+            p.arrays.iter().map(legs_word).collect::<Vec<_>>().join(" ").into(),
+            print(u64::from(p.chunk_bytes)).into(),
+            p.reason.clone().into(),
+        ]);
+    }
+    table.print(context.paint, 0)
+}
+
+fn importable(found: &[Importable], context: &Context) -> String {
+    if found.is_empty() {
+        return "No pool lies on the drives here.\nNext: millrace pool import --list --drive FILE, if it lies in files\n".into();
+    }
+    let mut out = String::new();
+    for p in found {
+        let state = context.paint.text(look_of(p.state), p.state.word());
+        let released = if p.released { "released" } else { "not released by the head that had it" };
+        out.push_str(&format!(
+            "{}  {state}, {released}  {}\n",
+            context.paint.text(Look::Bold, &p.name),
+            p.uuid
+        ));
+        for drive in &p.found {
+            out.push_str(&format!("  found    {drive}\n"));
+        }
+        for drive in &p.missing {
+            out.push_str(&format!("  missing  {drive}\n"));
+        }
+        if !p.reason.is_empty() {
+            out.push_str(&format!("  {}\n", p.reason));
+        }
+        if let Some(next) = &p.next {
+            out.push_str(&format!("  Next: {next}\n"));
+        }
+    }
+    out
+}
+
+fn show(pool: &Pool, status: &Status, context: &Context) -> String {
+    let mut table = Table::new(&["", ""]);
+    let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
+    row("pool", Cell::new(Look::Bold, pool.name.clone()));
+    row("state", Cell::state(pool.state));
+    if !pool.reason.is_empty() {
+        row("reason", Cell::new(look_of(pool.state), pool.reason.clone()));
+    }
+    row("uuid", pool.uuid.clone().into());
+    let free = pool.bytes.saturating_sub(pool.used_bytes);
+    row(
+        "space",
+        format!("{}: {} used, {} free", print(pool.bytes), print(pool.used_bytes), print(free)).into(),
+    );
+    row("chunk", print(u64::from(pool.chunk_bytes)).into());
+    row("block", format!("{} bytes unless a volume says otherwise", pool.block_bytes).into());
+    for (i, zone) in pool.zones.iter().enumerate() {
+        let shares: Vec<String> = zone
+            .weights
+            .iter()
+            .map(|w| {
+                let name = pool
+                    .arrays
+                    .get(usize::from(w.array))
+                    .map_or("?".into(), |a| array_name(a, usize::from(w.array)));
+                format!("{name} × {}", w.weight)
+            })
+            .collect();
+        row(&format!("zone {i}"), format!("{} over {}", print(zone.bytes), shares.join(", ")).into());
+    }
+    for (i, a) in pool.arrays.iter().enumerate().filter(|(_, a)| a.regions > 0) {
+        let dirty = format!(
+            "{} of {} regions of {} dirty, epoch {}",
+            a.regions_dirty,
+            a.regions,
+            print(a.region_bytes),
+            a.epoch
+        );
+        row(&format!("{} bitmap", array_name(a, i)), dirty.into());
+    }
+    format!("{}\n{}", table.print(context.paint, 0), pool_tree(pool, status, context.paint, true))
+}

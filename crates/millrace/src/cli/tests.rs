@@ -1,0 +1,278 @@
+//! The command line: what parses, what it looks like, and what it asks of the daemon.
+
+use super::*;
+use crate::failure::Exit;
+use crate::http::tests::{Fake, fake};
+use clap::CommandFactory;
+use expect_test::expect_file;
+use head::order::Order;
+
+/// Runs a command line against a scripted daemon; the screen, or the failure.
+fn run_against(fake: &Fake, line: &str) -> Result<String, Failure> {
+    let words = std::iter::once("millrace").chain(line.split_whitespace());
+    let cli = Cli::try_parse_from(words).map_err(|e| Failure::usage(e.to_string()))?;
+    let context = Context { client: Client::new(fake.client.socket())?, json: cli.json, paint: Paint::OFF };
+    answer(cli.command, &context)
+}
+
+fn usage_error(line: &str) -> String {
+    let words = std::iter::once("millrace").chain(line.split_whitespace());
+    Cli::try_parse_from(words).expect_err(line).to_string()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    fn walk(command: &mut clap::Command, path: &str, all: &mut String) {
+        let help = command.clone().bin_name(path).render_help().to_string();
+        let leaf = !command.has_subcommands();
+        if leaf {
+            assert!(help.contains("Examples:"), "{path} has no examples");
+            assert!(
+                help.contains(&format!("  {}", path.split(' ').take(2).collect::<Vec<_>>().join(" "))),
+                "{path}: {help}"
+            );
+        }
+        assert!(command.get_about().is_some(), "{path} says nothing about itself");
+        all.push_str(&format!("$ {path} --help\n{help}\n"));
+        for sub in command.get_subcommands_mut() {
+            let path = format!("{path} {}", sub.get_name());
+            walk(sub, &path, all);
+        }
+    }
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    let mut all = String::new();
+    walk(&mut command, "millrace", &mut all);
+    expect_file!["screens/help.txt"].assert_eq(&all);
+}
+
+#[test]
+fn the_screens_are_what_they_were() {
+    let fake = fake();
+    let show = |line: &str| run_against(&fake, line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    // The process id differs from run to run.
+    let pid = format!("pid {},", std::process::id());
+    let mut all = String::new();
+    for line in [
+        "status",
+        "status -v",
+        "pool ls",
+        "pool show tank",
+        "pool import --list",
+        "drive ls",
+        "drive show nvme1n1",
+        "volume ls",
+        "volume show tank/vm1",
+        "host ls",
+        "host show esx1",
+        "portal ls",
+        "events",
+    ] {
+        all.push_str(&format!("$ millrace {line}\n{}\n", show(line).replace(&pid, "pid 4242,")));
+    }
+    expect_file!["screens/screens.txt"].assert_eq(&all);
+}
+
+#[test]
+fn an_empty_head_says_what_to_do_first() {
+    use head::order::{Reply, Snapshot};
+    let empty = |order: &Order| {
+        Ok(match order {
+            Order::Status => Reply::Snapshot(Box::new(Snapshot::default())),
+            Order::DriveList { .. } => Reply::Drives(vec![]),
+            Order::PoolImportable { .. } => Reply::Importable(vec![]),
+            Order::Events { .. } => Reply::Events(vec![]),
+            _ => Reply::Done,
+        })
+    };
+    let fake = crate::http::tests::serve(empty, Default::default());
+    let mut all = String::new();
+    for line in
+        ["status", "pool ls", "pool import --list", "drive ls", "volume ls", "host ls", "portal ls", "events"]
+    {
+        let screen = run_against(&fake, line).expect(line);
+        assert!(screen.contains("Next:") || line == "events", "{line}: {screen}");
+        all.push_str(&format!("$ millrace {line}\n{screen}\n"));
+    }
+    expect_file!["screens/empty.txt"].assert_eq(&all);
+}
+
+#[test]
+fn every_list_and_show_speaks_json() {
+    let fake = fake();
+    for line in [
+        "status",
+        "pool ls",
+        "pool show tank",
+        "pool import --list",
+        "drive ls",
+        "drive show nvme0n1",
+        "volume ls",
+        "volume show tank/vm1",
+        "host ls",
+        "host show esx1",
+        "portal ls",
+        "events",
+        "export tank/vm1 --host esx1",
+        "pool create a ram:1G",
+        "volume rm tank/vm1",
+    ] {
+        for line in [format!("--json {line}"), format!("{line} --json")] {
+            let text = run_against(&fake, &line).expect(&line);
+            serde_json::from_str::<serde_json::Value>(&text)
+                .unwrap_or_else(|e| panic!("{line}: {e}: {text}"));
+        }
+    }
+}
+
+#[test]
+fn the_commands_of_the_manual_become_their_orders() {
+    let fake = fake();
+    let secret = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(secret.path(), "a secret of 16 b\n").expect("written");
+    let secret = secret.path().display().to_string();
+    for line in [
+        "pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d --chunk 64K --weights 1,2 --force",
+        "volume create tank/vm1 --size 400G --block 512",
+        "host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:1 --iqn iqn.1998-01.com.vmware:esx1",
+        &format!("host set esx1 --chap-secret-file {secret} --mutual-secret-file {secret}"),
+        "portal add iscsi 10.0.0.1:3260",
+        "export tank/vm1 --host esx1 --lun 3",
+        "unexport tank/vm1 --host esx1",
+        "pool release tank",
+        "pool import tank",
+        "drive fail /dev/a",
+        "drive return /dev/a",
+        "drive replace /dev/a /dev/e",
+        "volume resize tank/vm1 --size 1T",
+        "volume rename tank/vm1 tank/web1",
+        "pool add tank mirror /dev/g /dev/h",
+        "pool destroy tank --force",
+        "host rm esx1",
+        "portal rm iscsi 10.0.0.1:3260",
+        "volume rm tank/vm1",
+    ] {
+        let screen = run_against(&fake, line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert!(screen.ends_with(".\n") || screen.contains("Next:"), "{line}: {screen}");
+    }
+    let orders = fake.orders.lock().expect("no panic");
+    let text: String = orders.iter().map(|o| format!("{o:?}\n")).collect();
+    expect_test::expect_file!["screens/orders.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_shape_keeps_what_is_not_named() {
+    let fake = fake();
+    run_against(&fake, "drive shape nvme1n1 --iops-max 100").expect("done");
+    run_against(&fake, "drive shape nvme1n1 --clear").expect("done");
+    let said = run_against(&fake, "drive shape nvme0n1 --clear").expect("nothing to do");
+    assert!(said.contains("naturally"), "{said}");
+    let orders = fake.orders.lock().expect("no panic");
+    let shapes: Vec<_> = orders.iter().filter(|o| matches!(o, Order::DriveShape { .. })).collect();
+    let shape = |latency_us, iops_max| base::machine::Shape { latency_us, iops_max, ..Default::default() };
+    let drive = || "/dev/nvme1n1".to_string();
+    assert_eq!(
+        shapes,
+        [
+            &Order::DriveShape { drive: drive(), shape: shape(5000, 100) },
+            &Order::DriveShape { drive: drive(), shape: shape(0, 0) },
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_command_line_names_what_is_wrong() {
+    for (line, words) in [
+        ("volume create vm1 --size 1G", "POOL/VOLUME"),
+        ("volume create tank/vm1", "--size"),
+        ("volume create tank/vm1 --size 0", "at least one byte"),
+        ("volume create tank/vm1 --size 18446744073709551616", "too large"),
+        ("volume create tank/vm1 --size ten", "is not a size"),
+        ("volume create tank/vm1 --size 1G --block 1024", "512 or 4096"),
+        ("portal add smb 10.0.0.1:445", "nvme, discovery or iscsi"),
+        ("portal add nvme 10.0.0.1", "address with a port"),
+        ("portal add nvme host:4420", "address with a port"),
+        ("export tank/vm1", "--host"),
+        ("export tank/vm1 --host a --lun 99999", "16383"),
+        ("pool create tank", "LAYOUT"),
+        ("pool create tank /dev/a --weights 0", "1..=64"),
+        ("pool create tank /dev/a --weights 1 --measure", "cannot be used with"),
+        ("pool create tank /dev/a --chunk 8G", "too large here"),
+        ("drive shape d --clear --hang", "cannot be used with"),
+        ("drive shape d --read-errors-ppm 1000001", "1000000"),
+        ("frobnicate", "frobnicate"),
+        ("completions tcsh", "bash"),
+        ("host set esx1 --chap-secret geheim", "--chap-secret"),
+    ] {
+        let error = usage_error(line);
+        assert!(error.contains(words), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_wrong_layout_is_a_sentence() {
+    let fake = fake();
+    for (line, words) in [
+        ("pool create tank mirror", "no drive follows the word mirror"),
+        ("pool create tank mirror mirror /dev/a /dev/b", "no drive follows the word mirror"),
+        ("pool create tank mirror /dev/a", "2 to 4 drives, not 1"),
+        ("pool create tank mirror /dev/a /dev/b /dev/c /dev/d /dev/e", "not 5"),
+        ("pool create tank /dev/a /dev/b --weights 1", "1 number for 2 arrays"),
+        ("host add esx1", "--nqn"),
+        ("host add esx1 --nqn n --chap-secret-file /nonexistent/f", "/nonexistent/f"),
+        ("host add esx1 --nqn n --chap-secret-file /dev/null", "empty"),
+        ("host set esx1", "nothing is to be changed"),
+        ("host set esx1 --chap-secret-file - --mutual-secret-file -", "only one secret"),
+    ] {
+        let failure = run_against(&fake, line).expect_err(line);
+        assert!(failure.exit == Exit::Usage && failure.to_string().contains(words), "{line}: {failure}");
+        assert!(failure.next.is_some(), "{line} has no next command");
+    }
+    let failure = run_against(&fake, "drive fail nosuch").expect_err("unknown");
+    assert!(
+        failure.exit == Exit::Refused && failure.message.contains("there is no drive nosuch"),
+        "{failure}"
+    );
+    let asked = fake.orders.lock().expect("no panic");
+    assert!(asked.iter().all(|o| matches!(o, Order::DriveList { .. })), "{asked:?}");
+}
+
+#[test]
+fn layouts_mean_what_they_say() {
+    let parse = |text: &str| {
+        let words: Vec<String> = text.split(' ').map(String::from).collect();
+        let arrays = pool::parse_layout(&words, &[]).expect(text);
+        arrays
+            .iter()
+            .map(|a| format!("{}:{}", a.layout.word(), a.drives.join("+")))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(parse("/a /b"), "single:/a single:/b");
+    assert_eq!(parse("mirror /a /b mirror /c /d"), "mirror:/a+/b mirror:/c+/d");
+    assert_eq!(parse("mirror /a /b single /c ram:1G"), "mirror:/a+/b single:/c single:ram:1G");
+    assert_eq!(parse("/a mirror /b null:1T"), "single:/a mirror:/b+null:1T");
+}
+
+#[test]
+fn drives_are_named_as_people_do() {
+    assert_eq!(drive_path("/dev/sdb"), "/dev/sdb");
+    assert_eq!(drive_path("ram:1G"), "ram:1G");
+    assert_eq!(drive_path("null"), "/dev/null");
+    assert!(drive_path("disk.img").ends_with("/disk.img") && drive_path("disk.img").starts_with('/'));
+}
+
+#[test]
+fn completions_exist_for_each_shell() {
+    for (shell, words) in
+        [("bash", "complete -F"), ("zsh", "#compdef millrace"), ("fish", "complete -c millrace")]
+    {
+        let text = completions(shell);
+        assert!(text.contains(words) && text.contains("unexport"), "{shell}");
+    }
+}

@@ -1,0 +1,188 @@
+//! `millrace volume`.
+
+use super::pool::block_size;
+use super::{Context, size, volume_name, volume_path};
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table};
+use api::size::{print, print_count};
+use api::{Exported, Volume, VolumeCreate, VolumeSet};
+use clap::Subcommand;
+
+/// Make, resize, rename and remove volumes.
+#[derive(Subcommand, Debug)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub enum VolumeCommand {
+    /// Make a volume
+    #[command(after_help = "\
+Examples:
+  millrace volume create tank/vm1 --size 400G
+  millrace volume create tank/vm2 --size 1.5T --block 512     # for hosts that need 512-byte blocks")]
+    Create {
+        /// Its pool and name: POOL/VOLUME
+        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        name: String,
+        /// Its size
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        size: u64,
+        /// Its block size, for life: 512 or 4096 [default: the pool's]
+        #[arg(long, value_name = "BYTES", value_parser = block_size)]
+        block: Option<u32>,
+    },
+    /// List volumes
+    #[command(after_help = "\
+Examples:
+  millrace volume ls
+  millrace volume ls --json")]
+    Ls,
+    /// Show one volume with its identifiers
+    #[command(after_help = "\
+Examples:
+  millrace volume show tank/vm1")]
+    Show {
+        /// The volume: POOL/VOLUME
+        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        name: String,
+    },
+    /// Grow a volume while it is in use, or with --force shrink it
+    #[command(after_help = "\
+Hosts notice the new size at once.
+
+Examples:
+  millrace volume resize tank/vm1 --size 800G
+  millrace volume resize tank/vm1 --size 200G --force     # what lies beyond 200G is lost")]
+    Resize {
+        /// The volume: POOL/VOLUME
+        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        name: String,
+        /// Its new size
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        size: u64,
+        /// Needed to shrink: what lies beyond is lost
+        #[arg(long)]
+        force: bool,
+    },
+    /// Give a volume another name; hosts see no difference
+    #[command(after_help = "\
+Examples:
+  millrace volume rename tank/vm1 web1")]
+    Rename {
+        /// The volume: POOL/VOLUME
+        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        name: String,
+        /// Its new name, without the pool's
+        #[arg(value_name = "NAME")]
+        new: String,
+    },
+    /// Remove a volume and its data
+    #[command(after_help = "\
+Examples:
+  millrace volume rm tank/vm1
+  millrace volume rm tank/vm1 --force     # even though it is exported")]
+    Rm {
+        /// The volume: POOL/VOLUME
+        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        name: String,
+        /// Even though it is exported
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Carries out one of them.
+pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure> {
+    let client = &context.client;
+    match command {
+        VolumeCommand::Create { name, size, block } => {
+            let body = VolumeCreate { name: name.clone(), bytes: size, block_bytes: block };
+            let created: api::Created = client.post("/volumes", &body)?;
+            let sentence = format!("Volume {name} is made: {}.", print(size));
+            Ok(context.created(&created, &sentence, &format!("millrace export {name} --host HOST")))
+        }
+        VolumeCommand::Ls => {
+            let volumes: Vec<Volume> = client.get("/volumes")?;
+            Ok(context.show(&volumes, |volumes| list(volumes, context)))
+        }
+        VolumeCommand::Show { name } => {
+            let volume: Volume = client.get(&volume_path(&name))?;
+            Ok(context.show(&volume, |volume| show(volume, context)))
+        }
+        VolumeCommand::Resize { name, size, force } => {
+            client.patch(&volume_path(&name), &VolumeSet { bytes: Some(size), name: None, force })?;
+            Ok(context.done(&format!("Volume {name} is {} now.", print(size))))
+        }
+        VolumeCommand::Rename { name, new } => {
+            // `tank/web1` is understood too, as long as the pool stays the same.
+            let (pool, _) = name.split_once('/').expect("checked by `volume_name`");
+            let new = new.strip_prefix(&format!("{pool}/")).unwrap_or(&new).to_string();
+            client
+                .patch(&volume_path(&name), &VolumeSet { name: Some(new.clone()), ..Default::default() })?;
+            Ok(context.done(&format!("Volume {name} is called {pool}/{new} now.")))
+        }
+        VolumeCommand::Rm { name, force } => {
+            client.delete(&format!("{}?force={force}", volume_path(&name)))?;
+            Ok(context.done(&format!("Volume {name} is gone.")))
+        }
+    }
+}
+
+/// To whom a volume is given, in words.
+pub fn exports_words(exports: &[Exported]) -> String {
+    let one = |e: &Exported| match &e.host {
+        Some(host) => format!("{host} (lun {})", e.lun),
+        None => format!("unknown host {} (lun {})", e.names.first().map_or("?", String::as_str), e.lun),
+    };
+    exports.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn list(volumes: &[Volume], context: &Context) -> String {
+    if volumes.is_empty() {
+        return "There is no volume.\nNext: millrace volume create POOL/NAME --size SIZE\n".into();
+    }
+    let mut table = Table::new(&[
+        "VOLUME",
+        "STATE",
+        ">SIZE",
+        ">BLOCK",
+        ">NSID",
+        ">READS",
+        ">WRITES",
+        ">ERRORS",
+        "EXPORTED TO",
+    ]);
+    for v in volumes {
+        let exports = exports_words(&v.exports);
+        table.row([
+            Cell::new(Look::Bold, v.name.clone()),
+            Cell::state(v.state),
+            print(v.bytes).into(),
+            v.block_bytes.to_string().into(),
+            v.nsid.to_string().into(),
+            print_count(v.counters.reads).into(),
+            print_count(v.counters.writes).into(),
+            Cell::errors(v.counters.errors),
+            if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() },
+        ]);
+    }
+    table.print(context.paint, 0)
+}
+
+fn show(v: &Volume, context: &Context) -> String {
+    let mut table = Table::new(&["", ""]);
+    let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
+    row("volume", Cell::new(Look::Bold, v.name.clone()));
+    row("state", Cell::state(v.state));
+    row("size", format!("{} ({} bytes)", print(v.bytes), v.bytes).into());
+    row("block", format!("{} bytes", v.block_bytes).into());
+    row("runs", v.runs.to_string().into());
+    row("uuid", v.uuid.clone().into());
+    row("nvme", format!("namespace {}, nguid {}", v.nsid, v.nguid).into());
+    row("scsi", v.naa.clone().into());
+    let c = &v.counters;
+    row("read", format!("{} commands, {}", print_count(c.reads), print(c.read_bytes)).into());
+    row("written", format!("{} commands, {}", print_count(c.writes), print(c.write_bytes)).into());
+    row("flushes", print_count(c.flushes).into());
+    row("errors", Cell::errors(c.errors));
+    let exports = exports_words(&v.exports);
+    row("exported to", if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() });
+    table.print(context.paint, 0)
+}

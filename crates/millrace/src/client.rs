@@ -1,0 +1,201 @@
+//! The command line's only way to the daemon: HTTP/1.1 on its Unix socket.
+//!
+//! Promise: every failure says which socket was tried and what to do. Blocking; each request has a
+//! connection of its own and a time limit.
+
+use crate::failure::{Exit, Failure};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A time limit for ordinary requests. A pool whose weights are measured takes longest.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
+/// Largest answer that is read.
+const ANSWER_MAX: usize = 64 << 20;
+
+/// A way to the daemon.
+pub struct Client {
+    socket: PathBuf,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Client {
+    /// A client of the daemon that listens at `socket`; nothing is connected yet.
+    pub fn new(socket: impl Into<PathBuf>) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::internal(format!("cannot start the client: {e}")))?;
+        Ok(Self { socket: socket.into(), runtime })
+    }
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+    /// GET below `/api/v1`.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.call(Method::GET, path, None)
+    }
+    /// POST below `/api/v1`.
+    pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+        self.call(Method::POST, path, Some(json(body)))
+    }
+    /// PUT below `/api/v1`.
+    pub fn put(&self, path: &str, body: &impl Serialize) -> Result<(), Failure> {
+        self.call::<Nothing>(Method::PUT, path, Some(json(body))).map(|_| ())
+    }
+    /// PATCH below `/api/v1`.
+    pub fn patch(&self, path: &str, body: &impl Serialize) -> Result<(), Failure> {
+        self.call::<Nothing>(Method::PATCH, path, Some(json(body))).map(|_| ())
+    }
+    /// POST that only acts.
+    pub fn act(&self, path: &str, body: &impl Serialize) -> Result<(), Failure> {
+        self.call::<Nothing>(Method::POST, path, Some(json(body))).map(|_| ())
+    }
+    /// DELETE below `/api/v1`.
+    pub fn delete(&self, path: &str) -> Result<(), Failure> {
+        self.call::<Nothing>(Method::DELETE, path, None).map(|_| ())
+    }
+
+    fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<T, Failure> {
+        let (status, bytes) = self.runtime.block_on(async {
+            tokio::time::timeout(REQUEST_TIMEOUT, self.send(method, path, body)).await.unwrap_or_else(|_| {
+                Err(Failure::new(
+                    Exit::Unreachable,
+                    format!(
+                        "the daemon at {} did not answer within {} s",
+                        self.socket.display(),
+                        REQUEST_TIMEOUT.as_secs()
+                    ),
+                )
+                .with_next("journalctl -u millrace"))
+            })
+        })?;
+        if (200..300).contains(&status) {
+            let text = if bytes.is_empty() { &b"null"[..] } else { &bytes[..] };
+            return serde_json::from_slice(text).map_err(|e| {
+                Failure::internal(format!("the daemon's answer is not what this program expects ({e})"))
+                    .with_next("millrace status --json, and compare the versions of daemon and command")
+            });
+        }
+        match serde_json::from_slice::<api::ErrorBody>(&bytes) {
+            Ok(body) => Err(body.error.into()),
+            Err(_) => Err(Failure::internal(format!("the daemon answered {status} without a reason"))),
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<(u16, Bytes), Failure> {
+        let stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(|e| self.unreachable(&e))?;
+        let broken = |e: hyper::Error| {
+            Failure::new(Exit::Unreachable, format!("the daemon at {} broke off: {e}", self.socket.display()))
+                .with_next("millrace status")
+        };
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let driver = tokio::spawn(connection);
+        let mut request =
+            Request::builder().method(method).uri(format!("{}{path}", api::BASE)).header("host", "millrace");
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let request = request
+            .body(Full::new(Bytes::from(body.unwrap_or_default())))
+            .map_err(|e| Failure::usage(format!("{path} cannot be asked for: {e}")))?;
+        let answer = sender.send_request(request).await.map_err(broken)?;
+        let status = answer.status().as_u16();
+        let limited = http_body_util::Limited::new(answer.into_body(), ANSWER_MAX);
+        let bytes = limited
+            .collect()
+            .await
+            .map_err(|e| Failure::internal(format!("the daemon's answer could not be read: {e}")))?
+            .to_bytes();
+        driver.abort();
+        Ok((status, bytes))
+    }
+
+    fn unreachable(&self, error: &std::io::Error) -> Failure {
+        let socket = self.socket.display();
+        let (cause, next) = match error.kind() {
+            std::io::ErrorKind::NotFound => (
+                format!("no daemon listens at {socket}"),
+                "millrace serve (or systemctl start millrace), or name its socket with --socket or MILLRACE_SOCKET".to_string(),
+            ),
+            std::io::ErrorKind::ConnectionRefused => (
+                format!("the daemon that listened at {socket} is gone"),
+                "millrace serve, or systemctl status millrace".to_string(),
+            ),
+            std::io::ErrorKind::PermissionDenied => (
+                format!("you may not use the socket {socket}"),
+                "run the command as root, or as a member of the socket's group".to_string(),
+            ),
+            _ => (format!("cannot reach the daemon at {socket}: {error}"), "systemctl status millrace".to_string()),
+        };
+        Failure::new(Exit::Unreachable, cause).with_next(next)
+    }
+}
+
+/// Any answer whose content does not matter.
+struct Nothing;
+
+impl<'de> serde::Deserialize<'de> for Nothing {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(input).map(|_| Nothing)
+    }
+}
+
+/// One segment of a path, percent-encoded (RFC 3986 2.1): drives are named by paths.
+pub fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+fn json(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("plain data without maps of odd keys")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_segment() {
+        assert_eq!(segment("/dev/disk/by-id/a b"), "%2Fdev%2Fdisk%2Fby-id%2Fa%20b");
+        assert_eq!(segment("vm-1.x_y"), "vm-1.x_y");
+    }
+
+    #[test]
+    fn without_a_daemon_the_failure_says_where_and_what_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let client = Client::new(folder.path().join("no.sock")).expect("a runtime");
+        let failure = client.get::<api::Status>("/status").expect_err("nobody listens");
+        assert_eq!(failure.exit, Exit::Unreachable);
+        let text = failure.to_string();
+        assert!(text.contains("no.sock") && text.contains("millrace serve"), "{text}");
+    }
+
+    #[test]
+    fn a_socket_without_its_daemon_is_told_from_no_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("dead.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
+        let failure = Client::new(&path).expect("a runtime").get::<api::Status>("/status").expect_err("dead");
+        assert_eq!(failure.exit, Exit::Unreachable);
+        assert!(failure.message.contains("is gone"), "{failure}");
+    }
+}

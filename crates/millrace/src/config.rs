@@ -1,0 +1,243 @@
+//! `head.toml`: what start-up needs and nothing else (pools, volumes and hosts are kept elsewhere).
+//!
+//! Promise: a file that cannot be read, a key that is not known and a value of the wrong kind are one
+//! sentence with the file, the line and the field.
+
+use crate::failure::Failure;
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Where the configuration is unless the command line says otherwise.
+pub const CONFIG_PATH: &str = "/etc/millrace/head.toml";
+/// Where the daemon listens unless the configuration says otherwise.
+pub const SOCKET_PATH: &str = "/run/millrace/api.sock";
+/// Most shards of one head.
+pub const SHARDS_MAX: u16 = 128;
+/// Least memory of one head.
+const MEMORY_MIN: u64 = 64 << 20;
+
+/// What `head.toml` says.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where the head keeps its identity, hosts, portals, records and events.
+    pub state_dir: PathBuf,
+    /// The API's Unix socket.
+    pub socket: PathBuf,
+    /// Permissions of the socket, as octal text.
+    #[serde(deserialize_with = "mode")]
+    pub socket_mode: u32,
+    /// Number of shards; 0 for one on each core that the process may use.
+    pub shards: u16,
+    /// The cores that shards run on, one each; empty for no pinning.
+    pub cores: Vec<u16>,
+    /// Memory for data, all shards together; 0 for a sixteenth of the machine's, at least 256M and
+    /// at most 8G.
+    #[serde(deserialize_with = "size")]
+    pub memory: u64,
+    /// error, warn, info, debug or trace, or directives as RUST_LOG takes them.
+    pub log: String,
+    /// The API over TCP.
+    pub api: ApiConfig,
+}
+
+/// The API over TCP: off unless both are given.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApiConfig {
+    /// Address and port.
+    pub tcp: Option<SocketAddr>,
+    /// File with the bearer token that requests over TCP must show.
+    pub token_file: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            state_dir: "/var/lib/millrace".into(),
+            socket: SOCKET_PATH.into(),
+            socket_mode: 0o660,
+            shards: 0,
+            cores: Vec::new(),
+            memory: 0,
+            log: "info".into(),
+            api: ApiConfig::default(),
+        }
+    }
+}
+
+fn mode<'de, D: Deserializer<'de>>(input: D) -> Result<u32, D::Error> {
+    let text = String::deserialize(input)?;
+    match u32::from_str_radix(&text, 8) {
+        Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => Ok(mode),
+        _ => Err(de::Error::custom(format!(
+            "\"{text}\" are not permissions of a socket: write \"0600\" or \"0660\""
+        ))),
+    }
+}
+
+fn size<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+    api::size::parse(&String::deserialize(input)?).map_err(de::Error::custom)
+}
+
+impl Config {
+    /// Reads `path`; without one, `/etc/millrace/head.toml` if it is there, else the defaults.
+    pub fn load(path: Option<&Path>) -> Result<Self, Failure> {
+        let (path, required) = (path.unwrap_or(Path::new(CONFIG_PATH)), path.is_some());
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, path),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !required => Ok(Self::default()),
+            Err(e) => Err(Failure::usage(format!("cannot read the configuration {}: {e}", path.display()))
+                .with_next("millrace serve --config FILE; an example is packaging/head.toml")),
+        }
+    }
+
+    /// Reads the text of the file `path`.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        let config: Self = toml::from_str(text).map_err(|e| {
+            let place = e.span().map_or(String::new(), |span| place(text, span));
+            // The parser's message may have several lines; ours is one sentence.
+            let message = e.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
+            Failure::usage(format!("{}{place}: {message}", path.display()))
+                .with_next("correct the file; every key is explained in packaging/head.toml")
+        })?;
+        config.check(path)?;
+        Ok(config)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Failure> {
+        let wrong = |message: String| {
+            Err(Failure::usage(format!("{}: {message}", path.display()))
+                .with_next("correct the file; every key is explained in packaging/head.toml"))
+        };
+        let empty = |p: &PathBuf| p.as_os_str().is_empty();
+        if empty(&self.state_dir) || empty(&self.socket) {
+            return wrong("state_dir and socket must not be empty".into());
+        }
+        if self.shards > SHARDS_MAX {
+            return wrong(format!("shards = {}: at most {SHARDS_MAX}", self.shards));
+        }
+        if !self.cores.is_empty() && self.shards != 0 && self.cores.len() != usize::from(self.shards) {
+            return wrong(format!("cores names {} cores for {} shards", self.cores.len(), self.shards));
+        }
+        let mut sorted = self.cores.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() != self.cores.len() {
+            return wrong("cores names a core twice".into());
+        }
+        if self.memory != 0 && self.memory < MEMORY_MIN {
+            return wrong(format!("memory = {}: at least 64M", api::size::print(self.memory)));
+        }
+        match (&self.api.tcp, &self.api.token_file) {
+            (Some(tcp), None) => {
+                wrong(format!("api.tcp = {tcp} needs api.token_file: the network is not to be trusted"))
+            }
+            (None, Some(_)) => wrong("api.token_file is of no use without api.tcp".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The shards to run: as told, or one on each core that the process may use.
+    pub fn shard_count(&self) -> u16 {
+        if self.shards != 0 {
+            return self.shards;
+        }
+        if !self.cores.is_empty() {
+            return self.cores.len() as u16;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (cores as u64).min(u64::from(SHARDS_MAX)) as u16
+    }
+
+    /// The memory for data: as told, or by the machine's.
+    pub fn memory_bytes(&self) -> u64 {
+        if self.memory != 0 {
+            return self.memory;
+        }
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+        let kib: u64 = total.and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0);
+        (kib * 1024 / 16).clamp(256 << 20, 8 << 30)
+    }
+}
+
+/// ` line 4, memroy`: where in the file, and which key.
+fn place(text: &str, span: core::ops::Range<usize>) -> String {
+    let before = &text[..span.start.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let key = text.lines().nth(line - 1).unwrap_or("").split('=').next().unwrap_or("").trim();
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    if plain { format!(" line {line}, {key}") } else { format!(" line {line}") }
+}
+
+/// The socket that the command line uses unless told: the one of this machine's configuration.
+pub fn default_socket() -> PathBuf {
+    Config::load(None).map_or_else(|_| SOCKET_PATH.into(), |c| c.socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Config::parse(text, Path::new("head.toml")).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_a_good_one() {
+        assert_eq!(Config::parse("", Path::new("head.toml")), Ok(Config::default()));
+        assert!(Config::default().shard_count() >= 1);
+        assert!(Config::default().memory_bytes() >= 256 << 20);
+    }
+
+    #[test]
+    fn the_example_in_packaging_is_read_and_is_the_default() {
+        let text = include_str!("../../../packaging/head.toml");
+        assert_eq!(Config::parse(text, Path::new("head.toml")), Ok(Config::default()));
+        // Every key that is commented out there is a key.
+        let whole: String =
+            text.lines().map(|l| l.strip_prefix("#= ").unwrap_or(l)).map(|l| format!("{l}\n")).collect();
+        let config = Config::parse(&whole, Path::new("head.toml")).expect("every key is known");
+        assert_eq!((config.shards, config.memory), (4, 2 << 30));
+        assert!(config.api.tcp.is_some() && config.api.token_file.is_some());
+    }
+
+    #[test]
+    fn a_wrong_file_is_a_sentence_with_line_and_field() {
+        for (text, words) in [
+            ("state_dir = \"/x\"\nmemroy = \"1G\"\n", &["head.toml line 2", "memroy", "unknown field"][..]),
+            ("[api]\ntpc = 1\n", &["line 2", "tpc", "unknown field"]),
+            ("shards = \"two\"\n", &["line 1, shards", "invalid type"]),
+            ("shards = -1\n", &["line 1, shards"]),
+            ("shards = 4000\n", &["shards = 4000", "at most 128"]),
+            ("memory = \"lots\"\n", &["line 1, memory", "\"lots\" is not a size"]),
+            ("memory = \"1M\"\n", &["memory", "at least 64M"]),
+            ("memory = \"18446744073709551616\"\n", &["memory", "too large"]),
+            ("socket_mode = \"0888\"\n", &["line 1, socket_mode", "permissions"]),
+            ("socket = \"\"\n", &["socket must not be empty"]),
+            ("cores = [1, 1]\n", &["a core twice"]),
+            ("shards = 3\ncores = [0, 1]\n", &["2 cores for 3 shards"]),
+            ("state_dir = \n", &["line 1"]),
+            ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["line 2, tcp", "socket address"]),
+            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["token_file"]),
+            ("[api]\ntoken_file = \"t\"\n", &["without api.tcp"]),
+            ("\u{0}", &["head.toml line 1"]),
+        ] {
+            let error = error(text);
+            for word in words {
+                assert!(error.contains(word), "{text:?}: {error}");
+            }
+            assert!(error.contains("Next:") && !error.contains('\n'), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_named_must_be_there() {
+        let failure = Config::load(Some(Path::new("/nonexistent/head.toml"))).expect_err("missing");
+        assert_eq!(failure.exit, crate::failure::Exit::Usage);
+        assert!(failure.to_string().contains("/nonexistent/head.toml"), "{failure}");
+    }
+}

@@ -1,0 +1,293 @@
+//! Between the Steward's words and the API's: the only place that knows both.
+
+use head::order;
+
+/// A time as text.
+pub fn time(unix_seconds: u64) -> String {
+    String::from_utf8(uring::process::utc(unix_seconds).to_vec()).expect("digits and letters")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn state(s: order::State) -> api::State {
+    match s {
+        order::State::Optimal => api::State::Optimal,
+        order::State::Rebuilding => api::State::Rebuilding,
+        order::State::Degraded => api::State::Degraded,
+        order::State::Offline => api::State::Offline,
+        order::State::Failed => api::State::Failed,
+    }
+}
+
+fn counters(c: order::Counters) -> api::Counters {
+    let order::Counters { reads, read_bytes, writes, write_bytes, flushes, errors } = c;
+    api::Counters { reads, read_bytes, writes, write_bytes, flushes, errors }
+}
+
+/// What is spoken at a portal.
+pub fn protocol(p: base::view::Protocol) -> api::Protocol {
+    match p {
+        base::view::Protocol::Nvme => api::Protocol::Nvme,
+        base::view::Protocol::Discovery => api::Protocol::Discovery,
+        base::view::Protocol::Iscsi => api::Protocol::Iscsi,
+    }
+}
+
+/// The same, for an order.
+pub fn to_protocol(p: api::Protocol) -> base::view::Protocol {
+    match p {
+        api::Protocol::Nvme => base::view::Protocol::Nvme,
+        api::Protocol::Discovery => base::view::Protocol::Discovery,
+        api::Protocol::Iscsi => base::view::Protocol::Iscsi,
+    }
+}
+
+/// A drive's artificial behaviour, for an order.
+pub fn to_shape(s: &api::Shape) -> base::machine::Shape {
+    let api::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, hang, gone } = *s;
+    base::machine::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, hang, gone }
+}
+
+fn shape(s: &base::machine::Shape) -> api::Shape {
+    let base::machine::Shape {
+        latency_us,
+        iops_max,
+        mbps_max,
+        read_errors_ppm,
+        write_errors_ppm,
+        hang,
+        gone,
+    } = *s;
+    api::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, hang, gone }
+}
+
+/// A secret, for an order.
+pub fn to_secret(s: api::Secret) -> base::view::Secret {
+    base::view::Secret(s.0.into_bytes())
+}
+
+/// Arrays of a pool to be, for an order.
+pub fn to_arrays(arrays: Vec<api::ArraySpec>) -> Vec<order::ArraySpec> {
+    let one = |a: api::ArraySpec| order::ArraySpec {
+        mirror: a.layout == api::ArrayLayout::Mirror,
+        drives: a.drives,
+        weight: a.weight,
+    };
+    arrays.into_iter().map(one).collect()
+}
+
+/// A refusal.
+pub fn refusal(r: order::Refusal) -> api::Error {
+    let kind = match r.kind {
+        order::RefusalKind::NotFound => api::ErrorKind::NotFound,
+        order::RefusalKind::Conflict => api::ErrorKind::Conflict,
+        order::RefusalKind::Invalid => api::ErrorKind::Invalid,
+        order::RefusalKind::Unsafe => api::ErrorKind::Unsafe,
+        order::RefusalKind::NotReady => api::ErrorKind::NotReady,
+        order::RefusalKind::NoSpace => api::ErrorKind::NoSpace,
+        order::RefusalKind::Internal => api::ErrorKind::Internal,
+    };
+    api::Error { kind, field: r.field, message: r.message, next: r.next }
+}
+
+/// A drive.
+pub fn drive(d: order::Drive) -> api::Drive {
+    api::Drive {
+        path: d.path,
+        uuid: (!d.uuid.is_nil()).then(|| d.uuid.to_string()),
+        kind: d.kind,
+        model: d.model,
+        serial: d.serial,
+        bytes: d.bytes,
+        block_bytes: d.block_bytes,
+        volatile_cache: d.volatile_cache,
+        pool: d.pool,
+        role: match d.role {
+            order::DriveRole::Leg => api::DriveRole::Leg,
+            order::DriveRole::Missing => api::DriveRole::Missing,
+            order::DriveRole::Free => api::DriveRole::Free,
+            order::DriveRole::Foreign => api::DriveRole::Foreign,
+            order::DriveRole::Labelled => api::DriveRole::Labelled,
+            order::DriveRole::Unusable => api::DriveRole::Unusable,
+        },
+        state: state(d.state),
+        reason: d.reason,
+        errors: d.errors,
+        counters: counters(d.counters),
+        shape: d.shape.as_ref().map(shape),
+    }
+}
+
+/// A pool.
+pub fn pool(p: order::Pool) -> api::Pool {
+    let zone = |z: order::Zone| api::Zone {
+        bytes: z.bytes,
+        weights: z.weights.into_iter().map(|(array, weight)| api::ZoneWeight { array, weight }).collect(),
+    };
+    api::Pool {
+        name: p.name,
+        uuid: p.uuid.to_string(),
+        state: state(p.state),
+        reason: p.reason,
+        chunk_bytes: p.chunk_bytes,
+        bytes: p.bytes,
+        used_bytes: p.used_bytes,
+        block_bytes: p.block_bytes,
+        zones: p.zones.into_iter().map(zone).collect(),
+        arrays: p.arrays.into_iter().map(array).collect(),
+    }
+}
+
+fn array(a: order::Array) -> api::Array {
+    let leg = |l: order::Leg| api::Leg {
+        path: l.path,
+        uuid: l.uuid.to_string(),
+        state: state(l.state),
+        reason: l.reason,
+    };
+    let resync = |r: order::Resync| api::Resync {
+        leg: r.leg,
+        partial: r.partial,
+        done_bytes: r.done_bytes,
+        total_bytes: r.total_bytes,
+        rate: r.rate,
+        seconds_left: r.eta,
+    };
+    api::Array {
+        layout: if a.mirror { api::ArrayLayout::Mirror } else { api::ArrayLayout::Single },
+        state: state(a.state),
+        reason: a.reason,
+        bytes: a.bytes,
+        legs: a.legs.into_iter().map(leg).collect(),
+        region_bytes: a.region_bytes,
+        regions_dirty: a.regions_dirty,
+        regions: a.regions,
+        epoch: a.epoch,
+        resync: a.resync.map(resync),
+    }
+}
+
+/// A pool that could be imported.
+pub fn importable(p: order::Importable) -> api::Importable {
+    api::Importable {
+        name: p.name,
+        uuid: p.uuid.to_string(),
+        state: state(p.state),
+        reason: p.reason,
+        next: p.next,
+        released: p.released,
+        found: p.found,
+        missing: p.missing.iter().map(|u| u.to_string()).collect(),
+    }
+}
+
+/// A volume.
+pub fn volume(v: order::Volume) -> api::Volume {
+    let exported = |e: order::Exported| api::Exported { host: e.host, names: e.names, lun: e.lun };
+    api::Volume {
+        name: v.name,
+        uuid: v.uuid.to_string(),
+        nguid: hex(&v.nguid),
+        naa: format!("naa.{}", hex(&v.naa)),
+        nsid: v.nsid,
+        bytes: v.bytes,
+        block_bytes: v.block_bytes,
+        state: state(v.state),
+        runs: v.runs,
+        exports: v.exports.into_iter().map(exported).collect(),
+        counters: counters(v.counters),
+    }
+}
+
+/// A host.
+pub fn host(h: order::Host) -> api::Host {
+    let export = |(volume, nsid, lun)| api::HostExport { volume, nsid, lun };
+    api::Host {
+        name: h.name,
+        nqns: h.nqns,
+        iqns: h.iqns,
+        authenticated: h.authenticated,
+        mutual: h.mutual,
+        chap_user: h.chap_user,
+        exports: h.exports.into_iter().map(export).collect(),
+        connections: h.connections,
+    }
+}
+
+/// A portal.
+pub fn portal(p: order::PortalState) -> api::Portal {
+    api::Portal {
+        protocol: protocol(p.protocol),
+        address: p.address.to_string(),
+        listening: p.listening,
+        reason: p.reason,
+        connections: p.connections,
+    }
+}
+
+/// An event.
+pub fn event(e: order::EventLine) -> api::Event {
+    let weight = match e.weight {
+        order::Weight::Note => api::Weight::Note,
+        order::Weight::Warning => api::Weight::Warning,
+        order::Weight::Error => api::Weight::Error,
+    };
+    api::Event { number: e.number, at: time(e.at), weight, what: e.what, message: e.message }
+}
+
+/// The head; the process that answers is the caller's to add.
+pub fn status(s: order::Snapshot) -> api::Status {
+    let connection = |c: order::Connection| api::Connection {
+        host: c.host,
+        protocol: protocol(c.protocol),
+        peer: c.peer.to_string(),
+        shard: c.shard,
+        session: c.session,
+        queue: c.queue,
+        commands: c.commands,
+        in_flight: c.in_flight,
+    };
+    let shard = |s: order::Shard| api::Shard {
+        shard: s.shard,
+        connections: s.connections,
+        commands: s.commands,
+        requests: s.requests,
+        drive_ops: s.drive_ops,
+        buffer_bytes: s.buffer_bytes,
+        buffer_bytes_max: s.buffer_bytes_max,
+        protocol_errors: s.protocol_errors,
+        last_protocol_error: s.last_protocol_error,
+    };
+    let reason = |r: order::Reason| api::Reason {
+        state: state(r.state),
+        what: r.what,
+        message: r.message,
+        next: r.next,
+    };
+    api::Status {
+        at: time(s.at),
+        uptime_seconds: s.uptime,
+        daemon: api::Daemon::default(),
+        system: api::System {
+            nqn: s.system.nqn,
+            iqn: s.system.iqn,
+            uuid: s.system.uuid.to_string(),
+            serial: s.system.serial,
+            model: s.system.model,
+            firmware: s.system.firmware,
+        },
+        health: state(s.health),
+        reasons: s.reasons.into_iter().map(reason).collect(),
+        drives: s.drives.into_iter().map(drive).collect(),
+        pools: s.pools.into_iter().map(pool).collect(),
+        volumes: s.volumes.into_iter().map(volume).collect(),
+        hosts: s.hosts.into_iter().map(host).collect(),
+        portals: s.portals.into_iter().map(portal).collect(),
+        connections: s.connections.into_iter().map(connection).collect(),
+        shards: s.shards.into_iter().map(shard).collect(),
+        events: s.events.into_iter().map(event).collect(),
+        notices: s.notices,
+    }
+}

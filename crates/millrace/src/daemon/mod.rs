@@ -1,0 +1,174 @@
+//! `millrace serve`: the daemon, from the command line to an orderly stop.
+//!
+//! ```text
+//! configuration ▶ state directory ▶ crash record ▶ privileges ▶ machines ▶ API ▶ READY=1 ▶ … ▶ stop
+//! ```
+
+pub mod crash;
+mod run;
+mod server;
+mod setup;
+
+use crate::backend::Door;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::http::{Api, Process};
+use clap::Args;
+use crash::Crashes;
+use run::{Machines, News};
+use sd_notify::NotifyState;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// `millrace serve`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without --config, /etc/millrace/head.toml is read if it is there; otherwise everything has its default.
+The daemon stays in the foreground: systemd (packaging/millrace.service) looks after it.
+
+Examples:
+  millrace serve
+  millrace serve --config head.toml
+  millrace serve --import                 # after crashes: import the pools all the same")]
+pub struct ServeArgs {
+    /// The configuration
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Import the pools even though the daemon crashed too often
+    #[arg(long)]
+    import: bool,
+    /// Stop when the process with this id, our parent, ends
+    #[arg(long, value_name = "PID", hide = true)]
+    die_with_parent: Option<u32>,
+}
+
+/// How long an orderly stop may take; longer than any drive operation is waited for.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Runs the daemon until a signal ends it.
+pub fn serve(args: ServeArgs, socket: Option<PathBuf>) -> Result<(), Failure> {
+    let mut config = Config::load(args.config.as_deref())?;
+    if let Some(socket) = socket {
+        config.socket = socket;
+    }
+    setup::log(&config)?;
+    if let Some(parent) = args.die_with_parent {
+        uring::process::die_with_parent(parent).map_err(|_| {
+            Failure::internal(format!("the process {parent} that started this daemon is gone"))
+        })?;
+    }
+    let claim = setup::claim_state_dir(&config)?;
+    let crashes = Crashes::of(&config.state_dir);
+    let cannot =
+        |e: std::io::Error| Failure::usage(format!("the crash record {}: {e}", crashes.path().display()));
+    if args.import {
+        crashes.resume("millrace serve --import").map_err(cannot)?;
+    }
+    let (record, too_many) = crashes.open().map_err(cannot)?;
+    setup::crash_handlers(record)?;
+    let notices = setup::privileges();
+    let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t));
+    for sentence in &notices {
+        tracing::warn!("{sentence}");
+    }
+    if let Some(reason) = &held_back {
+        tracing::error!("{}", reason.message);
+    }
+
+    let listeners = server::listen(&config)?;
+    let (tell, news) = channel::<News>();
+    let hold = too_many.map(|t| format!("the daemon crashed {} times within a minute", t.lines.len()));
+    let (machines, courier) = Machines::start(&config, hold, tell.clone())?;
+    let process = Arc::new(Process {
+        state_dir: config.state_dir.display().to_string(),
+        notices: notices.into_iter().chain(machines.notices()).collect(),
+        held_back,
+        resumed: Default::default(),
+        crashes: Some(crashes),
+    });
+    let (door, calls) = Door::new();
+    let server = listeners.run(Api::new(door, process), courier.carry(calls), tell)?;
+
+    let stopped_early = wait_ready(&news);
+    if !stopped_early {
+        tracing::info!(
+            "millrace {} serves; its API is at {}",
+            env!("CARGO_PKG_VERSION"),
+            config.socket.display()
+        );
+        notify(&[NotifyState::Ready]);
+        wait_stop(&news);
+    }
+    notify(&[NotifyState::Stopping]);
+    let result = stop(machines, &news);
+    drop(server);
+    drop(claim);
+    result
+}
+
+/// Waits until the pools are imported. True if a signal came first.
+fn wait_ready(news: &Receiver<News>) -> bool {
+    loop {
+        match news.recv() {
+            Ok(News::Ready { notices }) => {
+                for sentence in notices {
+                    tracing::warn!("{sentence}");
+                }
+                return false;
+            }
+            Ok(News::Signal(name)) => {
+                tracing::info!("{name} came before the pools were imported");
+                return true;
+            }
+            Ok(News::Stopped) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+fn wait_stop(news: &Receiver<News>) {
+    loop {
+        match news.recv() {
+            Ok(News::Signal(name)) => {
+                tracing::info!("stopping in order, because of {name}");
+                return;
+            }
+            Ok(News::Stopped) | Err(_) => return,
+            Ok(News::Ready { .. }) => {}
+        }
+    }
+}
+
+/// Stops the machines: drives are marked clean. A second signal ends at once; what was acknowledged
+/// is safe all the same, as after a crash.
+fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
+    machines.ask_to_stop();
+    loop {
+        match news.recv_timeout(STOP_TIMEOUT) {
+            Ok(News::Stopped) => break,
+            Ok(News::Signal(name)) => {
+                return Err(Failure::internal(format!("a second signal ({name}) ended the orderly stop"))
+                    .with_next("nothing: the pools are checked at the next start"));
+            }
+            Ok(News::Ready { .. }) => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return Err(Failure::internal(format!(
+                    "the head did not stop within {} s",
+                    STOP_TIMEOUT.as_secs()
+                ))
+                .with_next("nothing: the pools are checked at the next start"));
+            }
+        }
+    }
+    machines.end()?;
+    tracing::info!("stopped in order");
+    Ok(())
+}
+
+fn notify(states: &[NotifyState]) {
+    if let Err(e) = sd_notify::notify(states) {
+        tracing::debug!("systemd could not be told: {e}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The head's machines in the kernel's world, and the courier that carries orders to the Steward.
+
+use crate::backend::Call;
+use crate::config::Config;
+use crate::daemon::server::Stop;
+use crate::failure::Failure;
+use base::Address;
+use head::mail::Mail;
+use head::order::{Answered, Refusal, RefusalKind};
+use head::steward::{Steward, StewardConfig};
+use head::{Deadlines, Shard, ShardConfig};
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+use uring::{House, MachineConfig, Post, RegionPart};
+
+/// What the daemon's main thread is told.
+#[derive(Debug)]
+pub enum News {
+    /// The pools are imported, or the Steward has said why not.
+    Ready {
+        /// Sentences for the operator.
+        notices: Vec<String>,
+    },
+    /// The Steward has stopped in order.
+    Stopped,
+    /// SIGTERM or SIGINT.
+    Signal(&'static str),
+}
+
+impl From<Stop> for News {
+    fn from(stop: Stop) -> Self {
+        News::Signal(stop.0)
+    }
+}
+
+/// Orders under way, by number.
+#[derive(Default)]
+struct Pending(Mutex<BTreeMap<u64, oneshot::Sender<Answered>>>);
+
+impl Pending {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<Answered>>> {
+        // A panic elsewhere does not make the map wrong.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Carries orders to the Steward.
+pub struct Courier {
+    post: Post<Mail>,
+    pending: Arc<Pending>,
+}
+
+/// The running machines.
+pub struct Machines {
+    house: House<Mail>,
+}
+
+impl Machines {
+    /// Starts shards and Steward. `hold`: why the Steward shall not import the pools that it knows.
+    pub fn start(
+        config: &Config,
+        hold: Option<String>,
+        news: Sender<News>,
+    ) -> Result<(Self, Courier), Failure> {
+        let pending = Arc::new(Pending::default());
+        let answered = Arc::clone(&pending);
+        let manager = move |_from: Address, mail: Mail| match mail {
+            Mail::Answered { id, answer } => {
+                if let Some(to) = answered.lock().remove(&id) {
+                    // Whoever asked may have gone away meanwhile.
+                    let _ = to.send(answer);
+                }
+            }
+            Mail::Ready { notices } => {
+                let _ = news.send(News::Ready { notices });
+            }
+            Mail::Stopped => {
+                let _ = news.send(News::Stopped);
+            }
+            other => tracing::error!("a letter that is not for the manager: {other:?}"),
+        };
+        let mut house = House::build(house_config(config), manager).map_err(cannot_start)?;
+        spawn(&mut house, config, hold)?;
+        let courier = Courier { post: house.post(), pending };
+        Ok((Self { house }, courier))
+    }
+    /// What the kernel did not allow so far: sentences.
+    pub fn notices(&self) -> Vec<String> {
+        self.house.notices()
+    }
+    /// Asks for an orderly stop; `News::Stopped` follows.
+    pub fn ask_to_stop(&self) {
+        if !self.house.post().send(Address::Steward, Mail::Stop) {
+            tracing::error!("the Steward is gone and cannot stop in order");
+        }
+    }
+    /// Ends the threads.
+    pub fn end(self) -> Result<(), Failure> {
+        self.house.stop().map_err(|panicked| {
+            let words: Vec<String> =
+                panicked.iter().map(|p| format!("{:?}: {}", p.address, p.message)).collect();
+            Failure::internal(format!("threads ended by a panic: {}", words.join("; ")))
+        })
+    }
+}
+
+impl Courier {
+    /// Carries calls until the API server lets go of its door.
+    pub async fn carry(self, mut calls: mpsc::UnboundedReceiver<Call>) {
+        let mut id = 0;
+        while let Some((order, answer)) = calls.recv().await {
+            id += 1;
+            self.pending.lock().insert(id, answer);
+            if !self.post.send(Address::Steward, Mail::Order { id, order })
+                && let Some(answer) = self.pending.lock().remove(&id)
+            {
+                let refusal = Refusal {
+                    kind: RefusalKind::NotReady,
+                    field: None,
+                    message: "the head is stopping".into(),
+                    next: None,
+                };
+                let _ = answer.send(Err(refusal));
+            }
+        }
+    }
+}
+
+/// The Steward's memory: labels, bitmaps and records of the drives that it looks at.
+const STEWARD_MEMORY: u64 = 64 << 20;
+
+fn house_config(config: &Config) -> uring::Config {
+    let shards = config.shard_count();
+    let memory = config.memory_bytes() / u64::from(shards);
+    let mut machines: Vec<MachineConfig> = (0..shards)
+        .map(|n| MachineConfig {
+            core: config.cores.get(usize::from(n)).map(|c| usize::from(*c)),
+            ..MachineConfig::new(Address::Shard(n), memory)
+        })
+        .collect();
+    machines.push(MachineConfig {
+        connections_max: 0,
+        staging_buffers: 1,
+        ..MachineConfig::new(Address::Steward, STEWARD_MEMORY)
+    });
+    uring::Config { machines, state_dir: Some(config.state_dir.clone()) }
+}
+
+/// Starts shards and Steward in their threads.
+fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Result<(), Failure> {
+    let shards = config.shard_count();
+    let extent = |n: u16| house.extent(Address::Shard(n)).expect("the shard is in the configuration");
+    let extents: Vec<(u64, u64)> = (0..shards).map(extent).collect();
+    for id in 0..shards {
+        let extents = extents.clone();
+        let make = move |part: RegionPart, entropy: [u64; 4]| {
+            let (staging, memory) = part.split();
+            let deadlines = Deadlines::default();
+            Shard::new(ShardConfig { id, shards, memory, staging, seed: entropy[0], deadlines, extents })
+        };
+        house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
+    }
+    let make = move |memory: RegionPart, entropy: [u64; 4]| {
+        let version = env!("CARGO_PKG_VERSION").into();
+        Steward::new(StewardConfig { memory, shards, entropy, version, hold, notices: Vec::new() })
+    };
+    house.spawn(Address::Steward, make).map_err(cannot_start)
+}
+
+fn cannot_start(why: String) -> Failure {
+    Failure::internal(why).with_next("uname -r (Linux 6.1 or later is needed), and LimitMEMLOCK in the unit")
+}

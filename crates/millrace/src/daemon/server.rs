@@ -1,0 +1,212 @@
+//! The API's listeners, on a thread and a tokio of their own, off the data cores.
+
+use crate::failure::Failure;
+use crate::http::{self, Api};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use tokio::sync::watch;
+
+/// Name of the server's thread: a panic there ends a request, not the head.
+pub const THREAD: &str = "api";
+
+/// The open listeners, before the server runs.
+pub struct Listeners {
+    unix: UnixListener,
+    path: PathBuf,
+    tcp: Option<(std::net::TcpListener, Arc<str>)>,
+}
+
+/// The running server; dropped, it stops.
+pub struct Server {
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+/// A signal that ends the daemon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stop(pub &'static str);
+
+/// Listens at the configured places.
+pub fn listen(config: &crate::config::Config) -> Result<Listeners, Failure> {
+    let path = config.socket.clone();
+    let unix = listen_unix(&path, config.socket_mode)?;
+    let tcp = match (&config.api.tcp, &config.api.token_file) {
+        (Some(address), Some(file)) => {
+            let token = token(file)?;
+            let listener = std::net::TcpListener::bind(address).map_err(|e| {
+                Failure::usage(format!("the API cannot listen at api.tcp = {address}: {e}"))
+                    .with_next("another address, or ss -ltnp to see who has it")
+            })?;
+            nonblocking(listener.set_nonblocking(true))?;
+            Some((listener, token))
+        }
+        _ => None,
+    };
+    Ok(Listeners { unix, path, tcp })
+}
+
+fn nonblocking(result: std::io::Result<()>) -> Result<(), Failure> {
+    result.map_err(|e| Failure::internal(format!("a listener cannot be made non-blocking: {e}")))
+}
+
+fn listen_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
+    let cannot = |what: &str, e: std::io::Error| {
+        Failure::usage(format!("{what} {}: {e}", path.display()))
+            .with_next("another place: socket = \"…\" in head.toml, or --socket")
+    };
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|e| cannot("cannot make the folder of the socket", e))?;
+    }
+    if let Ok(there) = std::fs::symlink_metadata(path) {
+        if !there.file_type().is_socket() {
+            return Err(Failure::usage(format!("{} is there and is no socket", path.display()))
+                .with_next("another place: socket = \"…\" in head.toml, or --socket"));
+        }
+        // A socket that nobody answers was left by a daemon that died.
+        if UnixStream::connect(path).is_ok() {
+            return Err(Failure::usage(format!("a daemon listens at {} already", path.display()))
+                .with_next("millrace status, or another socket and another state_dir for a second one"));
+        }
+        std::fs::remove_file(path).map_err(|e| cannot("cannot remove the old socket", e))?;
+    }
+    let listener = UnixListener::bind(path).map_err(|e| cannot("cannot listen at", e))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|e| cannot("cannot set the permissions of", e))?;
+    nonblocking(listener.set_nonblocking(true))?;
+    Ok(listener)
+}
+
+fn token(file: &Path) -> Result<Arc<str>, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!("api.token_file = {}: {why}", file.display()))
+            .with_next(format!("head -c 32 /dev/urandom | base64 > {}", file.display()))
+    };
+    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+    let token = text.trim();
+    if token.len() < 16 || token.contains(char::is_whitespace) {
+        return Err(wrong("the token must be one word of at least 16 characters".into()));
+    }
+    Ok(token.into())
+}
+
+impl Listeners {
+    /// Runs the server, and `beside` on the same runtime. SIGTERM and SIGINT are told to `signals`.
+    pub fn run<S: From<Stop> + Send + 'static>(
+        self,
+        api: Api,
+        beside: impl Future<Output = ()> + Send + 'static,
+        signals: Sender<S>,
+    ) -> Result<Server, Failure> {
+        let (stop, mut stopped) = watch::channel(false);
+        let path = self.path.clone();
+        let internal = |e: std::io::Error| Failure::internal(format!("the API server cannot start: {e}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(internal)?;
+        let body = move || {
+            runtime.block_on(async move {
+                tokio::spawn(beside);
+                tokio::spawn(tell_signals(signals));
+                let until = |mut stopped: watch::Receiver<bool>| async move {
+                    let _ = stopped.wait_for(|s| *s).await;
+                };
+                if let Some((tcp, token)) = self.tcp {
+                    let listener = tokio::net::TcpListener::from_std(tcp).expect("a listening socket");
+                    let router = http::router(api.clone(), Some(token));
+                    tokio::spawn(
+                        axum::serve(listener, router)
+                            .with_graceful_shutdown(until(stopped.clone()))
+                            .into_future(),
+                    );
+                }
+                let listener = tokio::net::UnixListener::from_std(self.unix).expect("a listening socket");
+                let served = axum::serve(listener, http::router(api, None))
+                    .with_graceful_shutdown(until(stopped.clone()));
+                tokio::select! {
+                    result = served.into_future() => {
+                        if let Err(e) = result {
+                            tracing::error!("the API server ended: {e}");
+                        }
+                    }
+                    // Long polls and slow readers are not waited for.
+                    () = async {
+                        let _ = stopped.wait_for(|s| *s).await;
+                        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                    } => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name(THREAD.into()).spawn(body).map_err(internal)?;
+        Ok(Server { stop, thread: Some(thread), path })
+    }
+}
+
+async fn tell_signals<S: From<Stop>>(to: Sender<S>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::error!("signals cannot be listened to: only kill -9 will stop this daemon");
+        return;
+    };
+    loop {
+        let name = tokio::select! {
+            _ = term.recv() => "SIGTERM",
+            _ = int.recv() => "SIGINT",
+        };
+        if to.send(Stop(name).into()).is_err() {
+            return;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_socket_is_replaced_and_a_living_one_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sub").join("api.sock");
+        drop(listen_unix(&path, 0o600).expect("listening"));
+        let living = listen_unix(&path, 0o660).expect("the dead one is replaced");
+        let mode = std::fs::metadata(&path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o660);
+        let failure = listen_unix(&path, 0o660).expect_err("somebody lives there");
+        assert!(failure.message.contains("already"), "{failure}");
+        drop(living);
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_not_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("api.sock");
+        std::fs::write(&path, "precious").expect("written");
+        assert!(listen_unix(&path, 0o600).expect_err("in the way").message.contains("no socket"));
+        assert_eq!(std::fs::read(&path).expect("still there"), b"precious");
+    }
+
+    #[test]
+    fn a_short_token_is_refused_by_field() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        for bad in ["", "short\n", "two words that are long enough\n"] {
+            std::fs::write(&path, bad).expect("written");
+            assert!(token(&path).expect_err(bad).message.contains("api.token_file"), "{bad}");
+        }
+        std::fs::write(&path, "0123456789abcdef\n").expect("written");
+        assert_eq!(&*token(&path).expect("good"), "0123456789abcdef");
+    }
+}

@@ -1,0 +1,169 @@
+//! What the demo prints: steps, live figures, a bar, a table.
+
+use super::HEADING;
+use crate::bench::{Progress, Report};
+use crate::screen::{Cell, Look, Paint, Table};
+use api::Resync;
+use api::size::{print, print_count, print_rate, print_seconds};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell as Slot;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Between two lines of figures where no line can be written over.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The terminal, or a file.
+pub struct Show {
+    paint: Paint,
+    terminal: bool,
+    bars: MultiProgress,
+    load: ProgressBar,
+    printed_at: Slot<Option<Instant>>,
+}
+
+/// The bar of a resync.
+pub struct ResyncBar<'a> {
+    show: &'a Show,
+    bar: ProgressBar,
+    printed_at: Slot<Option<Instant>>,
+}
+
+impl Show {
+    /// A show on stdout.
+    pub fn new() -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
+        let bars = MultiProgress::with_draw_target(target);
+        let load = bars.add(ProgressBar::new_spinner());
+        load.set_style(ProgressStyle::with_template("  {spinner} {msg}").expect("a good template"));
+        Self { paint: Paint::for_stdout(), terminal, bars, load, printed_at: Slot::new(None) }
+    }
+    /// A line above what moves.
+    pub fn line(&self, text: &str) {
+        // `suspend` takes the bars away while the line is printed. A reader that is gone is no failure
+        // of the demo.
+        self.bars.suspend(|| {
+            let _ = crate::cli::put(&format!("{text}\n"));
+        });
+    }
+    /// A step of the story.
+    pub fn say(&self, what: &str, text: &str) {
+        self.line(&format!("{}  {text}", self.paint.text(HEADING, &format!("{what:>8}"))));
+    }
+    /// The loads as they go.
+    pub fn load(&self, all: &[(&str, Progress)]) {
+        let one = |(name, p): &(&str, Progress)| match p.phase.as_str() {
+            "measuring" => format!(
+                "{name} {} IOPS, {:.0} MB/s, p99 {}, errors {}",
+                print_count(p.iops as u64),
+                p.mb_per_s,
+                crate::bench::micros(p.p99_us),
+                p.errors
+            ),
+            other => {
+                let done = p.done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
+                let trouble = p.trouble.as_ref().map_or(String::new(), |t| format!(" ({t})"));
+                format!("{name} {other}{done}{trouble}")
+            }
+        };
+        let text = all.iter().map(one).collect::<Vec<_>>().join("  │  ");
+        if self.terminal {
+            self.load.set_message(text);
+            self.load.tick();
+        } else if due(&self.printed_at) {
+            self.line(&format!("          {text}"));
+        }
+    }
+    /// The loads are over.
+    pub fn load_ends(&self) {
+        self.load.finish_and_clear();
+    }
+    /// A bar for a resync.
+    pub fn resync_bar(&self) -> ResyncBar<'_> {
+        let bar = self.bars.add(ProgressBar::new(0));
+        let template = "  resync ▕{bar:32.green}▏ {percent:>3} %  {msg}";
+        bar.set_style(
+            ProgressStyle::with_template(template).expect("a good template").progress_chars("█▉▊▋▌▍▎▏ "),
+        );
+        ResyncBar { show: self, bar, printed_at: Slot::new(None) }
+    }
+    /// The table of what was done.
+    pub fn table(&self, reports: &[Report]) {
+        let heads = [
+            "PROTOCOL",
+            ">IOPS",
+            ">READ MB/S",
+            ">WRITE MB/S",
+            ">P50",
+            ">P99",
+            ">MAX",
+            ">ERRORS",
+            ">VERIFIED BLOCKS",
+            ">WRONG",
+        ];
+        let mut table = Table::new(&heads);
+        for r in reports {
+            let look = |n: u64| if n == 0 { Look::Good } else { Look::Bad };
+            table.row([
+                Cell::new(Look::Bold, r.protocol.clone()),
+                print_count(r.total.iops as u64).into(),
+                format!("{:.0}", r.reads.mb_per_s).into(),
+                format!("{:.0}", r.writes.mb_per_s).into(),
+                crate::bench::micros(r.total.p50_us).into(),
+                crate::bench::micros(r.total.p99_us).into(),
+                crate::bench::micros(r.total.max_us).into(),
+                Cell::new(look(r.errors), r.errors.to_string()),
+                r.verified_blocks.to_string().into(),
+                Cell::new(look(r.mismatches), r.mismatches.to_string()),
+            ]);
+        }
+        self.line(&format!("\n{}", table.print(self.paint, 0)));
+        let errors: u64 = reports.iter().map(|r| r.errors).sum();
+        let verified: u64 = reports.iter().map(|r| r.verified_blocks).sum();
+        let seconds = reports.iter().map(|r| r.seconds).fold(0.0, f64::max);
+        let look = if errors == 0 { Look::Good } else { Look::Bad };
+        let words = self.paint.text(look, &format!("errors: {errors}"));
+        self.line(&format!(
+            "{words}, {verified} blocks verified, {seconds:.0} s, one drive failed and returned under load."
+        ));
+    }
+    /// How a host would connect.
+    pub fn connect(&self, lines: &[String]) {
+        self.line(&format!("\n{}", self.paint.text(HEADING, "A Linux host connects with:")));
+        for line in lines {
+            self.line(&format!("  {line}"));
+        }
+    }
+}
+
+impl ResyncBar<'_> {
+    /// How far it is.
+    pub fn update(&self, r: &Resync) {
+        let left =
+            r.seconds_left.map_or("time left unknown".to_string(), |s| format!("{} left", print_seconds(s)));
+        let text =
+            format!("{} of {}  {}  {left}", print(r.done_bytes), print(r.total_bytes), print_rate(r.rate));
+        if self.show.terminal {
+            self.bar.set_length(r.total_bytes.max(1));
+            self.bar.set_position(r.done_bytes.min(r.total_bytes));
+            self.bar.set_message(text);
+        } else if due(&self.printed_at) {
+            self.show
+                .line(&format!("  resync  {}  {text}", crate::screen::bar(r.done_bytes, r.total_bytes, 32)));
+        }
+    }
+    /// It is over.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Whether a plain line may be printed again.
+fn due(printed_at: &Slot<Option<Instant>>) -> bool {
+    let due = printed_at.get().is_none_or(|at| at.elapsed() >= PLAIN_INTERVAL);
+    if due {
+        printed_at.set(Some(Instant::now()));
+    }
+    due
+}

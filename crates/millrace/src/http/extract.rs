@@ -1,0 +1,169 @@
+//! Bodies and parameters of requests, refused in sentences that name the field.
+
+use super::Refused;
+use api::{Error, ErrorKind};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+
+/// Largest body of a request, bytes.
+const BODY_MAX: usize = 1 << 20;
+/// So much of a body that is too large is still read.
+const BODY_DRAINED_MAX: usize = 16 << 20;
+
+/// A JSON body; an empty one is `{}`.
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refused;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
+        let bytes =
+            read(request.into_body()).await.map_err(|why| Refused(Error::new(ErrorKind::Malformed, why)))?;
+        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body).map_err(Refused)
+    }
+}
+
+/// The whole body. One that is too long is read to its end all the same (up to a limit), since a client
+/// that is still sending would not see the answer.
+async fn read(mut body: axum::body::Body) -> Result<Vec<u8>, String> {
+    let (mut bytes, mut total) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| "the body broke off".to_string())?;
+        if let Ok(data) = frame.into_data() {
+            total += data.len();
+            if total <= BODY_MAX {
+                bytes.extend_from_slice(&data);
+            } else if total > BODY_DRAINED_MAX {
+                break;
+            }
+        }
+    }
+    if total > BODY_MAX { Err(format!("the body is longer than {BODY_MAX} bytes")) } else { Ok(bytes) }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    let mut input = serde_json::Deserializer::from_slice(bytes);
+    let value: T = serde_path_to_error::deserialize(&mut input).map_err(|e| {
+        let path = e.path().to_string();
+        let inner = e.into_inner();
+        if !inner.is_data() {
+            return Error::new(ErrorKind::Malformed, format!("the body is not JSON: {inner}"));
+        }
+        let message = inner.to_string();
+        // serde says where the text is wrong; the field says it better.
+        let message = message.split(" at line ").next().unwrap_or(&message);
+        let quoted = message.split('`').nth(1).filter(|_| message.contains(" field `"));
+        match (quoted, path.as_str()) {
+            (Some(field), _) => Error::new(ErrorKind::Invalid, message).with_field(field),
+            (None, "." | "?") => Error::new(ErrorKind::Invalid, format!("the body is wrong: {message}")),
+            (None, field) => Error::new(ErrorKind::Invalid, format!("{field}: {message}")).with_field(field),
+        }
+    })?;
+    input
+        .end()
+        .map_err(|e| Error::new(ErrorKind::Malformed, format!("the body goes on after the JSON: {e}")))?;
+    Ok(value)
+}
+
+/// The parameters of a request, taken one by one.
+pub struct Params(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Refused;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        let pair = |text: &str| {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            Some((decode(name)?, decode(value)?))
+        };
+        let query = parts.uri.query().unwrap_or("");
+        let pairs: Option<Vec<_>> = query.split('&').filter(|p| !p.is_empty()).map(pair).collect();
+        pairs.map(Params).ok_or_else(|| {
+            Refused(Error::new(ErrorKind::Malformed, "the parameters are not percent-encoded UTF-8"))
+        })
+    }
+}
+
+impl Params {
+    /// All values of `name`.
+    pub fn all(&mut self, name: &str) -> Vec<String> {
+        let (taken, left) = std::mem::take(&mut self.0).into_iter().partition(|(n, _)| n == name);
+        self.0 = left;
+        let taken: Vec<(String, String)> = taken;
+        taken.into_iter().map(|(_, value)| value).collect()
+    }
+    /// The value of `name`, or `default`.
+    pub fn one<T: std::str::FromStr>(&mut self, name: &str, default: T) -> Result<T, Refused> {
+        match &self.all(name)[..] {
+            [] => Ok(default),
+            [value] => value.parse().map_err(|_| {
+                Refused(
+                    Error::new(ErrorKind::Invalid, format!("{name}: \"{value}\" is not understood"))
+                        .with_field(name),
+                )
+            }),
+            _ => Err(Refused(
+                Error::new(ErrorKind::Invalid, format!("{name} is given twice")).with_field(name),
+            )),
+        }
+    }
+    /// Refuses whatever was not taken.
+    pub fn end(self) -> Result<(), Refused> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(Refused(
+                Error::new(ErrorKind::Invalid, format!("unknown parameter {name}")).with_field(name),
+            )),
+        }
+    }
+}
+
+/// Percent-decoding (RFC 3986 2.1), and `+` for a blank as forms write it.
+fn decode(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => {
+                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
+                let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
+                (high * 16 + low) as u8
+            }
+            b'+' => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_body_names_its_field() {
+        let check = |text: &str, kind: ErrorKind, field: Option<&str>| {
+            let error = parse::<api::PoolCreate>(text.as_bytes()).expect_err(text);
+            assert_eq!((error.kind, error.field.as_deref()), (kind, field), "{text}: {}", error.message);
+        };
+        check("{", ErrorKind::Malformed, None);
+        check("[]", ErrorKind::Invalid, None);
+        check(r#"{"name":"a"}"#, ErrorKind::Invalid, Some("arrays"));
+        check(r#"{"name":"a","arrays":[],"chunk":1}"#, ErrorKind::Invalid, Some("chunk"));
+        check(r#"{"name":"a","arrays":[],"chunk_bytes":-1}"#, ErrorKind::Invalid, Some("chunk_bytes"));
+        check(
+            r#"{"name":"a","arrays":[{"layout":"raid7","drives":[]}]}"#,
+            ErrorKind::Invalid,
+            Some("arrays[0].layout"),
+        );
+        check(r#"{"name":"a","arrays":[]} x"#, ErrorKind::Malformed, None);
+    }
+
+    #[test]
+    fn parameters_are_decoded_or_refused() {
+        assert_eq!(decode("%2Fdev%2fa+b"), Some("/dev/a b".into()));
+        assert_eq!(decode("%2"), None);
+        assert_eq!(decode("%zz"), None);
+        assert_eq!(decode("%ff"), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! `/metrics` in Prometheus' text format 0.0.4.
+
+use super::{Api, Refused};
+use api::{Counters, State as Health, Status};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+
+/// The handler.
+pub async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refused> {
+    let status = api.status().await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], encode(&status)))
+}
+
+/// A text of metrics.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    /// Begins a family of samples.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.0.push_str(&format!("# HELP millrace_{name} {help}\n# TYPE millrace_{name} {kind}\n"));
+    }
+    /// One sample; label values are escaped as the format asks.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> = labels.iter().map(|(n, v)| format!("{n}=\"{}\"", escape(v))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        self.0.push_str(&format!("millrace_{name}{labels} {value}\n"));
+    }
+}
+
+const STATES: [Health; 5] =
+    [Health::Optimal, Health::Rebuilding, Health::Degraded, Health::Offline, Health::Failed];
+
+/// One metric of `Counters`: its name, its help and how to read it.
+type Field = (&'static str, &'static str, fn(&Counters) -> u64);
+
+const COUNTERS: [Field; 6] = [
+    ("reads_total", "Read commands.", |c| c.reads),
+    ("read_bytes_total", "Bytes read.", |c| c.read_bytes),
+    ("writes_total", "Commands that write.", |c| c.writes),
+    ("written_bytes_total", "Bytes written.", |c| c.write_bytes),
+    ("flushes_total", "Flushes.", |c| c.flushes),
+    ("errors_total", "Commands that ended in an error.", |c| c.errors),
+];
+
+fn encode(status: &Status) -> String {
+    let mut out = Text::default();
+    out.family("info", "gauge", "The program; always 1.");
+    out.sample("info", &[("version", &status.daemon.version), ("nqn", &status.system.nqn)], 1);
+    out.family("uptime_seconds", "gauge", "Seconds since the head started.");
+    out.sample("uptime_seconds", &[], status.uptime_seconds);
+    out.family("health", "gauge", "The head's state: 1 for the one it is in.");
+    for state in STATES {
+        out.sample("health", &[("state", state.word())], u64::from(status.health == state));
+    }
+    pools(status, &mut out);
+    for (name, help, read) in COUNTERS {
+        let name = format!("volume_{name}");
+        out.family(&name, "counter", help);
+        for v in &status.volumes {
+            out.sample(&name, &[("volume", &v.name)], read(&v.counters));
+        }
+    }
+    out.family("volume_bytes", "gauge", "Size of the volume.");
+    for v in &status.volumes {
+        out.sample("volume_bytes", &[("volume", &v.name)], v.bytes);
+    }
+    for (name, help, read) in &COUNTERS[..5] {
+        let name = format!("drive_{name}");
+        out.family(&name, "counter", help);
+        for d in &status.drives {
+            out.sample(&name, &[("drive", &crate::cli::drive_name(d))], read(&d.counters));
+        }
+    }
+    out.family("drive_errors_total", "counter", "Operations that failed or were late.");
+    for d in &status.drives {
+        out.sample("drive_errors_total", &[("drive", &crate::cli::drive_name(d))], d.errors);
+    }
+    out.family("drive_state", "gauge", "The drive's state: 1 for the one it is in.");
+    for d in &status.drives {
+        for state in STATES {
+            let labels = [("drive", &*crate::cli::drive_name(d)), ("state", state.word())];
+            out.sample("drive_state", &labels, u64::from(d.state == state));
+        }
+    }
+    connections(status, &mut out);
+    shards(status, &mut out);
+    out.0
+}
+
+fn pools(status: &Status, out: &mut Text) {
+    out.family("pool_state", "gauge", "The pool's state: 1 for the one it is in.");
+    for p in &status.pools {
+        for state in STATES {
+            out.sample(
+                "pool_state",
+                &[("pool", &p.name), ("state", state.word())],
+                u64::from(p.state == state),
+            );
+        }
+    }
+    out.family("pool_bytes", "gauge", "Space for volumes.");
+    for p in &status.pools {
+        out.sample("pool_bytes", &[("pool", &p.name)], p.bytes);
+    }
+    out.family("pool_used_bytes", "gauge", "Space given to volumes.");
+    for p in &status.pools {
+        out.sample("pool_used_bytes", &[("pool", &p.name)], p.used_bytes);
+    }
+    let arrays = || {
+        status.pools.iter().flat_map(|p| p.arrays.iter().enumerate().map(move |(i, a)| (p, i.to_string(), a)))
+    };
+    out.family("array_regions_dirty", "gauge", "Regions marked in the bitmap.");
+    for (p, i, a) in arrays() {
+        out.sample("array_regions_dirty", &[("pool", &p.name), ("array", &i)], a.regions_dirty);
+    }
+    out.family("array_resync_done_bytes", "gauge", "Bytes that the resync under way has done.");
+    for (p, i, a) in arrays() {
+        if let Some(r) = &a.resync {
+            out.sample("array_resync_done_bytes", &[("pool", &p.name), ("array", &i)], r.done_bytes);
+        }
+    }
+    out.family("array_resync_total_bytes", "gauge", "Bytes that the resync under way has to do.");
+    for (p, i, a) in arrays() {
+        if let Some(r) = &a.resync {
+            out.sample("array_resync_total_bytes", &[("pool", &p.name), ("array", &i)], r.total_bytes);
+        }
+    }
+}
+
+fn connections(status: &Status, out: &mut Text) {
+    out.family("host_connections", "gauge", "Connections of the host.");
+    for h in &status.hosts {
+        out.sample("host_connections", &[("host", &h.name)], h.connections.into());
+    }
+    out.family("portal_up", "gauge", "1 if the portal is listening.");
+    for p in &status.portals {
+        let labels = [("protocol", p.protocol.word()), ("address", &p.address)];
+        out.sample("portal_up", &labels, u64::from(p.listening));
+    }
+}
+
+fn shards(status: &Status, out: &mut Text) {
+    type Field = (&'static str, &'static str, &'static str, fn(&api::Shard) -> u64);
+    let fields: [Field; 6] = [
+        ("shard_commands_total", "counter", "Commands of hosts.", |s| s.commands),
+        ("shard_requests", "gauge", "Requests under way.", |s| s.requests.into()),
+        ("shard_drive_ops", "gauge", "Drive operations under way.", |s| s.drive_ops.into()),
+        ("shard_buffer_bytes", "gauge", "Buffer bytes in use.", |s| s.buffer_bytes),
+        ("shard_buffer_bytes_max", "gauge", "Buffer bytes there are.", |s| s.buffer_bytes_max),
+        (
+            "shard_protocol_errors_total",
+            "counter",
+            "Connections ended because the peer broke the protocol.",
+            |s| s.protocol_errors,
+        ),
+    ];
+    for (name, kind, help, read) in fields {
+        out.family(name, kind, help);
+        for s in &status.shards {
+            out.sample(name, &[("shard", &s.shard.to_string())], read(s));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_belongs_to_a_family_and_is_a_number() {
+        let status = crate::convert::status(crate::http::tests::snapshot());
+        let text = encode(&status);
+        let mut family = String::new();
+        let mut samples = 0;
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                family = rest.split(' ').next().expect("a name").to_string();
+            } else if !line.starts_with('#') {
+                let (name, value) = line.rsplit_once(' ').expect("a value");
+                assert_eq!(name.split('{').next(), Some(&*family), "{line}");
+                value.parse::<u64>().expect("a number");
+                samples += 1;
+            }
+        }
+        assert!(samples > 50, "{text}");
+        assert!(text.contains("millrace_pool_state{pool=\"tank\",state=\"degraded\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn a_strange_name_cannot_break_the_format() {
+        let mut out = Text::default();
+        out.sample("x", &[("drive", "a\"b\\c\nd")], 1);
+        assert_eq!(out.0, "millrace_x{drive=\"a\\\"b\\\\c\\nd\"} 1\n");
+    }
+}

@@ -1,0 +1,191 @@
+//! The daemon's API: REST/JSON under `/api/v1`, an OpenAPI document of it, and `/metrics`.
+//!
+//! Promise: every answer that is not a success carries `{"error": {kind, field, message, next}}`; a
+//! field or parameter that is not known is refused by name. Does not know how orders are carried out
+//! (`backend::Door` does) nor who listens (`daemon` does).
+
+mod extract;
+mod metrics;
+mod resources;
+
+use crate::backend::Door;
+use crate::convert;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use head::order::{Order, Reply};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use subtle::ConstantTimeEq;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// What the process itself adds to the head's status.
+#[derive(Debug, Default)]
+pub struct Process {
+    /// Its state directory.
+    pub state_dir: String,
+    /// What it was not allowed: sentences.
+    pub notices: Vec<String>,
+    /// Why the pools were not imported at the start, if they were not.
+    pub held_back: Option<api::Reason>,
+    /// The operator has imported a pool since: the reason above is over.
+    pub resumed: AtomicBool,
+    /// The file of crash lines, to which the operator's import is added.
+    pub crashes: Option<crate::daemon::crash::Crashes>,
+}
+
+/// What every handler has at hand.
+#[derive(Clone, Debug)]
+pub struct Api {
+    door: Door,
+    process: Arc<Process>,
+}
+
+/// An answer that is not a success.
+#[derive(Debug)]
+pub struct Refused(pub api::Error);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.kind.status()).expect("the kinds have good statuses");
+        let body = axum::Json(api::ErrorBody { error: self.0 });
+        let mut response = (status, body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            // RFC 9110 15.5.2: a 401 says how to do better.
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<head::order::Refusal> for Refused {
+    fn from(r: head::order::Refusal) -> Self {
+        Self(convert::refusal(r))
+    }
+}
+
+impl Api {
+    /// The API of the head behind `door`.
+    pub fn new(door: Door, process: Arc<Process>) -> Self {
+        Self { door, process }
+    }
+
+    async fn order(&self, order: Order) -> Result<Reply, Refused> {
+        Ok(self.door.call(order).await?)
+    }
+
+    async fn status(&self) -> Result<api::Status, Refused> {
+        let Reply::Snapshot(snapshot) = self.order(Order::Status).await? else {
+            return Err(odd_reply());
+        };
+        let mut status = convert::status(*snapshot);
+        let held_back =
+            self.process.held_back.as_ref().filter(|_| !self.process.resumed.load(Ordering::Relaxed));
+        status.daemon = api::Daemon {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            state_dir: self.process.state_dir.clone(),
+            management_only: held_back.is_some(),
+        };
+        status.notices.extend(self.process.notices.iter().cloned());
+        if let Some(reason) = held_back {
+            status.health = status.health.max(reason.state);
+            status.reasons.insert(0, reason.clone());
+        }
+        Ok(status)
+    }
+
+    /// A pool was imported by the operator: the head is not held back any more.
+    fn resume(&self) {
+        if self.process.held_back.is_some()
+            && !self.process.resumed.swap(true, Ordering::Relaxed)
+            && let Some(crashes) = &self.process.crashes
+            && let Err(e) = crashes.resume("a pool was imported by hand")
+        {
+            tracing::warn!("the crash record could not be ended: {e}");
+        }
+    }
+}
+
+/// The Steward answered something else than was asked: our own mistake.
+fn odd_reply() -> Refused {
+    Refused(api::Error::new(api::ErrorKind::Internal, "the head gave an answer to another question"))
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Millrace",
+    description = "Management of a Millrace head. Sizes are bytes, rates are bytes a second, times are \
+                   YYYY-MM-DDThh:mm:ssZ. Drives are named by path (percent-encoded) or UUID.",
+    license(name = "Apache-2.0", identifier = "Apache-2.0")
+))]
+struct Document;
+
+fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(Document::openapi()).nest(api::BASE, resources::routes())
+}
+
+/// The OpenAPI 3.1 document.
+pub fn openapi_json() -> String {
+    let (_, document) = routes().split_for_parts();
+    document.to_pretty_json().expect("a document of plain data")
+}
+
+/// The server's routes. With a token, every request must show it.
+pub fn router(api: Api, token: Option<Arc<str>>) -> Router {
+    let (router, document) = routes().split_for_parts();
+    let document: Arc<str> = document.to_json().expect("a document of plain data").into();
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    let router = router
+        .route(
+            &format!("{}/openapi.json", api::BASE),
+            axum::routing::get(move || async move { (json, document.to_string()) }),
+        )
+        .route("/metrics", axum::routing::get(metrics::metrics))
+        .fallback(no_such_resource)
+        .method_not_allowed_fallback(no_such_method)
+        .with_state(api);
+    match token {
+        Some(token) => router.layer(axum::middleware::from_fn_with_state(token, check_token)),
+        None => router,
+    }
+}
+
+async fn check_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let shown = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+    let shown =
+        shown.and_then(|v| v.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    // Compared in constant time: how long it takes must not tell how much of it was right.
+    let good = shown.is_some_and(|(_, t)| bool::from(t.trim().as_bytes().ct_eq(token.as_bytes())));
+    if good {
+        return next.run(request).await;
+    }
+    Refused(
+        api::Error::new(api::ErrorKind::Unauthorized, "the request does not show the token of this head")
+            .with_next(
+                "send the header Authorization: Bearer TOKEN, with the token of the file api.token_file",
+            ),
+    )
+    .into_response()
+}
+
+async fn no_such_resource(request: Request) -> Refused {
+    Refused(
+        api::Error::new(api::ErrorKind::NotFound, format!("there is no resource {}", request.uri().path()))
+            .with_next(format!("GET {}/openapi.json lists all", api::BASE)),
+    )
+}
+
+async fn no_such_method(request: Request) -> Refused {
+    let (method, path) = (request.method(), request.uri().path());
+    Refused(
+        api::Error::new(api::ErrorKind::Method, format!("{path} does not know the method {method}"))
+            .with_next(format!("GET {}/openapi.json lists all", api::BASE)),
+    )
+}
+
+#[cfg(test)]
+pub mod tests;

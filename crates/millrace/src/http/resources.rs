@@ -1,0 +1,441 @@
+//! The resources: each handler turns a request into an order and its reply into JSON.
+
+use super::extract::{Body, Params};
+use super::{Api, Refused, odd_reply};
+use crate::convert;
+use api::{Created, Error, ErrorBody, ErrorKind};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use head::order::{HostSettings, Order, Reply};
+use std::net::SocketAddr;
+use std::time::Duration;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Longest wait of a request for events.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How often the log is looked at while a request waits.
+const WAIT_STEP: Duration = Duration::from_millis(200);
+
+type Answer<T> = Result<Json<T>, Refused>;
+type Made = Result<(StatusCode, Json<Created>), Refused>;
+type Done = Result<StatusCode, Refused>;
+
+/// All resources below `/api/v1`.
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(get_status))
+        .routes(routes!(list_events))
+        .routes(routes!(list_drives))
+        .routes(routes!(get_drive))
+        .routes(routes!(fail_drive))
+        .routes(routes!(return_drive))
+        .routes(routes!(replace_drive))
+        .routes(routes!(shape_drive))
+        .routes(routes!(list_pools, create_pool))
+        .routes(routes!(get_pool, destroy_pool))
+        .routes(routes!(add_to_pool))
+        .routes(routes!(release_pool))
+        .routes(routes!(list_imports, import_pool))
+        .routes(routes!(list_volumes, create_volume))
+        .routes(routes!(get_volume, set_volume, remove_volume))
+        .routes(routes!(list_hosts, add_host))
+        .routes(routes!(get_host, set_host, remove_host))
+        .routes(routes!(list_portals, add_portal))
+        .routes(routes!(remove_portal))
+        .routes(routes!(list_exports, add_export))
+        .routes(routes!(remove_export))
+}
+
+fn missing(what: &str, name: &str, next: &str) -> Refused {
+    Refused(Error::new(ErrorKind::NotFound, format!("there is no {what} {name}")).with_next(next))
+}
+
+/// The answer to an order that makes something.
+fn made(reply: Reply) -> Made {
+    let created = match reply {
+        Reply::Done => Created::default(),
+        Reply::Created { uuid, notices } => {
+            Created { uuid: (!uuid.is_nil()).then(|| uuid.to_string()), notices }
+        }
+        Reply::Snapshot(_) | Reply::Drives(_) | Reply::Importable(_) | Reply::Events(_) => {
+            return Err(odd_reply());
+        }
+    };
+    Ok((StatusCode::CREATED, Json(created)))
+}
+
+/// The answer to an order that only acts.
+fn done(reply: Reply) -> Done {
+    made(reply).map(|_| StatusCode::NO_CONTENT)
+}
+
+/// The whole head
+#[utoipa::path(get, path = "/status", tag = "head",
+    responses((status = 200, body = api::Status), (status = "default", body = ErrorBody)))]
+async fn get_status(State(api): State<Api>) -> Answer<api::Status> {
+    api.status().await.map(Json)
+}
+
+/// What happened, oldest first; with `wait`, not before something has
+#[utoipa::path(get, path = "/events", tag = "head",
+    params(("since" = Option<u64>, Query, description = "First number wanted; 0 for all that are kept"),
+           ("wait" = Option<u64>, Query, description = "Seconds to wait for an event, at most 60")),
+    responses((status = 200, body = api::Events), (status = "default", body = ErrorBody)))]
+async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::Events> {
+    let since: u64 = params.one("since", 0)?;
+    let wait = Duration::from_secs(params.one("wait", 0)?).min(WAIT_MAX);
+    params.end()?;
+    let deadline = tokio::time::Instant::now() + wait;
+    loop {
+        let Reply::Events(lines) = api.order(Order::Events { since }).await? else {
+            return Err(odd_reply());
+        };
+        if !lines.is_empty() || tokio::time::Instant::now() >= deadline {
+            let events: Vec<api::Event> = lines.into_iter().map(convert::event).collect();
+            let next = events.last().map_or(since, |e| e.number + 1);
+            return Ok(Json(api::Events { events, next }));
+        }
+        tokio::time::sleep(WAIT_STEP).await;
+    }
+}
+
+/// Our drives and this machine's candidates
+#[utoipa::path(get, path = "/drives", tag = "drives",
+    params(("look" = Option<Vec<String>>, Query, description = "A further drive to look at; may be repeated")),
+    responses((status = 200, body = Vec<api::Drive>), (status = "default", body = ErrorBody)))]
+async fn list_drives(State(api): State<Api>, mut params: Params) -> Answer<Vec<api::Drive>> {
+    let drives = params.all("look");
+    params.end()?;
+    drives_of(&api, drives).await.map(Json)
+}
+
+async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refused> {
+    match api.order(Order::DriveList { drives: look }).await? {
+        Reply::Drives(drives) => Ok(drives.into_iter().map(convert::drive).collect()),
+        Reply::Done
+        | Reply::Created { .. }
+        | Reply::Snapshot(_)
+        | Reply::Importable(_)
+        | Reply::Events(_) => Err(odd_reply()),
+    }
+}
+
+/// One drive
+#[utoipa::path(get, path = "/drives/{drive}", tag = "drives",
+    params(("drive" = String, Path, description = "Path or UUID")),
+    responses((status = 200, body = api::Drive), (status = "default", body = ErrorBody)))]
+async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Drive> {
+    let is =
+        |d: &api::Drive| d.path == name || d.uuid.as_ref().is_some_and(|u| u.eq_ignore_ascii_case(&name));
+    let known = drives_of(&api, Vec::new()).await?.into_iter().find(is);
+    match known {
+        Some(drive) => Ok(Json(drive)),
+        None => {
+            // Perhaps a file, or a link to a device: the head looks at it if it is named.
+            let looked = drives_of(&api, vec![name.clone()]).await?.into_iter().find(is);
+            looked.map(Json).ok_or_else(|| missing("drive", &name, "millrace drive ls"))
+        }
+    }
+}
+
+/// Take a drive out of its mirror
+#[utoipa::path(post, path = "/drives/{drive}/fail", tag = "drives", request_body = api::DriveFail,
+    params(("drive" = String, Path, description = "Path or UUID")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn fail_drive(
+    State(api): State<Api>,
+    Path(drive): Path<String>,
+    Body(b): Body<api::DriveFail>,
+) -> Done {
+    done(api.order(Order::DriveFail { drive, force: b.force }).await?)
+}
+
+/// Take a drive back into its mirror
+#[utoipa::path(post, path = "/drives/{drive}/return", tag = "drives",
+    params(("drive" = String, Path, description = "Path or UUID")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn return_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
+    done(api.order(Order::DriveReturn { drive }).await?)
+}
+
+/// Put another drive in a drive's place
+#[utoipa::path(post, path = "/drives/{drive}/replace", tag = "drives", request_body = api::DriveReplace,
+    params(("drive" = String, Path, description = "Path or UUID")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn replace_drive(
+    State(api): State<Api>,
+    Path(old): Path<String>,
+    Body(b): Body<api::DriveReplace>,
+) -> Done {
+    done(api.order(Order::DriveReplace { old, new: b.new, force: b.force }).await?)
+}
+
+/// Make a drive behave artificially, until restart
+#[utoipa::path(put, path = "/drives/{drive}/shape", tag = "drives", request_body = api::Shape,
+    params(("drive" = String, Path, description = "Path or UUID")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn shape_drive(State(api): State<Api>, Path(drive): Path<String>, Body(b): Body<api::Shape>) -> Done {
+    done(api.order(Order::DriveShape { drive, shape: convert::to_shape(&b) }).await?)
+}
+
+/// All pools
+#[utoipa::path(get, path = "/pools", tag = "pools",
+    responses((status = 200, body = Vec<api::Pool>), (status = "default", body = ErrorBody)))]
+async fn list_pools(State(api): State<Api>) -> Answer<Vec<api::Pool>> {
+    Ok(Json(api.status().await?.pools))
+}
+
+/// One pool
+#[utoipa::path(get, path = "/pools/{pool}", tag = "pools",
+    responses((status = 200, body = api::Pool), (status = "default", body = ErrorBody)))]
+async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Pool> {
+    let pool = api.status().await?.pools.into_iter().find(|p| p.name == name || p.uuid == name);
+    pool.map(Json).ok_or_else(|| missing("pool", &name, "millrace pool ls"))
+}
+
+/// Make a pool of drives
+#[utoipa::path(post, path = "/pools", tag = "pools", request_body = api::PoolCreate,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> Made {
+    let api::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force } = b;
+    let arrays = convert::to_arrays(arrays);
+    made(api.order(Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force }).await?)
+}
+
+/// Append arrays to a pool, as a new zone
+#[utoipa::path(post, path = "/pools/{pool}/arrays", tag = "pools", request_body = api::PoolAdd,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolAdd>) -> Made {
+    made(api.order(Order::PoolAdd { pool, arrays: convert::to_arrays(b.arrays), force: b.force }).await?)
+}
+
+/// Let go of a pool, so that another head may import it
+#[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done {
+    done(api.order(Order::PoolRelease { pool }).await?)
+}
+
+/// Wipe a pool's labels; its volumes are lost
+#[utoipa::path(delete, path = "/pools/{pool}", tag = "pools",
+    params(("force" = Option<bool>, Query, description = "Even though it has volumes")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn destroy_pool(State(api): State<Api>, Path(pool): Path<String>, mut params: Params) -> Done {
+    let force = params.one("force", false)?;
+    params.end()?;
+    done(api.order(Order::PoolDestroy { pool, force }).await?)
+}
+
+/// Pools that lie on drives here and are not imported
+#[utoipa::path(get, path = "/imports", tag = "pools",
+    params(("look" = Option<Vec<String>>, Query, description = "A further drive to look at; may be repeated")),
+    responses((status = 200, body = Vec<api::Importable>), (status = "default", body = ErrorBody)))]
+async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<api::Importable>> {
+    let drives = params.all("look");
+    params.end()?;
+    match api.order(Order::PoolImportable { drives }).await? {
+        Reply::Importable(found) => Ok(Json(found.into_iter().map(convert::importable).collect())),
+        Reply::Done | Reply::Created { .. } | Reply::Snapshot(_) | Reply::Drives(_) | Reply::Events(_) => {
+            Err(odd_reply())
+        }
+    }
+}
+
+/// Take a pool
+#[utoipa::path(post, path = "/imports", tag = "pools", request_body = api::PoolImport,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn import_pool(State(api): State<Api>, Body(b): Body<api::PoolImport>) -> Made {
+    let api::PoolImport { pool, drives, force } = b;
+    let reply = api.order(Order::PoolImport { pool, drives, force }).await?;
+    api.resume();
+    made(reply)
+}
+
+/// All volumes
+#[utoipa::path(get, path = "/volumes", tag = "volumes",
+    responses((status = 200, body = Vec<api::Volume>), (status = "default", body = ErrorBody)))]
+async fn list_volumes(State(api): State<Api>) -> Answer<Vec<api::Volume>> {
+    Ok(Json(api.status().await?.volumes))
+}
+
+/// One volume
+#[utoipa::path(get, path = "/volumes/{pool}/{volume}", tag = "volumes",
+    responses((status = 200, body = api::Volume), (status = "default", body = ErrorBody)))]
+async fn get_volume(
+    State(api): State<Api>,
+    Path((pool, volume)): Path<(String, String)>,
+) -> Answer<api::Volume> {
+    let name = format!("{pool}/{volume}");
+    let found = api.status().await?.volumes.into_iter().find(|v| v.name == name);
+    found.map(Json).ok_or_else(|| missing("volume", &name, "millrace volume ls"))
+}
+
+/// Make a volume
+#[utoipa::path(post, path = "/volumes", tag = "volumes", request_body = api::VolumeCreate,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>) -> Made {
+    let Some((pool, name)) = b.name.split_once('/') else {
+        let message = format!("name: \"{}\" does not name a volume: POOL/VOLUME", b.name);
+        return Err(Refused(Error::new(ErrorKind::Invalid, message).with_field("name")));
+    };
+    let (pool, name) = (pool.to_string(), name.to_string());
+    made(api.order(Order::VolumeCreate { pool, name, bytes: b.bytes, block_bytes: b.block_bytes }).await?)
+}
+
+/// Resize or rename a volume
+#[utoipa::path(patch, path = "/volumes/{pool}/{volume}", tag = "volumes", request_body = api::VolumeSet,
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn set_volume(
+    State(api): State<Api>,
+    Path((pool, volume)): Path<(String, String)>,
+    Body(b): Body<api::VolumeSet>,
+) -> Done {
+    let volume = format!("{pool}/{volume}");
+    match (b.bytes, b.name) {
+        (Some(bytes), None) => done(api.order(Order::VolumeResize { volume, bytes, force: b.force }).await?),
+        (None, Some(name)) => done(api.order(Order::VolumeRename { volume, name }).await?),
+        (None, None) => {
+            Err(Refused(Error::new(ErrorKind::Invalid, "nothing is to be changed: bytes or name")))
+        }
+        (Some(_), Some(_)) => Err(Refused(
+            Error::new(ErrorKind::Invalid, "bytes and name are changed one at a time").with_field("name"),
+        )),
+    }
+}
+
+/// Remove a volume
+#[utoipa::path(delete, path = "/volumes/{pool}/{volume}", tag = "volumes",
+    params(("force" = Option<bool>, Query, description = "Even though it is exported")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn remove_volume(
+    State(api): State<Api>,
+    Path((pool, volume)): Path<(String, String)>,
+    mut params: Params,
+) -> Done {
+    let force = params.one("force", false)?;
+    params.end()?;
+    done(api.order(Order::VolumeRemove { volume: format!("{pool}/{volume}"), force }).await?)
+}
+
+/// All hosts
+#[utoipa::path(get, path = "/hosts", tag = "hosts",
+    responses((status = 200, body = Vec<api::Host>), (status = "default", body = ErrorBody)))]
+async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
+    Ok(Json(api.status().await?.hosts))
+}
+
+/// One host
+#[utoipa::path(get, path = "/hosts/{host}", tag = "hosts",
+    responses((status = 200, body = api::Host), (status = "default", body = ErrorBody)))]
+async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Host> {
+    let host = api.status().await?.hosts.into_iter().find(|h| h.name == name);
+    host.map(Json).ok_or_else(|| missing("host", &name, "millrace host ls"))
+}
+
+/// Make a host known
+#[utoipa::path(post, path = "/hosts", tag = "hosts", request_body = api::HostAdd,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn add_host(State(api): State<Api>, Body(b): Body<api::HostAdd>) -> Made {
+    let settings = HostSettings {
+        nqns: Some(b.nqns),
+        iqns: Some(b.iqns),
+        chap_secret: b.chap_secret.map(|s| Some(convert::to_secret(s))),
+        chap_user: b.chap_user,
+        mutual_secret: b.mutual_secret.map(|s| Some(convert::to_secret(s))),
+    };
+    made(api.order(Order::HostAdd { name: b.name, settings }).await?)
+}
+
+/// Change a host
+#[utoipa::path(patch, path = "/hosts/{host}", tag = "hosts", request_body = api::HostSet,
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn set_host(State(api): State<Api>, Path(name): Path<String>, Body(b): Body<api::HostSet>) -> Done {
+    let settings = HostSettings {
+        nqns: b.nqns,
+        iqns: b.iqns,
+        chap_secret: b.chap_secret.map(|s| s.map(convert::to_secret)),
+        chap_user: b.chap_user,
+        mutual_secret: b.mutual_secret.map(|s| s.map(convert::to_secret)),
+    };
+    done(api.order(Order::HostSet { name, settings }).await?)
+}
+
+/// Forget a host
+#[utoipa::path(delete, path = "/hosts/{host}", tag = "hosts",
+    params(("force" = Option<bool>, Query, description = "Even though volumes are exported to it")),
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn remove_host(State(api): State<Api>, Path(name): Path<String>, mut params: Params) -> Done {
+    let force = params.one("force", false)?;
+    params.end()?;
+    done(api.order(Order::HostRemove { name, force }).await?)
+}
+
+/// All portals
+#[utoipa::path(get, path = "/portals", tag = "portals",
+    responses((status = 200, body = Vec<api::Portal>), (status = "default", body = ErrorBody)))]
+async fn list_portals(State(api): State<Api>) -> Answer<Vec<api::Portal>> {
+    Ok(Json(api.status().await?.portals))
+}
+
+fn address(text: &str) -> Result<SocketAddr, Refused> {
+    text.parse().map_err(|_| {
+        let message = format!("address: \"{text}\" is not an address with a port, such as 10.0.0.1:4420");
+        Refused(Error::new(ErrorKind::Invalid, message).with_field("address"))
+    })
+}
+
+/// Listen at an address
+#[utoipa::path(post, path = "/portals", tag = "portals", request_body = api::PortalAdd,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Made {
+    let (protocol, address) = (convert::to_protocol(b.protocol), address(&b.address)?);
+    made(api.order(Order::PortalAdd { protocol, address }).await?)
+}
+
+/// Listen there no more
+#[utoipa::path(delete, path = "/portals/{protocol}/{address}", tag = "portals",
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn remove_portal(State(api): State<Api>, Path((protocol, at)): Path<(String, String)>) -> Done {
+    let protocol: api::Protocol = protocol
+        .parse()
+        .map_err(|e: String| Refused(Error::new(ErrorKind::Invalid, e).with_field("protocol")))?;
+    let (protocol, address) = (convert::to_protocol(protocol), address(&at)?);
+    done(api.order(Order::PortalRemove { protocol, address }).await?)
+}
+
+/// All exports
+#[utoipa::path(get, path = "/exports", tag = "exports",
+    responses((status = 200, body = Vec<api::Export>), (status = "default", body = ErrorBody)))]
+async fn list_exports(State(api): State<Api>) -> Answer<Vec<api::Export>> {
+    let volumes = api.status().await?.volumes;
+    let exports = volumes.into_iter().flat_map(|v| {
+        let (volume, nsid) = (v.name, v.nsid);
+        v.exports.into_iter().map(move |e| api::Export {
+            volume: volume.clone(),
+            host: e.host,
+            names: e.names,
+            nsid,
+            lun: e.lun,
+        })
+    });
+    Ok(Json(exports.collect()))
+}
+
+/// Give a volume to a host
+#[utoipa::path(post, path = "/exports", tag = "exports", request_body = api::ExportAdd,
+    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+async fn add_export(State(api): State<Api>, Body(b): Body<api::ExportAdd>) -> Made {
+    made(api.order(Order::Export { volume: b.volume, host: b.host, lun: b.lun }).await?)
+}
+
+/// Take a volume from a host
+#[utoipa::path(delete, path = "/exports/{pool}/{volume}/{host}", tag = "exports",
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn remove_export(
+    State(api): State<Api>,
+    Path((pool, volume, host)): Path<(String, String, String)>,
+) -> Done {
+    done(api.order(Order::Unexport { volume: format!("{pool}/{volume}"), host }).await?)
+}

@@ -1,0 +1,591 @@
+//! The API over a real Unix socket, with a scripted head behind it.
+
+use super::*;
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use base::Uuid;
+use base::machine::Shape;
+use base::view::Protocol;
+use head::order::State;
+use head::order::*;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+
+/// A served API whose head is a script; ends with the process.
+pub struct Fake {
+    /// The way to it.
+    pub client: Client,
+    /// Every order that came, but for `Status`.
+    pub orders: Arc<Mutex<Vec<Order>>>,
+    folder: tempfile::TempDir,
+}
+
+/// Serves `script` at a socket of its own.
+pub fn serve(script: impl Fn(&Order) -> Answered + Send + 'static, process: Process) -> Fake {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("api.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+    listener.set_nonblocking(true).expect("non-blocking");
+    let orders: Arc<Mutex<Vec<Order>>> = Arc::default();
+    let seen = Arc::clone(&orders);
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            let (door, mut calls) = Door::new();
+            tokio::spawn(async move {
+                while let Some((order, answer)) = calls.recv().await {
+                    let reply = script(&order);
+                    if order != Order::Status {
+                        seen.lock().expect("no panic").push(order);
+                    }
+                    let _ = answer.send(reply);
+                }
+            });
+            let listener = tokio::net::UnixListener::from_std(listener).expect("listening");
+            axum::serve(listener, router(Api::new(door, Arc::new(process)), None)).await.expect("served");
+        });
+    });
+    Fake { client: Client::new(path).expect("a runtime"), orders, folder }
+}
+
+/// A head that does everything it is told and looks like `snapshot`.
+pub fn obedient(order: &Order) -> Answered {
+    Ok(match order {
+        Order::Status => Reply::Snapshot(Box::new(snapshot())),
+        Order::DriveList { .. } => Reply::Drives(drives()),
+        Order::PoolImportable { .. } => Reply::Importable(importable()),
+        Order::Events { since } => {
+            Reply::Events(snapshot().events.into_iter().filter(|e| e.number >= *since).collect())
+        }
+        Order::PoolCreate { .. } | Order::VolumeCreate { .. } | Order::PoolImport { .. } => Reply::Created {
+            uuid: uuid(77),
+            notices: vec!["The first resync goes on in the background".into()],
+        },
+        _ => Reply::Done,
+    })
+}
+
+/// An obedient head.
+pub fn fake() -> Fake {
+    serve(obedient, Process { state_dir: "/var/lib/millrace".into(), ..Default::default() })
+}
+
+fn uuid(n: u64) -> Uuid {
+    Uuid::from_random(0x1111_2222_3333_4444 + n, 0x5555_6666_7777_8888)
+}
+
+fn drives() -> Vec<Drive> {
+    let drive = |n: u64, state: State, reason: &str| Drive {
+        path: format!("/dev/nvme{n}n1"),
+        uuid: uuid(n),
+        kind: "block".into(),
+        model: "SAMSUNG MZQL21T9".into(),
+        serial: format!("S64GNE0R50{n}"),
+        bytes: 1_920_383_410_176,
+        block_bytes: 4096,
+        volatile_cache: false,
+        pool: Some("tank".into()),
+        role: DriveRole::Leg,
+        state,
+        reason: reason.into(),
+        errors: if state == State::Failed { 17 } else { 0 },
+        counters: Counters {
+            reads: 81_234_567 + n,
+            read_bytes: 332_736_786_432,
+            writes: 41_234_567,
+            write_bytes: 168_896_786_432,
+            flushes: 12,
+            errors: 0,
+        },
+        shape: None,
+    };
+    let mut all = vec![
+        drive(0, State::Optimal, ""),
+        drive(1, State::Optimal, ""),
+        drive(2, State::Optimal, ""),
+        drive(3, State::Failed, "did not answer within 5 s"),
+        drive(4, State::Optimal, ""),
+        drive(5, State::Rebuilding, ""),
+    ];
+    all[1].shape = Some(Shape { latency_us: 5000, ..Shape::default() });
+    all.push(Drive {
+        path: "/dev/sda".into(),
+        kind: "block".into(),
+        model: "QEMU HARDDISK".into(),
+        bytes: 64 << 30,
+        block_bytes: 512,
+        role: DriveRole::Foreign,
+        reason: "carries a partition table (GPT)".into(),
+        ..Drive::default()
+    });
+    all.push(Drive {
+        path: "/dev/nvme7n1".into(),
+        kind: "block".into(),
+        bytes: 1_920_383_410_176,
+        block_bytes: 512,
+        role: DriveRole::Free,
+        ..Drive::default()
+    });
+    all
+}
+
+fn importable() -> Vec<Importable> {
+    vec![Importable {
+        name: "old".into(),
+        uuid: uuid(50),
+        state: State::Offline,
+        reason: "1 of 2 drives of mirror-0 is missing, and it may hold newer data".into(),
+        next: Some("millrace pool import old --force".into()),
+        released: false,
+        found: vec!["/dev/sdx".into()],
+        missing: vec![uuid(51)],
+    }]
+}
+
+/// A head in some trouble.
+pub fn snapshot() -> Snapshot {
+    let leg = |n: u64, state: State, reason: &str| Leg {
+        path: format!("/dev/nvme{n}n1"),
+        uuid: uuid(n),
+        state,
+        reason: reason.into(),
+    };
+    let mirror = |state: State, reason: &str, legs: Vec<Leg>| Array {
+        mirror: true,
+        state,
+        reason: reason.into(),
+        bytes: 1_919_846_539_264,
+        legs,
+        region_bytes: 64 << 20,
+        regions_dirty: 3,
+        regions: 28_608,
+        epoch: 7,
+        resync: None,
+    };
+    let mut rebuilding =
+        mirror(State::Rebuilding, "", vec![leg(4, State::Optimal, ""), leg(5, State::Rebuilding, "")]);
+    rebuilding.resync = Some(Resync {
+        leg: 1,
+        partial: true,
+        done_bytes: 1_288_490_188,
+        total_bytes: 3_006_477_107,
+        rate: 812_000_000,
+        eta: Some(130),
+    });
+    let counters = Counters {
+        reads: 12_345_678,
+        read_bytes: 50_567_897_088,
+        writes: 2_345_678,
+        write_bytes: 9_607_897_088,
+        flushes: 120,
+        errors: 0,
+    };
+    let volume = |n: u32, name: &str, bytes: u64, exports: Vec<Exported>| Volume {
+        name: format!("tank/{name}"),
+        uuid: uuid(100 + u64::from(n)),
+        nguid: [n as u8; 16],
+        naa: [0x30 + n as u8; 16],
+        nsid: n,
+        bytes,
+        block_bytes: 4096,
+        state: State::Degraded,
+        runs: 1,
+        exports,
+        counters,
+    };
+    let exported = |lun: u16, host: &str| Exported {
+        host: Some(host.into()),
+        names: vec![format!("iqn.1998-01.com.vmware:{host}")],
+        lun,
+    };
+    let host = |name: &str, authenticated: bool, exports: Vec<(String, u32, u16)>| Host {
+        name: name.into(),
+        nqns: vec![format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid(200))],
+        iqns: vec![format!("iqn.1998-01.com.vmware:{name}")],
+        authenticated,
+        mutual: authenticated,
+        chap_user: String::new(),
+        exports,
+        connections: 5,
+    };
+    let portal = |protocol, address: &str, connections| PortalState {
+        protocol,
+        address: address.parse().expect("an address"),
+        listening: true,
+        reason: String::new(),
+        connections,
+    };
+    let event = |number, at, weight, what: &str, message: &str| EventLine {
+        number,
+        at,
+        weight,
+        what: what.into(),
+        message: message.into(),
+    };
+    let at = 1_795_224_873;
+    Snapshot {
+        at,
+        uptime: 273_845,
+        system: SystemInfo {
+            nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid(900)),
+            iqn: "iqn.2026-11.io.millrace:9f1c0a52".into(),
+            uuid: uuid(900),
+            serial: "MR9F1C0A52".into(),
+            model: "Millrace".into(),
+            firmware: "0.1.0".into(),
+        },
+        health: State::Degraded,
+        reasons: vec![Reason {
+            state: State::Degraded,
+            what: "pool tank".into(),
+            message: "mirror-1 runs on one leg of two: /dev/nvme3n1 did not answer within 5 s".into(),
+            next: Some(
+                "millrace drive return /dev/nvme3n1, or millrace drive replace /dev/nvme3n1 NEW".into(),
+            ),
+        }],
+        drives: drives().into_iter().take(6).collect(),
+        pools: vec![Pool {
+            name: "tank".into(),
+            uuid: uuid(10),
+            state: State::Degraded,
+            reason: "mirror-1 runs on one leg of two".into(),
+            chunk_bytes: 65_536,
+            bytes: 5_759_539_617_792,
+            used_bytes: 549_755_813_888,
+            block_bytes: 4096,
+            zones: vec![Zone { bytes: 5_759_539_617_792, weights: vec![(0, 1), (1, 1), (2, 1)] }],
+            arrays: vec![
+                mirror(State::Optimal, "", vec![leg(0, State::Optimal, ""), leg(1, State::Optimal, "")]),
+                mirror(
+                    State::Degraded,
+                    "runs on one leg of two",
+                    vec![leg(2, State::Optimal, ""), leg(3, State::Failed, "did not answer within 5 s")],
+                ),
+                rebuilding,
+            ],
+        }],
+        volumes: vec![
+            volume(1, "vm1", 400 << 30, vec![exported(0, "esx1"), exported(0, "esx2")]),
+            volume(2, "scratch", 112 << 30, vec![]),
+        ],
+        hosts: vec![
+            host("esx1", true, vec![("tank/vm1".into(), 1, 0)]),
+            host("esx2", false, vec![("tank/vm1".into(), 1, 0)]),
+        ],
+        portals: vec![
+            portal(Protocol::Nvme, "10.0.0.1:4420", 8),
+            portal(Protocol::Nvme, "10.0.1.1:4420", 0),
+            portal(Protocol::Discovery, "10.0.0.1:8009", 1),
+            portal(Protocol::Iscsi, "10.0.0.1:3260", 2),
+        ],
+        connections: vec![
+            Connection {
+                host: Some("esx1".into()),
+                protocol: Protocol::Nvme,
+                peer: "10.0.0.50:41234".parse().expect("an address"),
+                shard: 0,
+                session: Some(1),
+                queue: 1,
+                commands: 6_123_456,
+                in_flight: 32,
+            },
+            Connection {
+                host: None,
+                protocol: Protocol::Iscsi,
+                peer: "10.0.0.51:41235".parse().expect("an address"),
+                shard: 1,
+                session: None,
+                queue: 0,
+                commands: 0,
+                in_flight: 0,
+            },
+        ],
+        shards: (0..2)
+            .map(|shard| head::order::Shard {
+                shard,
+                connections: 5,
+                commands: 7_345_678,
+                requests: 32,
+                drive_ops: 40,
+                buffer_bytes: 4 << 20,
+                buffer_bytes_max: 512 << 20,
+                protocol_errors: u64::from(shard),
+                last_protocol_error: if shard == 1 {
+                    "10.0.0.9: PDU type 0x77".into()
+                } else {
+                    String::new()
+                },
+            })
+            .collect(),
+        events: vec![
+            event(118, at - 4000, Weight::Note, "host esx1", "connected by nvme from 10.0.0.50"),
+            event(119, at - 300, Weight::Error, "drive /dev/nvme3n1", "failed: did not answer within 5 s"),
+            event(
+                120,
+                at - 30,
+                Weight::Warning,
+                "drive /dev/nvme5n1",
+                "came back; partial resync of 2.8G begins",
+            ),
+        ],
+        notices: vec!["Host esx2 is identified, not authenticated: give it a CHAP secret".into()],
+    }
+}
+
+/// A raw request; the answer's status line and body.
+fn raw(fake: &Fake, request: &str) -> (u16, String) {
+    let mut stream = UnixStream::connect(fake.client.socket()).expect("connected");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok()).expect("a status line");
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string()).unwrap_or_default())
+}
+
+fn ask(fake: &Fake, method: &str, path: &str, body: &str) -> (u16, api::Error) {
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (status, body) = raw(fake, &request);
+    let parsed: api::ErrorBody =
+        serde_json::from_str(&body).unwrap_or_else(|e| panic!("{path}: {e}: {body}"));
+    (status, parsed.error)
+}
+
+#[test]
+fn the_status_of_the_head_and_of_the_process_are_one() {
+    let process = Process {
+        state_dir: "/s".into(),
+        notices: vec!["The daemon was not allowed to lock its memory".into()],
+        held_back: Some(api::Reason {
+            state: api::State::Offline,
+            what: "head".into(),
+            message: "crashed".into(),
+            next: None,
+        }),
+        ..Default::default()
+    };
+    let fake = serve(obedient, process);
+    let status: api::Status = fake.client.get("/status").expect("answered");
+    assert_eq!((status.health, status.reasons.len()), (api::State::Offline, 2));
+    assert!(status.daemon.management_only && status.daemon.pid == std::process::id());
+    assert!(status.notices.iter().any(|n| n.contains("lock its memory")));
+    // An import by hand ends it.
+    let body = api::PoolImport { pool: Some("tank".into()), ..Default::default() };
+    let _: api::Created = fake.client.post("/imports", &body).expect("imported");
+    let status: api::Status = fake.client.get("/status").expect("answered");
+    assert_eq!((status.health, status.daemon.management_only), (api::State::Degraded, false));
+}
+
+#[test]
+fn every_request_becomes_its_order() {
+    let fake = fake();
+    let c = &fake.client;
+    let arrays = vec![api::ArraySpec {
+        layout: api::ArrayLayout::Mirror,
+        drives: vec!["/dev/a".into(), "/dev/b".into()],
+        weight: Some(2),
+    }];
+    let create = api::PoolCreate {
+        name: "tank".into(),
+        arrays: arrays.clone(),
+        chunk_bytes: Some(65536),
+        block_bytes: None,
+        measure: false,
+        force: true,
+    };
+    let created: api::Created = c.post("/pools", &create).expect("created");
+    assert!(created.uuid.is_some());
+    c.act("/drives/%2Fdev%2Fsdb/fail", &api::DriveFail { force: true }).expect("done");
+    c.act("/drives/%2Fdev%2Fsdb/return", &serde_json::json!({})).expect("done");
+    c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
+    c.delete("/pools/tank?force=true").expect("done");
+    c.patch("/volumes/tank/vm1", &api::VolumeSet { bytes: Some(8192), ..Default::default() }).expect("done");
+    c.delete("/exports/tank/vm1/esx1").expect("done");
+    c.delete("/portals/iscsi/%5Bfd00%3A%3A1%5D%3A3260").expect("done");
+    let set = api::HostSet { chap_secret: Some(None), ..Default::default() };
+    c.patch("/hosts/esx1", &set).expect("done");
+    let spec = ArraySpec { mirror: true, drives: vec!["/dev/a".into(), "/dev/b".into()], weight: Some(2) };
+    let drive = || "/dev/sdb".to_string();
+    let expected = [
+        Order::PoolCreate {
+            name: "tank".into(),
+            arrays: vec![spec],
+            chunk_bytes: Some(65536),
+            block_bytes: None,
+            measure: false,
+            force: true,
+        },
+        Order::DriveFail { drive: drive(), force: true },
+        Order::DriveReturn { drive: drive() },
+        Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
+        Order::PoolDestroy { pool: "tank".into(), force: true },
+        Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false },
+        Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into() },
+        Order::PortalRemove {
+            protocol: Protocol::Iscsi,
+            address: "[fd00::1]:3260".parse().expect("an address"),
+        },
+        Order::HostSet {
+            name: "esx1".into(),
+            settings: HostSettings { chap_secret: Some(None), ..Default::default() },
+        },
+    ];
+    assert_eq!(*fake.orders.lock().expect("no panic"), expected);
+}
+
+#[test]
+fn a_refusal_keeps_its_kind_field_and_advice() {
+    for (kind, status) in [
+        (RefusalKind::NotFound, 404),
+        (RefusalKind::Conflict, 409),
+        (RefusalKind::Unsafe, 409),
+        (RefusalKind::Invalid, 422),
+        (RefusalKind::NotReady, 503),
+        (RefusalKind::NoSpace, 507),
+        (RefusalKind::Internal, 500),
+    ] {
+        let refuse = move |_: &Order| {
+            Err(Refusal {
+                kind,
+                field: Some("bytes".into()),
+                message: "tank has 3G free".into(),
+                next: Some("millrace pool show tank".into()),
+            })
+        };
+        let fake = serve(refuse, Process::default());
+        let (got, error) = ask(&fake, "POST", "/api/v1/volumes", r#"{"name":"tank/a","bytes":1}"#);
+        assert_eq!((got, error.field.as_deref()), (status, Some("bytes")), "{kind:?}");
+        let body = api::VolumeCreate { name: "tank/a".into(), bytes: 1, block_bytes: None };
+        let failure: Failure = fake.client.post::<api::Created>("/volumes", &body).expect_err("refused");
+        let exit = if kind == RefusalKind::Internal { Exit::Internal } else { Exit::Refused };
+        assert_eq!(failure.exit, exit);
+        assert_eq!(
+            failure.to_string(),
+            "millrace: tank has 3G free (field bytes). Next: millrace pool show tank"
+        );
+    }
+}
+
+#[test]
+fn bad_requests_get_an_answer_that_names_what_is_wrong() {
+    let fake = fake();
+    let check = |method: &str, path: &str, body: &str, status: u16, field: Option<&str>| {
+        let (got, error) = ask(&fake, method, path, body);
+        assert_eq!(
+            (got, error.field.as_deref()),
+            (status, field),
+            "{method} {path} {body}: {}",
+            error.message
+        );
+    };
+    check("GET", "/", "", 404, None);
+    check("GET", "/api/v1/nothing", "", 404, None);
+    check("GET", "/api/v1/pools/none", "", 404, None);
+    check("GET", "/api/v1/volumes/tank/none", "", 404, None);
+    check("GET", "/api/v1/hosts/none", "", 404, None);
+    check("GET", "/api/v1/drives/none", "", 404, None);
+    check("PUT", "/api/v1/pools", "", 405, None);
+    check("POST", "/api/v1/pools", "{", 400, None);
+    check("POST", "/api/v1/pools", "", 422, Some("name"));
+    check("POST", "/api/v1/volumes", r#"{"name":"tank/a","size":1}"#, 422, Some("size"));
+    check("POST", "/api/v1/volumes", r#"{"name":"vm1","bytes":1}"#, 422, Some("name"));
+    check("POST", "/api/v1/volumes", r#"{"name":"tank/a","bytes":18446744073709551616}"#, 422, Some("bytes"));
+    check("POST", "/api/v1/portals", r#"{"protocol":"smb","address":"1.2.3.4:5"}"#, 422, Some("protocol"));
+    check("POST", "/api/v1/portals", r#"{"protocol":"nvme","address":"1.2.3.4"}"#, 422, Some("address"));
+    check("PATCH", "/api/v1/volumes/tank/vm1", "{}", 422, None);
+    check("PATCH", "/api/v1/volumes/tank/vm1", r#"{"bytes":1,"name":"a"}"#, 422, Some("name"));
+    check("DELETE", "/api/v1/pools/tank?forse=true", "", 422, Some("forse"));
+    check("DELETE", "/api/v1/pools/tank?force=maybe", "", 422, Some("force"));
+    check("GET", "/api/v1/events?since=-1", "", 422, Some("since"));
+    check("GET", "/api/v1/drives?look=%ff", "", 400, None);
+    check("POST", "/api/v1/pools", &"x".repeat(2 << 20), 400, None);
+    assert!(fake.orders.lock().expect("no panic").iter().all(|o| matches!(o, Order::DriveList { .. })));
+}
+
+#[test]
+fn a_head_that_is_gone_is_told_as_not_ready() {
+    let fake = serve(|_| panic!("the head died"), Process::default());
+    for _ in 0..2 {
+        let failure = fake.client.get::<api::Status>("/status").expect_err("dead");
+        assert_eq!(failure.exit, Exit::Refused);
+        assert!(failure.message.contains("stopping"), "{failure}");
+    }
+}
+
+#[test]
+fn events_wait_until_something_happens() {
+    let quiet = serve(
+        |order| match order {
+            Order::Events { .. } => Ok(Reply::Events(Vec::new())),
+            other => obedient(other),
+        },
+        Process::default(),
+    );
+    let begin = std::time::Instant::now();
+    let events: api::Events = quiet.client.get("/events?since=5&wait=1").expect("answered");
+    assert!(begin.elapsed() >= std::time::Duration::from_millis(900));
+    assert_eq!((events.events.len(), events.next), (0, 5));
+    let events: api::Events = fake().client.get("/events?since=119&wait=60").expect("answered");
+    assert_eq!((events.events.len(), events.next), (2, 121));
+}
+
+#[test]
+fn the_token_is_asked_for_over_tcp() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (door, mut calls) = Door::new();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        runtime.block_on(async move {
+            tokio::spawn(async move {
+                while let Some((order, answer)) = calls.recv().await {
+                    let _ = answer.send(obedient(&order));
+                }
+            });
+            let router = router(Api::new(door, Arc::default()), Some("0123456789abcdef".into()));
+            axum::serve(listener, router).await.expect("served");
+        });
+    });
+    let status = |header: &str| {
+        let mut stream = std::net::TcpStream::connect(address).expect("connected");
+        let request = format!("GET /api/v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer.split(' ').nth(1).expect("a status line").to_string()
+    };
+    assert_eq!(status(""), "401");
+    assert_eq!(status("authorization: Bearer wrong\r\n"), "401");
+    assert_eq!(status("authorization: Basic 0123456789abcdef\r\n"), "401");
+    assert_eq!(status("authorization: Bearer 0123456789abcdef\r\n"), "200");
+}
+
+#[test]
+fn the_document_knows_every_resource_and_every_shape() {
+    let fake = fake();
+    let document: serde_json::Value = fake.client.get("/openapi.json").expect("answered");
+    assert_eq!(document, serde_json::from_str::<serde_json::Value>(&openapi_json()).expect("JSON"));
+    assert!(document["openapi"].as_str().expect("a version").starts_with("3.1"));
+    let paths: Vec<&str> = document["paths"].as_object().expect("paths").keys().map(String::as_str).collect();
+    for path in ["/api/v1/status", "/api/v1/drives/{drive}/shape", "/api/v1/exports/{pool}/{volume}/{host}"] {
+        assert!(paths.contains(&path), "{paths:?}");
+    }
+    // Every reference leads somewhere.
+    let text = document.to_string();
+    for reference in text.split("#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().expect("quoted");
+        assert!(document["components"]["schemas"][name].is_object(), "{name} is not described");
+    }
+    assert!(text.contains("ErrorBody") && text.contains("HostSet"));
+    drop(fake.folder);
+}
+
+#[test]
+fn metrics_are_served_beside_the_api() {
+    let (status, body) = raw(&fake(), "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert_eq!(status, 200);
+    assert!(body.contains("millrace_volume_reads_total{volume=\"tank/vm1\"} 12345678"), "{body}");
+}

@@ -1,0 +1,255 @@
+//! The program itself: exit codes, the daemon's start and stop, crashes that are counted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn millrace(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_millrace")).args(words).stdin(Stdio::null()).output().expect("it runs")
+}
+
+fn said(output: &Output) -> (i32, String) {
+    let err = String::from_utf8(output.stderr.clone()).expect("text");
+    (output.status.code().expect("an exit code"), err)
+}
+
+/// A daemon in a folder of its own; killed at the end.
+struct Daemon {
+    folder: tempfile::TempDir,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().display();
+        let text = format!(
+            "state_dir = \"{path}/state\"\nsocket = \"{path}/api.sock\"\nshards = 1\nmemory = \"64M\"\n"
+        );
+        fs::write(folder.path().join("head.toml"), text).expect("written");
+        Self { folder, child: None }
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+        command.arg("serve").arg("--config").arg(self.path("head.toml"));
+        let log = fs::File::options().append(true).create(true).open(self.path("log")).expect("opened");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+    }
+    fn start(&mut self, words: &[&str]) {
+        self.child = Some(self.command().args(words).spawn().expect("it runs"));
+        let begin = Instant::now();
+        while !self.ask(&["status"]).status.success() {
+            let log = || fs::read_to_string(self.path("log")).unwrap_or_default();
+            assert!(begin.elapsed() < PATIENCE, "the daemon does not answer: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    fn ask(&self, words: &[&str]) -> Output {
+        let socket = self.path("api.sock").display().to_string();
+        millrace(&[&["--socket", &socket], words].concat())
+    }
+    fn status(&self) -> serde_json::Value {
+        let output = self.ask(&["status", "--json"]);
+        assert!(output.status.success(), "{}", said(&output).1);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+    fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
+        let mut child = self.child.take().expect("it runs");
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().expect("ours") {
+                return status;
+            }
+            if begin.elapsed() > PATIENCE {
+                let _ = child.kill();
+                panic!(
+                    "{signal} did not end the daemon: {}",
+                    fs::read_to_string(self.path("log")).unwrap_or_default()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2_and_no_daemon_with_4() {
+    assert_eq!(said(&millrace(&["volume", "create", "tank/a", "--size", "0"])).0, 2);
+    assert_eq!(said(&millrace(&["nonsense"])).0, 2);
+    let (code, text) = said(&millrace(&["--socket", "/nonexistent/api.sock", "status"]));
+    assert_eq!(code, 4);
+    assert!(
+        text.starts_with("millrace: no daemon listens at /nonexistent/api.sock. Next: millrace serve"),
+        "{text}"
+    );
+    let (code, text) =
+        said(&millrace(&["--socket", "/nonexistent/api.sock", "pool", "create", "t", "mirror", "/dev/a"]));
+    assert_eq!(code, 2);
+    assert!(text.contains("2 to 4 drives"), "{text}");
+}
+
+#[test]
+fn a_wrong_configuration_ends_with_2_and_a_sentence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("head.toml");
+    let name = path.display().to_string();
+    let serve = || said(&millrace(&["serve", "--config", &name]));
+    let (code, text) = serve();
+    assert!(code == 2 && text.contains("cannot read the configuration"), "{text}");
+    fs::write(&path, "shard = 4\n").expect("written");
+    let (code, text) = serve();
+    assert!(code == 2 && text.contains("head.toml line 1, shard: unknown field `shard`"), "{text}");
+    fs::write(&path, "log = \"loud,,=\"\n").expect("written");
+    let (code, text) = serve();
+    assert!(code == 2 && text.contains("log = "), "{text}");
+}
+
+#[test]
+fn completions_and_the_document_need_no_daemon() {
+    for words in [&["completions", "bash"][..], &["openapi"], &["--help"], &["--version"]] {
+        let output = millrace(words);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .arg("openapi")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn the_daemon_starts_is_alone_and_stops_in_order() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let status = daemon.status();
+    assert_eq!(status["daemon"]["management_only"], false);
+    let second = said(&daemon.command().stderr(Stdio::piped()).output().expect("it runs"));
+    assert!(second.0 == 2 && second.1.contains("another daemon has the state directory"), "{second:?}");
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+    assert!(!daemon.path("api.sock").exists(), "the socket is removed");
+    daemon.start(&[]);
+    assert_eq!(daemon.status()["system"]["uuid"], status["system"]["uuid"], "the identity is kept");
+    assert_eq!(daemon.signal("-INT").code(), Some(0));
+}
+
+#[test]
+fn three_fatal_signals_in_a_minute_leave_the_management_alone_and_kills_do_not() {
+    let mut daemon = Daemon::new();
+    let crashes = |d: &Daemon| fs::read_to_string(d.path("state/crashes")).unwrap_or_default();
+    for _ in 0..3 {
+        daemon.start(&[]);
+        daemon.signal("-KILL");
+    }
+    assert_eq!(crashes(&daemon), "", "kill -9 does not count");
+    for (signal, n) in [("-SEGV", 1), ("-ABRT", 2), ("-BUS", 3)] {
+        daemon.start(&[]);
+        assert_eq!(daemon.status()["daemon"]["management_only"], false, "after {} crashes", n - 1);
+        let ended = daemon.signal(signal);
+        assert_eq!(ended.code(), None, "it ended by the signal");
+        assert_eq!(crashes(&daemon).lines().count(), n, "{}", crashes(&daemon));
+    }
+    assert!(crashes(&daemon).contains("Z signal SIGSEGV\n"), "{}", crashes(&daemon));
+    daemon.start(&[]);
+    let status = daemon.status();
+    assert_eq!(status["daemon"]["management_only"], true);
+    assert_eq!(status["health"], "offline");
+    let reason = &status["reasons"][0];
+    assert!(
+        reason["message"].as_str().expect("text").contains("crashed 3 times within a minute"),
+        "{reason}"
+    );
+    assert!(reason["next"].as_str().expect("text").contains("millrace serve --import"), "{reason}");
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+    // It stays so until the operator says otherwise.
+    daemon.start(&["--import"]);
+    assert_eq!(daemon.status()["daemon"]["management_only"], false);
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+    daemon.start(&[]);
+    assert_eq!(daemon.status()["daemon"]["management_only"], false);
+}
+
+#[test]
+fn a_daemon_whose_parent_is_gone_does_not_start() {
+    let daemon = Daemon::new();
+    let output =
+        daemon.command().args(["--die-with-parent", "1"]).stderr(Stdio::piped()).output().expect("it runs");
+    // Unless the test itself is a child of process 1.
+    if std::os::unix::process::parent_id() != 1 {
+        assert!(said(&output).1.contains("is gone"), "{output:?}");
+    }
+}
+
+#[test]
+fn pools_on_file_drives_are_made_and_refusals_name_the_cause() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let drives: Vec<String> = (0..2)
+        .map(|i| {
+            let path = daemon.path(&format!("drive{i}"));
+            fs::File::create(&path).and_then(|f| f.set_len(256 << 20)).expect("made");
+            path.display().to_string()
+        })
+        .collect();
+    let done = |words: &[&str]| {
+        let output = daemon.ask(words);
+        assert!(output.status.success(), "{words:?}: {}", said(&output).1);
+    };
+    done(&["pool", "create", "tank", "mirror", &drives[0], &drives[1]]);
+    done(&["volume", "create", "tank/vm1", "--size", "64M"]);
+    done(&["host", "add", "esx1", "--iqn", "iqn.1998-01.com.vmware:esx1"]);
+    done(&["export", "tank/vm1", "--host", "esx1"]);
+    let refused = |words: &[&str], name: &str| {
+        let (code, text) = said(&daemon.ask(words));
+        assert!(code == 3 && text.contains(name), "{words:?}: {code} {text}");
+    };
+    refused(&["pool", "create", "tank", "ram:1G"], "tank");
+    refused(&["pool", "create", "two", "mirror", &drives[0], &drives[1]], &drives[0]);
+    refused(&["volume", "create", "tank/vm1", "--size", "64M"], "vm1 already");
+    refused(&["volume", "create", "tank/vm2", "--size", "8000P"], "largest volume");
+    refused(&["volume", "create", "nopool/vm2", "--size", "64M"], "nopool");
+    refused(&["export", "tank/vm1", "--host", "nobody"], "nobody");
+    refused(&["volume", "rm", "tank/vm1"], "exported to 1 host");
+    let status = daemon.status();
+    assert_eq!(status["volumes"][0]["exports"][0]["host"], "esx1");
+}
+
+#[test]
+fn a_file_of_this_repository_names_the_unit_as_the_program_expects_it() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/millrace.service");
+    let text = fs::read_to_string(unit).expect("the unit is there");
+    for line in [
+        "Type=notify",
+        "Restart=always",
+        "RestartSec=0.2",
+        "LimitMEMLOCK=infinity",
+        "ExecStart=/usr/bin/millrace serve",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}");
+    }
+}
