@@ -7,6 +7,7 @@
 //! Ready ─stop─▶ Logout ▶ Ended
 //! ```
 
+mod aborts;
 mod bringup;
 
 use super::login::{Login, Next};
@@ -14,7 +15,7 @@ use super::receive::{Part, Receiver};
 use super::{Config, Error, Unit, sense};
 use crate::pdu::{
     self, AsyncMessage, DataIn, DataOut, Framing, NopIn, NopOut, R2t, RESERVED_TAG, Residual, Response,
-    ScsiCommand, ScsiResponse, TaskManagementRequest,
+    ScsiCommand, ScsiResponse,
 };
 use crate::text::Parameters;
 use base::crc::crc32c_append;
@@ -154,6 +155,9 @@ pub struct Session {
     unit: Unit,
     found: Vec<FoundTarget>,
     aborts: VecDeque<u32>,
+    /// CmdSN of the command that an ABORT TASK under way means, by slot: the slot may have another one
+    /// by the time of the response.
+    aborting: Vec<Option<u32>>,
     pong: Option<NopIn>,
     ping_at: Option<Instant>,
     ping_sent: bool,
@@ -194,6 +198,7 @@ impl Session {
             unit: Unit::default(),
             found: vec![],
             aborts: VecDeque::with_capacity(depth),
+            aborting: vec![None; slots as usize],
             pong: None,
             ping_at: None,
             ping_sent: false,
@@ -218,6 +223,7 @@ impl Session {
         self.own_from = 0;
         self.found.clear();
         self.aborts.clear();
+        self.aborting.fill(None);
         self.bursts.clear();
     }
     /// Whether a connection is wanted.
@@ -303,18 +309,6 @@ impl Session {
             }
         }
         self.send_command(Some(c.id), cdb, read, read.len, source, io)
-    }
-    /// Asks the target to abort block command `id`; it still ends by `done`. False if it is not under
-    /// way. `pump` must be called afterwards.
-    pub fn abort(&mut self, id: u32) -> bool {
-        let Some(slot) = self.flights.iter().position(|f| f.as_ref().is_some_and(|f| f.id == Some(id)))
-        else {
-            return false;
-        };
-        if !self.aborts.contains(&(slot as u32)) {
-            self.aborts.push_back(slot as u32);
-        }
-        true
     }
     /// Logs out, then `is_ended`. Commands under way are lost.
     pub fn stop(&mut self) {
@@ -434,26 +428,7 @@ impl Session {
             self.pong = None;
             self.send_nop(RESERVED_TAG, nop.transfer_tag, nop.lun, io);
         }
-        while let Some(&slot) = self.aborts.front() {
-            if io.room() < PDU_ROOM {
-                break;
-            }
-            self.aborts.pop_front();
-            if let Some(f) = self.flights[slot as usize] {
-                let request = TaskManagementRequest {
-                    immediate: true,
-                    function: pdu::function::ABORT_TASK,
-                    lun: self.lun(),
-                    task_tag: tag::ABORT | slot,
-                    referenced_task_tag: slot,
-                    cmd_sn: self.cmd_sn,
-                    exp_stat_sn: self.exp_stat_sn,
-                    ref_cmd_sn: f.cmd_sn,
-                    exp_data_sn: 0,
-                };
-                self.send_bhs(request.encode(), io);
-            }
-        }
+        self.send_aborts(io);
         if self.ping_at.is_some_and(|at| at <= now) {
             if self.ping_sent {
                 return self.fail(Error::TimedOut("NOP-In"));
@@ -742,17 +717,7 @@ impl Session {
             (_, Response::ScsiResponse(r)) => self.on_scsi_response(r, io),
             (_, Response::DataIn(r)) => self.on_data_in(r, io),
             (_, Response::R2t(r)) => self.on_r2t(r, io),
-            (_, Response::TaskManagement(r)) => {
-                self.counters(r.counters, true);
-                let slot = r.task_tag & !tag::ABORT;
-                // Complete, or no such task: either way no answer to it will come any more.
-                if r.task_tag & tag::ABORT != 0 && r.response <= pdu::function_response::NO_TASK {
-                    let fault = Fault { kind: FaultKind::Aborted, raw: 0 };
-                    if matches!(self.flights.get(slot as usize), Some(Some(f)) if f.answered.is_none()) {
-                        self.answer(slot, HostStatus::Failed(fault), io);
-                    }
-                }
-            }
+            (_, Response::TaskManagement(r)) => self.on_task_management(r, io),
             (_, Response::Text(r)) => self.on_text(r),
             (_, Response::Logout(r)) => {
                 self.counters(r.counters, true);
@@ -872,6 +837,7 @@ impl Session {
     }
     fn end(&mut self, slot: u32, status: HostStatus, io: &mut impl HostIo) {
         let flight = self.flights[slot as usize].take().expect("it is under way");
+        self.aborts.retain(|s| *s != slot);
         self.free.push(slot);
         match flight.id {
             Some(id) => io.done(id, status),
