@@ -71,6 +71,16 @@ pub struct Ledger {
     pub slowest: Duration,
     /// Nothing new is started.
     pub stop: bool,
+    /// What happened, for the story, if anybody wants it.
+    pub told: Option<Vec<String>>,
+}
+
+impl Ledger {
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            told.push(line());
+        }
+    }
 }
 
 /// A host.
@@ -134,6 +144,7 @@ impl Host {
             let (slot, began) = self.slots[done.id as usize].take().expect("a command ends once");
             let mut ledger = self.ledger.borrow_mut();
             ledger.slowest = ledger.slowest.max(now.since(began));
+            ledger.tell(|| format!("{} ends: {:?}", done.id, done.status));
             let good = done.status == HostStatus::Good;
             match done.status {
                 HostStatus::Good => ledger.good += 1,
@@ -196,6 +207,10 @@ impl Host {
             let at = if op == Op::Flush { 0 } else { at };
             let command = HostCommand { id: id as u32, op, at, blocks, fua: fua && op == Op::Write, data };
             drop(volume);
+            self.ledger.borrow_mut().tell(|| {
+                let name = if let Doing::Write(w) = &doing { w.id } else { 0 };
+                format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks")
+            });
             let taken = self.initiator.submit(&command, &mut self.memory);
             assert!(taken, "there was room");
             self.slots[id] = Some((Slot { doing, data: Slice::new(full.at, data.len) }, now));
@@ -203,6 +218,7 @@ impl Host {
                 let victim = self.rng.below(self.slots.len() as u64) as u32;
                 if self.slots[victim as usize].is_some() {
                     self.initiator.abort(victim);
+                    self.ledger.borrow_mut().tell(|| format!("{victim} shall be aborted"));
                 }
             }
         }

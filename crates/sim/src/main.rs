@@ -7,20 +7,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 const HELP: &str = "\
-usage: sim --seed N [--story]      one world; the same seed gives the same run
-       sim --seeds N [--from M]    worlds M..M+N on all cores, to the first failure";
+usage: sim --seed N [--story | --trace]  one world; the same seed gives the same run
+       sim --seeds N [--from M] [--all]  worlds M..M+N on all cores, to the first failure (or all of them)
+
+  --story   the last events before a failure
+  --trace   every event, as it happens, on standard error";
+
+struct Words {
+    seed: Option<u64>,
+    seeds: Option<u64>,
+    from: u64,
+    story: bool,
+    trace: bool,
+    all: bool,
+}
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let value = |name: &str| {
-        let at = words.iter().position(|w| w == name)?;
-        words.get(at + 1)?.parse::<u64>().ok()
-    };
-    let story = words.iter().any(|w| w == "--story");
-    match (value("--seed"), value("--seeds")) {
-        (Some(seed), None) => one(seed, story),
-        (None, Some(count)) => many(value("--from").unwrap_or(0), count),
-        (None, None) if words.is_empty() => many(0, 200),
+    match words() {
+        Some(Words { seed: Some(seed), seeds: None, story, trace, .. }) => one(seed, story, trace),
+        Some(Words { seed: None, seeds, from, all, .. }) => many(from, seeds.unwrap_or(200), all),
         _ => {
             eprintln!("{HELP}");
             ExitCode::from(2)
@@ -28,10 +33,28 @@ fn main() -> ExitCode {
     }
 }
 
-fn one(seed: u64, story: bool) -> ExitCode {
+fn words() -> Option<Words> {
+    let mut words = Words { seed: None, seeds: None, from: 0, story: false, trace: false, all: false };
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        let mut number = || given.next()?.parse::<u64>().ok();
+        match word.as_str() {
+            "--seed" => words.seed = Some(number()?),
+            "--seeds" => words.seeds = Some(number()?),
+            "--from" => words.from = number()?,
+            "--story" => words.story = true,
+            "--trace" => words.trace = true,
+            "--all" => words.all = true,
+            _ => return None,
+        }
+    }
+    Some(words)
+}
+
+fn one(seed: u64, story: bool, trace: bool) -> ExitCode {
     let mut options = Options::swarm(seed);
     println!("{options:#?}");
-    options.tell = story;
+    (options.tell, options.trace) = (story, trace);
     match attempt(options) {
         Ok(outcome) => {
             println!("{outcome:#?}");
@@ -67,38 +90,43 @@ fn attempt(options: Options) -> Result<Outcome, String> {
     Err(format!("{}\nseed {seed}: {what}{again}", story.join("\n")))
 }
 
-fn many(from: u64, count: u64) -> ExitCode {
-    std::panic::set_hook(Box::new(|_| {}));
+fn many(from: u64, count: u64, all: bool) -> ExitCode {
+    // A panic is told with its seed and its place, once.
+    std::panic::set_hook(Box::new(|info| {
+        PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default());
+    }));
     let (next, stop, done) = (AtomicU64::new(from), AtomicBool::new(false), AtomicU64::new(0));
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let failures: Vec<String> = std::thread::scope(|scope| {
+    let failed: u64 = std::thread::scope(|scope| {
         let work = || {
-            let mut failed = None;
+            let mut failed = 0;
             while !stop.load(Ordering::Relaxed) {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if seed >= from + count {
                     break;
                 }
                 if let Err(what) = attempt(Options::swarm(seed)) {
-                    stop.store(true, Ordering::Relaxed);
-                    failed = Some(what);
-                    break;
+                    println!("{} {}", what.trim_start(), PLACE.take());
+                    stop.store(!all, Ordering::Relaxed);
+                    failed += 1;
                 }
                 let n = done.fetch_add(1, Ordering::Relaxed) + 1;
-                if n.is_multiple_of(100) {
+                if n.is_multiple_of(500) {
                     println!("{n} of {count} seeds, {:.0} s", began.elapsed().as_secs_f64());
                 }
             }
             failed
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        handles.into_iter().filter_map(|h| h.join().expect("workers catch their panics")).collect()
+        handles.into_iter().map(|h| h.join().expect("workers catch their panics")).sum()
     });
     let seconds = began.elapsed().as_secs_f64();
-    println!("{} seeds from {from} in {seconds:.1} s", done.load(Ordering::Relaxed));
-    for failure in &failures {
-        println!("{failure}");
-    }
-    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let done = done.load(Ordering::Relaxed);
+    println!("{done} seeds from {from} in {seconds:.1} s, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+thread_local! {
+    static PLACE: std::cell::Cell<String> = const { std::cell::Cell::new(String::new()) };
 }

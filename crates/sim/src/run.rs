@@ -80,6 +80,8 @@ pub struct Options {
     pub habits: Habits,
     /// Keep a story.
     pub tell: bool,
+    /// Tell the whole story at once, as it happens, on standard error.
+    pub trace: bool,
     /// Shards as they are, if None.
     pub wrap: Option<Wrap>,
 }
@@ -129,6 +131,7 @@ impl Options {
                 reset_ppm: rng.below(1500),
             },
             tell: false,
+            trace: false,
             wrap: None,
         }
     }
@@ -191,6 +194,8 @@ struct Run {
     lives: u64,
     troubles: u32,
     snapshot: Option<Box<Snapshot>>,
+    /// What `status` said when it was last looked at.
+    last_look: Option<Box<Snapshot>>,
     done: bool,
 }
 
@@ -198,7 +203,8 @@ struct Run {
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
     let mut world = World::new(seed, options.kindness.clone());
-    world.tell = options.tell;
+    world.tell = options.tell || options.trace;
+    world.trace = options.trace;
     for d in 0..options.mirrors * options.legs {
         world.disks.push(Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile));
     }
@@ -218,6 +224,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         lives: 0,
         troubles: 0,
         snapshot: None,
+        last_look: None,
         done: false,
     };
     run.boot();
@@ -299,6 +306,10 @@ impl Run {
             self.order();
         }
         for (i, ledger) in self.ledgers.iter().enumerate() {
+            if self.world.tell {
+                let lines = ledger.borrow_mut().told.as_mut().map(core::mem::take).unwrap_or_default();
+                lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
+            }
             if let Some(broken) = ledger.borrow().broken.first() {
                 return Err(tell(i, broken));
             }
@@ -396,6 +407,7 @@ impl Run {
             let bytes = MIB + Host::memory_bytes(&config, habits.depth);
             let seed = self.rng.next_u64();
             let host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
+            host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.world.nudge(id);
@@ -508,14 +520,54 @@ impl Run {
                 }
                 if let Some(snapshot) = self.snapshot.take() {
                     self.nurse(&snapshot);
+                    self.last_look = Some(snapshot);
                 }
                 if self.world.now().since(since) > CONVERGENCE {
-                    let last = self.options.clone();
-                    return Err(format!("not well again after {CONVERGENCE:?} without faults ({last:?})"));
+                    return Err(format!(
+                        "not well again after {CONVERGENCE:?} without faults{}",
+                        self.ills()
+                    ));
                 }
             }
         }
         Ok(())
+    }
+
+    /// What is not as it should be: unfinished hosts, and the reasons of the last `status`.
+    fn ills(&self) -> String {
+        let mut lines = vec![];
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            let l = ledger.borrow();
+            if !l.finished {
+                lines.push(format!("host {i} has ended {} commands", l.good + l.failed + l.lost));
+            }
+        }
+        match &self.last_look {
+            None => lines.push("no status was answered".into()),
+            Some(s) => {
+                lines.push(format!("the system is {}", s.health.word()));
+                lines.extend(
+                    s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.message)),
+                );
+                for array in s.pools.iter().flat_map(|p| &p.arrays) {
+                    let legs: Vec<_> = array
+                        .legs
+                        .iter()
+                        .map(|l| format!("{} {} {}", l.path, l.state.word(), l.reason))
+                        .collect();
+                    lines.push(format!("array, epoch {}: {legs:?}, resync {:?}", array.epoch, array.resync));
+                }
+                let drives = s
+                    .drives
+                    .iter()
+                    .map(|d| format!("drive {} {:?} {}: {}", d.path, d.role, d.state.word(), d.reason));
+                lines.extend(drives);
+                lines.extend(
+                    s.events.iter().rev().take(12).rev().map(|e| format!("event: {}: {}", e.what, e.message)),
+                );
+            }
+        }
+        lines.iter().map(|l| format!("\n    {l}")).collect()
     }
 
     /// Faults stop.

@@ -196,6 +196,8 @@ pub struct World {
     pub story: VecDeque<String>,
     /// Keep a story (slow).
     pub tell: bool,
+    /// Tell it on standard error, too.
+    pub trace: bool,
 }
 
 impl World {
@@ -226,6 +228,7 @@ impl World {
             segments: vec![],
             story: VecDeque::new(),
             tell: false,
+            trace: false,
         }
     }
     /// Virtual time.
@@ -281,7 +284,11 @@ impl World {
             if self.story.len() == 400 {
                 self.story.pop_front();
             }
-            self.story.push_back(format!("{:>12.3} ms  {}", self.now.0 as f64 / 1e6, text()));
+            let line = format!("{:>12.3} ms  {}", self.now.0 as f64 / 1e6, text());
+            if self.trace {
+                eprintln!("{line}");
+            }
+            self.story.push_back(line);
         }
     }
 
