@@ -189,7 +189,9 @@ mod tests {
                 }
             }
             for (s, holders) in held {
-                (0..holders).for_each(|_| drop(buffers.release(s)));
+                for _ in 0..holders {
+                    buffers.release(s);
+                }
             }
             assert_eq!(buffers.used(), 0);
             assert_eq!(buffers.bytes(), bytes);

@@ -6,7 +6,7 @@
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, Order};
 use crate::report::ShardReport;
-use array::{ArrayCommand, Note, Pace};
+use array::{ArrayCommand, Bitmap, Note, Pace};
 use base::front::Close;
 use base::view::View;
 use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status};
@@ -45,6 +45,13 @@ pub enum Mail {
     MarkAll {
         /// The array.
         array: ArrayId,
+    },
+    /// What the bitmap of a returning leg says counts too: before the membership in which it rebuilds.
+    AddDirty {
+        /// The array.
+        array: ArrayId,
+        /// Regions marked on that leg.
+        dirty: Arc<Bitmap>,
     },
     /// That leg does not come: bits may be cleared again.
     Unmark {

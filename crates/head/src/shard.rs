@@ -569,6 +569,9 @@ impl<M: Memory> Shard<M> {
             Mail::MarkAll { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))
             }
+            Mail::AddDirty { array, dirty } => {
+                self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
+            }
             Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
             Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
             Mail::Answer { connection, answer } => {

@@ -64,6 +64,7 @@ impl Default for Head {
             block_bytes,
             blocks: 4096,
             deallocate: true,
+            compare_and_write: true,
             ready: true,
             ..Export::default()
         };

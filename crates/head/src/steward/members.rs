@@ -16,6 +16,7 @@ use crate::mail::Mail;
 use crate::order::Weight;
 use array::format::{LegState, MembershipRecord};
 use base::{DriveError, Duration};
+use std::sync::Arc;
 
 impl Office {
     /// Starts the keeper of a pool.
@@ -130,6 +131,9 @@ impl Office {
     /// A leg is there again: it is written from now on, and what it lacks is copied.
     async fn join_leg(&self, pool: PoolId, array: usize, leg: usize, full: bool) {
         let now = self.cx.now();
+        if !full {
+            self.add_dirty_of(pool, array, leg).await;
+        }
         let changed = {
             let mut desk = self.desk_mut();
             let me = desk.system.uuid;
@@ -165,6 +169,21 @@ impl Office {
         self.put_on_record(pool, &[], &[]).await;
         self.publish().await;
         self.recorded(&changed);
+    }
+
+    /// A leg that returns may have been written where no other bitmap says so: what its own says is
+    /// copied too. A bitmap that cannot be read says everything.
+    async fn add_dirty_of(&self, pool: PoolId, array: usize, leg: usize) {
+        let found = self.desk().pool(pool).map(|p| {
+            let a = &p.arrays[array];
+            (a.id, a.geometry, p.config.array_uuid(array), a.legs[leg].open.clone())
+        });
+        let Some((id, geometry, uuid, Some(open))) = found else { return };
+        if geometry.redundant() {
+            let own = self.read_bitmap(&open).await;
+            let dirty = Arc::new(array::merge(&geometry, uuid, &[own.as_deref()]).0);
+            self.tell_shards(|| Mail::AddDirty { array: id, dirty: dirty.clone() });
+        }
     }
 
     /// Every shard has copied what the leg lacks.

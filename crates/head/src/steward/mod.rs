@@ -152,6 +152,7 @@ impl Steward {
             | Mail::Clean { .. }
             | Mail::MarkAll { .. }
             | Mail::Unmark { .. }
+            | Mail::AddDirty { .. }
             | Mail::Pace { .. }
             | Mail::Answer { .. }
             | Mail::Drop { .. }

@@ -261,14 +261,14 @@ impl Office {
                 });
             }
             next.arrays[i].epoch = next.counter;
-            let current = |l: &usize| next.arrays[i].legs[*l].state == LegState::InSync;
+            let is_current = |l: &usize| next.arrays[i].legs[*l].state == LegState::InSync;
             let geometry = (0..legs.len())
-                .filter(current)
+                .filter(is_current)
                 .find_map(|l| legs[l].open.as_ref())
                 .map(|o| geometry_of(&o.label));
             let geometry = geometry.expect("an array that is taken has a current leg");
             let mut bitmaps = vec![];
-            for leg in (0..legs.len()).filter(current) {
+            for leg in (0..legs.len()).filter(is_current) {
                 let open = legs[leg].open.as_ref().expect("a current leg was found");
                 bitmaps.push(if geometry.redundant() { self.read_bitmap(open).await } else { None });
             }
@@ -278,12 +278,17 @@ impl Office {
                     Bitmap::full(geometry.regions())
                 }
                 true => {
-                    array::merge(
-                        &geometry,
-                        config.array_uuid(i),
-                        &bitmaps.iter().map(Option::as_deref).collect::<Vec<_>>(),
-                    )
-                    .0
+                    let uuid = config.array_uuid(i);
+                    let current = bitmaps.iter().map(Option::as_deref).collect::<Vec<_>>();
+                    let mut dirty = array::merge(&geometry, uuid, &current).0;
+                    // A leg that rebuilds may have been written where no other bitmap says so.
+                    for leg in (0..legs.len()).filter(|l| !is_current(l)) {
+                        if let Some(open) = &legs[leg].open {
+                            let own = self.read_bitmap(open).await;
+                            dirty.union(&array::merge(&geometry, uuid, &[own.as_deref()]).0);
+                        }
+                    }
+                    dirty
                 }
                 false => Bitmap::new(geometry.regions()),
             };
@@ -291,8 +296,9 @@ impl Office {
             arrays.push(ArrayDesk {
                 id,
                 geometry,
+                // Without a bit nothing was being written, and no shard will have anything to report.
+                unclean: was_open && geometry.redundant() && !dirty.is_empty(),
                 dirty: Arc::new(dirty),
-                unclean: was_open && geometry.redundant(),
                 clean: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
                 legs,

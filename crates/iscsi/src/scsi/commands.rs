@@ -32,6 +32,8 @@ pub struct Unit {
     pub blocks: u64,
     /// Unmapping does something.
     pub deallocate: bool,
+    /// COMPARE AND WRITE is offered.
+    pub compare_and_write: bool,
     /// Commands can be answered now.
     pub ready: bool,
 }
@@ -44,6 +46,7 @@ impl Unit {
             block_bytes: export.block_bytes,
             blocks: export.blocks,
             deallocate: export.deallocate,
+            compare_and_write: export.compare_and_write,
             ready: export.ready,
         }
     }
@@ -193,9 +196,15 @@ pub fn plan(asked: &Asked<'_>, out: &mut Vec<u8>) -> Work {
     })
 }
 
+/// The commands that this unit carries out.
+fn offered(asked: &Asked<'_>) -> impl Iterator<Item = &'static Supported> + Clone {
+    let atomic = asked.unit.is_none_or(|u| u.compare_and_write);
+    SUPPORTED.iter().filter(move |s| s.opcode != opcode::COMPARE_AND_WRITE || atomic)
+}
+
 fn work(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
     let cdb = Cdb(asked.cdb);
-    let known = SUPPORTED.iter().filter(|s| s.opcode == cdb.opcode());
+    let known = offered(asked).filter(|s| s.opcode == cdb.opcode());
     // SAM-5 5.14: INQUIRY, REPORT LUNS and REQUEST SENSE are carried out despite a unit attention, and
     // also where no unit is; a missing unit comes before an unknown command.
     let answers_always =
@@ -470,7 +479,7 @@ fn read_capacity_16(unit: &Unit, out: &mut Vec<u8>) {
 fn maintenance_in(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
     match cdb.service_action() {
         service_action::REPORT_TARGET_PORT_GROUPS => report_port_groups(asked, cdb, out)?,
-        service_action::REPORT_SUPPORTED_OPERATION_CODES => report_opcodes(cdb, out)?,
+        service_action::REPORT_SUPPORTED_OPERATION_CODES => report_opcodes(asked, cdb, out)?,
         _ => {
             // SPC-4 6.36: ABORT TASK, ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET.
             out.extend_from_slice(&[0xda, 0, 0, 0]);
@@ -509,7 +518,7 @@ fn report_port_groups(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Re
 }
 
 /// REPORT SUPPORTED OPERATION CODES (SPC-4 6.35).
-fn report_opcodes(cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
+fn report_opcodes(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
     let b = cdb.0;
     let timeouts = b[2] & 0x80 != 0;
     let (wanted, wanted_action) = (b[3], cdb.u16(4));
@@ -518,12 +527,12 @@ fn report_opcodes(cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
             out.extend_from_slice(&[0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         }
     };
-    let of_opcode = || SUPPORTED.iter().filter(|s| s.opcode == wanted);
+    let of_opcode = || offered(asked).filter(|s| s.opcode == wanted);
     let found: Option<&Supported> = match b[2] & 7 {
         0 => {
             let each = if timeouts { 20 } else { 8 };
-            out.extend_from_slice(&(each * SUPPORTED.len() as u32).to_be_bytes());
-            for s in SUPPORTED {
+            out.extend_from_slice(&(each * offered(asked).count() as u32).to_be_bytes());
+            for s in offered(asked) {
                 let flags = u8::from(timeouts) << 1 | u8::from(s.service_action.is_some());
                 let action = s.service_action.unwrap_or(0);
                 out.extend_from_slice(&[s.opcode, 0, 0, action, 0, flags, 0, s.usage.len() as u8]);
@@ -587,8 +596,14 @@ pub fn unmap_check(list: &[u8], unit: &Unit) -> Result<usize, Sense> {
 mod tests {
     use super::*;
 
-    const UNIT: Unit =
-        Unit { volume: VolumeId(1), block_bytes: 512, blocks: 10_000, deallocate: true, ready: true };
+    const UNIT: Unit = Unit {
+        volume: VolumeId(1),
+        block_bytes: 512,
+        blocks: 10_000,
+        deallocate: true,
+        compare_and_write: true,
+        ready: true,
+    };
 
     fn ask(bytes: &[u8], unit: Option<Unit>, attention: Option<Sense>) -> (Work, Vec<u8>) {
         let mut cdb = [0; 16];

@@ -146,7 +146,7 @@ fn block_limits(unit: &Unit, out: &mut Vec<u8>) {
     // Offsets as in the standard, which counts the page's header.
     let b = &mut out[start - 4..];
     b[4] = 0x01; // WSNZ: WRITE SAME of zero blocks is refused
-    b[5] = COMPARE_AND_WRITE_BLOCKS_MAX;
+    b[5] = if unit.compare_and_write { COMPARE_AND_WRITE_BLOCKS_MAX } else { 0 };
     b[8..12].copy_from_slice(&(blocks(u64::from(TRANSFER_MAX)) as u32).to_be_bytes());
     if unit.deallocate {
         b[20..24].copy_from_slice(&(blocks(UNMAP_BYTES_MAX) as u32).to_be_bytes());

@@ -21,8 +21,14 @@ pub(super) enum Begun {
     Task { slot: u32, waits: bool },
 }
 
-const NO_UNIT: Unit =
-    Unit { volume: VolumeId(u32::MAX), block_bytes: 512, blocks: 0, deallocate: false, ready: false };
+const NO_UNIT: Unit = Unit {
+    volume: VolumeId(u32::MAX),
+    block_bytes: 512,
+    blocks: 0,
+    deallocate: false,
+    compare_and_write: false,
+    ready: false,
+};
 
 /// Bits of a transfer tag: slot, R2T number, generation. Slots are below 1023, so no tag is all ones.
 fn transfer_tag(slot: u32, sequence: u32, generation: u32) -> u32 {

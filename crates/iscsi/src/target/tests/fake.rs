@@ -58,6 +58,7 @@ pub fn view(blocks: u64) -> View {
         block_bytes,
         blocks: blocks * 512 / u64::from(block_bytes),
         deallocate: true,
+        compare_and_write: true,
         ready: true,
     };
     View {

@@ -42,6 +42,7 @@ fn export(nsid: u32, block_bytes: u32) -> Export {
         block_bytes,
         blocks: BLOCKS,
         deallocate: true,
+        compare_and_write: false,
         ready: true,
     }
 }
