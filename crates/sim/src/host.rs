@@ -1,8 +1,8 @@
 //! A simulated host: it speaks the real PDUs through `load::Initiator`, and knows what every block may
 //! hold.
 
+use crate::memory::SimMemory;
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
-use base::memory::PlainMemory;
 use base::{
     ConnectionId, Dma, Duration, Effects, Event, HostCommand, HostStatus, Instant, Machine, Memory, Op, Prng,
     Slice,
@@ -86,7 +86,7 @@ impl Ledger {
 /// A host.
 pub struct Host {
     initiator: Initiator,
-    memory: PlainMemory,
+    memory: SimMemory,
     buffers: Vec<Slice>,
     slots: Vec<Option<(Slot, Instant)>>,
     volume: Rc<RefCell<Volume>>,
@@ -122,7 +122,7 @@ impl Host {
             .collect::<Vec<_>>();
         Self {
             initiator: Initiator::new(config, 0, own),
-            memory: PlainMemory::new(at, bytes as usize),
+            memory: SimMemory::new(at, bytes),
             slots: (0..depth).map(|_| None).collect(),
             buffers,
             volume,

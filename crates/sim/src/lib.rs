@@ -5,6 +5,7 @@
 
 pub mod disk;
 pub mod host;
+pub mod memory;
 pub mod oracle;
 pub mod run;
 pub mod volume;

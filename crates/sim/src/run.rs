@@ -8,10 +8,10 @@
 
 use crate::disk::{Disk, SECTOR};
 use crate::host::{Habits, Host, Ledger};
+use crate::memory::SimMemory;
 use crate::volume::{Broken, Volume};
 use crate::world::{HeadMachine, Kindness, Step, World};
 use array::format::{LABEL_AT, Label, RECORD_BYTES};
-use base::memory::PlainMemory;
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::mail::Mail;
@@ -51,7 +51,7 @@ pub enum Trouble {
 }
 
 /// Puts something between the world and a shard: a test that watches it.
-pub type Wrap = fn(Shard<PlainMemory>) -> Box<dyn HeadMachine>;
+pub type Wrap = fn(Shard<SimMemory>) -> Box<dyn HeadMachine>;
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
@@ -258,8 +258,8 @@ impl Run {
             let shard = Shard::new(ShardConfig {
                 id,
                 shards,
-                memory: PlainMemory::new(at, bytes as usize),
-                staging: PlainMemory::new(staging, MIB as usize),
+                memory: SimMemory::new(at, bytes),
+                staging: SimMemory::new(staging, MIB),
                 seed: seed + u64::from(id),
                 deadlines: Deadlines::default(),
                 extents: extents.clone(),
@@ -270,7 +270,7 @@ impl Run {
             };
             self.world.put_head(Address::Shard(id), shard, Slice::new(staging, MIB as u32));
         }
-        let memory = PlainMemory::new(1 << 48, 8 * MIB as usize);
+        let memory = SimMemory::new(1 << 48, 8 * MIB);
         let steward = Steward::new(StewardConfig {
             memory,
             shards,

@@ -1,10 +1,10 @@
 //! Nothing is allocated on the data path after start.
 
 use base::machine::Machine;
-use base::memory::PlainMemory;
 use base::{ConnectionId, Dma, Effects, Event, Instant, Slice};
 use head::Shard;
 use head::mail::Mail;
+use sim::memory::SimMemory;
 use sim::run::{Options, run};
 use sim::world::HeadMachine;
 use std::cell::Cell;
@@ -22,7 +22,7 @@ thread_local! {
 const WARM: u64 = 12_000;
 
 struct Watched {
-    shard: Shard<PlainMemory>,
+    shard: Shard<SimMemory>,
     fx: Effects<Mail>,
     cold: bool,
 }
@@ -31,7 +31,7 @@ impl Watched {
     fn watch(
         &mut self,
         fx: &mut Effects<Mail>,
-        turn: impl FnOnce(&mut Shard<PlainMemory>, &mut Effects<Mail>),
+        turn: impl FnOnce(&mut Shard<SimMemory>, &mut Effects<Mail>),
     ) {
         let ((), count) = Counting::watch(|| turn(&mut self.shard, &mut self.fx));
         if !self.cold && EVENTS.get() > WARM {
@@ -75,7 +75,7 @@ impl Dma for Watched {
     }
 }
 
-fn wrap(shard: Shard<PlainMemory>) -> Box<dyn HeadMachine> {
+fn wrap(shard: Shard<SimMemory>) -> Box<dyn HeadMachine> {
     Box::new(Watched { shard, fx: Vec::with_capacity(4096), cold: false })
 }
 
