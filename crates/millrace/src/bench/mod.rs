@@ -146,7 +146,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), Failure> {
     let _ = uring::process::raise_files(65_536);
     let report = carry_out(plan, &args, json)?;
     match (json, args.progress) {
-        (true, true) => put(&Line::Report(report.clone()).text())?,
+        (true, true) => put(&Line::Report(Box::new(report.clone())).text())?,
         (true, false) => put(&crate::cli::pretty(&report))?,
         (false, _) => put(&report.screen(crate::screen::Paint::for_stdout()))?,
     }

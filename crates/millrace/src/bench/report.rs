@@ -279,7 +279,7 @@ pub enum Line {
     /// How it goes.
     Progress(Progress),
     /// How it ended.
-    Report(Report),
+    Report(Box<Report>),
 }
 
 impl Line {
@@ -300,9 +300,10 @@ mod tests {
             errors_by_kind: vec![("Medium".into(), 2)],
             ..Default::default()
         };
-        for line in
-            [Line::Progress(Progress { phase: "ramp".into(), ..Default::default() }), Line::Report(report)]
-        {
+        for line in [
+            Line::Progress(Progress { phase: "ramp".into(), ..Default::default() }),
+            Line::Report(Box::new(report)),
+        ] {
             assert_eq!(serde_json::from_str::<Line>(&line.text()).expect("JSON"), line);
         }
     }

@@ -80,14 +80,14 @@ impl fmt::Display for Url {
 pub fn machine_nqn() -> String {
     let own = std::fs::read_to_string("/etc/nvme/hostnqn").unwrap_or_default();
     let own = own.trim();
-    if own.starts_with("nqn.") { own.into() } else { "nqn.2026-11.io.millrace:bench".into() }
+    if own.starts_with("nqn.") { own.into() } else { "nqn.2026-01.org.millrace:bench".into() }
 }
 
 /// This machine's iSCSI name as open-iscsi knows it.
 pub fn machine_iqn() -> String {
     let own = std::fs::read_to_string("/etc/iscsi/initiatorname.iscsi").unwrap_or_default();
     let own = own.lines().find_map(|l| l.trim().strip_prefix("InitiatorName="));
-    own.map_or_else(|| "iqn.2026-11.io.millrace:bench".into(), |n| n.trim().to_string())
+    own.map_or_else(|| "iqn.2026-01.org.millrace:bench".into(), |n| n.trim().to_string())
 }
 
 /// The host identifier that goes with a host NQN: its UUID if it ends with one, else made from it.
@@ -108,7 +108,7 @@ mod tests {
     fn a_target_is_read_as_it_is_written() {
         for text in [
             "nvme://127.0.0.1:4420/nqn.2014-08.org.nvmexpress:uuid:1/7",
-            "iscsi://[::1]:3260/iqn.2026-11.io.millrace:a/16383",
+            "iscsi://[::1]:3260/iqn.2026-01.org.millrace:a/16383",
         ] {
             assert_eq!(text.parse::<Url>().expect(text).to_string(), text);
         }

@@ -83,7 +83,7 @@ fn an_empty_head_says_what_to_do_first() {
     use head::order::{Reply, Snapshot};
     let empty = |order: &Order| {
         Ok(match order {
-            Order::Status => Reply::Snapshot(Box::new(Snapshot::default())),
+            Order::Status => Reply::Snapshot(Box::<Snapshot>::default()),
             Order::DriveList { .. } => Reply::Drives(vec![]),
             Order::PoolImportable { .. } => Reply::Importable(vec![]),
             Order::Events { .. } => Reply::Events(vec![]),

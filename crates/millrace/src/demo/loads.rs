@@ -106,7 +106,7 @@ impl Loads {
                     let words = self.all.iter().zip(["nvme", "iscsi"]);
                     show.load(&words.filter_map(|(o, n)| Some((n, o.progress.clone()?))).collect::<Vec<_>>());
                 }
-                Ok((i, Some(Line::Report(report)))) => self.all[i].report = Some(report),
+                Ok((i, Some(Line::Report(report)))) => self.all[i].report = Some(*report),
                 Ok((i, None)) => {
                     self.all[i].ended = true;
                     if self.all[i].report.is_none() {

@@ -59,7 +59,7 @@ const POOL: &str = "demo";
 const VOLUME: &str = "demo/vm1";
 const HOST: &str = "demo-host";
 const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:6d696c6c-7261-4365-8465-6d6f00000001";
-const HOST_IQN: &str = "iqn.2026-11.io.millrace:demo-host";
+const HOST_IQN: &str = "iqn.2026-01.org.millrace:demo-host";
 /// Longest time that a resync may take.
 const RESYNC_TIMEOUT: Duration = Duration::from_secs(600);
 

@@ -229,7 +229,7 @@ pub fn snapshot() -> Snapshot {
         uptime: 273_845,
         system: SystemInfo {
             nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid(900)),
-            iqn: "iqn.2026-11.io.millrace:9f1c0a52".into(),
+            iqn: "iqn.2026-01.org.millrace:9f1c0a52".into(),
             uuid: uuid(900),
             serial: "MR9F1C0A52".into(),
             model: "Millrace".into(),
