@@ -1,6 +1,6 @@
 //! Reads: which leg, what if it fails, and how its blocks are healed.
 //!
-//! A read takes no lock: while a write is unanswered it may return old or new (DESIGN promise 3). It
+//! A read takes no lock: while a write is unanswered it may return old or new (promise 3). It
 //! goes to a leg in sync with little to do, close to where that leg read last. An error moves it to
 //! the next leg; the host never waits for the healing. Healing is a copy under the range lock from a
 //! leg that can read, by the owner of the region.

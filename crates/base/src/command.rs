@@ -14,7 +14,7 @@ pub enum Op {
         /// The host allows the space to be freed.
         deallocate: bool,
     },
-    /// The host no longer needs these blocks; they read as zeroes or as before (promise 2 of DESIGN:
+    /// The host no longer needs these blocks; they read as zeroes or as before (promise 2:
     /// zeroes on every leg, or nothing is passed down).
     Deallocate,
     /// Every write completed before, on any connection, is durable when this ends. Covers the volume.

@@ -112,6 +112,12 @@ pub trait FrontIo {
     /// `on_granted`. Until then the tag counts as under way. `len` is at most 1 MiB
     /// (`TRANSFER_MAX`), or twice that for compare and write.
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice>;
+    /// The same for data that come next in the stream unasked (in-capsule, immediate, unsolicited): the
+    /// connection reads nothing more until it has the buffer. Part of the memory is kept for these, so
+    /// that what was asked for, and lies behind them in the stream, cannot hold it all.
+    fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        self.reserve(tag, len)
+    }
     /// Carries out `command` on the tag's buffer; ends in `on_done`, never at once. `data` is the
     /// part of the buffer that holds the data (empty for commands without).
     fn submit(&mut self, tag: Tag, command: Command, data: Slice);

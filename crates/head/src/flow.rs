@@ -377,7 +377,7 @@ impl<M: Memory> Core<M> {
         request.aborted = true;
         match request.phase {
             Phase::Buffer(_) => {
-                self.waiting.retain(|r| *r != index);
+                self.wait_no_more(index);
                 self.end(index, Status::Aborted);
             }
             Phase::Turn | Phase::Flights => {

@@ -1,7 +1,7 @@
 //! Head: composes the rooms. One `Shard` per core moves bytes; one `Steward` per head decides.
 //!
 //! Owns admission, requests, drive operations, buffers, timers (Shard) and membership, configuration,
-//! health, procedures (Steward). Promise: what DESIGN section 4 says, in the kernel's world and in the
+//! health, procedures (Steward). Promise: what SPECIFICATION.md says, in the kernel's world and in the
 //! simulated one alike. Does not know the kernel, a clock, tokio, or how bytes look on the wire.
 
 pub mod buffers;

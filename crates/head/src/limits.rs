@@ -14,3 +14,7 @@ pub const FLIGHTS_MAX: u32 = 4096;
 pub const FLIGHTS_PER_REQUEST: u32 = 64;
 /// Parts of an outbox: each command leaves at most a header, a payload, a trailer and a release.
 pub const OUTBOX_PARTS: usize = 256;
+/// Share of the memory that data may hold that were asked for (R2T) or go out (reads); the rest is for
+/// data that come unasked and block their stream. Those end by drive completions alone, if the command
+/// is no longer than what comes unasked.
+pub const SOLICITED_SHARE: (u64, u64) = (3, 4);

@@ -211,16 +211,11 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let index = self.open(tag, Phase::Buffer(len));
-        // First come, first served: nobody overtakes those who wait already.
-        let buffer = if self.core.waiting.is_empty() { self.core.buffers.take(len) } else { None };
-        match buffer {
-            Some(data) => {
-                let request = &mut self.core.requests[index];
-                (request.buffer, request.phase) = (Some(data), Phase::Connection);
-            }
-            None => self.core.waiting.push_back(index),
-        }
-        buffer
+        self.core.take_or_wait(index, len, false)
+    }
+    fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        let index = self.open(tag, Phase::Buffer(len));
+        self.core.take_or_wait(index, len, true)
     }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
         let index = match self.link.request(tag) {

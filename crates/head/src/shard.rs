@@ -96,7 +96,9 @@ pub(crate) struct Core<M: Memory> {
     pub flights: Slots<Flight>,
     pub ops: Slots<Op>,
     pub drives: Vec<DriveReport>,
+    /// Requests in line for memory: data that were asked for (or go out), and data that come unasked.
     pub waiting: VecDeque<u32>,
+    pub waiting_inline: VecDeque<u32>,
     pub turns: VecDeque<u32>,
     pub landed: VecDeque<(u32, Status)>,
     pub told: VecDeque<u32>,
@@ -131,6 +133,45 @@ impl<M: Memory> Core<M> {
             self.requests.reserve(more);
         }
         true
+    }
+    /// A buffer for a request now, or a place in line.
+    pub fn take_or_wait(&mut self, index: u32, len: u32, inline: bool) -> Option<Slice> {
+        let line = if inline { &self.waiting_inline } else { &self.waiting };
+        // First come, first served: nobody overtakes those who wait already.
+        let data = if line.is_empty() { self.take(len, inline) } else { None };
+        match data {
+            Some(data) => {
+                let request = &mut self.requests[index];
+                (request.buffer, request.phase) = (Some(data), Phase::Connection);
+            }
+            None if inline => self.waiting_inline.push_back(index),
+            None => self.waiting.push_back(index),
+        }
+        data
+    }
+    fn take(&mut self, len: u32, inline: bool) -> Option<Slice> {
+        let limit = self.buffers.bytes() / limits::SOLICITED_SHARE.1 * limits::SOLICITED_SHARE.0;
+        let fits = inline || self.buffers.used() + u64::from(len) <= limit;
+        fits.then(|| self.buffers.take(len)).flatten()
+    }
+    /// The first in line, if there is memory for it now.
+    fn next_granted(&mut self, inline: bool) -> Option<(u32, Slice)> {
+        let line = if inline { &self.waiting_inline } else { &self.waiting };
+        let index = *line.front()?;
+        let Phase::Buffer(len) = self.requests[index].phase else {
+            panic!("only those who wait are in line")
+        };
+        let data = self.take(len, inline)?;
+        let line = if inline { &mut self.waiting_inline } else { &mut self.waiting };
+        line.pop_front();
+        let request = &mut self.requests[index];
+        (request.buffer, request.phase) = (Some(data), Phase::Connection);
+        Some((index, data))
+    }
+    /// A request leaves its line.
+    pub fn wait_no_more(&mut self, index: u32) {
+        self.waiting.retain(|r| *r != index);
+        self.waiting_inline.retain(|r| *r != index);
     }
     /// Ends a request that nobody needs any more.
     pub fn retire(&mut self, link: &mut Link, index: u32) {
@@ -183,6 +224,7 @@ impl<M: Memory> Shard<M> {
                 ops: Slots::with_capacity(limits::FLIGHTS_MAX),
                 drives: vec![],
                 waiting: VecDeque::with_capacity(1024),
+                waiting_inline: VecDeque::with_capacity(1024),
                 turns: VecDeque::with_capacity(1024),
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
@@ -392,7 +434,7 @@ impl<M: Memory> Shard<M> {
                 && matches!(self.core.requests[request].phase, Phase::Connection | Phase::Buffer(_))
             {
                 link.forget(base::Tag(tag as u16));
-                self.core.waiting.retain(|r| *r != request);
+                self.core.wait_no_more(request);
                 self.core.retire(link, request);
             }
         }
@@ -432,16 +474,15 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    /// Gives free memory to those who wait for it, first come, first served.
+    /// Gives free memory to those who wait for it: first what blocks a stream, else first come, first
+    /// served.
     fn grant(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        while let Some(index) = self.core.waiting.front().copied() {
-            let request = &mut self.core.requests[index];
-            let Phase::Buffer(len) = request.phase else { panic!("only those who wait are in line") };
-            let Some(data) = self.core.buffers.take(len) else { return };
-            self.core.waiting.pop_front();
-            (request.buffer, request.phase) = (Some(data), Phase::Connection);
-            let (link, tag) = (request.link, request.tag);
-            self.with(now, link, fx, |front, io| front.on_granted(now, tag, data, io));
+        for inline in [true, false] {
+            while let Some((index, data)) = self.core.next_granted(inline) {
+                let request = &self.core.requests[index];
+                let (link, tag) = (request.link, request.tag);
+                self.with(now, link, fx, |front, io| front.on_granted(now, tag, data, io));
+            }
         }
     }
 
@@ -643,7 +684,7 @@ impl<M: Memory> Shard<M> {
                 .collect(),
             buffers_used: core.buffers.used(),
             buffers_bytes: core.buffers.bytes(),
-            waiting: core.waiting.len() as u32,
+            waiting: (core.waiting.len() + core.waiting_inline.len()) as u32,
             protocol_errors: self.protocol_errors,
         }
     }

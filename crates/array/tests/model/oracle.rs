@@ -1,4 +1,4 @@
-//! What a block may hold, by DESIGN promises 1 and 3.
+//! What a block may hold, by promises 1 and 3.
 //!
 //! Every write of a block is a value with a beginning and an end (its answer). A value is out of date
 //! when a write that began after its end was acknowledged. At a power cut only acknowledged writes that

@@ -63,6 +63,8 @@ pub struct Session {
     pub places: Vec<Place>,
     /// It is being ended: takes no more connections.
     ending: bool,
+    /// Connections that have begun to end, while the rest goes on.
+    dying: Vec<Place>,
 }
 
 struct Waiting {
@@ -114,8 +116,16 @@ impl Sessions {
                 };
                 let identity = Identity::Controller { nqn, host_id, discovery };
                 let before = self.ending_of(&identity);
-                let session =
-                    Session { id, identity, host, portal, peer, places: vec![place], ending: false };
+                let session = Session {
+                    id,
+                    identity,
+                    host,
+                    portal,
+                    peer,
+                    places: vec![place],
+                    ending: false,
+                    dying: vec![],
+                };
                 self.controllers.insert(id, session);
                 self.admit(Waiting { place, id, controller: true, before }, fx);
             }
@@ -125,7 +135,8 @@ impl Sessions {
                 match found.filter(|s| s.identity == identity) {
                     Some(session) => {
                         session.places.push(place);
-                        answer(place, Answer::Admitted { id: controller }, fx);
+                        let before = session.dying.clone();
+                        self.admit(Waiting { place, id: controller, controller: true, before }, fx);
                     }
                     None => answer(place, Answer::Unknown, fx),
                 }
@@ -149,19 +160,34 @@ impl Sessions {
                 let Some(id) = free_id(&self.sessions, &mut self.last_session, SESSIONS_MAX) else {
                     return answer(place, Answer::Full, fx);
                 };
-                let session =
-                    Session { id, identity, host, portal, peer, places: vec![place], ending: false };
+                let session = Session {
+                    id,
+                    identity,
+                    host,
+                    portal,
+                    peer,
+                    places: vec![place],
+                    ending: false,
+                    dying: vec![],
+                };
                 self.sessions.insert(id, session);
                 self.admit(Waiting { place, id, controller: false, before }, fx);
             }
         }
     }
 
-    /// A connection has begun to end; its commands may still be at the drives. What belongs to it ends
-    /// too, and who comes next with the same identity waits for all of it.
+    /// A connection has begun to end; its commands may still be at the drives. Who comes next with the
+    /// same identity waits for it. An admin queue takes its I/O queues along; an I/O queue goes alone: a
+    /// host that says good-bye closes those first, and then speaks to the admin queue.
     pub fn on_ending(&mut self, place: Place, fx: &mut Effects<Mail>) {
         for table in [&mut self.controllers, &mut self.sessions] {
             for session in table.values_mut().filter(|s| !s.ending && s.places.contains(&place)) {
+                if !session.dying.contains(&place) {
+                    session.dying.push(place);
+                }
+                if session.places.first() != Some(&place) {
+                    continue;
+                }
                 session.ending = true;
                 let others: Vec<Place> = session.places.iter().copied().filter(|p| *p != place).collect();
                 drop_all(&others, fx);
@@ -176,6 +202,7 @@ impl Sessions {
         for table in [&mut self.controllers, &mut self.sessions] {
             for session in table.values_mut() {
                 session.places.retain(|p| *p != place);
+                session.dying.retain(|p| *p != place);
             }
             table.retain(|_, s| !s.places.is_empty());
         }
@@ -190,10 +217,10 @@ impl Sessions {
         }
     }
 
-    /// Connections of ending associations of the same host: their writes may still be at the drives.
+    /// Connections of the same host that end: their writes may still be at the drives.
     fn ending_of(&self, identity: &Identity) -> Vec<Place> {
-        let same = self.controllers.values().filter(|s| s.ending && s.identity == *identity);
-        same.flat_map(|s| s.places.iter().copied()).collect()
+        let same = self.controllers.values().filter(|s| s.identity == *identity);
+        same.flat_map(|s| if s.ending { s.places.clone() } else { s.dying.clone() }).collect()
     }
     fn admit(&mut self, w: Waiting, fx: &mut Effects<Mail>) {
         if w.before.is_empty() {
@@ -267,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_one_queue_ends_the_association_and_the_next_waits_for_it() {
+    fn the_end_of_the_admin_queue_ends_the_association_and_the_next_waits_for_it() {
         let (mut s, mut fx) = (Sessions::default(), vec![]);
         s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
         let io =
@@ -284,6 +311,15 @@ mod tests {
         assert!(told(&mut fx).is_empty(), "queue 2 may have writes at the drives");
         s.on_gone(place(2), &mut fx);
         assert_eq!(told(&mut fx), ["5 Admitted { id: 2 }"]);
+        s.on_ask(place(6), PortalId(0), peer(), io(2, 1), &mut fx);
+        assert_eq!(told(&mut fx), ["6 Admitted { id: 2 }"]);
+        s.on_ending(place(6), &mut fx);
+        assert!(told(&mut fx).is_empty(), "an I/O queue goes alone");
+        s.on_ask(place(7), PortalId(0), peer(), io(2, 1), &mut fx);
+        assert!(told(&mut fx).is_empty(), "queue 6 may have writes at the drives");
+        s.on_gone(place(6), &mut fx);
+        assert_eq!(told(&mut fx), ["7 Admitted { id: 2 }"]);
+        s.on_gone(place(7), &mut fx);
         s.on_gone(place(5), &mut fx);
         assert_eq!(s.all().count(), 0);
     }

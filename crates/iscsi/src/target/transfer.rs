@@ -152,15 +152,19 @@ impl Session {
             awaited_by: 0,
             answer,
         });
-        let granted =
-            if buffer_len == 0 { Some(Slice::default()) } else { io.reserve(Tag(slot as u16), buffer_len) };
+        let inline = c.data_len > 0 || unsolicited;
+        let granted = match buffer_len {
+            0 => Some(Slice::default()),
+            len if inline => io.reserve_inline(Tag(slot as u16), len),
+            len => io.reserve(Tag(slot as u16), len),
+        };
         match granted {
             Some(buffer) => {
                 self.tasks[slot].buffer = buffer;
                 self.set_phase(slot, Phase::Data);
                 Begun::Task { slot, waits: false }
             }
-            None => Begun::Task { slot, waits: c.data_len > 0 || unsolicited },
+            None => Begun::Task { slot, waits: inline },
         }
     }
 

@@ -246,9 +246,14 @@ fn volume_path(name: &str) -> String {
 /// The daemon has another working directory: paths are made absolute here. `sdb` means `/dev/sdb`
 /// unless a file of that name lies here.
 fn drive_path(text: &str) -> String {
-    let special = ["ram:", "null:"].iter().any(|prefix| text.starts_with(prefix));
+    let special = ["ram:", "null:", "file:/", "block:/"].iter().any(|prefix| text.starts_with(prefix));
     if special || text.starts_with('/') || text.is_empty() {
         return text.to_string();
+    }
+    if let Some(kind) = ["file:", "block:"].into_iter().find(|kind| text.starts_with(kind)) {
+        let rest = &text[kind.len()..];
+        return std::path::absolute(rest)
+            .map_or_else(|_| text.to_string(), |p| format!("{kind}{}", p.display()));
     }
     let device = format!("/dev/{text}");
     if !std::path::Path::new(text).exists() && std::path::Path::new(&device).exists() {

@@ -171,8 +171,9 @@ pub const TRTYPE_TCP: u8 = 3;
 pub const SUBTYPE_NVM: u8 = 2;
 /// SUBTYPE of the discovery subsystem that answers.
 pub const SUBTYPE_CURRENT_DISCOVERY: u8 = 3;
-/// TREQ: no secure channel needed; SQ flow control can be disabled.
-pub const TREQ: u8 = 2 | 1 << 2;
+/// TREQ: SQ flow control can be disabled; of a secure channel nothing is said. (Saying "not required",
+/// value 2, makes nvme-cli 2.3 ask for TLS, which its kernel does not know.)
+pub const TREQ: u8 = 1 << 2;
 
 const _: () = {
     assert!(size_of::<ErrorEntry>() == 64);

@@ -636,7 +636,7 @@ impl Connection {
                     let payload = Payload { to, skip, left, tail: data - skip - left, at: 0, crc: 0, digest };
                     let slot = &mut self.table[tag];
                     (slot.held, slot.length) = (true, left);
-                    match io.reserve(head_tag(tag), left) {
+                    match io.reserve_inline(head_tag(tag), left) {
                         Some(buffer) => {
                             (slot.buffer, slot.phase) = (buffer, Phase::AwaitingCapsule);
                             self.rx = Rx::Payload(payload);

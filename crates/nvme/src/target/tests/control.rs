@@ -438,7 +438,7 @@ fn discovery_shows_a_known_host_where_to_go() {
         ]
     );
     for e in &entries {
-        assert_eq!((e.trtype, e.adrfam, e.treq, e.cntlid.get(), e.asqsz.get()), (3, 1, 6, 0xffff, 128));
+        assert_eq!((e.trtype, e.adrfam, e.treq, e.cntlid.get(), e.asqsz.get()), (3, 1, 4, 0xffff, 128));
         assert_eq!(e.tsas, [0; 256]);
     }
 }
