@@ -27,6 +27,8 @@ const MIB: u64 = 1 << 20;
 const SHARD_BYTES: u64 = 24 * MIB;
 /// Virtual time in which everything must be well again once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
+/// Events of one run; a healthy one has a hundredth of it.
+const STEPS_MAX: u64 = 10_000_000;
 /// Addresses of our portals.
 const NVME: &str = "10.0.0.254:4420";
 const ISCSI: &str = "10.0.0.254:3260";
@@ -74,6 +76,11 @@ pub struct Options {
     pub troubles: Vec<Trouble>,
     /// Mean time between troubles.
     pub pause: Duration,
+    /// Most troubles, and among them most ends of the head: a head that lives for a few milliseconds at
+    /// a time gets nowhere, and teaches nothing that the first dozen lives did not.
+    pub troubles_max: u32,
+    /// See `troubles_max`.
+    pub kills_max: u32,
     /// How kind the world is.
     pub kindness: Kindness,
     /// What hosts do.
@@ -113,6 +120,8 @@ impl Options {
             commands: 1000,
             troubles,
             pause: Duration::from_millis(rng.between(3, 80)),
+            troubles_max: 150,
+            kills_max: 12,
             kindness: Kindness {
                 drive_us: rng.between(20, 2000),
                 link_us: rng.between(10, 500),
@@ -193,6 +202,8 @@ struct Run {
     set_up: bool,
     lives: u64,
     troubles: u32,
+    kills: u32,
+    steps: u64,
     snapshot: Option<Box<Snapshot>>,
     /// What `status` said when it was last looked at.
     last_look: Option<Box<Snapshot>>,
@@ -223,6 +234,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         set_up: false,
         lives: 0,
         troubles: 0,
+        kills: 0,
+        steps: 0,
         snapshot: None,
         last_look: None,
         done: false,
@@ -284,6 +297,14 @@ impl Run {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            return Err(format!(
+                "it does not end: {STEPS_MAX} events, and still {:?}{}",
+                self.stage,
+                self.ills()
+            ));
+        }
         match self.world.step() {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
@@ -417,7 +438,7 @@ impl Run {
     }
 
     fn next_trouble(&mut self) {
-        if !self.options.troubles.is_empty() {
+        if !self.options.troubles.is_empty() && self.troubles < self.options.troubles_max {
             let mean = self.options.pause.as_micros() as u64;
             let after = Duration::from_micros(self.rng.between(mean / 4, mean * 2));
             self.world.alarm(after, ALARM_TROUBLE);
@@ -451,7 +472,8 @@ impl Run {
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let until = Duration::from_micros(self.rng.between(100, 8_000_000));
         match trouble {
-            Trouble::Kill | Trouble::PowerCut if !self.down => {
+            Trouble::Kill | Trouble::PowerCut if !self.down && self.kills < self.options.kills_max => {
+                self.kills += 1;
                 let power = trouble == Trouble::PowerCut;
                 self.world.kill_head(power);
                 if power {

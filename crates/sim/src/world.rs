@@ -58,7 +58,6 @@ struct Way {
 #[derive(Clone, Copy)]
 struct End {
     actor: ActorId,
-    life: u32,
     id: ConnectionId,
     open: bool,
 }
@@ -434,6 +433,7 @@ impl World {
     }
     fn timer(&mut self, id: ActorId) {
         let now = self.now;
+        self.say(|| format!("timer of actor {id}"));
         match &mut self.actors[id].body {
             Body::Head(m) => {
                 let mut fx = vec![];
@@ -595,11 +595,8 @@ impl World {
         let shard = *self.rng.pick(&shards);
         self.accepts += 1;
         let theirs = ConnectionId::new((self.accepts % 4096) as u32, (self.accepts / 4096) as u32);
-        let end = |actor: ActorId, life, id| End { actor, life, id, open: true };
-        let link = Link {
-            ends: [end(host, self.actors[host].life, id), end(shard, self.actors[shard].life, theirs)],
-            ways: [Way::default(), Way::default()],
-        };
+        let end = |actor, id| End { actor, id, open: true };
+        let link = Link { ends: [end(host, id), end(shard, theirs)], ways: [Way::default(), Way::default()] };
         let index = match self.free_links.pop() {
             Some(i) => {
                 self.links[i] = Some(link);
