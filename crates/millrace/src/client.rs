@@ -10,7 +10,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A time limit for ordinary requests. A pool whose weights are measured takes longest.
@@ -34,7 +34,8 @@ impl Client {
         Ok(Self { socket: socket.into(), runtime })
     }
     /// The socket.
-    pub fn socket(&self) -> &Path {
+    #[cfg(test)]
+    pub fn socket(&self) -> &std::path::Path {
         &self.socket
     }
     /// GET below `/api/v1`.
