@@ -67,7 +67,7 @@ impl Faults {
 
 /// An operation that the drive has taken.
 #[derive(Debug)]
-pub struct DiskOp {
+pub struct DiskOp<'a> {
     /// What.
     pub kind: DriveOpKind,
     /// Byte offset.
@@ -75,7 +75,7 @@ pub struct DiskOp {
     /// Bytes.
     pub len: u64,
     /// Data of a write.
-    pub data: Vec<u8>,
+    pub data: &'a [u8],
     /// Durable when it completes.
     pub fua: bool,
 }
@@ -230,8 +230,13 @@ impl Disk {
 mod tests {
     use super::*;
 
-    fn write(at: u64, byte: u8, fua: bool) -> DiskOp {
-        DiskOp { kind: DriveOpKind::Write, at, len: SECTOR, data: vec![byte; SECTOR as usize], fua }
+    fn write(at: u64, byte: u8, fua: bool) -> DiskOp<'static> {
+        let data = match byte {
+            0..=1 => &[1; SECTOR as usize],
+            2 => &[2; SECTOR as usize],
+            _ => &[3; SECTOR as usize],
+        };
+        DiskOp { kind: DriveOpKind::Write, at, len: SECTOR, data, fua }
     }
 
     #[test]
@@ -241,7 +246,7 @@ mod tests {
             let mut rng = Prng::new(seed);
             let mut disk = Disk::new("d".into(), 1 << 20, true);
             disk.complete(&write(0, 1, false), &mut [], &mut rng).expect("written");
-            let flush = DiskOp { kind: DriveOpKind::Flush, at: 0, len: 0, data: vec![], fua: false };
+            let flush = DiskOp { kind: DriveOpKind::Flush, at: 0, len: 0, data: &[], fua: false };
             disk.complete(&flush, &mut [], &mut rng).expect("flushed");
             disk.complete(&write(SECTOR, 2, true), &mut [], &mut rng).expect("forced");
             disk.complete(&write(2 * SECTOR, 3, false), &mut [], &mut rng).expect("cached");
@@ -258,7 +263,8 @@ mod tests {
     fn sectors_that_are_not_uniform_survive_too() {
         let mut disk = Disk::new("d".into(), 1 << 20, false);
         let mut op = write(0, 0, false);
-        op.data.iter_mut().enumerate().for_each(|(i, b)| *b = (i % 251) as u8);
+        let data: Vec<u8> = (0..SECTOR).map(|i| (i % 251) as u8).collect();
+        op.data = &data;
         disk.complete(&op, &mut [], &mut Prng::new(1)).expect("written");
         let mut out = vec![0; SECTOR as usize];
         disk.read(0, &mut out);

@@ -44,8 +44,9 @@ struct Actor {
 /// One direction of a link.
 #[derive(Default)]
 struct Way {
-    /// Arrived and not yet received.
-    inbox: VecDeque<u8>,
+    /// Arrived and not yet received: what each send brought, and how much of the first is taken.
+    inbox: VecDeque<Vec<u8>>,
+    taken: usize,
     /// When the last bytes sent will arrive: later ones do not overtake.
     last: Instant,
     /// The receiver's receive under way.
@@ -53,6 +54,38 @@ struct Way {
     /// The sender has closed, and that is known at this end.
     ended: bool,
     told: bool,
+}
+
+impl Way {
+    /// Fills `memory` with what has arrived, as far as that goes.
+    fn take(&mut self, memory: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < memory.len()
+            && let Some(first) = self.inbox.front()
+        {
+            let n = (first.len() - self.taken).min(memory.len() - filled);
+            memory[filled..filled + n].copy_from_slice(&first[self.taken..self.taken + n]);
+            (filled, self.taken) = (filled + n, self.taken + n);
+            if self.taken == first.len() {
+                self.inbox.pop_front();
+                self.taken = 0;
+            }
+        }
+        filled
+    }
+}
+
+impl Actor {
+    /// Gives `with` the bytes of `data`, which must be this machine's.
+    fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) {
+        assert!(self.try_dma(data, with), "a machine names memory of its own");
+    }
+    fn try_dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool {
+        match &mut self.body {
+            Body::Head(m) => m.dma(data, with),
+            Body::Host(m) => m.dma(data, with),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -173,6 +206,7 @@ pub struct World {
     actors: Vec<Actor>,
     /// Index of shard 0's actor; shards follow, the Steward comes after them.
     addresses: BTreeMap<Address, ActorId>,
+    heads: Vec<ActorId>,
     links: Vec<Option<Link>>,
     free_links: Vec<usize>,
     by_end: BTreeMap<(ActorId, ConnectionId), (usize, usize)>,
@@ -191,6 +225,9 @@ pub struct World {
     /// How kind it is.
     pub kindness: Kindness,
     segments: Vec<Slice>,
+    /// Room for the effects of a turn, kept.
+    head_fx: Effects<Mail>,
+    host_fx: Effects<()>,
     /// The last events, for a readable story.
     pub story: VecDeque<String>,
     /// Keep a story (slow).
@@ -210,6 +247,7 @@ impl World {
             queue: BinaryHeap::new(),
             actors: vec![],
             addresses: BTreeMap::new(),
+            heads: vec![],
             links: vec![],
             free_links: vec![],
             by_end: BTreeMap::new(),
@@ -225,6 +263,8 @@ impl World {
             to_manager: VecDeque::new(),
             kindness,
             segments: vec![],
+            head_fx: vec![],
+            host_fx: vec![],
             story: VecDeque::new(),
             tell: false,
             trace: false,
@@ -251,6 +291,7 @@ impl World {
             None => {
                 self.actors.push(actor(body, 0, staging));
                 self.addresses.insert(address, self.actors.len() - 1);
+                self.heads.push(self.actors.len() - 1);
                 self.actors.len() - 1
             }
         }
@@ -295,19 +336,14 @@ impl World {
     /// drives lands or not. With `power`, the drives lose what they had not made durable.
     pub fn kill_head(&mut self, power: bool) {
         self.say(|| format!("the head is killed{}", if power { " by a power cut" } else { "" }));
-        let heads: Vec<ActorId> = self.addresses.values().copied().collect();
         for i in 0..self.ops.len() {
             let Some(pending) = self.ops[i].take() else { continue };
             self.free_ops.push(i);
             // The data as it is when the machine goes: the kernel holds the memory and goes on (a kill),
             // or the drive hears of a part of it (a power cut).
-            let op = self.fetch(&pending.op);
-            let Some(disk) = self.disks.get_mut(pending.disk) else { continue };
-            if !power && self.rng.chance(1, 2) {
-                let mut out = vec![0; if op.kind == DriveOpKind::Read { op.len as usize } else { 0 }];
-                let _ = disk.complete(&op, &mut out, &mut self.rng);
-            } else {
-                disk.tear(&op, &mut self.rng);
+            if pending.disk != usize::MAX {
+                let tear = power || self.rng.chance(1, 2);
+                let _ = self.carry(pending.disk, &pending.op, tear);
             }
         }
         if power {
@@ -315,7 +351,7 @@ impl World {
                 disk.power_cut(&mut self.rng);
             }
         }
-        for id in heads {
+        for id in self.heads.clone() {
             if power {
                 self.cut_links_of(id);
             }
@@ -360,7 +396,7 @@ impl World {
         self.say(|| format!("link {link} is cut"));
         for to in 0..2 {
             if let Some(l) = &mut self.links[link] {
-                l.ways[to].inbox.clear();
+                (l.ways[to].inbox, l.ways[to].taken) = Default::default();
                 l.ways[to].last = Instant(u64::MAX);
                 self.push(self.now, Happening::Hangup { link, to });
             }
@@ -388,7 +424,7 @@ impl World {
             }
             Happening::Arrive { link, to, bytes } => {
                 if let Some(l) = self.links[link].as_mut().filter(|l| l.ways[to].last < Instant(u64::MAX)) {
-                    l.ways[to].inbox.extend(bytes);
+                    l.ways[to].inbox.push_back(bytes);
                     self.deliver(link, to);
                 }
             }
@@ -413,20 +449,20 @@ impl World {
         }
         match &mut self.actors[id].body {
             Body::Head(m) => {
-                let mut fx = vec![];
+                let mut fx = core::mem::take(&mut self.head_fx);
                 if let Some(HeadOrHost::Head(e)) = event {
                     m.on_event(now, e, &mut fx);
                 }
                 m.end_of_turn(now, &mut fx);
-                self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
+                self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
             }
             Body::Host(m) => {
-                let mut fx = vec![];
+                let mut fx = core::mem::take(&mut self.host_fx);
                 if let Some(HeadOrHost::Host(e)) = event {
                     m.on_event(now, e, &mut fx);
                 }
                 m.end_of_turn(now, &mut fx);
-                self.carry_out(id, fx, |_, _, _, ()| {});
+                self.host_fx = self.carry_out(id, fx, |_, _, _, ()| {});
             }
         }
         self.arm(id);
@@ -436,16 +472,16 @@ impl World {
         self.say(|| format!("timer of actor {id}"));
         match &mut self.actors[id].body {
             Body::Head(m) => {
-                let mut fx = vec![];
+                let mut fx = core::mem::take(&mut self.head_fx);
                 m.on_timer(now, &mut fx);
                 m.end_of_turn(now, &mut fx);
-                self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
+                self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
             }
             Body::Host(m) => {
-                let mut fx = vec![];
+                let mut fx = core::mem::take(&mut self.host_fx);
                 m.on_timer(now, &mut fx);
                 m.end_of_turn(now, &mut fx);
-                self.carry_out(id, fx, |_, _, _, ()| {});
+                self.host_fx = self.carry_out(id, fx, |_, _, _, ()| {});
             }
         }
         self.arm(id);
@@ -486,11 +522,11 @@ impl World {
     fn carry_out<M>(
         &mut self,
         id: ActorId,
-        fx: Effects<M>,
+        mut fx: Effects<M>,
         mut mail: impl FnMut(&mut Self, ActorId, Address, M),
-    ) {
+    ) -> Effects<M> {
         let life = self.actors[id].life;
-        for effect in fx {
+        for effect in fx.drain(..) {
             match effect {
                 Effect::Receive { connection, into } => self.receive(id, connection, into),
                 Effect::Recycle { data } => {
@@ -538,6 +574,7 @@ impl World {
                 Effect::Mail { to, mail: letter } => mail(self, id, to, letter),
             }
         }
+        fx
     }
 
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
@@ -658,10 +695,10 @@ impl World {
             },
         };
         way.receive = None;
-        let n = (place.len as usize).min(way.inbox.len());
-        let bytes: Vec<u8> = way.inbox.drain(..n).collect();
-        let data = place.head(n as u32);
-        self.dma(end.actor, data, |place| place.copy_from_slice(&bytes));
+        let mut filled = 0;
+        self.actors[end.actor].dma(place, &mut |memory| filled = way.take(memory));
+        assert!(filled > 0, "a receive gets at least a byte");
+        let data = place.head(filled as u32);
         let connection = end.id;
         let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
         self.tell_either(end.actor, 1, head, host);
@@ -681,7 +718,9 @@ impl World {
         let mut bytes = Vec::with_capacity(taken as usize);
         for s in &segments {
             let n = u64::from(s.len).min(taken - bytes.len() as u64) as u32;
-            self.dma(id, s.head(n), |piece| bytes.extend_from_slice(piece));
+            if n > 0 {
+                self.actors[id].dma(s.head(n), &mut |piece| bytes.extend_from_slice(piece));
+            }
         }
         self.segments = segments;
         let bytes_sent = taken as u32;
@@ -721,24 +760,6 @@ impl World {
             // The number is not used again in this run: late happenings may still name it.
         }
     }
-    fn try_dma(&mut self, id: ActorId, data: Slice, mut with: impl FnMut(&mut [u8])) -> bool {
-        match &mut self.actors[id].body {
-            Body::Head(m) => m.dma(data, &mut with),
-            Body::Host(m) => m.dma(data, &mut with),
-        }
-    }
-    fn dma(&mut self, id: ActorId, data: Slice, with: impl FnMut(&mut [u8])) {
-        assert!(self.try_dma(id, data, with), "a machine names memory of its own");
-    }
-    /// Memory of any machine of the head: drives work for peers too.
-    fn head_dma(&mut self, data: Slice, mut with: impl FnMut(&mut [u8])) {
-        let found = self.head_actors().into_iter().any(|id| self.try_dma(id, data, &mut with));
-        assert!(found, "drives work on memory of heads");
-    }
-    fn head_actors(&self) -> Vec<ActorId> {
-        self.addresses.values().copied().collect()
-    }
-
     // ---- drives
 
     fn drive(&mut self, actor: ActorId, life: u32, op: DriveOp) {
@@ -757,13 +778,34 @@ impl World {
         let at = self.now + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us));
         self.push(at, Happening::DriveDone { op: index });
     }
-    /// The bytes that an operation carries, as they are now.
-    fn fetch(&mut self, op: &DriveOp) -> DiskOp {
-        let mut data = vec![];
-        if op.kind == DriveOpKind::Write {
-            self.head_dma(op.data, |bytes| data.extend_from_slice(bytes));
-        }
-        DiskOp { kind: op.kind, at: op.at, len: op.len, data, fua: op.fua }
+    /// A drive does an operation, or part of it (`tear`), on memory as it is now.
+    fn carry(&mut self, disk: usize, op: &DriveOp, tear: bool) -> Result<(), DriveError> {
+        let Self { actors, heads, disks, rng, .. } = self;
+        let disk = &mut disks[disk];
+        let mut result = Ok(());
+        let mut land = |data: &[u8], out: &mut [u8]| {
+            let op = DiskOp { kind: op.kind, at: op.at, len: op.len, data, fua: op.fua };
+            if tear {
+                disk.tear(&op, rng);
+            } else {
+                result = disk.complete(&op, out, rng);
+            }
+        };
+        // Memory of any machine of the head: drives work for peers too.
+        let found = match op.kind {
+            DriveOpKind::Read => {
+                heads.iter().any(|id| actors[*id].try_dma(op.data, &mut |out| land(&[], out)))
+            }
+            DriveOpKind::Write => {
+                heads.iter().any(|id| actors[*id].try_dma(op.data, &mut |data| land(data, &mut [])))
+            }
+            DriveOpKind::WriteZeroes | DriveOpKind::Deallocate | DriveOpKind::Flush => {
+                land(&[], &mut []);
+                true
+            }
+        };
+        assert!(found, "drives work on memory of heads");
+        result
     }
     fn drive_done(&mut self, index: usize) {
         let Some(pending) = self.ops[index].take() else { return };
@@ -776,17 +818,7 @@ impl World {
         }
         self.free_ops.push(index);
         let PendingOp { actor, life, disk, op } = pending;
-        let result = if disk == usize::MAX {
-            Err(DriveError::Gone)
-        } else {
-            let fetched = self.fetch(&op);
-            let mut out = vec![0; if op.kind == DriveOpKind::Read { op.len as usize } else { 0 }];
-            let result = self.disks[disk].complete(&fetched, &mut out, &mut self.rng);
-            if op.kind == DriveOpKind::Read && result.is_ok() {
-                self.head_dma(op.data, |bytes| bytes.copy_from_slice(&out));
-            }
-            result
-        };
+        let result = if disk == usize::MAX { Err(DriveError::Gone) } else { self.carry(disk, &op, false) };
         if self.actors[actor].life == life {
             let event = HeadOrHost::Head(Event::DriveDone { token: op.token, result });
             self.post(actor, Duration::from_nanos(1), event);
