@@ -106,6 +106,10 @@ impl Buffers {
     pub fn used(&self) -> u64 {
         self.used_pages * PAGE
     }
+    /// Bytes that a buffer of `len` bytes really takes.
+    pub fn footprint(len: u32) -> u64 {
+        PAGE << order_of(len)
+    }
     /// Bytes in all.
     pub fn bytes(&self) -> u64 {
         self.pages.len() as u64 * PAGE

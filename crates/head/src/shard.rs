@@ -254,6 +254,13 @@ impl<M: Memory> Shard<M> {
     pub fn buffers_used(&self) -> u64 {
         self.core.buffers.used()
     }
+    /// Bytes of buffers that connections and arrays keep for themselves: all that is in use when idle.
+    pub fn buffers_kept(&self) -> u64 {
+        let open = self.connections.iter().filter(|(_, c)| c.link.life != Life::Closed);
+        let rings = open.map(|(_, c)| c.link.outbox.ring());
+        let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
+        rings.chain(scratch).map(|s| Buffers::footprint(s.len)).sum()
+    }
     /// Connections that exist.
     pub fn connections(&self) -> u32 {
         self.connections.len()
@@ -494,7 +501,7 @@ impl<M: Memory> Shard<M> {
             }
             self.tell(now, fx);
             self.grant(now, fx);
-            for index in core::mem::take(&mut self.core.ending) {
+            while let Some(index) = self.core.ending.pop() {
                 self.abort_all(now, index, fx);
             }
             // Only what was touched so far: a pump touches nothing new but its own link.
@@ -522,7 +529,8 @@ impl<M: Memory> Shard<M> {
 
     /// Sends what touched connections have to say, ends those that have said it all.
     fn flush(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        for index in core::mem::take(&mut self.core.touched) {
+        let mut touched = core::mem::take(&mut self.core.touched);
+        for index in touched.drain(..) {
             let Some(Connection { front, link }) = self.connections.get_mut(index) else { continue };
             link.touched = false;
             let speaks = matches!(link.life, Life::Open | Life::Ending { .. });
@@ -561,6 +569,8 @@ impl<M: Memory> Shard<M> {
                 }
             }
         }
+        // The list keeps its room; nothing touches a link while it is looked at.
+        self.core.touched = touched;
     }
 
     fn configure(&mut self, now: Instant, view: Arc<View>, layout: Arc<Layout>, fx: &mut Effects<Mail>) {

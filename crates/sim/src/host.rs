@@ -67,8 +67,10 @@ pub struct Ledger {
     pub broken: Vec<Broken>,
     /// Every command has ended.
     pub finished: bool,
-    /// Longest time that a command took.
-    pub slowest: Duration,
+    /// Longest time that a read took.
+    pub slowest_read: Duration,
+    /// Longest time that a write or a flush took.
+    pub slowest_write: Duration,
     /// Nothing new is started.
     pub stop: bool,
     /// What happened, for the story, if anybody wants it.
@@ -143,7 +145,12 @@ impl Host {
         while let Some(done) = self.initiator.next_done() {
             let (slot, began) = self.slots[done.id as usize].take().expect("a command ends once");
             let mut ledger = self.ledger.borrow_mut();
-            ledger.slowest = ledger.slowest.max(now.since(began));
+            let (took, figures) = (now.since(began), &mut *ledger);
+            let slowest = match slot.doing {
+                Doing::Read(_) => &mut figures.slowest_read,
+                Doing::Write(_) | Doing::Flush(_) => &mut figures.slowest_write,
+            };
+            *slowest = took.max(*slowest);
             ledger.tell(|| format!("{} ends: {:?}", done.id, done.status));
             let good = done.status == HostStatus::Good;
             match done.status {

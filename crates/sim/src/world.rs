@@ -17,8 +17,33 @@ use head::mail::Mail;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// A machine of the head.
-pub trait HeadMachine: Machine<Mail = Mail> + Dma {}
-impl<T: Machine<Mail = Mail> + Dma> HeadMachine for T {}
+pub trait HeadMachine: Machine<Mail = Mail> + Dma {
+    /// Nothing is under way, and nothing is kept that should be free; else what, one sentence.
+    fn at_rest(&self) -> Result<(), String>;
+}
+
+impl<M: base::Memory> HeadMachine for head::Shard<M>
+where
+    head::Shard<M>: Dma,
+{
+    fn at_rest(&self) -> Result<(), String> {
+        if !self.idle() || self.arrays().any(|(_, a)| !a.idle()) {
+            return Err("a shard has something under way".into());
+        }
+        let (used, kept) = (self.buffers_used(), self.buffers_kept());
+        if used != kept {
+            return Err(format!("{used} bytes of a shard's buffers are in use, and {kept} accounted for"));
+        }
+        self.arrays().for_each(|(_, a)| a.check_invariants());
+        Ok(())
+    }
+}
+
+impl HeadMachine for head::steward::Steward {
+    fn at_rest(&self) -> Result<(), String> {
+        if self.idle() { Ok(()) } else { Err("the Steward is not idle".into()) }
+    }
+}
 
 /// A host: a machine that writes no mail.
 pub trait HostMachine: Machine<Mail = ()> + Dma {}
@@ -317,6 +342,18 @@ impl World {
     /// Calls the script back.
     pub fn alarm(&mut self, after: Duration, mark: u64) {
         self.push(self.now + after, Happening::Alarm { mark });
+    }
+    /// No drive has anything to do, and every machine of the head is at rest.
+    pub fn at_rest(&self) -> Result<(), String> {
+        if self.ops.iter().any(Option::is_some) {
+            return Err("drives have operations under way".into());
+        }
+        for id in &self.heads {
+            if let Body::Head(machine) = &self.actors[*id].body {
+                machine.at_rest()?;
+            }
+        }
+        Ok(())
     }
     /// A line of the story.
     pub fn say(&mut self, text: impl FnOnce() -> String) {

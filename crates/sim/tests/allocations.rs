@@ -75,6 +75,12 @@ impl Dma for Watched {
     }
 }
 
+impl HeadMachine for Watched {
+    fn at_rest(&self) -> Result<(), String> {
+        self.shard.at_rest()
+    }
+}
+
 fn wrap(shard: Shard<SimMemory>) -> Box<dyn HeadMachine> {
     Box::new(Watched { shard, fx: Vec::with_capacity(4096), cold: false })
 }
