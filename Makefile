@@ -23,8 +23,8 @@ lint: ## Format and lints alone
 judge: ## Real kernels, libiscsi, QEMU and tshark against the binary (TEST=name for one)
 	@$(XTASK) judge $(TEST)
 
-sim: ## Simulation: one SEED=n again, or SEEDS=n new ones
-	@$(XTASK) sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS))
+sim: ## Simulation: SEED=n again (STORY=1: its last events), or SEEDS=n new ones (FROM=n)
+	@$(XTASK) sim $(if $(SEED),--seed $(SEED)) $(if $(STORY),--story) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 fuzz: ## Every decoder under random bytes, for SECONDS=60 each
 	@$(XTASK) fuzz $(or $(SECONDS),60)

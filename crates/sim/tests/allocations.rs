@@ -56,6 +56,7 @@ impl Machine for Watched {
         self.watch(fx, |shard, fx| shard.on_event(now, event, fx));
     }
     fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.cold = false;
         self.watch(fx, |shard, fx| shard.on_timer(now, fx));
     }
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
