@@ -11,7 +11,8 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
        sim --seeds N [--from M] [--all]  worlds M..M+N on all cores, to the first failure (or all of them)
 
   --story   the last events before a failure
-  --trace   every event, as it happens, on standard error";
+  --trace   every event, as it happens, on standard error
+  --shard-bytes N   memory of each shard";
 
 struct Words {
     seed: Option<u64>,
@@ -20,12 +21,21 @@ struct Words {
     story: bool,
     trace: bool,
     all: bool,
+    shard_bytes: Option<u64>,
+}
+
+impl Words {
+    fn options(&self, seed: u64) -> Options {
+        let mut options = Options::swarm(seed);
+        options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
+        options
+    }
 }
 
 fn main() -> ExitCode {
     match words() {
-        Some(Words { seed: Some(seed), seeds: None, story, trace, .. }) => one(seed, story, trace),
-        Some(Words { seed: None, seeds, from, all, .. }) => many(from, seeds.unwrap_or(200), all),
+        Some(words @ Words { seed: Some(seed), seeds: None, .. }) => one(seed, &words),
+        Some(words @ Words { seed: None, .. }) => many(&words),
         _ => {
             eprintln!("{HELP}");
             ExitCode::from(2)
@@ -34,13 +44,15 @@ fn main() -> ExitCode {
 }
 
 fn words() -> Option<Words> {
-    let mut words = Words { seed: None, seeds: None, from: 0, story: false, trace: false, all: false };
+    let mut words =
+        Words { seed: None, seeds: None, from: 0, story: false, trace: false, all: false, shard_bytes: None };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
         let mut number = || given.next()?.parse::<u64>().ok();
         match word.as_str() {
             "--seed" => words.seed = Some(number()?),
             "--seeds" => words.seeds = Some(number()?),
+            "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
             "--story" => words.story = true,
             "--trace" => words.trace = true,
@@ -51,14 +63,14 @@ fn words() -> Option<Words> {
     Some(words)
 }
 
-fn one(seed: u64, story: bool, trace: bool) -> ExitCode {
-    let mut options = Options::swarm(seed);
+fn one(seed: u64, words: &Words) -> ExitCode {
+    let mut options = words.options(seed);
     println!("{options:#?}");
-    (options.tell, options.trace) = (story, trace);
+    (options.tell, options.trace) = (words.story, words.trace);
     match attempt(options) {
         Ok(outcome) => {
             println!("{outcome:#?}");
-            match attempt(Options::swarm(seed)) {
+            match attempt(words.options(seed)) {
                 Ok(again) if again.hash == outcome.hash => ExitCode::SUCCESS,
                 _ => {
                     println!("seed {seed}: the second run was another one");
@@ -90,7 +102,8 @@ fn attempt(options: Options) -> Result<Outcome, String> {
     Err(format!("{}\nseed {seed}: {what}{again}", story.join("\n")))
 }
 
-fn many(from: u64, count: u64, all: bool) -> ExitCode {
+fn many(words: &Words) -> ExitCode {
+    let (from, count) = (words.from, words.seeds.unwrap_or(200));
     // A panic is told with its seed and its place, once.
     std::panic::set_hook(Box::new(|info| {
         PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default());
@@ -106,9 +119,9 @@ fn many(from: u64, count: u64, all: bool) -> ExitCode {
                 if seed >= from + count {
                     break;
                 }
-                if let Err(what) = attempt(Options::swarm(seed)) {
+                if let Err(what) = attempt(words.options(seed)) {
                     println!("{} {}", what.trim_start(), PLACE.take());
-                    stop.store(!all, Ordering::Relaxed);
+                    stop.store(!words.all, Ordering::Relaxed);
                     failed += 1;
                 }
                 let n = done.fetch_add(1, Ordering::Relaxed) + 1;

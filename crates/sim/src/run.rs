@@ -23,8 +23,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 const MIB: u64 = 1 << 20;
-/// Memory of one shard.
-const SHARD_BYTES: u64 = 24 * MIB;
 /// Virtual time in which everything must be well again once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
 /// Longest time that a command may take, whatever one leg does: promise 7, and the network's part.
@@ -85,6 +83,8 @@ pub struct Options {
     pub troubles_max: u32,
     /// See `troubles_max`.
     pub kills_max: u32,
+    /// Memory of each shard, bytes. Plenty: with less than 3 MiB heads come to a stop (docs/faults.md).
+    pub shard_bytes: u64,
     /// How kind the world is.
     pub kindness: Kindness,
     /// What hosts do.
@@ -115,6 +115,7 @@ impl Options {
         let hosts = (0..2).map(|_| *rng.pick(&protocols)).collect();
         let legs = if rng.chance(3, 4) { 2 } else { 3 };
         Self {
+            shard_bytes: 24 * MIB,
             seed,
             shards: rng.between(1, 3) as u16,
             legs,
@@ -271,7 +272,8 @@ impl Run {
         self.lives += 1;
         (self.down, self.ready, self.waiting) = (false, false, None);
         let shards = self.options.shards;
-        let extents: Vec<(u64, u64)> = (0..shards).map(|s| ((1 + u64::from(s)) << 32, SHARD_BYTES)).collect();
+        let extents: Vec<(u64, u64)> =
+            (0..shards).map(|s| ((1 + u64::from(s)) << 32, self.options.shard_bytes)).collect();
         let seed = self.options.seed.wrapping_mul(1000) + self.lives;
         for id in 0..shards {
             let (at, bytes) = extents[usize::from(id)];

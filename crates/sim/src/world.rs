@@ -552,7 +552,7 @@ impl World {
                 HeadOrHost::Head(e) => format!("head actor {id}: {e:?}"),
                 HeadOrHost::Host(e) => format!("host actor {id}: {e:?}"),
             };
-            self.say(|| text.chars().take(300).collect());
+            self.say(|| text.chars().take(3000).collect());
         }
     }
 

@@ -5,10 +5,14 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 4] = [
+const STORIES: [(u64, &str); 5] = [
     (18, "never optimal again: the Steward waited for news of a mirror that had no dirty bit at the crash"),
     (358, "as 18, with two mirrors of which only one was ever written"),
     (68, "a block held another's stamp: an iSCSI abort was sent for a task tag that a new write had by then"),
+    (
+        4405,
+        "legs differed: our own mistake, the checker looked while a lost connection's writes were under way",
+    ),
     (172, "an old value was read: as 68, with a write that its host took for aborted"),
 ];
 
