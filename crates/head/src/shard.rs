@@ -29,6 +29,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 const NO_LINK: u32 = u32::MAX;
+/// How long until a portal that could not be opened is tried again.
+const RELISTEN: Duration = Duration::from_secs(5);
 
 /// How long drives may take before their operation is given up.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +194,8 @@ pub struct Shard<M: Memory> {
     by_slot: Vec<u32>,
     timers: BinaryHeap<Reverse<(Instant, u32, ConnectionId)>>,
     listening: Vec<PortalId>,
+    /// When portals that could not be opened are tried again.
+    relisten: Option<Instant>,
     prng: Prng,
     protocol_errors: u64,
 }
@@ -240,6 +244,7 @@ impl<M: Memory> Shard<M> {
             by_slot: vec![],
             timers: BinaryHeap::with_capacity(1024),
             listening: vec![],
+            relisten: None,
             prng: Prng::new(config.seed),
             protocol_errors: 0,
         }
@@ -589,13 +594,8 @@ impl<M: Memory> Shard<M> {
         }
         core.apply_arrays(now, &layout, fx);
 
-        for portal in &core.view.portals {
-            if !self.listening.contains(&portal.id) {
-                self.listening.push(portal.id);
-                fx.push(Effect::Listen { portal: portal.id, address: portal.address });
-            }
-        }
-        let view = core.view.clone();
+        self.listen(fx);
+        let view = self.core.view.clone();
         self.listening.retain(|id| {
             let stays = view.portals.iter().any(|p| p.id == *id);
             if !stays {
@@ -608,6 +608,16 @@ impl<M: Memory> Shard<M> {
             self.with(now, index, fx, |front, io| front.on_view(now, io));
         }
         fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Applied { generation: layout.generation } });
+    }
+
+    /// Opens portals that are not open.
+    fn listen(&mut self, fx: &mut Effects<Mail>) {
+        for portal in &self.core.view.portals {
+            if !self.listening.contains(&portal.id) {
+                self.listening.push(portal.id);
+                fx.push(Effect::Listen { portal: portal.id, address: portal.address });
+            }
+        }
     }
 
     fn on_mail(&mut self, now: Instant, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
@@ -770,6 +780,11 @@ impl<M: Memory> Machine for Shard<M> {
             Event::Closed { connection } => self.closed(connection, fx),
             Event::DriveDone { token, result } => self.core.op_done(now, token.0 as u32, result, fx),
             Event::Listening { portal, result } => {
+                if result.is_err() {
+                    // Whoever has the address may let go of it.
+                    self.listening.retain(|p| *p != portal);
+                    self.relisten.get_or_insert(now + RELISTEN);
+                }
                 fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Listening { portal, result } });
             }
             Event::Mail { from, mail } => self.on_mail(now, from, mail, fx),
@@ -797,6 +812,10 @@ impl<M: Memory> Machine for Shard<M> {
                 self.with(now, index, fx, |front, io| front.on_timer(now, io));
             }
         }
+        if self.relisten.is_some_and(|at| at <= now) {
+            self.relisten = None;
+            self.listen(fx);
+        }
         self.core.on_timer(now, fx);
     }
 
@@ -808,7 +827,7 @@ impl<M: Memory> Machine for Shard<M> {
     fn next_deadline(&self) -> Option<Instant> {
         let timers = self.timers.peek().map(|Reverse((at, ..))| *at);
         let arrays = self.core.arrays.iter().flatten().filter_map(|a| a.array.next_deadline());
-        arrays.chain(timers).chain(self.core.op_scan).min()
+        arrays.chain(timers).chain(self.core.op_scan).chain(self.relisten).min()
     }
 
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {

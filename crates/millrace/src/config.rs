@@ -15,6 +15,8 @@ pub const CONFIG_PATH: &str = "/etc/millrace/head.toml";
 pub const SOCKET_PATH: &str = "/run/millrace/api.sock";
 /// Most shards of one head.
 pub const SHARDS_MAX: u16 = 128;
+/// Least memory of one shard.
+const SHARD_MEMORY_MIN: u64 = 32 << 20;
 /// Least memory of one head.
 const MEMORY_MIN: u64 = 64 << 20;
 
@@ -37,7 +39,7 @@ pub struct Config {
     /// at most 8G.
     #[serde(deserialize_with = "size")]
     pub memory: u64,
-    /// error, warn, info, debug or trace, or directives as RUST_LOG takes them.
+    /// error, warn, info, debug or trace.
     pub log: String,
     /// The API over TCP.
     pub api: ApiConfig,
@@ -131,6 +133,18 @@ impl Config {
         if self.memory != 0 && self.memory < MEMORY_MIN {
             return wrong(format!("memory = {}: at least 64M", api::size::print(self.memory)));
         }
+        // All of it is locked: more than three quarters would leave the machine without.
+        let most = machine_memory() / 4 * 3;
+        if most != 0 && self.memory > most {
+            let (asked, most) = (api::size::print(self.memory), api::size::print(most));
+            return wrong(format!("memory = {asked}: at most {most} here, three quarters of the machine's"));
+        }
+        if self.memory != 0 && self.memory / u64::from(self.shard_count()) < SHARD_MEMORY_MIN {
+            return wrong(format!("memory = {}: at least 32M for each shard", api::size::print(self.memory)));
+        }
+        if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
+            return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));
+        }
         match (&self.api.tcp, &self.api.token_file) {
             (Some(tcp), None) => {
                 wrong(format!("api.tcp = {tcp} needs api.token_file: the network is not to be trusted"))
@@ -157,11 +171,16 @@ impl Config {
         if self.memory != 0 {
             return self.memory;
         }
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let total = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-        let kib: u64 = total.and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0);
-        (kib * 1024 / 16).clamp(256 << 20, 8 << 30)
+        (machine_memory() / 16).clamp(256 << 20, 8 << 30)
     }
+}
+
+/// Bytes of memory that the machine has; 0 if it does not say.
+fn machine_memory() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+    let kib: u64 = total.and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0);
+    kib * 1024
 }
 
 /// ` line 4, memroy`: where in the file, and which key.

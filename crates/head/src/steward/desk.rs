@@ -40,6 +40,9 @@ pub(crate) struct Desk {
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
     pub ready: bool,
+    /// No pool was imported on purpose: portals stay closed, so that hosts wait for their volumes rather
+    /// than learn that there are none.
+    pub held: bool,
     pub events: VecDeque<EventLine>,
     pub event_next: u64,
     /// Lines not yet in the log.
@@ -166,6 +169,7 @@ impl Desk {
             orders: VecDeque::new(),
             ordering: false,
             ready: false,
+            held: false,
             events: VecDeque::new(),
             event_next: 1,
             unlogged: VecDeque::new(),

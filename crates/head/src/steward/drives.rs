@@ -28,6 +28,9 @@ pub(crate) struct Probe {
     pub foreign: Option<&'static str>,
     /// Our label is there and something else too, in front.
     pub front_written: bool,
+    /// Both copies of the label are there and the same. If not, part of the drive was overwritten or cut
+    /// off behind our back, and nothing that its records say of its data can be believed.
+    pub whole: bool,
     pub record: Result<MembershipRecord, Fault>,
     pub config: Result<ConfigSlot, Fault>,
 }
@@ -98,8 +101,16 @@ impl Office {
             Ok(_) => signature(&head[..LABEL_AT as usize], &[], info.bytes),
             Err(_) => signature(&head, &tail, info.bytes),
         };
+        let whole = match &label {
+            Ok(l) if l.drive_bytes <= info.bytes => {
+                let copy =
+                    self.cx.read(id, label_copy_at(l.drive_bytes), RECORD_BYTES).await.map_err(fail)?;
+                Label::decode(first).is_ok_and(|a| Label::decode(&copy).is_ok_and(|b| a == b))
+            }
+            Ok(_) | Err(_) => false,
+        };
         let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
-        Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, record, config })
+        Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, whole, record, config })
     }
     /// What can be read of a slot: its first block, and the rest if that says how long it is.
     async fn read_config_slot(&self, id: DriveId, at: u64) -> Vec<u8> {

@@ -57,13 +57,23 @@ impl Office {
                 None
             }
         };
+        // A drive that lost a copy of its label lost other things too: if another leg of its array is
+        // whole, everything is copied to it. Alone, it is the best there is.
+        let array_of = |p: &Probe| p.good_label().expect("gathered by label").array;
+        let believed = |p: &Probe| p.whole || !probes.iter().any(|o| o.whole && array_of(o) == array_of(p));
         let found: Vec<Found> = probes
             .iter()
             .map(|p| Found {
                 drive: p.good_label().expect("gathered by label").drive,
-                record: p.record.as_ref().ok().cloned(),
+                record: p.record.as_ref().ok().filter(|_| believed(p)).cloned(),
             })
             .collect();
+        notices.extend(probes.iter().filter(|p| !p.whole).map(|p| {
+            format!(
+                "a copy of the label of {} is damaged: part of the drive was overwritten or cut off",
+                p.info.path
+            )
+        }));
         let mut verdict = assemble(&found, witness.as_ref(), me, None);
         if force && matches!(verdict, Verdict::Diverged(_)) {
             // The operator means the drives that are here, whatever this head remembers.

@@ -144,6 +144,12 @@ impl Steward {
                         office.cx.mail(Address::Manager, Mail::Answered { id, answer });
                     });
                 }
+                // A drive that hangs may be what the order before waits for.
+                Order::DriveShape { drive, shape } => {
+                    drop(desk);
+                    let answer = self.office.drive_shape(&drive, shape);
+                    fx.push(base::Effect::Mail { to: Address::Manager, mail: Mail::Answered { id, answer } });
+                }
                 order => desk.orders.push_back((Some(id), order)),
             },
             Mail::Stop => desk.orders.push_back((None, Order::Shutdown)),

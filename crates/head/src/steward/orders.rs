@@ -13,7 +13,7 @@ use base::machine::Shape;
 use base::{Duration, Uuid};
 
 /// How long a drive may take to come back from the kernel.
-const RETURN_PATIENCE: Duration = Duration::from_secs(60);
+const RETURN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -203,6 +203,11 @@ impl Office {
             LegState::Out | LegState::JustOut => {}
         }
         let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
+        if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
+            let how = if s.gone { "gone" } else { "hanging" };
+            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
+                .then(format!("millrace drive shape {path} --clear")));
+        }
         if let Some(o) = open {
             if let Some(p) = self.desk_mut().pool_mut(pool) {
                 p.arrays[array].legs[leg].open = None;
@@ -219,8 +224,8 @@ impl Office {
         let probe = self.probe(&spec).await.map_err(|words| {
             refuse(RefusalKind::NotReady, "drive", words).then(format!("millrace drive return {path}"))
         })?;
-        // What was shaped for a test stays so until somebody says otherwise, unless it is why the drive failed.
-        if let Some(shape) = shape.filter(|s| !s.gone && !s.hang) {
+        // What was shaped for a test stays so until somebody says otherwise.
+        if let Some(shape) = shape {
             self.cx.shape(probe.id, shape.clone());
             self.desk_mut().shapes.insert(probe.id, shape);
         }
@@ -281,7 +286,7 @@ impl Office {
             (judge_return(probe.record.as_ref().ok(), uuid, &p.record), p.config_slot())
         };
         let full = match verdict {
-            Return::Partial => false,
+            Return::Partial => !probe.whole,
             Return::Full => true,
             Return::Diverged => return Err("it was used apart from the others meanwhile".into()),
         };
@@ -289,6 +294,15 @@ impl Office {
         let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
         written
             .map_err(|e| format!("its configuration could not be written: the drive {}", error_words(e)))?;
+        if !probe.whole {
+            // What was overwritten may be anything: all is copied, and the label's copies are made good.
+            let bytes = label.encode();
+            for at in [array::format::label_copy_at(label.drive_bytes), array::format::LABEL_AT] {
+                let written = self.cx.write(probe.id, at, &bytes).await;
+                written
+                    .map_err(|e| format!("its label could not be written: the drive {}", error_words(e)))?;
+            }
+        }
         Ok(full)
     }
     /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
@@ -458,7 +472,7 @@ impl Office {
     }
 
     /// Order: shape.
-    fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
+    pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         let (pool, array, leg) = self.leg_of("drive", drive)?;
         let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
         let Some(open) = open else {

@@ -20,6 +20,9 @@ use std::sync::Arc;
 
 /// How long the start waits for pools before it serves the others.
 const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a start waits for drives that somebody holds, and how often it looks.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(30);
+const CLAIM_RETRY: Duration = Duration::from_millis(300);
 /// How long shards may take to become quiet.
 const QUIET_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,6 +52,7 @@ impl Office {
             });
         }
         if let Some(why) = hold {
+            self.desk_mut().held = true;
             notices.push(why);
         } else {
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len()));
@@ -95,8 +99,25 @@ impl Office {
         }
     }
 
+    /// Opens a pool's drives. After kill -9 the kernel may hold them until the last operation of the
+    /// daemon before has ended: going on without them would put legs out that are well.
+    async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<String>) {
+        let end = self.cx.now() + CLAIM_PATIENCE;
+        loop {
+            let (probes, failures) = self.gather(&row.drives, Some(row.uuid)).await;
+            let held = failures.iter().any(|words| words.contains("is in use"));
+            if !held || self.cx.now() >= end {
+                return (probes, failures);
+            }
+            for probe in &probes {
+                self.let_go_wholly(probe.id, CLAIM_PATIENCE).await;
+            }
+            self.cx.sleep(CLAIM_RETRY).await;
+        }
+    }
+
     async fn import_at_start(&self, row: PoolRow) {
-        let (mut probes, mut failures) = self.gather(&row.drives, Some(row.uuid)).await;
+        let (mut probes, mut failures) = self.gather_patiently(&row).await;
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
         if !all_there {
             // A drive may have another path today.
@@ -326,6 +347,9 @@ impl Office {
         };
         self.desk_mut().event(now, Weight::Note, format!("pool {name}"), format!("it was imported{worst}"));
         self.start_keeper(id);
+        let drives: Vec<&str> =
+            probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.as_str()).collect();
+        notices.insert(0, format!("pool {name} was imported from {}", drives.join(", ")));
         Ok(notices)
     }
 
@@ -478,6 +502,7 @@ impl Office {
         };
         let notices = self.take(uuid, mine, force).await.map_err(with_failures)?;
         self.desk_mut().absent.retain(|p| p.uuid != uuid);
+        self.desk_mut().held = false;
         self.publish().await;
         self.write_pools().await?;
         Ok(Reply::Created { uuid, notices })

@@ -340,6 +340,12 @@ impl Office {
     /// Order: listen.
     pub(crate) async fn portal_add(&self, protocol: Protocol, address: SocketAddr) -> Answered {
         let what = format!("portal {} {address}", protocol_word(protocol));
+        if address.port() == 0 {
+            let message =
+                format!("{address} names no port: hosts must find the same one after every restart");
+            return Err(refuse(RefusalKind::Invalid, "address", message)
+                .then("4420 for NVMe/TCP, 8009 for discovery, 3260 for iSCSI"));
+        }
         let taken =
             self.desk().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
         if let Some(there) = taken {

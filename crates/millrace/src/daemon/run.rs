@@ -131,12 +131,21 @@ impl Courier {
 /// The Steward's memory: labels, bitmaps and records of the drives that it looks at.
 const STEWARD_MEMORY: u64 = 64 << 20;
 
+/// Open files that are not hosts' connections: drives, rings, state, API.
+const FILES_KEPT: u64 = 1024;
+/// Connections of one shard.
+const CONNECTIONS_MAX: u64 = 16384;
+
 fn house_config(config: &Config) -> uring::Config {
     let shards = config.shard_count();
     let memory = config.memory_bytes() / u64::from(shards);
+    // As many connections as files may be open (said in `status` if that is few), some kept for the rest.
+    let files = uring::process::raise_files(0).unwrap_or(0);
+    let connections = (files.saturating_sub(FILES_KEPT) / u64::from(shards)).clamp(64, CONNECTIONS_MAX);
     let mut machines: Vec<MachineConfig> = (0..shards)
         .map(|n| MachineConfig {
             core: config.cores.get(usize::from(n)).map(|c| usize::from(*c)),
+            connections_max: connections as u32,
             ..MachineConfig::new(Address::Shard(n), memory)
         })
         .collect();
