@@ -20,7 +20,7 @@
 //! After `close` the connection gets no more inputs.
 
 use crate::view::View;
-use crate::{Command, HostId, Instant, Slice, Status};
+use crate::{Command, HostId, Slice};
 
 /// A command of one connection: an index below the number that `admit` granted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -165,12 +165,3 @@ pub enum Close {
 
 /// Largest data transfer of one command, bytes (MDTS, VPD 0xB0).
 pub const TRANSFER_MAX: u32 = 1 << 20;
-
-/// A status with the time of its event, for those who keep both.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ended {
-    /// How.
-    pub status: Status,
-    /// When.
-    pub at: Instant,
-}

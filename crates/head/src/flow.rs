@@ -293,8 +293,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// A flight ended.
-    pub fn flight_landed(&mut self, now: Instant, flight: u32, status: Status, fx: &mut Effects<Mail>) {
-        let _ = now;
+    pub fn flight_landed(&mut self, flight: u32, status: Status, fx: &mut Effects<Mail>) {
         let flight = self.flights.remove(flight);
         if flight.at.is_none()
             && let Some(state) = self.arrays[flight.array.index()].as_mut()

@@ -502,7 +502,7 @@ impl<M: Memory> Shard<M> {
     fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         loop {
             while let Some((flight, status)) = self.core.landed.pop_front() {
-                self.core.flight_landed(now, flight, status, fx);
+                self.core.flight_landed(flight, status, fx);
             }
             self.tell(now, fx);
             self.grant(now, fx);
