@@ -91,15 +91,6 @@ pub struct Shape {
     pub gone: bool,
 }
 
-/// Take a drive out of its mirror.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DriveFail {
-    /// Even though data on it is nowhere else.
-    #[serde(default)]
-    pub force: bool,
-}
-
 /// Put another drive in a leg's place.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

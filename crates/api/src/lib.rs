@@ -16,7 +16,7 @@ pub mod size;
 mod status;
 mod volume;
 
-pub use drive::{Drive, DriveFail, DriveReplace, DriveRole, Shape};
+pub use drive::{Drive, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody, ErrorKind};
 pub use event::{Event, Events, Weight};
 pub use host::{Host, HostAdd, HostExport, HostSet, Secret};

@@ -159,8 +159,6 @@ pub enum Order {
     DriveFail {
         /// Its path, or its UUID.
         drive: String,
-        /// Even though data on it is nowhere else.
-        force: bool,
     },
     /// Take a drive back into its mirror: partial resync by bitmap where it can be proven safe.
     DriveReturn {
@@ -351,7 +349,7 @@ pub struct Snapshot {
     pub shards: Vec<Shard>,
     /// The latest events, oldest first.
     pub events: Vec<EventLine>,
-    /// Worth knowing and nothing wrong: sentences (memory not locked, host identified by name only).
+    /// Worth knowing and nothing wrong: sentences (memory not locked).
     pub notices: Vec<String>,
 }
 

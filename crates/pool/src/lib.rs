@@ -60,7 +60,7 @@ impl core::fmt::Display for PoolError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             PoolError::Chunk(n) => {
-                write!(f, "a chunk of {n} bytes is not a power of two from 16 KiB to 4 MiB")
+                write!(f, "a chunk of {n} bytes is not a power of two from 16K to 4M")
             }
             PoolError::Arrays(0) => f.write_str("a pool needs at least one array"),
             PoolError::Arrays(n) => {

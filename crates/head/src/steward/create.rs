@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
-use super::desk::{ArrayDesk, LegDesk, OpenDrive, error_words, refuse};
+use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size};
 use super::drives::Probe;
 use super::join::{self, Boxed};
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
@@ -86,7 +86,12 @@ impl Office {
         plans: &mut [Plan],
     ) -> Result<(Uuid, Vec<String>), Refusal> {
         let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
-        volume::check_block(block_bytes, drive_block).map_err(|e| bad("block_bytes", e.to_string()))?;
+        volume::check_block(block_bytes, drive_block).map_err(|e| {
+            let coarse = plans.iter().flat_map(|p| &p.legs).find(|l| l.info.block_bytes == drive_block);
+            let path = coarse.map_or("", |l| l.info.path.as_str());
+            bad("block_bytes", format!("{e}: {path}"))
+                .then("the same command with --block 4096, or other drives")
+        })?;
         if new.measure {
             self.measure(&new.arrays, plans).await?;
         }
@@ -125,7 +130,7 @@ impl Office {
             witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
         if let Some(words) = trouble {
             self.desk_mut().pools.retain(|p| p.id != id);
-            return Err(refuse(RefusalKind::Internal, "", words));
+            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
         }
         self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
         self.start_keeper(id);
@@ -490,7 +495,7 @@ impl Office {
             (p.id, p.config.uuid, p.config.volumes.iter().len())
         };
         if volumes > 0 && !force {
-            let message = format!("pool {pool} has {volumes} volumes, which would be lost");
+            let message = format!("pool {pool} has {}, which would be lost", count(volumes, "volume"));
             return Err(refuse(RefusalKind::Unsafe, "pool", message)
                 .then(format!("millrace pool destroy {pool} --force")));
         }
@@ -561,7 +566,11 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
         if p.info.bytes < DRIVE_BYTES_MIN {
             return Some(bad(
                 "drives",
-                format!("{path} has {} bytes, and a drive must have at least 64 MiB", p.info.bytes),
+                format!(
+                    "{path} has {}, and a drive must have at least {}",
+                    size(p.info.bytes),
+                    size(DRIVE_BYTES_MIN)
+                ),
             ));
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {

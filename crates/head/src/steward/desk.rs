@@ -395,6 +395,28 @@ pub(crate) fn error_words(error: DriveError) -> String {
     }
 }
 
+/// Bytes as the command line prints them: `400G`, `931.5G`, rounded down.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(u32, char); 5] = [(50, 'P'), (40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')];
+    let Some((shift, letter)) = UNITS.into_iter().find(|(shift, _)| bytes >> shift > 0) else {
+        return format!("{bytes}B");
+    };
+    match (u128::from(bytes) * 10) >> shift {
+        tenths if tenths % 10 == 0 => format!("{}{letter}", tenths / 10),
+        tenths => format!("{}.{}{letter}", tenths / 10, tenths % 10),
+    }
+}
+
+/// `n` things: `1 volume`, `2 volumes`.
+pub(crate) fn count(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// An array as `status` names it: `mirror-0`, `single-3`.
+pub(crate) fn array_word(mirror: bool, index: usize) -> String {
+    format!("{}-{index}", if mirror { "mirror" } else { "single" })
+}
+
 /// A refusal about a field.
 pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>) -> Refusal {
     let field = (!field.is_empty()).then(|| field.to_string());

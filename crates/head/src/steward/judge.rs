@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::config::PoolConfig;
-use super::desk::refuse;
+use super::desk::{array_word, refuse};
 use super::drives::Probe;
 use crate::order::{Refusal, RefusalKind};
 use array::format::{
@@ -26,7 +26,7 @@ impl Office {
         let no = |kind, message: String| refuse(kind, "pool", message);
         let Some(label_name) = label_name else {
             return Err(no(RefusalKind::NotFound, "none of its drives was found".into())
-                .then("millrace pool import --drive PATH …"));
+                .then("millrace pool import --list --drive DRIVE, if they are files"));
         };
         for p in probes {
             let label = p.good_label().expect("gathered by label");
@@ -193,21 +193,21 @@ fn check_array(
         (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Stale { .. })).map(path).collect();
     let current: Vec<String> =
         (0..legs.len()).filter(|l| legs[*l] == LegVerdict::Current).map(path).collect();
-    let name = &config.name;
+    let (name, array) = (&config.name, array_word(config.arrays[i].mirror, i));
     let what = if missing.len() == 1 { "drive is" } else { "drives are" };
     let (message, next) = if !current.is_empty() {
         let message = format!(
-            "of array {i} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
+            "of {array} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
             missing.join(", "),
             current.join(", ")
         );
-        (message, format!("attach {}, or millrace pool import {name} --force", missing.join(" ")))
+        (message, format!("attach {}, or millrace pool import {name} --force", missing.join(" and ")))
     } else if stale.is_empty() {
-        let message = format!("of array {i} of pool {name} the {what} missing: {}", missing.join(", "));
-        (message, format!("attach {}, then millrace pool import {name}", missing.join(" ")))
+        let message = format!("of {array} of pool {name} the {what} missing: {}", missing.join(", "));
+        (message, format!("attach {}, then millrace pool import {name}", missing.join(" and ")))
     } else {
         let message = format!(
-            "of array {i} of pool {name} only {} is here, which lacks later writes; the {what} missing: {}",
+            "of {array} of pool {name} only {} is here, which lacks later writes; the {what} missing: {}",
             stale.join(", "),
             missing.join(", ")
         );
@@ -215,7 +215,7 @@ fn check_array(
             message,
             format!(
                 "attach {}, or millrace pool import {name} --force (later writes are lost)",
-                missing.join(" ")
+                missing.join(" and ")
             ),
         )
     };

@@ -43,7 +43,7 @@ impl Office {
             Order::Export { volume, host, lun } => self.export(&volume, &host, lun).await,
             Order::Unexport { volume, host } => self.unexport(&volume, &host).await,
             Order::DriveList { drives } => self.drive_list(drives).await,
-            Order::DriveFail { drive, force } => self.drive_fail(&drive, force).await,
+            Order::DriveFail { drive } => self.drive_fail(&drive).await,
             Order::DriveReturn { drive } => self.drive_return(&drive).await,
             Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
@@ -115,13 +115,18 @@ impl Office {
     }
 
     /// Order: fail.
-    async fn drive_fail(&self, drive: &str, force: bool) -> Answered {
+    async fn drive_fail(&self, drive: &str) -> Answered {
         let (pool, array, leg) = self.leg_of("drive", drive)?;
-        let (last, out, mirror, path) = {
+        let is_out = |s| matches!(s, LegState::Out | LegState::JustOut);
+        let (last, out, mirror, path, other) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
-            let out = matches!(p.leg_state(array, leg), LegState::Out | LegState::JustOut);
-            (p.is_last(array, leg), out, p.config.arrays[array].mirror, p.drive_path(array, leg).to_string())
+            let out = is_out(p.leg_state(array, leg));
+            let mut others = (0..p.arrays[array].legs.len()).filter(|l| *l != leg);
+            let other = others.find(|l| is_out(p.leg_state(array, *l)));
+            let other = other.map(|l| p.drive_path(array, l).to_string());
+            let mirror = p.config.arrays[array].mirror;
+            (p.is_last(array, leg), out, mirror, p.drive_path(array, leg).to_string(), other)
         };
         if out {
             return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is out already"))
@@ -129,11 +134,12 @@ impl Office {
         }
         if last {
             let what = if mirror { "is the last drive in sync of its mirror" } else { "has no mirror" };
-            let kind = if force { RefusalKind::Conflict } else { RefusalKind::Unsafe };
             let message = format!("{path} {what}: without it the pool does not work");
-            return Err(
-                refuse(kind, "drive", message).then("millrace drive shape PATH --gone, to try what happens")
-            );
+            let next = match other {
+                Some(other) => format!("millrace drive return {other}, and this again once it is in sync"),
+                None => format!("millrace drive shape {path} --gone, to try what happens without it"),
+            };
+            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
         }
         let why = "the operator took it out".to_string();
         if let Some(p) = self.desk_mut().pool_mut(pool) {
@@ -159,7 +165,8 @@ impl Office {
                 RefusalKind::Conflict,
                 "drive",
                 format!("{path} became the last drive in sync meanwhile"),
-            ));
+            )
+            .then("millrace status"));
         }
         Ok(Reply::Done)
     }
@@ -217,12 +224,13 @@ impl Office {
             if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
                 let message = format!("{path} still holds operations that were begun before it failed");
                 return Err(refuse(RefusalKind::NotReady, "drive", message)
-                    .then(format!("millrace drive return {path}, once it answers or is unplugged")));
+                    .then("millrace status, and return it once it answers or was unplugged"));
             }
         }
         let spec = if drive.parse::<Uuid>().is_ok() { path.clone() } else { drive.to_string() };
         let probe = self.probe(&spec).await.map_err(|words| {
-            refuse(RefusalKind::NotReady, "drive", words).then(format!("millrace drive return {path}"))
+            let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
+            refuse(RefusalKind::NotReady, "drive", words).then(next)
         })?;
         // What was shaped for a test stays so until somebody says otherwise.
         if let Some(shape) = shape {
@@ -362,7 +370,7 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "old", message).then("millrace status"));
         }
         if !matches!(state, LegState::Out | LegState::JustOut) {
-            self.drive_fail(old, false).await?;
+            self.drive_fail(old).await?;
         }
         let open = {
             let mut desk = self.desk_mut();
@@ -373,7 +381,9 @@ impl Office {
             let gone = self.let_go_wholly(o.id, RETURN_PATIENCE).await;
             if !gone && new == old_path {
                 let message = format!("{old_path} still holds operations that were begun before it failed");
-                return Err(refuse(RefusalKind::NotReady, "old", message));
+                return Err(
+                    refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another")
+                );
             }
         }
         let probe = self
@@ -408,6 +418,7 @@ impl Office {
                 desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
             let current = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
                 refuse(RefusalKind::NotReady, "old", "no other drive of the mirror is there to copy from")
+                    .then("millrace status")
             })?;
             let like = Label { created, ..current.label.clone() };
             (
@@ -422,7 +433,9 @@ impl Office {
         };
         if !fits(probe, &like) {
             let message = format!("{} is smaller than the drives of the mirror", probe.info.path);
-            return Err(refuse(RefusalKind::Invalid, "new", message));
+            return Err(
+                refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls, for a larger one")
+            );
         }
         if probe.info.block_bytes > block
             && config.volumes.iter().any(|v| v.block_bytes < probe.info.block_bytes)
@@ -431,7 +444,7 @@ impl Office {
                 "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
                 probe.info.path
             );
-            return Err(refuse(RefusalKind::Invalid, "new", message));
+            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls, for another"));
         }
         let row = &mut config.arrays[array].legs[leg];
         (row.drive, row.path) = (uuid, probe.info.path.clone());

@@ -233,7 +233,8 @@ impl Office {
                 RefusalKind::Conflict,
                 "pool",
                 format!("there is a pool {} already", config.name),
-            ));
+            )
+            .then("millrace pool ls"));
         }
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
@@ -268,7 +269,7 @@ impl Office {
                 if let Some(p) = probe {
                     row.path = p.info.path.clone();
                     if p.front_written {
-                        notices.push(format!("something wrote to the first 4 KiB of {}", p.info.path));
+                        notices.push(format!("something wrote to the first 4K of {}", p.info.path));
                     }
                 }
                 legs.push(LegDesk {
@@ -486,15 +487,15 @@ impl Office {
             let words =
                 if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
             let message = format!("no {name} was found{words}");
-            return Err(
-                refuse(RefusalKind::NotFound, "pool", message).then("millrace pool import --drive PATH …")
-            );
+            return Err(refuse(RefusalKind::NotFound, "pool", message)
+                .then("millrace pool import --list, with --drive DRIVE for each file"));
         };
         if uuids.len() > 1 {
             mine.iter().for_each(|p| self.let_go(p.id));
             let list: Vec<String> = uuids.iter().map(Uuid::to_string).collect();
             let message = format!("several pools could be meant: {}", list.join(", "));
-            return Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace pool import UUID"));
+            return Err(refuse(RefusalKind::Conflict, "pool", message)
+                .then(format!("millrace pool import {uuid}, or another of them")));
         }
         let with_failures = |r: Refusal| match failures.is_empty() {
             true => r,
@@ -649,7 +650,8 @@ impl Office {
         if quiet.await {
             Ok(())
         } else {
-            Err(refuse(RefusalKind::Internal, "pool", "a drive still holds operations after 30 seconds"))
+            Err(refuse(RefusalKind::Internal, "pool", "a drive still holds operations after 30 seconds")
+                .then("millrace status -v, for the drive that hangs"))
         }
     }
 

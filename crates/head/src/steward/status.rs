@@ -1,7 +1,7 @@
 //! What is: the snapshot for `status`, and events.
 
 use super::Office;
-use super::desk::{ArrayDesk, Desk, LegDesk, PoolDesk};
+use super::desk::{ArrayDesk, Desk, LegDesk, PoolDesk, array_word, count};
 use super::files::protocol_word;
 use super::sessions::Place;
 use super::volumes::net_words;
@@ -74,17 +74,6 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         reasons.push(Reason { state: State::Degraded, what, message: p.reason.clone(), next });
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
-    let mut notices = desk.notices.clone();
-    for h in desk.hosts.iter().filter(|h| h.chap_secret.is_none() || !h.nqns.is_empty()) {
-        notices.push(format!(
-            "host {} is identified by its name, not authenticated{}",
-            h.name,
-            match h.chap_secret {
-                Some(_) => " over NVMe/TCP",
-                None => "",
-            }
-        ));
-    }
     let mut volumes: Vec<Volume> =
         desk.pools.iter().filter(|p| !p.leaving).flat_map(|p| volumes_of(desk, p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -102,7 +91,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         connections: connections_of(desk),
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
         events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
-        notices,
+        notices: desk.notices.clone(),
     }
 }
 
@@ -110,6 +99,7 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
     let p = &desk.pools[i];
     let what = format!("pool {}", p.config.name);
+    let word = |a: usize| array_word(p.config.arrays[a].mirror, a);
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
             let next = match p.leg_state(a, l) {
@@ -118,18 +108,19 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             };
             if leg.state != State::Optimal {
                 let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
-                let message = format!("drive {} of array {a}: {}", leg.path, leg.reason);
+                let message = format!("{} of {}: {}", leg.path, word(a), leg.reason);
                 reasons.push(Reason { state, what: what.clone(), message, next });
             }
         }
         if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
-            let message = format!("array {a}: {}", array.reason);
+            let message = format!("{}: {}", word(a), array.reason);
             reasons.push(Reason { state: State::Rebuilding, what: what.clone(), message, next: None });
         }
         if p.arrays[a].medium_lost > 0 {
             let message = format!(
-                "array {a}: {} times blocks could not be read from any drive",
-                p.arrays[a].medium_lost
+                "{}: {} could not be read from any drive",
+                word(a),
+                count(p.arrays[a].medium_lost as usize, "piece")
             );
             reasons.push(Reason {
                 state: State::Degraded,
@@ -149,7 +140,7 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
     let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);
-    let reason = worst.map(|(i, a)| format!("array {i}: {}", a.reason)).next().unwrap_or_default();
+    let reason = worst.map(|(i, a)| format!("{}: {}", word(i), a.reason)).next().unwrap_or_default();
     Pool {
         name: p.config.name.clone(),
         uuid: p.config.uuid,
@@ -192,12 +183,11 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
     let out = legs.iter().find(|l| matches!(l.state, State::Failed | State::Offline));
     let (state, reason) = match (in_sync, out, rebuilding) {
         (0, ..) => (State::Failed, "no drive in sync is there".to_string()),
-        (_, Some(leg), _) => (State::Degraded, format!("drive {}: {}", leg.path, leg.reason)),
-        (_, None, Some(l)) => (State::Rebuilding, format!("drive {}: {}", legs[l].path, legs[l].reason)),
-        (_, None, None) if array.unclean && array.clean.len() < usize::from(desk.shards) => (
-            State::Rebuilding,
-            "what was being written when the head stopped is made the same on all legs".to_string(),
-        ),
+        (_, Some(leg), _) => (State::Degraded, format!("{}: {}", leg.path, leg.reason)),
+        (_, None, Some(l)) => (State::Rebuilding, format!("{}: {}", legs[l].path, legs[l].reason)),
+        (_, None, None) if array.unclean && array.clean.len() < usize::from(desk.shards) => {
+            (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
+        }
         (_, None, None) => (State::Optimal, String::new()),
     };
     let mirror = p.config.arrays[a].mirror;

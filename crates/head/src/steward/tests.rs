@@ -580,10 +580,11 @@ fn two_legs_lost_at_once_leave_one() {
 #[test]
 fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     let mut w = usual();
-    w.good(Order::DriveFail { drive: "/f/a".into(), force: false });
+    w.good(Order::DriveFail { drive: "/f/a".into() });
     assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
-    let (kind, field, _) = w.refused(Order::DriveFail { drive: "/f/b".into(), force: false });
-    assert_eq!((kind, field.as_str()), (RefusalKind::Unsafe, "drive"));
+    let last = w.order(Order::DriveFail { drive: "/f/b".into() }).expect_err("the last one");
+    assert_eq!((last.kind, last.field.as_deref()), (RefusalKind::Conflict, Some("drive")));
+    assert!(last.next.as_deref().is_some_and(|n| n.starts_with("millrace drive return /f/a")), "{last:?}");
     let new = drives(&["/f/new"]).drives.remove("/f/new").expect("made");
     w.rest.drives.insert("/f/new".into(), new);
     w.good(Order::DriveReplace { old: "/f/a".into(), new: "/f/new".into(), force: false });
@@ -666,7 +667,7 @@ fn two_heads_that_went_on_apart_are_told_from_one_another() {
 #[test]
 fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let mut w = usual();
-    let mut more = drives(&["/f/xfs", "/f/x", "/f/small"]);
+    let mut more = drives(&["/f/xfs", "/f/x", "/f/small", "/f/coarse"]);
     more.drives.get_mut("/f/xfs").expect("made").blocks.insert(0, {
         let mut b = vec![0; 512];
         b[..4].copy_from_slice(b"XFSB");
@@ -681,7 +682,14 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let (kind, _, words) = check(&mut w, "/f/a", "/f/x");
     assert!(kind == RefusalKind::Conflict && words.contains("drive of pool tank"), "{words}");
     let (_, _, words) = check(&mut w, "/f/small", "/f/x");
-    assert!(words.contains("64 MiB"), "{words}");
+    assert!(words.contains("64M"), "{words}");
+    w.rest.drives.get_mut("/f/coarse").expect("made").block_bytes = 4096;
+    let mut fine = create("p2", vec![mirror("/f/x", "/f/coarse")]);
+    if let Order::PoolCreate { block_bytes, .. } = &mut fine {
+        *block_bytes = Some(512);
+    }
+    let (_, field, words) = w.refused(fine);
+    assert!(field == "block_bytes" && words.contains("/f/coarse"), "{words}");
     let (_, _, words) = check(&mut w, "/f/x", "/f/x");
     assert!(words.contains("named twice"), "{words}");
     let (_, _, words) = check(&mut w, "/f/x", "/f/nowhere");

@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::config::PoolConfig;
-use super::desk::refuse;
+use super::desk::{count, refuse, size};
 use super::files::protocol_word;
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -54,15 +54,6 @@ fn access_refusal(e: AccessError) -> Refusal {
 
 fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
     list.into_iter().map(|(first, count)| Run { first, count }).collect()
-}
-
-/// Bytes in words, for messages.
-fn size(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match UNITS.iter().find(|(n, _)| bytes >= *n) {
-        Some((n, unit)) => format!("{:.1} {unit}", bytes as f64 / *n as f64),
-        None => format!("{bytes} bytes"),
-    }
 }
 
 impl Office {
@@ -189,6 +180,7 @@ impl Office {
                     "bytes",
                     format!("the pool has {free} free, which is not enough for {}", size(bytes)),
                 )
+                .then(format!("millrace pool show {}", name.split('/').next().unwrap_or(name)))
             })?;
             v.map = v.map.grown(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
         } else {
@@ -232,7 +224,7 @@ impl Office {
         };
         let grants = config.grants.of(uuid).map_or(0, |g| g.grants.len());
         if grants > 0 && !force {
-            let message = format!("{name} is exported to {grants} hosts");
+            let message = format!("{name} is exported to {}", count(grants, "host"));
             return Err(refuse(RefusalKind::Unsafe, "volume", message)
                 .then(format!("millrace unexport {name} --host …, or millrace volume rm {name} --force")));
         }
@@ -312,7 +304,8 @@ impl Office {
             self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
         let exports: usize = pools.iter().map(|(_, c)| c.grants.for_host(&host).count()).sum();
         if exports > 0 && !force {
-            let message = format!("{exports} volumes are exported to host {name}");
+            let are = if exports == 1 { "is" } else { "are" };
+            let message = format!("{} {are} exported to host {name}", count(exports, "volume"));
             return Err(
                 refuse(RefusalKind::Unsafe, "name", message).then(format!("millrace host rm {name} --force"))
             );

@@ -35,7 +35,7 @@ Examples:
     },
     /// Take a drive out of its mirror now
     #[command(after_help = "\
-The mirror's last drive in sync is never taken out without --force.
+The mirror's last drive in sync is never taken out.
 
 Examples:
   millrace drive fail /dev/nvme3n1
@@ -44,9 +44,6 @@ Examples:
         /// Its path, the last part of it, or its UUID
         #[arg(value_name = "DRIVE")]
         drive: String,
-        /// Even though data on it is nowhere else
-        #[arg(long)]
-        force: bool,
     },
     /// Take a drive back into its mirror; only what was written meanwhile is copied
     #[command(after_help = "\
@@ -132,9 +129,9 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             let drive: Drive = client.get(&resource(&drive, context)?.0)?;
             Ok(context.show(&drive, |drive| show(drive, context)))
         }
-        DriveCommand::Fail { drive, force } => {
+        DriveCommand::Fail { drive } => {
             let (path, name) = resource(&drive, context)?;
-            client.act(&format!("{path}/fail"), &api::DriveFail { force })?;
+            client.act(&format!("{path}/fail"), &serde_json::json!({}))?;
             Ok(context.done(&format!("Drive {name} is out of its mirror.\nNext: millrace drive return {name}, or millrace drive replace {name} NEW")))
         }
         DriveCommand::Return { drive } => {

@@ -126,7 +126,7 @@ fn story(
     loads.run_for(Duration::from_millis(u64::from(args.seconds) * 333), show)?;
     let drive = drives[3].display().to_string();
     let resource = format!("/drives/{}", segment(&drive));
-    client.act(&format!("{resource}/fail"), &api::DriveFail::default())?;
+    client.act(&format!("{resource}/fail"), &serde_json::json!({}))?;
     let failed_at = Instant::now();
     show.say("fail", &format!("{drive} is out; {} is {} and goes on", POOL, pool(client)?.state.word()));
     loads.run_for(Duration::from_millis(u64::from(args.seconds) * 200), show)?;

@@ -141,15 +141,11 @@ async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<a
 }
 
 /// Take a drive out of its mirror
-#[utoipa::path(post, path = "/drives/{drive}/fail", tag = "drives", request_body = api::DriveFail,
+#[utoipa::path(post, path = "/drives/{drive}/fail", tag = "drives",
     params(("drive" = String, Path, description = "Path or UUID")),
     responses((status = 204), (status = "default", body = ErrorBody)))]
-async fn fail_drive(
-    State(api): State<Api>,
-    Path(drive): Path<String>,
-    Body(b): Body<api::DriveFail>,
-) -> Done {
-    done(api.order(Order::DriveFail { drive, force: b.force }).await?)
+async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
+    done(api.order(Order::DriveFail { drive }).await?)
 }
 
 /// Take a drive back into its mirror

@@ -398,7 +398,7 @@ fn every_request_becomes_its_order() {
     };
     let created: api::Created = c.post("/pools", &create).expect("created");
     assert!(created.uuid.is_some());
-    c.act("/drives/%2Fdev%2Fsdb/fail", &api::DriveFail { force: true }).expect("done");
+    c.act("/drives/%2Fdev%2Fsdb/fail", &serde_json::json!({})).expect("done");
     c.act("/drives/%2Fdev%2Fsdb/return", &serde_json::json!({})).expect("done");
     c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
     c.delete("/pools/tank?force=true").expect("done");
@@ -418,7 +418,7 @@ fn every_request_becomes_its_order() {
             measure: false,
             force: true,
         },
-        Order::DriveFail { drive: drive(), force: true },
+        Order::DriveFail { drive: drive() },
         Order::DriveReturn { drive: drive() },
         Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
         Order::PoolDestroy { pool: "tank".into(), force: true },
