@@ -142,6 +142,11 @@ pub trait FrontIo {
     fn pending(&self) -> u64;
     /// Asks the Steward; the answer comes by `on_answer`.
     fn ask(&mut self, ask: Ask);
+    /// Somebody is turned away: told to the operator, with what he calls himself (empty if he did not
+    /// say) and why. Never a secret.
+    fn refused(&mut self, name: &str, why: &'static str) {
+        let _ = (name, why);
+    }
     /// Ends the connection after what is in the outbox has been sent (at most `CLOSE_LINGER`).
     fn close(&mut self, why: Close);
 }

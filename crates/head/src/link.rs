@@ -1,6 +1,6 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
-use crate::mail::Mail;
+use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
 use crate::shard::Core;
@@ -195,6 +195,11 @@ impl<M: Memory> Io<'_, M> {
     fn touch(&mut self) {
         self.core.touch(self.link);
     }
+    fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
+        let (portal, peer) = (self.link.portal, self.link.peer);
+        let mail = Mail::Turned { fate, portal, peer, name, why };
+        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+    }
 }
 
 impl<M: Memory> FrontIo for Io<'_, M> {
@@ -279,8 +284,15 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             Mail::Ask { connection: self.link.id, portal: self.link.portal, peer: self.link.peer, ask };
         self.fx.push(Effect::Mail { to: Address::Steward, mail });
     }
+    fn refused(&mut self, name: &str, why: &'static str) {
+        self.turned(Fate::TurnedAway, name.into(), why);
+    }
     fn close(&mut self, why: Close) {
         if self.link.life == Life::Open {
+            if let Close::Protocol(what) = why {
+                let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
+                self.turned(Fate::CutOff, name.unwrap_or_default(), what);
+            }
             self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
             self.link.why = Some(why);
             self.core.ending.push(self.link.index);

@@ -4,7 +4,7 @@
 //! what must be known everywhere travels as a `View` and a `Layout` that never change once made.
 
 use crate::layout::{ArrayId, Layout};
-use crate::order::{Answered, Order};
+use crate::order::{Answered, EventLine, Order};
 use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace};
 use base::front::Close;
@@ -16,6 +16,17 @@ use std::sync::Arc;
 /// Names one array command of one shard, across shards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlightId(pub u32);
+
+/// What became of somebody who came to a portal, and is worth telling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It was not let in.
+    TurnedAway,
+    /// It broke the protocol.
+    CutOff,
+    /// It was let in, and there is nothing for it.
+    SeesNothing,
+}
 
 /// A letter.
 #[derive(Debug)]
@@ -125,6 +136,19 @@ pub enum Mail {
         /// Why, if it was us who ended it.
         why: Option<Close>,
     },
+    /// Somebody was turned away, or broke the protocol.
+    Turned {
+        /// Which of these.
+        fate: Fate,
+        /// Where he came in.
+        portal: PortalId,
+        /// His address.
+        peer: SocketAddr,
+        /// What he calls himself; empty if he did not say.
+        name: String,
+        /// The reason, the end of a sentence.
+        why: &'static str,
+    },
     /// How listening at a portal went.
     Listening {
         /// The portal.
@@ -195,6 +219,8 @@ pub enum Mail {
         /// Sentences that the operator should read.
         notices: Vec<String>,
     },
+    /// Something happened: for the daemon's log.
+    Happened(EventLine),
     /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows.
     Stop,
     /// Everything is written and closed.

@@ -671,12 +671,14 @@ impl<M: Memory> Shard<M> {
             | Mail::Ask { .. }
             | Mail::Ending { .. }
             | Mail::Gone { .. }
+            | Mail::Turned { .. }
             | Mail::Listening { .. }
             | Mail::Quiesced { .. }
             | Mail::Reported(_)
             | Mail::Order { .. }
             | Mail::Answered { .. }
             | Mail::Ready { .. }
+            | Mail::Happened(_)
             | Mail::Stop
             | Mail::Stopped => panic!("this letter is not for a shard: {mail:?}"),
         }

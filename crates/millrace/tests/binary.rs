@@ -1,94 +1,11 @@
 //! The program itself: exit codes, the daemon's start and stop, crashes that are counted.
 
+mod daemon;
+
+use daemon::{Daemon, millrace, said};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn millrace(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_millrace")).args(words).stdin(Stdio::null()).output().expect("it runs")
-}
-
-fn said(output: &Output) -> (i32, String) {
-    let err = String::from_utf8(output.stderr.clone()).expect("text");
-    (output.status.code().expect("an exit code"), err)
-}
-
-/// A daemon in a folder of its own; killed at the end.
-struct Daemon {
-    folder: tempfile::TempDir,
-    child: Option<Child>,
-}
-
-impl Daemon {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().display();
-        let text = format!(
-            "state_dir = \"{path}/state\"\nsocket = \"{path}/api.sock\"\nshards = 1\nmemory = \"64M\"\n"
-        );
-        fs::write(folder.path().join("head.toml"), text).expect("written");
-        Self { folder, child: None }
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
-        command.arg("serve").arg("--config").arg(self.path("head.toml"));
-        let log = fs::File::options().append(true).create(true).open(self.path("log")).expect("opened");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        command
-    }
-    fn start(&mut self, words: &[&str]) {
-        self.child = Some(self.command().args(words).spawn().expect("it runs"));
-        let begin = Instant::now();
-        while !self.ask(&["status"]).status.success() {
-            let log = || fs::read_to_string(self.path("log")).unwrap_or_default();
-            assert!(begin.elapsed() < PATIENCE, "the daemon does not answer: {}", log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-    fn ask(&self, words: &[&str]) -> Output {
-        let socket = self.path("api.sock").display().to_string();
-        millrace(&[&["--socket", &socket], words].concat())
-    }
-    fn status(&self) -> serde_json::Value {
-        let output = self.ask(&["status", "--json"]);
-        assert!(output.status.success(), "{}", said(&output).1);
-        serde_json::from_slice(&output.stdout).expect("JSON")
-    }
-    fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
-        let mut child = self.child.take().expect("it runs");
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
-        let begin = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait().expect("ours") {
-                return status;
-            }
-            if begin.elapsed() > PATIENCE {
-                let _ = child.kill();
-                panic!(
-                    "{signal} did not end the daemon: {}",
-                    fs::read_to_string(self.path("log")).unwrap_or_default()
-                );
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_wrong_command_line_ends_with_2_and_no_daemon_with_4() {

@@ -329,7 +329,7 @@ impl Run {
                 self.waiting = None;
                 self.answered(answer)?;
             }
-            Step::ToManager(Mail::Answered { .. } | Mail::Stopped) => {}
+            Step::ToManager(Mail::Answered { .. } | Mail::Stopped | Mail::Happened(_)) => {}
             Step::ToManager(other) => return Err(format!("the manager got a strange letter: {other:?}")),
             Step::Quiet => return Err("nothing will ever happen again".into()),
         }

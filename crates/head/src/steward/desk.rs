@@ -1,8 +1,12 @@
 //! The desk: all that the Steward knows and decides at one moment.
 
 use super::config::{PoolConfig, array_uuid};
+use super::files::protocol_word;
 use super::sessions::Sessions;
+use super::turned_away::TurnedAway;
+use super::volumes::net_words;
 use crate::layout::{ArrayId, PoolId};
+use crate::mail::Fate;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, Weight};
 use crate::report::ShardReport;
 use access::Hosts;
@@ -10,7 +14,7 @@ use array::format::{Label, LegState, MembershipRecord};
 use array::{Bitmap, Geometry, Note};
 use base::machine::Shape;
 use base::view::{Portal, System};
-use base::{DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
+use base::{Ask, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
 use core::net::SocketAddr;
 use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,6 +56,7 @@ pub(crate) struct Desk {
     pub shapes: BTreeMap<DriveId, Shape>,
     pub last_protocol_errors: BTreeMap<u16, &'static str>,
     pub rates: BTreeMap<(ArrayId, usize), (Instant, u64, u64)>,
+    pub turned_away: TurnedAway,
     ids: Ids,
 }
 
@@ -69,6 +74,17 @@ pub(crate) struct PortalDesk {
     pub portal: Portal,
     /// What each shard said.
     pub results: Vec<Option<Result<SocketAddr, NetError>>>,
+}
+
+impl PortalDesk {
+    /// Why it is not open on some shard.
+    fn failure(&self) -> Option<NetError> {
+        self.results.iter().find_map(|r| r.and_then(Result::err))
+    }
+    /// What it is called in events.
+    pub fn words(&self) -> String {
+        format!("portal {} {}", protocol_word(self.portal.protocol), self.portal.address)
+    }
 }
 
 /// A pool that was looked for in vain.
@@ -178,6 +194,7 @@ impl Desk {
             shapes: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),
             rates: BTreeMap::new(),
+            turned_away: TurnedAway::default(),
             ids: Ids::default(),
         }
     }
@@ -302,10 +319,55 @@ impl Desk {
         });
         legs.find(|(_, open, at)| open.info.path == path || *at == path).map(|(pool, ..)| pool.clone())
     }
-    pub fn on_listening(&mut self, shard: u16, portal: PortalId, result: Result<SocketAddr, NetError>) {
+    pub fn on_listening(
+        &mut self,
+        now: Instant,
+        shard: u16,
+        portal: PortalId,
+        result: Result<SocketAddr, NetError>,
+    ) {
         // A portal that was removed meanwhile has no row: nothing to note.
-        if let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) {
-            row.results[usize::from(shard)] = Some(result);
+        let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) else { return };
+        let was = row.failure();
+        row.results[usize::from(shard)] = Some(result);
+        let (is, what) = (row.failure(), row.words());
+        let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
+        match (was, is) {
+            (was, Some(e)) if was != Some(e) => {
+                let message = format!("it cannot be opened: {}; it is tried again", net_words(e));
+                self.event(now, Weight::Error, what, message);
+            }
+            (Some(_), None) if all_open => self.event(now, Weight::Note, what, "it is open now"),
+            _ => {}
+        }
+    }
+    /// Somebody was turned away, or the like.
+    pub fn on_turned(
+        &mut self,
+        now: Instant,
+        portal: PortalId,
+        peer: SocketAddr,
+        name: &str,
+        fate: (Fate, &'static str),
+    ) {
+        if let Some(sentence) = self.turned_away.on_turned(now, peer, name, fate) {
+            let row = self.portals.iter().find(|p| p.portal.id == portal);
+            let what = row.map_or_else(|| "a portal that was removed".into(), PortalDesk::words);
+            self.event(now, Weight::Warning, what, sentence);
+        }
+    }
+    /// A host asks to be let in: worth a word if it will find nothing.
+    pub fn on_comes(&mut self, now: Instant, portal: PortalId, peer: SocketAddr, ask: &Ask) {
+        let host = match ask {
+            Ask::NvmeAdmin { host, discovery: false, .. } | Ask::Iscsi { host, discovery: false, .. } => {
+                *host
+            }
+            Ask::NvmeAdmin { .. } | Ask::Iscsi { .. } | Ask::NvmeIo { .. } => None,
+        };
+        let Some(host) = host.and_then(|id| self.hosts.by_id(id)) else { return };
+        if !self.pools.iter().any(|p| p.config.grants.for_host(host).next().is_some()) {
+            let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));
+            self.on_turned(now, portal, peer, &name, fate);
         }
     }
     /// An array told something.

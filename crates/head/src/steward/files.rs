@@ -3,12 +3,13 @@
 use super::Office;
 use super::desk::{PortalDesk, refuse};
 use super::text::{self, Section, TextError};
+use crate::mail::Mail;
 use crate::order::{EventLine, Refusal, RefusalKind, Weight};
 use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
-use base::Uuid;
 use base::machine::{StateError, StateOp};
 use base::view::{Portal, Protocol, System};
+use base::{Address, Uuid};
 use core::net::SocketAddr;
 
 const IDENTITY: &str = "identity";
@@ -350,12 +351,29 @@ impl Office {
         let text = portals_text(&self.desk().portals);
         self.write_file(PORTALS, text).await
     }
+    /// Tells how many were turned away, after each interval in which somebody was.
+    pub(crate) async fn count_turned_away(&self) {
+        loop {
+            let office = self.clone();
+            self.cx.until(move || office.desk().turned_away.next_deadline().is_some()).await;
+            let end = self.desk().turned_away.next_deadline().expect("there is one");
+            self.cx.sleep(end.since(self.cx.now())).await;
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            for sentence in desk.turned_away.on_timer(now) {
+                desk.event(now, Weight::Warning, "portals", sentence);
+            }
+        }
+    }
     /// Appends events to the log as they happen, in their order.
     pub(crate) async fn keep_log(&self) {
         loop {
             let office = self.clone();
             self.cx.until(move || !office.desk().unlogged.is_empty()).await;
             let lines: Vec<EventLine> = self.desk_mut().unlogged.drain(..).collect();
+            for line in &lines {
+                self.cx.mail(Address::Manager, Mail::Happened(line.clone()));
+            }
             let contents = lines.iter().map(event_text).collect::<String>().into_bytes();
             let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };
             // A log that cannot be written must not stop anything: `status` says so, once.

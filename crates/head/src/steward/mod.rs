@@ -29,6 +29,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turned_away;
 mod volumes;
 
 use crate::mail::Mail;
@@ -118,6 +119,7 @@ impl Steward {
             }
             Mail::Note { array, note } => desk.on_note(shard, array, note),
             Mail::Ask { connection, portal, peer, ask } => {
+                desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.sessions.on_ask(Place { shard, connection }, portal, peer, ask, fx);
             }
             Mail::Ending { connection } => desk.sessions.on_ending(Place { shard, connection }, fx),
@@ -127,7 +129,12 @@ impl Steward {
                     desk.last_protocol_errors.insert(shard, what);
                 }
             }
-            Mail::Listening { portal, result } => desk.on_listening(shard, portal, result),
+            Mail::Turned { fate, portal, peer, name, why } => {
+                desk.on_turned(self.office.cx.now(), portal, peer, &name, (fate, why));
+            }
+            Mail::Listening { portal, result } => {
+                desk.on_listening(self.office.cx.now(), shard, portal, result);
+            }
             Mail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }
@@ -171,6 +178,7 @@ impl Steward {
             | Mail::Unhold { .. }
             | Mail::Answered { .. }
             | Mail::Ready { .. }
+            | Mail::Happened(_)
             | Mail::Stopped => panic!("this letter is not for the Steward: {mail:?}"),
         }
     }

@@ -32,6 +32,8 @@ impl Office {
         let mut notices = self.read_state().await;
         let office = self.clone();
         self.cx.spawn(async move { office.keep_log().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.count_turned_away().await });
         let rows = match self.read_pools().await {
             Ok(rows) => rows,
             Err(words) => {

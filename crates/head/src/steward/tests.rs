@@ -156,7 +156,7 @@ impl World {
             Effect::Mail { to: Address::Manager, mail } => match mail {
                 Mail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
                 Mail::Ready { notices } => self.ready = Some(notices),
-                Mail::Stopped => {}
+                Mail::Stopped | Mail::Happened(_) => {}
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),

@@ -244,6 +244,7 @@ impl Connection {
         response.status = status;
         (response.transit, response.next) = (false, LoginStage::Security);
         self.send_login(response, &[], io);
+        io.refused(&login.initiator, why);
         self.close(Close::Refused(why), io);
     }
 
@@ -752,6 +753,9 @@ impl Connection {
         }
         // Logins are immediate: the first command after them has the same number.
         self.session.exp_cmd_sn = request.cmd_sn;
+        if let Some(why) = login.declined.take() {
+            io.refused(&login.initiator, why);
+        }
         let mut response = LoginResponse {
             current,
             isid: request.isid,
@@ -766,6 +770,7 @@ impl Connection {
                 self.send_login(response, &text, io);
             }
             Outcome::Fail(status, why) => {
+                io.refused(&login.initiator, why);
                 response.status = status;
                 self.send_login(response, &[], io);
                 self.close(Close::Refused(why), io);

@@ -58,6 +58,8 @@ pub(super) struct Login {
     text: Vec<u8>,
     requests: u32,
     answered: bool,
+    /// An offer that we refuse: the login goes on, but the initiator may end it for that.
+    pub(super) declined: Option<&'static str>,
 }
 
 type Failure = (u16, &'static str);
@@ -94,6 +96,7 @@ impl Login {
             text: Vec::new(),
             requests: 0,
             answered: false,
+            declined: None,
         }
     }
 
@@ -436,7 +439,10 @@ impl Login {
                     }
                     text::put(out, name, chosen);
                 }
-                None => text::put(out, name, text::REJECT),
+                None => {
+                    self.declined = Some("it asks for a digest other than CRC32C or None");
+                    text::put(out, name, text::REJECT);
+                }
             },
             key::MAX_CONNECTIONS => answer_number(number(1..=65535).map(|_| 1)),
             key::ERROR_RECOVERY_LEVEL => answer_number(number(0..=2).map(|_| 0)),

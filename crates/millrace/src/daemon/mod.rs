@@ -112,12 +112,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>) -> Result<(), Failure> {
 fn wait_ready(news: &Receiver<News>) -> bool {
     loop {
         match news.recv() {
-            Ok(News::Ready { notices }) => {
-                for sentence in notices {
-                    tracing::warn!("{sentence}");
-                }
-                return false;
-            }
+            Ok(News::Ready) => return false,
             Ok(News::Signal(name)) => {
                 tracing::info!("{name} came before the pools were imported");
                 return true;
@@ -136,7 +131,7 @@ fn wait_stop(news: &Receiver<News>) {
                 return;
             }
             Ok(News::Stopped) | Err(_) => return,
-            Ok(News::Ready { .. }) => {}
+            Ok(News::Ready) => {}
         }
     }
 }
@@ -152,7 +147,7 @@ fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
                 return Err(Failure::internal(format!("a second signal ({name}) ended the orderly stop"))
                     .with_next("nothing: the pools are checked at the next start"));
             }
-            Ok(News::Ready { .. }) => {}
+            Ok(News::Ready) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 return Err(Failure::internal(format!(
                     "the head did not stop within {} s",

@@ -3,6 +3,7 @@
 use crate::backend::Call;
 use crate::config::Config;
 use crate::daemon::server::Stop;
+use crate::daemon::setup;
 use crate::failure::Failure;
 use base::Address;
 use head::mail::Mail;
@@ -19,10 +20,7 @@ use uring::{House, MachineConfig, Post, RegionPart};
 #[derive(Debug)]
 pub enum News {
     /// The pools are imported, or the Steward has said why not.
-    Ready {
-        /// Sentences for the operator.
-        notices: Vec<String>,
-    },
+    Ready,
     /// The Steward has stopped in order.
     Stopped,
     /// SIGTERM or SIGINT.
@@ -73,8 +71,9 @@ impl Machines {
                     let _ = to.send(answer);
                 }
             }
-            Mail::Ready { notices } => {
-                let _ = news.send(News::Ready { notices });
+            Mail::Happened(line) => setup::log_event(&line),
+            Mail::Ready { .. } => {
+                let _ = news.send(News::Ready);
             }
             Mail::Stopped => {
                 let _ = news.send(News::Stopped);

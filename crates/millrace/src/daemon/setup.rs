@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::daemon::crash::Crashes;
 use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
+use head::order::Weight;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use tracing_subscriber::EnvFilter;
@@ -29,6 +30,16 @@ pub fn log(config: &Config) -> Result<(), Failure> {
         false => builder.with_ansi(ansi).try_init(),
     };
     started.map_err(|e| Failure::internal(format!("logging cannot start: {e}")))
+}
+
+/// Writes an event of the head to the log, at its level.
+pub fn log_event(line: &head::order::EventLine) {
+    let (what, message) = (&line.what, &line.message);
+    match line.weight {
+        Weight::Note => tracing::info!("{what}: {message}"),
+        Weight::Warning => tracing::warn!("{what}: {message}"),
+        Weight::Error => tracing::error!("{what}: {message}"),
+    }
 }
 
 /// Makes the state directory ours alone, for as long as the file lives.

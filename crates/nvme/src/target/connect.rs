@@ -29,6 +29,24 @@ const CNTLID: u32 = 16;
 const SUBNQN: u32 = 256;
 const HOSTNQN: u32 = 512;
 
+/// Why a Connect was refused, in words.
+pub(crate) fn why(refused: &Completion) -> &'static str {
+    let (status, field) = (refused.status, refused.dw0);
+    if status == StatusField::CONNECT_HOST.dnr() {
+        "no host has this NQN"
+    } else if status == StatusField::CONNECT_FORMAT.dnr() {
+        "a Connect of an unknown format"
+    } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (SUBNQN | 1 << 16) {
+        "it asked for another subsystem"
+    } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (HOSTNQN | 1 << 16) {
+        "a Connect without a valid host NQN"
+    } else if status == StatusField::CONNECT_PARAMETERS.dnr() {
+        "a Connect with wrong parameters"
+    } else {
+        "a Connect whose data did not arrive whole"
+    }
+}
+
 impl Login {
     pub fn new(fields: ConnectFields) -> Box<Self> {
         Box::new(Self { fields, data: ConnectData::new_zeroed(), host: None, discovery: false })

@@ -1,6 +1,6 @@
 //! The TCP binding: bytes in, PDUs, commands, answers, bytes out (NVMe/TCP 3).
 
-use super::connect::Login;
+use super::connect::{self, Login};
 use super::controller::{Birth, Controller};
 use super::io::{IoQueue, Plan, Work, status_of};
 use super::namespaces::Namespaces;
@@ -516,7 +516,10 @@ impl Connection {
                 self.stage = Stage::AwaitingAnswer(login);
                 io.ask(ask);
             }
-            Err(refused) => self.respond(io, login.fields.cid.get(), refused),
+            Err(refused) => {
+                io.refused(login.hostnqn(), connect::why(&refused));
+                self.respond(io, login.fields.cid.get(), refused);
+            }
         }
     }
 
@@ -525,8 +528,14 @@ impl Connection {
         let cid = login.fields.cid.get();
         let id = match answer {
             Answer::Admitted { id } => id,
-            Answer::Unknown => return self.respond(io, cid, Login::unknown_controller()),
-            Answer::Full => return self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY)),
+            Answer::Unknown => {
+                io.refused(login.hostnqn(), "a queue of a controller that is gone");
+                return self.respond(io, cid, Login::unknown_controller());
+            }
+            Answer::Full => {
+                io.refused(login.hostnqn(), "too many controllers");
+                return self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
+            }
         };
         let is_admin = login.fields.qid.get() == 0;
         let commands_max = login.entries() + if is_admin { ASYNC_EVENTS_MAX } else { 0 };
@@ -537,6 +546,7 @@ impl Connection {
             return self.close(io, Close::Refused("the host was removed"));
         }
         if !io.admit(commands_max) {
+            io.refused(login.hostnqn(), "no memory for the queue's commands");
             self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
             return self.close(io, Close::Refused("no memory for the queue's commands"));
         }

@@ -31,6 +31,8 @@ pub(crate) struct FakeIo {
     pub aborted: Vec<Tag>,
     pub asks: Vec<Ask>,
     pub closed: Option<Close>,
+    /// Who was refused, and why.
+    pub refused: Vec<(String, &'static str)>,
     pub admitted: Option<u16>,
     /// No buffer at once: all wait for `grant`.
     pub stingy: bool,
@@ -56,6 +58,7 @@ impl FakeIo {
             aborted: Vec::new(),
             asks: Vec::new(),
             closed: None,
+            refused: vec![],
             admitted: None,
             stingy: false,
             full: false,
@@ -190,6 +193,9 @@ impl FrontIo for FakeIo {
     }
     fn ask(&mut self, ask: Ask) {
         self.asks.push(ask);
+    }
+    fn refused(&mut self, name: &str, why: &'static str) {
+        self.refused.push((name.into(), why));
     }
     fn close(&mut self, why: Close) {
         assert!(self.closed.is_none(), "a connection closes once");

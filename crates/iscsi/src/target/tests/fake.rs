@@ -35,6 +35,8 @@ pub struct Fake {
     pub aborted: Vec<Tag>,
     pub asks: VecDeque<Ask>,
     pub closed: Option<Close>,
+    /// Who was refused, and why.
+    pub refused: Vec<(String, &'static str)>,
     /// Buffers are given at once.
     pub generous: bool,
     /// What the next commands end in, instead of being carried out.
@@ -108,6 +110,7 @@ impl Fake {
             aborted: vec![],
             asks: VecDeque::new(),
             closed: None,
+            refused: vec![],
             generous: true,
             fate: None,
             log: vec![],
@@ -273,6 +276,9 @@ impl FrontIo for Fake {
     }
     fn ask(&mut self, ask: Ask) {
         self.asks.push_back(ask);
+    }
+    fn refused(&mut self, name: &str, why: &'static str) {
+        self.refused.push((name.into(), why));
     }
     fn close(&mut self, why: Close) {
         assert!(self.closed.is_none(), "closed once");

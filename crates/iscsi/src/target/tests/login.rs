@@ -15,6 +15,9 @@ fn refused(keys: &[(&str, &str)], current: Stage, change: impl Fn(&mut base::vie
     let (answer, _) = talk.login_step(current, Some(Stage::FullFeature), keys);
     assert!(matches!(talk.io.closed, Some(Close::Refused(_))), "{:?}", talk.io.closed);
     assert!(!answer.transit);
+    let name = keys.iter().find(|(k, _)| *k == "InitiatorName").map_or("", |(_, v)| v);
+    assert_eq!(talk.io.refused.len(), 1, "told once");
+    assert!([name, ""].contains(&talk.io.refused[0].0.as_str()), "{:?}", talk.io.refused);
     answer.status
 }
 
