@@ -14,13 +14,17 @@
 //!   connection answers the host and calls `finish`, or submits the tag's next command.
 //! - `on_sent(now, io)`: the outbox has more room.
 //! - `on_answer(now, answer, io)`: the Steward's answer to `ask`.
+//! - `on_intervened(now, key, yes, io)`: what it asked for by `intervene` is done everywhere.
+//! - `on_intervention(now, id, what, io)`: another connection's wish. It is answered by
+//!   `io.intervened(id, …)`, once none of the commands that it means can change anything any more.
 //! - `on_view(now, io)`: `io.view()` is a new one.
 //! - `on_timer(now, io)` and `next_deadline() -> Option<Instant>`.
 //!
 //! After `close` the connection gets no more inputs.
 
 use crate::view::View;
-use crate::{Command, HostId, Slice};
+use crate::{Command, HostId, Slice, VolumeId};
+use std::sync::Arc;
 
 /// A command of one connection: an index below the number that `admit` granted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -100,6 +104,34 @@ pub enum Answer {
     Full,
 }
 
+/// What a connection wants of other connections of the head.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Intervention {
+    /// Of an I/O queue of its controller: NVMe Abort. The answer is yes if the command was aborted.
+    AbortCommand {
+        /// Queue id.
+        queue: u16,
+        /// Command identifier.
+        cid: u16,
+    },
+    /// Of all I/O queues of its controller: their end, and that of every command of theirs (controller
+    /// reset and shutdown).
+    EndQueues,
+    /// Of all I/O queues of its controller: whether completions may carry a Command Retry Delay (ACRE).
+    RetryDelay {
+        /// As the host wants it.
+        enabled: bool,
+    },
+    /// Of all other sessions of the iSCSI target: the end of their tasks on these logical units
+    /// (CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET).
+    ClearTasks {
+        /// The logical units.
+        units: Arc<[VolumeId]>,
+        /// It is a reset: a unit attention tells of it.
+        reset: bool,
+    },
+}
+
 /// What a connection can do. The head implements it over the kernel and the simulator alike; tests
 /// implement it over plain memory.
 pub trait FrontIo {
@@ -147,6 +179,10 @@ pub trait FrontIo {
     fn refused(&mut self, name: &str, why: &'static str) {
         let _ = (name, why);
     }
+    /// Asks other connections to do something; `on_intervened` comes with the same key, once all have.
+    fn intervene(&mut self, key: u16, what: Intervention);
+    /// Answers `on_intervention`.
+    fn intervened(&mut self, id: u32, yes: bool);
     /// Ends the connection after what is in the outbox has been sent (at most `CLOSE_LINGER`).
     fn close(&mut self, why: Close);
 }

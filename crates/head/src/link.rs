@@ -4,7 +4,7 @@ use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
 use crate::shard::Core;
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
     Address, Answer, Ask, Command, ConnectionId, Duration, Effect, Effects, FrontIo, HostId, Instant, Memory,
@@ -87,6 +87,12 @@ impl Front {
     }
     pub fn on_answer(&mut self, now: Instant, answer: Answer, io: &mut impl FrontIo) {
         each!(self, c => c.on_answer(now, answer, io))
+    }
+    pub fn on_intervention(&mut self, now: Instant, id: u32, what: &Intervention, io: &mut impl FrontIo) {
+        each!(self, c => c.on_intervention(now, id, what, io))
+    }
+    pub fn on_intervened(&mut self, now: Instant, key: u16, yes: bool, io: &mut impl FrontIo) {
+        each!(self, c => c.on_intervened(now, key, yes, io))
     }
     pub fn on_view(&mut self, now: Instant, io: &mut impl FrontIo) {
         each!(self, c => c.on_view(now, io))
@@ -286,6 +292,14 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn refused(&mut self, name: &str, why: &'static str) {
         self.turned(Fate::TurnedAway, name.into(), why);
+    }
+    fn intervene(&mut self, key: u16, what: Intervention) {
+        let mail = Mail::Intervene { connection: self.link.id, key, what };
+        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+    }
+    fn intervened(&mut self, id: u32, yes: bool) {
+        let mail = Mail::Obeyed { connection: self.link.id, id, yes };
+        self.fx.push(Effect::Mail { to: Address::Steward, mail });
     }
     fn close(&mut self, why: Close) {
         if self.link.life == Life::Open {

@@ -7,7 +7,7 @@ use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
 use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace};
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::view::View;
 use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status};
 use core::net::SocketAddr;
@@ -83,6 +83,24 @@ pub enum Mail {
         /// The answer.
         answer: Answer,
     },
+    /// Another connection wants something of this one. `Obeyed` follows, or its `Gone`.
+    Obey {
+        /// The connection.
+        connection: ConnectionId,
+        /// Comes back.
+        id: u32,
+        /// What.
+        what: Intervention,
+    },
+    /// What this connection wanted of others is done.
+    Intervened {
+        /// The connection.
+        connection: ConnectionId,
+        /// From `Intervene`.
+        key: u16,
+        /// Somebody said yes.
+        yes: bool,
+    },
     /// End this connection: what is not at a drive never starts. `Gone` follows.
     Drop {
         /// The connection.
@@ -122,6 +140,24 @@ pub enum Mail {
         peer: SocketAddr,
         /// The question.
         ask: Ask,
+    },
+    /// A connection wants something of others.
+    Intervene {
+        /// The connection.
+        connection: ConnectionId,
+        /// Comes back in `Intervened`.
+        key: u16,
+        /// What.
+        what: Intervention,
+    },
+    /// A connection has done what another one wanted.
+    Obeyed {
+        /// The connection.
+        connection: ConnectionId,
+        /// From `Obey`.
+        id: u32,
+        /// Its answer.
+        yes: bool,
     },
     /// A connection that asked something has begun to end, by its peer's will or ours. `Gone` follows.
     Ending {

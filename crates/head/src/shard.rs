@@ -640,6 +640,16 @@ impl<M: Memory> Shard<M> {
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
                 }
             }
+            Mail::Obey { connection, id, what } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |front, io| front.on_intervention(now, id, &what, io));
+                }
+            }
+            Mail::Intervened { connection, key, yes } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |front, io| front.on_intervened(now, key, yes, io));
+                }
+            }
             Mail::Drop { connection, why } => {
                 if let Some(index) = self.index_of(connection) {
                     self.with(now, index, fx, |_, io| base::FrontIo::close(io, why));
@@ -669,6 +679,8 @@ impl<M: Memory> Shard<M> {
             Mail::Applied { .. }
             | Mail::Note { .. }
             | Mail::Ask { .. }
+            | Mail::Intervene { .. }
+            | Mail::Obeyed { .. }
             | Mail::Ending { .. }
             | Mail::Gone { .. }
             | Mail::Turned { .. }

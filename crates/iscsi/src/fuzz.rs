@@ -4,7 +4,7 @@
 use crate::pdu::{self, BHS_BYTES, Request, Response};
 use crate::target::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use crate::text;
-use base::front::{Close, TRANSFER_MAX};
+use base::front::{Close, Intervention, TRANSFER_MAX};
 use base::memory::PlainMemory;
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{
@@ -51,6 +51,10 @@ pub struct Head {
     ring_used: u32,
     running: VecDeque<Tag>,
     asked: bool,
+    /// What it wanted of other sessions, and what they want of it.
+    wishes: Vec<u16>,
+    interventions: Vec<u32>,
+    last_intervention: u32,
     closed: bool,
     lots: Prng,
     stingy: bool,
@@ -82,6 +86,9 @@ impl Default for Head {
             ring_used: 0,
             running: VecDeque::new(),
             asked: false,
+            wishes: vec![],
+            interventions: vec![],
+            last_intervention: 0,
             closed: false,
             lots: Prng::new(0),
             stingy: false,
@@ -157,6 +164,13 @@ impl FrontIo for Head {
         assert!(!self.asked, "one question at a time");
         self.asked = true;
     }
+    fn intervene(&mut self, key: u16, _: Intervention) {
+        self.wishes.push(key);
+    }
+    fn intervened(&mut self, id: u32, _: bool) {
+        assert!(self.interventions.contains(&id), "what was asked is answered, once");
+        self.interventions.retain(|i| *i != id);
+    }
     fn close(&mut self, _: Close) {
         assert!(!self.closed, "closed once");
         self.closed = true;
@@ -169,6 +183,8 @@ pub fn connection(bytes: &[u8], head: &mut Head) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     head.uses.clear();
     head.running.clear();
+    head.wishes.clear();
+    head.interventions.clear();
     (head.ring_used, head.asked, head.closed, head.stingy) = (0, false, false, choice & 2 != 0);
     head.lots = Prng::new(u64::from(choice) + bytes.len() as u64);
     let config = ConnectionConfig {
@@ -234,11 +250,23 @@ fn feed(c: &mut Connection, head: &mut Head, mut bytes: &[u8], piece: usize) {
             Want::Staging => c.on_bytes(now, &bytes[..n], head),
         };
         bytes = &bytes[taken..];
+        if !head.closed && head.lots.chance(1, 16) {
+            clear_tasks(c, head, now);
+        }
         if taken == 0 || head.lots.chance(1, 4) {
             settle(c, head, now);
             assert!(taken > 0 || head.closed || c.want() != Want::Nothing, "the stream stands still");
         }
     }
+}
+
+/// Another session resets a unit.
+fn clear_tasks(c: &mut Connection, head: &mut Head, now: Instant) {
+    head.last_intervention += 1;
+    head.interventions.push(head.last_intervention);
+    let units = [VolumeId(head.lots.below(3) as u32)].into();
+    let what = Intervention::ClearTasks { units, reset: head.lots.chance(1, 2) };
+    c.on_intervention(now, head.last_intervention, &what, head);
 }
 
 /// The head does everything that it owes.
@@ -247,6 +275,8 @@ fn settle(c: &mut Connection, head: &mut Head, now: Instant) {
         let waiting = head.uses.iter().position(|u| matches!(u, Use::Waiting(_)));
         if core::mem::take(&mut head.asked) {
             c.on_answer(now, Answer::Admitted { id: 3 }, head);
+        } else if let Some(key) = head.wishes.pop() {
+            c.on_intervened(now, key, true, head);
         } else if let Some(tag) = head.running.pop_front() {
             head.uses[tag.index()] = Use::Held;
             let ends = [Status::Good, Status::Good, Status::Good, Status::Medium, Status::Aborted];

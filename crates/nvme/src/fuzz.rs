@@ -8,7 +8,7 @@ use crate::spec::fabrics::{ConnectData, ConnectFields, DISCOVERY_NQN};
 use crate::spec::{Sgl, Sqe, admin};
 use crate::target::fake::FakeIo;
 use crate::target::{Connection, ConnectionConfig};
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{Answer, Duration, FrontIo, HostId, Instant, Memory, PortalId, Slice, Status, VolumeId, Want};
 use zerocopy::IntoBytes;
@@ -199,6 +199,17 @@ impl World {
             if self.io.asks.pop().is_some() {
                 moved = true;
                 self.target.on_answer(self.now, Answer::Admitted { id: 1 }, &mut self.io);
+            }
+            if let Some((key, _)) = self.io.wishes.pop_front() {
+                moved = true;
+                self.target.on_intervened(self.now, key, i.is_multiple_of(2), &mut self.io);
+            }
+            if i % 8 == 3 && self.io.closed.is_none() {
+                let what = Intervention::AbortCommand { queue: 1, cid: i as u16 / 8 };
+                self.target.on_intervention(self.now, i as u32, &what, &mut self.io);
+            }
+            if self.io.closed.is_some() {
+                return;
             }
             if let Some(tag) = self.io.take_aborted() {
                 self.target.on_done(self.now, tag, Status::Aborted, &mut self.io);

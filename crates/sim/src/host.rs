@@ -4,8 +4,8 @@
 use crate::memory::SimMemory;
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
 use base::{
-    ConnectionId, Dma, Duration, Effects, Event, HostCommand, HostStatus, Instant, Machine, Memory, Op, Prng,
-    Slice,
+    ConnectionId, Dma, Duration, Effects, Event, FaultKind, HostCommand, HostStatus, Instant, Machine,
+    Memory, Op, Prng, Slice,
 };
 use load::{Initiator, State};
 use std::cell::RefCell;
@@ -163,8 +163,11 @@ impl Host {
                 Doing::Write(w) if good => volume.write_ends(w),
                 Doing::Write(w) => {
                     volume.write_lost(&w);
-                    if done.status == HostStatus::ConnectionLost {
-                        self.limbo.push(w);
+                    match done.status {
+                        HostStatus::ConnectionLost => self.limbo.push(w),
+                        // Promise 3: it has landed, in whole or in part, or it never will.
+                        HostStatus::Failed(f) if f.kind == FaultKind::Aborted => volume.write_settled(&w),
+                        HostStatus::Good | HostStatus::Failed(_) | HostStatus::Retry { .. } => {}
                     }
                 }
                 Doing::Flush(f) if good => volume.flush_ends(f),

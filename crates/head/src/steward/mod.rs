@@ -16,6 +16,7 @@ mod desk;
 mod dma;
 mod drives;
 mod files;
+mod interventions;
 mod join;
 mod judge;
 mod members;
@@ -122,6 +123,12 @@ impl Steward {
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.sessions.on_ask(Place { shard, connection }, portal, peer, ask, fx);
             }
+            Mail::Intervene { connection, key, what } => {
+                desk.sessions.on_intervene(Place { shard, connection }, key, what, fx);
+            }
+            Mail::Obeyed { connection, id, yes } => {
+                desk.sessions.on_obeyed(Place { shard, connection }, id, yes, fx);
+            }
             Mail::Ending { connection } => desk.sessions.on_ending(Place { shard, connection }, fx),
             Mail::Gone { connection, why } => {
                 desk.sessions.on_gone(Place { shard, connection }, fx);
@@ -168,6 +175,8 @@ impl Steward {
             | Mail::AddDirty { .. }
             | Mail::Pace { .. }
             | Mail::Answer { .. }
+            | Mail::Obey { .. }
+            | Mail::Intervened { .. }
             | Mail::Drop { .. }
             | Mail::Quiesce { .. }
             | Mail::Report

@@ -3,8 +3,9 @@
 //! Promise 3: a host's Connect or Login is answered only after the writes of the connections that it
 //! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
 
+use super::interventions::Interventions;
 use crate::mail::Mail;
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::{Address, Answer, Ask, ConnectionId, Effect, Effects, HostId, PortalId};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -61,6 +62,10 @@ pub struct Session {
     pub peer: SocketAddr,
     /// Admin queue or only connection first, then I/O queues.
     pub places: Vec<Place>,
+    /// I/O queues by queue id.
+    queues: Vec<(u16, Place)>,
+    /// Its I/O queues may tell a Command Retry Delay.
+    retry_delay: bool,
     /// It is being ended: takes no more connections.
     ending: bool,
     /// Connections that have begun to end, while the rest goes on.
@@ -81,6 +86,7 @@ pub struct Sessions {
     controllers: BTreeMap<u16, Session>,
     sessions: BTreeMap<u16, Session>,
     waiting: Vec<Waiting>,
+    interventions: Interventions,
     last_controller: u16,
     last_session: u16,
 }
@@ -123,19 +129,27 @@ impl Sessions {
                     portal,
                     peer,
                     places: vec![place],
+                    queues: vec![],
+                    retry_delay: false,
                     ending: false,
                     dying: vec![],
                 };
                 self.controllers.insert(id, session);
                 self.admit(Waiting { place, id, controller: true, before }, fx);
             }
-            Ask::NvmeIo { controller, nqn, host_id, queue: _ } => {
+            Ask::NvmeIo { controller, nqn, host_id, queue } => {
                 let found = self.controllers.get_mut(&controller).filter(|s| !s.ending);
                 let identity = Identity::Controller { nqn, host_id, discovery: false };
                 match found.filter(|s| s.identity == identity) {
                     Some(session) => {
+                        let mut before = session.dying.clone();
+                        // The host has begun this queue anew, before the news of its end was here.
+                        let older = session.queues.iter().filter(|(q, _)| *q == queue).map(|(_, p)| *p);
+                        let older: Vec<Place> = older.filter(|p| !before.contains(p)).collect();
+                        drop_all(&older, fx);
+                        before.extend(older);
                         session.places.push(place);
-                        let before = session.dying.clone();
+                        session.queues.push((queue, place));
                         self.admit(Waiting { place, id: controller, controller: true, before }, fx);
                     }
                     None => answer(place, Answer::Unknown, fx),
@@ -167,6 +181,8 @@ impl Sessions {
                     portal,
                     peer,
                     places: vec![place],
+                    queues: vec![],
+                    retry_delay: false,
                     ending: false,
                     dying: vec![],
                 };
@@ -202,6 +218,7 @@ impl Sessions {
         for table in [&mut self.controllers, &mut self.sessions] {
             for session in table.values_mut() {
                 session.places.retain(|p| *p != place);
+                session.queues.retain(|(_, p)| *p != place);
                 session.dying.retain(|p| *p != place);
             }
             table.retain(|_, s| !s.places.is_empty());
@@ -215,6 +232,43 @@ impl Sessions {
         for w in ready {
             self.admit(w, fx);
         }
+        self.interventions.on_gone(place, fx);
+    }
+
+    /// A connection wants something of others.
+    pub fn on_intervene(&mut self, asker: Place, key: u16, what: Intervention, fx: &mut Effects<Mail>) {
+        let mut own = self.controllers.values_mut().filter(|s| s.places.first() == Some(&asker));
+        let targets: Vec<Place> = match (&what, own.next()) {
+            (Intervention::AbortCommand { queue, .. }, Some(s)) => {
+                // The newest, if an older one of this id is about to end.
+                s.queues.iter().rev().find(|(q, _)| q == queue).map(|(_, p)| *p).into_iter().collect()
+            }
+            (Intervention::EndQueues, Some(s)) => {
+                s.retry_delay = false;
+                let queues: Vec<Place> = s.queues.iter().map(|(_, p)| *p).collect();
+                drop_all(&queues, fx);
+                queues
+            }
+            (Intervention::RetryDelay { enabled }, Some(s)) => {
+                s.retry_delay = *enabled;
+                s.queues.iter().map(|(_, p)| *p).collect()
+            }
+            (Intervention::ClearTasks { .. }, _) => {
+                let normal = |s: &&Session| !matches!(s.identity, Identity::Session { discovery: true, .. });
+                let all = self.sessions.values().filter(normal).flat_map(|s| s.places.iter().copied());
+                all.filter(|p| *p != asker).collect()
+            }
+            // The asker's session has ended meanwhile.
+            (
+                Intervention::AbortCommand { .. } | Intervention::EndQueues | Intervention::RetryDelay { .. },
+                None,
+            ) => vec![],
+        };
+        self.interventions.begin(asker, key, what, targets, fx);
+    }
+    /// A connection has done what was asked of it.
+    pub fn on_obeyed(&mut self, place: Place, id: u32, yes: bool, fx: &mut Effects<Mail>) {
+        self.interventions.on_obeyed(place, id, yes, fx);
     }
 
     /// Connections of the same host that end: their writes may still be at the drives.
@@ -225,8 +279,13 @@ impl Sessions {
     fn admit(&mut self, w: Waiting, fx: &mut Effects<Mail>) {
         if w.before.is_empty() {
             let table = if w.controller { &self.controllers } else { &self.sessions };
-            let alive = table.get(&w.id).is_some_and(|s| !s.ending);
+            let session = table.get(&w.id).filter(|s| !s.ending);
+            let alive = session.is_some();
             answer(w.place, if alive { Answer::Admitted { id: w.id } } else { Answer::Unknown }, fx);
+            if session.is_some_and(|s| s.retry_delay) {
+                let what = Intervention::RetryDelay { enabled: true };
+                self.interventions.tell(w.place, what, fx);
+            }
         } else {
             self.waiting.push(w);
         }
@@ -256,6 +315,8 @@ fn free_id(table: &BTreeMap<u16, Session>, last: &mut u16, max: u16) -> Option<u
 mod tests {
     use super::*;
 
+    use base::VolumeId;
+
     fn place(n: u32) -> Place {
         Place { shard: 0, connection: ConnectionId::new(n, 0) }
     }
@@ -275,6 +336,18 @@ mod tests {
                 format!("{} {answer:?}", connection.slot())
             }
             Effect::Mail { mail: Mail::Drop { connection, .. }, .. } => format!("drop {}", connection.slot()),
+            Effect::Mail { mail: Mail::Obey { connection, what, .. }, .. } => {
+                let what = match what {
+                    Intervention::AbortCommand { cid, .. } => format!("shall abort {cid}"),
+                    Intervention::RetryDelay { enabled } => format!("may delay {enabled}"),
+                    Intervention::ClearTasks { .. } => "shall clear".into(),
+                    Intervention::EndQueues => "shall not hear of it".into(),
+                };
+                format!("{} {what}", connection.slot())
+            }
+            Effect::Mail { mail: Mail::Intervened { connection, key, yes }, .. } => {
+                format!("{}: {key} is done, {yes}", connection.slot())
+            }
             other => format!("{other:?}"),
         };
         fx.drain(..).map(text).collect()
@@ -291,6 +364,82 @@ mod tests {
         assert_eq!(told(&mut fx), ["2 Admitted { id: 2 }"]);
         s.on_ask(place(3), PortalId(0), peer(), login(9), &mut fx);
         assert_eq!(told(&mut fx), ["3 Unknown"], "there is no such session to join");
+    }
+
+    #[test]
+    fn a_queue_that_begins_anew_takes_the_place_of_the_old_one() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        let io = |queue| Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue };
+        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        s.on_ask(place(2), PortalId(0), peer(), io(1), &mut fx);
+        s.on_ask(place(3), PortalId(0), peer(), io(2), &mut fx);
+        told(&mut fx);
+        s.on_ask(place(4), PortalId(0), peer(), io(1), &mut fx);
+        assert_eq!(told(&mut fx), ["drop 2"]);
+        let abort = Intervention::AbortCommand { queue: 1, cid: 7 };
+        s.on_intervene(place(1), 5, abort, &mut fx);
+        assert_eq!(told(&mut fx), ["4 shall abort 7"]);
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["4 Admitted { id: 1 }"]);
+        s.on_gone(place(4), &mut fx);
+        assert_eq!(told(&mut fx), ["1: 5 is done, false"], "its commands are over with it");
+    }
+
+    #[test]
+    fn what_an_admin_queue_wants_is_done_by_the_queues_of_its_controller() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        let io =
+            |controller, id, queue| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue };
+        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        s.on_ask(place(2), PortalId(0), peer(), admin(2), &mut fx);
+        s.on_ask(place(3), PortalId(0), peer(), io(1, 1, 1), &mut fx);
+        s.on_ask(place(4), PortalId(0), peer(), io(1, 1, 2), &mut fx);
+        s.on_ask(place(5), PortalId(0), peer(), io(2, 2, 1), &mut fx);
+        told(&mut fx);
+        s.on_intervene(place(1), 1, Intervention::AbortCommand { queue: 2, cid: 9 }, &mut fx);
+        s.on_intervene(place(1), 2, Intervention::AbortCommand { queue: 3, cid: 9 }, &mut fx);
+        assert_eq!(told(&mut fx), ["4 shall abort 9", "1: 2 is done, false"]);
+        s.on_obeyed(place(4), 1, true, &mut fx);
+        assert_eq!(told(&mut fx), ["1: 1 is done, true"]);
+        s.on_intervene(place(1), 3, Intervention::RetryDelay { enabled: true }, &mut fx);
+        assert_eq!(told(&mut fx), ["3 may delay true", "4 may delay true"]);
+        s.on_obeyed(place(3), 3, true, &mut fx);
+        assert!(told(&mut fx).is_empty());
+        s.on_obeyed(place(4), 3, true, &mut fx);
+        assert_eq!(told(&mut fx), ["1: 3 is done, true"]);
+        s.on_ask(place(6), PortalId(0), peer(), io(1, 1, 3), &mut fx);
+        assert_eq!(told(&mut fx), ["6 Admitted { id: 1 }", "6 may delay true"], "as those before it");
+        s.on_intervene(place(1), 4, Intervention::EndQueues, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 3", "drop 4", "drop 6"]);
+        for (n, last) in [(3, false), (6, false), (4, true)] {
+            s.on_gone(place(n), &mut fx);
+            assert_eq!(told(&mut fx).is_empty(), !last);
+        }
+        s.on_intervene(place(2), 4, Intervention::EndQueues, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 5"]);
+        s.on_gone(place(2), &mut fx);
+        told(&mut fx);
+        s.on_gone(place(5), &mut fx);
+        assert!(told(&mut fx).is_empty(), "nobody is left to be told");
+        s.on_ask(place(7), PortalId(0), peer(), io(1, 1, 1), &mut fx);
+        assert_eq!(told(&mut fx), ["7 Admitted { id: 1 }"], "a reset forgets what was set");
+    }
+
+    #[test]
+    fn the_tasks_of_a_unit_are_ended_in_all_other_sessions() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        for n in 1..4 {
+            let initiator = format!("iqn.2026-01.test:{n}");
+            let ask = Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih: 0, discovery: n == 3 };
+            s.on_ask(place(n), PortalId(0), peer(), ask, &mut fx);
+        }
+        s.on_ask(place(4), PortalId(0), peer(), admin(1), &mut fx);
+        told(&mut fx);
+        let reset = Intervention::ClearTasks { units: [VolumeId(1)].into(), reset: true };
+        s.on_intervene(place(1), 0, reset, &mut fx);
+        assert_eq!(told(&mut fx), ["2 shall clear"], "not a discovery session, nor NVMe");
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["1: 0 is done, false"]);
     }
 
     #[test]

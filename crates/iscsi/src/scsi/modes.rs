@@ -5,7 +5,7 @@ use super::Sense;
 /// Caching page (SBC-3 6.4.5): WCE 1, since Flush and FUA mean something here; without it no host flushes.
 const CACHING: [u8; 20] = [0x08, 0x12, 0x04, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Control page (SPC-4 7.5.8): D_SENSE 0, unrestricted reordering, no busy timeout.
-const CONTROL: [u8; 12] = [0x0a, 0x0a, 0, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
+const CONTROL: [u8; 12] = [0x0a, 0x0a, 0, 0x10, 0, 0x40, 0, 0, 0xff, 0xff, 0, 0];
 const PAGES: [&[u8]; 2] = [&CACHING, &CONTROL];
 /// Device-specific parameter (SBC-3 6.4.1): DPOFUA, not write protected.
 const DEVICE_SPECIFIC: u8 = 0x10;

@@ -23,7 +23,7 @@ use crate::pdu::{
 use crate::scsi::{Sense, Work};
 use crate::text::{self, LENGTH_RANGE, key};
 use base::crc::crc32c_append;
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::{Answer, Ask, FrontIo, Instant, Prng, Slice, Status, Tag, Want};
 
 const HEAD_BYTES_MAX: usize = BHS_BYTES + AHS_BYTES_MAX + DIGEST_BYTES;
@@ -246,6 +246,26 @@ impl Connection {
         self.send_login(response, &[], io);
         io.refused(&login.initiator, why);
         self.close(Close::Refused(why), io);
+    }
+
+    /// Another session has ended the tasks on some units.
+    pub fn on_intervention(&mut self, now: Instant, id: u32, what: &Intervention, io: &mut impl FrontIo) {
+        let Intervention::ClearTasks { units, reset } = what else {
+            unreachable!("not a wish for an iSCSI session")
+        };
+        let receiving = match (self.stage, self.current) {
+            (Stage::Header | Stage::Begin, _) => None,
+            (_, Current::Command(Begun::Task { slot, .. })) => Some(slot),
+            _ => None,
+        };
+        self.session.clear(id, units, *reset, receiving, io);
+        self.run(now, &[], io);
+    }
+
+    /// Other sessions have done their part of a task management function.
+    pub fn on_intervened(&mut self, now: Instant, key: u16, _: bool, io: &mut impl FrontIo) {
+        self.session.intervened(usize::from(key));
+        self.run(now, &[], io);
     }
 
     /// The view is a new one.

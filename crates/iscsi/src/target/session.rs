@@ -1,6 +1,9 @@
 //! Full feature phase: numbers (RFC 7143 4.2.2), logical units and their unit attentions, tasks, and
 //! task management (RFC 7143 4.2.3, 11.5, 11.6).
 
+mod clears;
+
+use self::clears::Clear;
 use super::{CONTROL_ROOM, ConnectionConfig, IMMEDIATE_MAX, MANAGEMENTS_MAX};
 use crate::pdu::{
     BHS_BYTES, Bhs, Counters, Framing, LogoutResponse, RESERVED_TAG, Reject, TaskManagementRequest,
@@ -9,8 +12,8 @@ use crate::pdu::{
 };
 use crate::scsi::{Sense, Unit, Work, lun_of};
 use crate::text::Parameters;
-use base::front::Close;
-use base::{FrontIo, HostId, Slice, Slots, Tag};
+use base::front::{Close, Intervention};
+use base::{FrontIo, HostId, Slice, Slots, Tag, VolumeId};
 use std::collections::VecDeque;
 
 /// What a task waits for.
@@ -65,6 +68,8 @@ pub(super) struct Task {
     /// Tells reuses of a slot apart in transfer tags.
     pub generation: u32,
     pub failed: Option<Sense>,
+    /// Another session ended it: it is told TASK ABORTED, unless it ended well before.
+    pub cleared: bool,
     /// Progress of work in steps: blocks done, or descriptor and blocks done in it.
     pub step: u64,
     pub descriptor: u32,
@@ -168,6 +173,8 @@ pub(super) struct Session {
     pub generation: u32,
     pub ready: VecDeque<Ready>,
     managements: [Option<Management>; MANAGEMENTS_MAX],
+    /// Functions of other sessions that wait for tasks of ours.
+    clears: Vec<Clear>,
     units: Vec<KnownUnit>,
     /// Answers are made here.
     pub scratch: Vec<u8>,
@@ -201,6 +208,7 @@ impl Session {
             // Each task and each management function is in it at most once.
             ready: VecDeque::with_capacity(usize::from(slots) + MANAGEMENTS_MAX),
             managements: [None; MANAGEMENTS_MAX],
+            clears: Vec::new(),
             units: Vec::new(),
             scratch: Vec::with_capacity(if slots > 0 { super::ANSWER_BYTES_MAX } else { 0 }),
             strays: false,
@@ -389,6 +397,9 @@ impl Session {
         let lun = lun_of(r.lun);
         let known = self.place(lun);
         let mut abort_where: Option<fn(&Task, u64) -> bool> = None;
+        // Units whose tasks of other sessions end too (SAM-5 7.5, 7.7, 7.12; RFC 7143 11.5.1).
+        let mut everywhere: Vec<VolumeId> = vec![];
+        let reset = r.function != function::CLEAR_TASK_SET;
         match r.function {
             function::ABORT_TASK => match self.find(r.referenced_task_tag) {
                 Some(task) => {
@@ -405,24 +416,31 @@ impl Session {
                 None => management.response = Some(function_response::NO_LUN),
                 Some(i) => {
                     self.units[i].attentions.reset |= r.function == function::LUN_RESET;
+                    if r.function != function::ABORT_TASK_SET {
+                        everywhere.push(self.units[i].unit.volume);
+                    }
                     abort_where = Some(|task, lun| lun_of(task.lun_field) == lun_of(lun));
                 }
             },
-            function::TARGET_WARM_RESET | function::TARGET_COLD_RESET => {
+            function::TARGET_WARM_RESET => {
                 for unit in &mut self.units {
                     unit.attentions.reset = true;
+                    everywhere.push(unit.unit.volume);
                 }
                 abort_where = Some(|_, _| true);
-                if r.function == function::TARGET_COLD_RESET {
-                    // RFC 7143 11.5.1: a cold reset ends the connections too.
-                    management.then = Then::Close(Close::Logout);
-                }
             }
+            // RFC 7143 11.5.1: it would end all sessions of all hosts, and lets us say who may do that:
+            // no host.
+            function::TARGET_COLD_RESET => management.response = Some(function_response::NOT_AUTHORIZED),
             function::TASK_REASSIGN => management.response = Some(function_response::NO_REASSIGN),
             _ => management.response = Some(function_response::NOT_SUPPORTED),
         }
         if let Some(meant) = abort_where {
             management.waiting = self.abort_all(slot, |task| meant(task, r.lun), io);
+        }
+        if !everywhere.is_empty() {
+            management.waiting += 1;
+            io.intervene(slot as u16, Intervention::ClearTasks { units: everywhere.into(), reset });
         }
         self.begin_management(slot, management);
         true
@@ -435,6 +453,18 @@ impl Session {
         let then = Then::Close(Close::Logout);
         self.begin_management(slot, Management { task_tag, waiting, response: None, then });
         true
+    }
+
+    /// Other sessions have done their part of the function in this slot.
+    pub(super) fn intervened(&mut self, slot: usize) {
+        self.one_less(slot);
+    }
+    fn one_less(&mut self, slot: usize) {
+        let management = self.managements[slot].as_mut().expect("a function that waits is in its slot");
+        management.waiting -= 1;
+        if management.waiting == 0 {
+            self.ready.push_back(Ready::Management(slot));
+        }
     }
 
     fn begin_management(&mut self, slot: usize, management: Management) {
@@ -489,11 +519,7 @@ impl Session {
         self.strays = true;
         for by in 0..MANAGEMENTS_MAX {
             if task.awaited_by & 1 << by != 0 {
-                let management = self.managements[by].as_mut().expect("a function that waits is in its slot");
-                management.waiting -= 1;
-                if management.waiting == 0 {
-                    self.ready.push_back(Ready::Management(by));
-                }
+                self.one_less(by);
             }
         }
     }

@@ -145,6 +145,7 @@ impl Session {
                 Work::Fail(sense) => Some(sense),
                 _ => None,
             },
+            cleared: false,
             step: 0,
             descriptor: 0,
             sent: 0,
@@ -396,6 +397,7 @@ impl Session {
             }
             Phase::Data | Phase::Answer => unreachable!("the head ends what it was given"),
         }
+        self.answer_clears(io);
     }
 
     /// Sends a task's data and status. False: there was no room for all.
@@ -405,11 +407,13 @@ impl Session {
         if task.failed.is_some() || total == 0 {
             let task = self.remove(slot);
             let (status, defined) = match task.failed {
+                Some(_) if task.cleared => (status::TASK_ABORTED, task.data_out),
                 Some(_) => (status::CHECK_CONDITION, task.data_out),
                 None => (status::GOOD, task.data_in.max(task.data_out)),
             };
             let residual = Residual::of(task.expected, defined);
-            self.send_response(task.task_tag, status, residual, task.r2t_sn, task.failed, io);
+            let sense = task.failed.filter(|_| !task.cleared);
+            self.send_response(task.task_tag, status, residual, task.r2t_sn, sense, io);
             if task.held {
                 io.finish(Tag(slot as u16));
             }

@@ -1,6 +1,6 @@
 //! The head's end of one connection, and a disk in RAM.
 
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::memory::PlainMemory;
 use base::view::View;
 use base::{Ask, Command, FrontIo, Memory, Op, Outbox, Slice, Status, Tag};
@@ -62,6 +62,8 @@ pub struct Head {
     /// Tags that were aborted while they waited for a buffer, or before they ended.
     pub aborted: VecDeque<Tag>,
     pub asks: Vec<Ask>,
+    /// What it wants of other connections, which do nothing.
+    pub wishes: VecDeque<u16>,
     pub closed: Option<Close>,
     free: Vec<u32>,
     held: Vec<Option<u32>>,
@@ -78,6 +80,7 @@ impl Head {
             waiting: VecDeque::new(),
             aborted: VecDeque::new(),
             asks: vec![],
+            wishes: VecDeque::new(),
             closed: None,
             free: (0..buffers).collect(),
             held: vec![],
@@ -171,6 +174,12 @@ impl FrontIo for Head {
     }
     fn ask(&mut self, ask: Ask) {
         self.asks.push(ask);
+    }
+    fn intervene(&mut self, key: u16, _: Intervention) {
+        self.wishes.push_back(key);
+    }
+    fn intervened(&mut self, _: u32, _: bool) {
+        unreachable!("nobody here speaks for a connection to another")
     }
     fn close(&mut self, why: Close) {
         self.closed = Some(why);

@@ -362,6 +362,12 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         if s.head.closed.is_none()
+            && let Some(key) = s.head.wishes.pop_front()
+        {
+            each!(s.front, c => c.on_intervened(now, key, false, &mut s.head));
+            moved = true;
+        }
+        if s.head.closed.is_none()
             && let Some(tag) = s.head.aborted.pop_front()
         {
             each!(s.front, c => c.on_done(now, tag, Status::Aborted, &mut s.head));

@@ -171,6 +171,10 @@ pub mod property {
     pub const CSTS_READY: u32 = 1;
     /// CSTS.CFS.
     pub const CSTS_FATAL: u32 = 2;
+    /// CSTS.SHST.
+    pub const CSTS_SHUTDOWN: u32 = 3 << 2;
+    /// CSTS.SHST: shutdown occurring.
+    pub const CSTS_SHUTDOWN_OCCURRING: u32 = 1 << 2;
     /// CSTS.SHST: shutdown complete.
     pub const CSTS_SHUTDOWN_COMPLETE: u32 = 2 << 2;
 }

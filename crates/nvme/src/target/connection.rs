@@ -1,5 +1,7 @@
 //! The TCP binding: bytes in, PDUs, commands, answers, bytes out (NVMe/TCP 3).
 
+mod aborts;
+
 use super::connect::{self, Login};
 use super::controller::{Birth, Controller};
 use super::io::{IoQueue, Plan, Work, status_of};
@@ -16,7 +18,7 @@ use crate::pdu::{
 use crate::spec::fabrics::fctype;
 use crate::spec::{ConnectFields, Cqe, Sgl, Sqe, StatusField, admin};
 use base::crc::{crc32c, crc32c_append};
-use base::front::Close;
+use base::front::{Close, Intervention};
 use base::{Answer, FrontIo, Instant, Slice, Status, Tag, Want};
 use std::collections::VecDeque;
 
@@ -56,6 +58,9 @@ enum Role {
 /// TermReq's on top, which must always find room.
 const ROOM_MIN: u32 = 128 + 4 + 28 + 152;
 
+/// The key of interventions that end I/O queues; those of commands have their tag.
+const QUEUES_ENDED: u16 = u16::MAX;
+
 /// One connection of a host. See `base::front` for its inputs.
 pub struct Connection {
     config: ConnectionConfig,
@@ -83,6 +88,8 @@ pub struct Connection {
     transfers: u32,
     /// When to look at how old those R2Ts are.
     transfers_check: Option<Instant>,
+    /// Aborts that wait for the end of a command: their intervention, its tag.
+    aborts: Vec<(u32, u16)>,
 }
 
 impl Connection {
@@ -113,6 +120,7 @@ impl Connection {
             pdu_since: None,
             transfers: 0,
             transfers_check: None,
+            aborts: Vec::new(),
         }
     }
 
@@ -183,7 +191,8 @@ impl Connection {
         match slot.phase {
             Phase::Submitted if status == Status::Good => self.work(tag.0, io),
             Phase::Submitted => {
-                let status = status_of(slot.sqe.opcode, status);
+                let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
+                let status = status_of(slot.sqe.opcode, status, retry_delay);
                 self.answer(tag.0, Completion::failed(status));
             }
             Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer => {
@@ -572,7 +581,9 @@ impl Connection {
             }
             (false, Some(host)) => {
                 let namespaces = Namespaces::of(io.view().host(host));
-                Role::Io(Box::new(IoQueue { host, hostnqn: login.hostnqn().to_owned(), namespaces }))
+                let hostnqn = login.hostnqn().to_owned();
+                // ACRE is told by an intervention, if the host has set it.
+                Role::Io(Box::new(IoQueue { host, hostnqn, namespaces, retry_delay: false }))
             }
             (false, None) => unreachable!("a discovery controller has no I/O queues"),
         };
@@ -620,10 +631,10 @@ impl Connection {
                 controller.hold(tag);
             }
             Plan::Go => self.work(tag, io),
-            Plan::Abort => {
-                let aborted = self.abort(&sqe, io);
-                // Bit 0 set: not aborted.
-                self.answer(tag, Completion::result(u32::from(!aborted)));
+            Plan::Abort => self.plan_abort(tag, io),
+            Plan::EndQueues => {
+                self.answer(tag, Completion::GOOD);
+                io.intervene(QUEUES_ENDED, Intervention::EndQueues);
             }
             Plan::Give(length) => {
                 if let Err(status) = check_sgl(&sqe.sgl, length, length, None) {
@@ -723,11 +734,20 @@ impl Connection {
         if slot.corrupt {
             return self.answer(tag, Completion::failed(StatusField::TRANSIENT_TRANSPORT));
         }
+        if slot.aborted {
+            return self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+        }
         match &mut self.role {
             Role::Io(_) => self.work(tag, io),
             Role::Admin(controller) => {
+                let before = controller.features.retry_delay();
                 let completion = controller.on_data(io.bytes(slot.buffer.head(slot.length)));
-                self.answer(tag, completion);
+                let enabled = controller.features.retry_delay();
+                if enabled == before {
+                    return self.answer(tag, completion);
+                }
+                self.table[tag].phase = Phase::AwaitingQueues;
+                io.intervene(tag, Intervention::RetryDelay { enabled });
             }
             Role::None => unreachable!("a live connection has a role"),
         }
@@ -746,27 +766,6 @@ impl Connection {
                 let moves = command.op.takes_data() || command.op == base::Op::Read;
                 io.submit(head_tag(tag), command, if moves { data } else { Slice::default() });
             }
-        }
-    }
-
-    /// Abort: only commands of this very queue can be reached; those of others answer "not aborted",
-    /// which the standard allows (NVMe Base 5.1) and hosts take as "reset then".
-    fn abort(&mut self, sqe: &Sqe, io: &mut impl FrontIo) -> bool {
-        let (queue, cid) = (sqe.cdw10.get() & 0xffff, (sqe.cdw10.get() >> 16) as u16);
-        let victim = self.table.find(cid).filter(|_| queue == 0);
-        match victim.map(|tag| (tag, self.table[tag].phase)) {
-            Some((tag, Phase::AwaitingEvent)) => {
-                if let Role::Admin(controller) = &mut self.role {
-                    controller.unhold(tag);
-                }
-                self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
-                true
-            }
-            Some((tag, Phase::AwaitingBuffer)) => {
-                io.abort(head_tag(tag));
-                true
-            }
-            _ => false,
         }
     }
 
@@ -833,6 +832,7 @@ impl Connection {
             self.respond(io, cid, answer);
         }
         self.table.forget(tag);
+        self.answer_aborts(tag, answer.status, io);
         match (held, gives) {
             (true, true) => {
                 io.finish_after_send(head_tag(tag));

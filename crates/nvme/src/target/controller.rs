@@ -38,6 +38,10 @@ pub(crate) struct Controller {
     hostnqn: String,
     cc: u32,
     csts: u32,
+    /// The host has disabled the controller; its I/O queues have not all ended.
+    resetting: bool,
+    /// How often the end of the I/O queues was asked for and has not been answered.
+    ending: u32,
     io_queues_max: u16,
     queue_depth_max: u16,
     /// Tags of the Asynchronous Event Requests that wait.
@@ -78,6 +82,8 @@ impl Controller {
             hostnqn: birth.hostnqn,
             cc: 0,
             csts: 0,
+            resetting: false,
+            ending: 0,
             io_queues_max: config.io_queues_max,
             queue_depth_max: config.queue_depth_max,
             waiting: VecDeque::with_capacity(usize::from(ASYNC_EVENTS_MAX)),
@@ -112,7 +118,7 @@ impl Controller {
             return self.fabrics(sqe);
         }
         // NVMe Base 3.5.1: until the controller is enabled and ready, fabrics commands alone.
-        if self.csts & property::CSTS_READY == 0 {
+        if !self.is_ready() {
             return Plan::refuse(StatusField::COMMAND_SEQUENCE);
         }
         match sqe.opcode {
@@ -180,37 +186,76 @@ impl Controller {
         if fields.attrib & 7 != 0 || fields.offset.get() != property::CC {
             return Plan::refuse(StatusField::INVALID_FIELD);
         }
-        self.configure(fields.value.get() as u32);
+        if self.configure(fields.value.get() as u32) {
+            self.ending += 1;
+            return Plan::EndQueues;
+        }
         Plan::Answer(Completion::GOOD)
     }
 
-    /// The host writes CC. Nothing here takes time, so CSTS follows at once.
-    fn configure(&mut self, cc: u32) {
+    /// Admin commands are taken.
+    fn is_ready(&self) -> bool {
+        self.csts & property::CSTS_READY != 0 && !self.resetting
+    }
+    /// The host writes CC. True: the I/O queues have to end before CSTS says that it is done, or writes
+    /// of before the reset would land after it.
+    #[must_use]
+    fn configure(&mut self, cc: u32) -> bool {
         let was = std::mem::replace(&mut self.cc, cc);
         let (enabled, enable) = (was & property::CC_ENABLE != 0, cc & property::CC_ENABLE != 0);
+        let (stopped, stop) = (was & property::CC_SHUTDOWN != 0, cc & property::CC_SHUTDOWN != 0);
         if enabled && !enable {
-            self.csts = 0;
             self.features.reset(self.io_queues_max);
             (self.namespace_notice, self.discovery_notice) = Default::default();
             self.changed.clear();
+            self.resetting = true;
         }
-        if !enabled && enable {
-            // Command set, memory page and arbitration are all 0; the entry sizes are the fixed ones
-            // (a discovery controller has no I/O queues and so no use for them).
-            let modes = cc & 0x3ff0;
-            let sizes = (cc >> 16 & 0xf, cc >> 20 & 0xf);
-            let fits = modes == 0 && (sizes == (6, 4) || self.discovery);
-            self.csts = if fits { property::CSTS_READY } else { property::CSTS_FATAL };
+        if !enabled && enable && !self.resetting {
+            self.enable();
         }
-        if cc & property::CC_SHUTDOWN != 0 {
+        if stop && !stopped {
+            self.csts |= property::CSTS_SHUTDOWN_OCCURRING;
+        } else if !stop {
+            self.csts &= !property::CSTS_SHUTDOWN;
+        }
+        let end = enabled && !enable || stop && !stopped;
+        // A discovery controller has no I/O queues.
+        if end && self.discovery {
+            self.settle();
+        }
+        end && !self.discovery
+    }
+    /// The I/O queues have ended, as they were asked to, and so have their commands.
+    pub fn on_queues_ended(&mut self) {
+        self.ending -= 1;
+        if self.ending == 0 {
+            self.settle();
+        }
+    }
+    /// CSTS says what CC asked for.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.resetting) {
+            self.csts &= property::CSTS_SHUTDOWN;
+            if self.cc & property::CC_ENABLE != 0 {
+                self.enable();
+            }
+        }
+        if self.cc & property::CC_SHUTDOWN != 0 {
+            self.csts &= !property::CSTS_SHUTDOWN;
             self.csts |= property::CSTS_SHUTDOWN_COMPLETE;
-        } else {
-            self.csts &= !property::CSTS_SHUTDOWN_COMPLETE;
         }
+    }
+    fn enable(&mut self) {
+        // Command set, memory page and arbitration are all 0; the entry sizes are the fixed ones
+        // (a discovery controller has no I/O queues and so no use for them).
+        let modes = self.cc & 0x3ff0;
+        let sizes = (self.cc >> 16 & 0xf, self.cc >> 20 & 0xf);
+        let fits = modes == 0 && (sizes == (6, 4) || self.discovery);
+        self.csts = if fits { property::CSTS_READY } else { property::CSTS_FATAL };
     }
     /// Whether the controller was disabled and Asynchronous Event Requests wait that die with it.
     pub fn take_dead_event(&mut self) -> Option<u16> {
-        if self.csts & property::CSTS_READY != 0 { None } else { self.waiting.pop_front() }
+        if self.is_ready() { None } else { self.waiting.pop_front() }
     }
 
     /// An Asynchronous Event Request waits now.

@@ -2,7 +2,7 @@
 //! connection breaks them.
 
 use super::OUTBOX_BYTES;
-use base::front::{Close, TRANSFER_MAX};
+use base::front::{Close, Intervention, TRANSFER_MAX};
 use base::memory::PlainMemory;
 use base::view::View;
 use base::{Ask, Command, FrontIo, Memory, Outbox, Slice, Tag};
@@ -30,6 +30,11 @@ pub(crate) struct FakeIo {
     /// Tags that were aborted while they waited.
     pub aborted: Vec<Tag>,
     pub asks: Vec<Ask>,
+    /// What it wanted of other queues, and what it answered them.
+    pub wishes: VecDeque<(u16, Intervention)>,
+    pub obeyed: Vec<(u32, bool)>,
+    /// Tags that were aborted while they ran.
+    pub stopped: Vec<Tag>,
     pub closed: Option<Close>,
     /// Who was refused, and why.
     pub refused: Vec<(String, &'static str)>,
@@ -57,6 +62,9 @@ impl FakeIo {
             waiting: VecDeque::new(),
             aborted: Vec::new(),
             asks: Vec::new(),
+            wishes: VecDeque::new(),
+            obeyed: Vec::new(),
+            stopped: Vec::new(),
             closed: None,
             refused: vec![],
             admitted: None,
@@ -171,6 +179,8 @@ impl FrontIo for FakeIo {
         if self.waiting.contains(&tag) {
             self.waiting.retain(|t| *t != tag);
             self.aborted.push(tag);
+        } else {
+            self.stopped.push(tag);
         }
     }
     fn bytes(&self, data: Slice) -> &[u8] {
@@ -196,6 +206,12 @@ impl FrontIo for FakeIo {
     }
     fn refused(&mut self, name: &str, why: &'static str) {
         self.refused.push((name.into(), why));
+    }
+    fn intervene(&mut self, key: u16, what: Intervention) {
+        self.wishes.push_back((key, what));
+    }
+    fn intervened(&mut self, id: u32, yes: bool) {
+        self.obeyed.push((id, yes));
     }
     fn close(&mut self, why: Close) {
         assert!(self.closed.is_none(), "a connection closes once");

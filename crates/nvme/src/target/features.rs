@@ -165,6 +165,10 @@ impl Features {
         Plan::Answer(Completion::GOOD)
     }
 
+    /// The host understands Command Retry Delay (ACRE).
+    pub fn retry_delay(&self) -> bool {
+        self.behavior[0] == 1
+    }
     /// Data of Set Features have come: Host Behavior Support.
     pub fn set_data(&mut self, data: &[u8]) -> Completion {
         let Some(wanted) = data.first_chunk::<BEHAVIORS>().filter(|b| b.iter().all(|b| *b <= 1)) else {

@@ -84,7 +84,7 @@ fn identify_controller(c: &Controller, config: &ConnectionConfig, view: &View) -
     id.oaes = EVENT_NAMESPACE.into();
     // Commands supported and effects.
     id.lpa |= 1 << 1;
-    id.acl = 3;
+    id.acl = super::ABORTS_MAX - 1;
     // One firmware slot, read only.
     id.frmw = 0b11;
     id.wctemp = 343.into();

@@ -24,6 +24,8 @@ pub(crate) enum Plan {
     Hold,
     /// Another command to be ended (Abort).
     Abort,
+    /// To be answered well, and the controller's I/O queues to be ended.
+    EndQueues,
     /// To be answered well, and then the connection ends.
     Leave,
 }
@@ -49,6 +51,8 @@ pub(crate) struct IoQueue {
     pub host: HostId,
     pub hostnqn: String,
     pub namespaces: Namespaces,
+    /// Completions may carry a Command Retry Delay: the host has set ACRE on this controller.
+    pub retry_delay: bool,
 }
 
 /// What the head shall do for a command now.
@@ -191,16 +195,16 @@ fn dataset_management(n: &Namespace, slot: &Slot, data: &[u8]) -> Work {
 
 /// The protocol's word for how a command ended.
 ///
-/// `NotReady` asks for patience: CRD 1 points at CRDT1 (10 s). A host that has not set ACRE ignores it:
-/// the field was reserved before it existed.
-pub(crate) fn status_of(opcode: u8, status: Status) -> StatusField {
+/// `NotReady` asks for patience: CRD 1 points at CRDT1 (10 s). NVMe Base 5.27.1.18: only where the host
+/// has enabled ACRE (`retry_delay`); the bits were reserved before.
+pub(crate) fn status_of(opcode: u8, status: Status, retry_delay: bool) -> StatusField {
     match status {
         Status::Good => StatusField::SUCCESS,
         Status::OutOfRange => StatusField::LBA_OUT_OF_RANGE.dnr(),
         Status::Medium if matches!(opcode, nvm::READ | nvm::COMPARE) => StatusField::READ_ERROR,
         Status::Medium => StatusField::WRITE_FAULT,
         Status::Miscompare { .. } => StatusField::COMPARE_FAILURE.dnr(),
-        Status::NotReady => StatusField::NAMESPACE_NOT_READY.crd(1),
+        Status::NotReady => StatusField::NAMESPACE_NOT_READY.crd(u16::from(retry_delay)),
         Status::NoVolume => StatusField::INVALID_NAMESPACE.dnr(),
         Status::Aborted => StatusField::ABORT_REQUESTED,
         Status::WriteProtected => StatusField::WRITE_PROTECTED.dnr(),

@@ -47,6 +47,9 @@ pub const DIRECT_MIN: u32 = 8 << 10;
 /// Asynchronous Event Requests that a controller holds.
 pub const ASYNC_EVENTS_MAX: u16 = 4;
 
+/// Abort commands of a controller that are under way (ACL + 1).
+pub const ABORTS_MAX: u8 = 4;
+
 /// Time from the first byte to an accepted Connect.
 pub const LOGIN_TIME: Duration = Duration::from_secs(10);
 

@@ -47,6 +47,8 @@ pub(crate) enum Phase {
     AwaitingRoom,
     /// An event (Asynchronous Event Request).
     AwaitingEvent,
+    /// The I/O queues of its controller (Abort, Host Behavior Support).
+    AwaitingQueues,
     /// Its last bytes to be sent; the command is over for the host.
     Sending,
 }
@@ -58,6 +60,8 @@ pub(crate) struct Slot {
     pub phase: Phase,
     /// The head knows of this tag.
     pub held: bool,
+    /// The host has aborted it: what is not at a drive never starts.
+    pub aborted: bool,
     /// A data digest was wrong.
     pub corrupt: bool,
     /// The data goes to the host.
@@ -94,6 +98,7 @@ impl Table {
             sqe: Sqe::default(),
             phase: Phase::Free,
             held: false,
+            aborted: false,
             corrupt: false,
             gives: false,
             length: 0,
@@ -149,6 +154,7 @@ impl Table {
             indexed: !duplicate,
             next: if duplicate { NONE } else { head },
             held: false,
+            aborted: false,
             corrupt: false,
             gives: false,
             length: 0,

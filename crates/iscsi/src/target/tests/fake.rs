@@ -1,7 +1,7 @@
 //! A head of one connection over plain memory and RAM disks, for tests: it checks that tags are used as
 //! the door says, and can hold back buffers, answers, ends and room.
 
-use base::front::{Close, TRANSFER_MAX};
+use base::front::{Close, Intervention, TRANSFER_MAX};
 use base::memory::{Memory, PlainMemory};
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{Ask, Command, FrontIo, HostId, Op, PortalId, Slice, Status, Tag, Uuid, VolumeId};
@@ -34,6 +34,9 @@ pub struct Fake {
     pub running: VecDeque<(Tag, Command, Slice)>,
     pub aborted: Vec<Tag>,
     pub asks: VecDeque<Ask>,
+    /// What it wanted of other sessions, and what it answered them.
+    pub wishes: VecDeque<(u16, Intervention)>,
+    pub obeyed: Vec<(u32, bool)>,
     pub closed: Option<Close>,
     /// Who was refused, and why.
     pub refused: Vec<(String, &'static str)>,
@@ -109,6 +112,8 @@ impl Fake {
             running: VecDeque::new(),
             aborted: vec![],
             asks: VecDeque::new(),
+            wishes: VecDeque::new(),
+            obeyed: vec![],
             closed: None,
             refused: vec![],
             generous: true,
@@ -279,6 +284,12 @@ impl FrontIo for Fake {
     }
     fn refused(&mut self, name: &str, why: &'static str) {
         self.refused.push((name.into(), why));
+    }
+    fn intervene(&mut self, key: u16, what: Intervention) {
+        self.wishes.push_back((key, what));
+    }
+    fn intervened(&mut self, id: u32, yes: bool) {
+        self.obeyed.push((id, yes));
     }
     fn close(&mut self, why: Close) {
         assert!(self.closed.is_none(), "closed once");

@@ -31,6 +31,8 @@ struct Talk {
     answer: Answer,
     /// Ended commands are reported at once.
     prompt: bool,
+    /// Other sessions do at once what is wanted of them.
+    agreeable: bool,
     /// At most so many bytes at a time.
     split: usize,
 }
@@ -65,6 +67,7 @@ impl Talk {
             unread: vec![],
             answer: Answer::Admitted { id: 7 },
             prompt: true,
+            agreeable: true,
             split: usize::MAX,
         }
     }
@@ -138,6 +141,9 @@ impl Talk {
             }
             if self.io.asks.pop_front().is_some() {
                 self.connection.on_answer(self.now, self.answer, &mut self.io);
+            } else if self.agreeable && !self.io.wishes.is_empty() {
+                let (key, _) = self.io.wishes.pop_front().expect("there is one");
+                self.connection.on_intervened(self.now, key, true, &mut self.io);
             } else if self.prompt && !self.io.running.is_empty() {
                 self.end_one();
             } else if self.io.ring_used > 0 {

@@ -3,8 +3,11 @@ use crate::pdu::{
     LogoutRequest, NopOut, RESERVED_TAG, TaskManagementRequest, TextRequest, function,
     function_response as said,
 };
+use crate::scsi::status;
 use crate::target::{IDLE_TIME, PING_TIME};
-use base::front::Close;
+use base::VolumeId;
+use base::front::{Close, Intervention};
+use std::sync::Arc;
 
 fn manage(talk: &mut Talk, function: u8, lun: u16, task: u32) {
     let request = TaskManagementRequest {
@@ -119,8 +122,113 @@ fn functions_that_cannot_be_say_so() {
         assert_eq!(managed(&mut talk), Some(want), "{function}");
     }
     manage(&mut talk, function::TARGET_COLD_RESET, 0, RESERVED_TAG);
-    assert_eq!(managed(&mut talk), Some(said::COMPLETE));
-    assert!(talk.io.closed.is_some(), "a cold reset ends the connection");
+    assert_eq!(managed(&mut talk), Some(said::NOT_AUTHORIZED), "it would end the sessions of all hosts");
+    assert_eq!(talk.io.closed, None);
+}
+
+#[test]
+fn what_ends_the_tasks_of_all_hosts_is_answered_when_other_sessions_have_done_it() {
+    let both: Arc<[VolumeId]> = [VolumeId(0), VolumeId(1)].into();
+    let one: Arc<[VolumeId]> = [VolumeId(1)].into();
+    for (function, lun, wish) in [
+        (function::ABORT_TASK_SET, 300, None),
+        (function::CLEAR_TASK_SET, 300, Some(Intervention::ClearTasks { units: one.clone(), reset: false })),
+        (function::LUN_RESET, 300, Some(Intervention::ClearTasks { units: one, reset: true })),
+        (function::TARGET_WARM_RESET, 0, Some(Intervention::ClearTasks { units: both, reset: true })),
+    ] {
+        let mut talk = Talk::ready(&[]);
+        talk.agreeable = false;
+        manage(&mut talk, function, lun, RESERVED_TAG);
+        let wished = talk.io.wishes.pop_front();
+        assert_eq!(wished.as_ref().map(|(_, what)| what), wish.as_ref(), "{function}");
+        if let Some((key, _)) = wished {
+            assert_eq!(managed(&mut talk), None, "{function}");
+            talk.connection.on_intervened(talk.now, key, true, &mut talk.io);
+            talk.settle();
+        }
+        assert_eq!(managed(&mut talk), Some(said::COMPLETE), "{function}");
+    }
+}
+
+/// Another session clears the unit with LUN 0.
+fn clear(talk: &mut Talk, id: u32, reset: bool) {
+    let what = Intervention::ClearTasks { units: [VolumeId(0)].into(), reset };
+    talk.connection.on_intervention(talk.now, id, &what, &mut talk.io);
+    talk.settle();
+}
+
+#[test]
+fn another_sessions_reset_ends_tasks_with_task_aborted_and_a_unit_attention() {
+    let mut talk = Talk::ready(&[]);
+    talk.prompt = false;
+    let (gone, stays) = (reading(&mut talk, 0), reading(&mut talk, 300));
+    clear(&mut talk, 9, true);
+    let later = reading(&mut talk, 300);
+    assert_eq!(talk.io.obeyed, [], "its task is still at the head");
+    talk.end_one();
+    assert_eq!(talk.answer_of(gone).0.status, status::TASK_ABORTED);
+    assert_eq!(talk.io.obeyed, [(9, true)]);
+    talk.prompt = true;
+    talk.settle();
+    for task in [stays, later] {
+        assert_eq!(talk.answer_of(task).0.status, status::GOOD, "another unit's");
+    }
+    let (response, sense) = talk.simple(0, &[0; 6], 0);
+    assert_eq!((response.status, sense[4], sense[14..16].to_vec()), (2, 6, vec![0x29, 3]), "{sense:?}");
+    assert_eq!(talk.simple(0, &[0; 6], 0).0.status, 0);
+    talk.no_leaks();
+}
+
+#[test]
+fn a_cleared_task_that_ended_well_says_so_and_a_clear_leaves_no_attention() {
+    let mut talk = Talk::ready(&[]);
+    talk.prompt = false;
+    let task = reading(&mut talk, 0);
+    clear(&mut talk, 1, false);
+    clear(&mut talk, 2, false);
+    talk.io.aborted.clear();
+    talk.end_one();
+    assert_eq!(talk.answer_of(task).0.status, status::GOOD);
+    assert_eq!(talk.io.obeyed, [(1, true), (2, true)]);
+    talk.prompt = true;
+    assert_eq!(talk.simple(0, &[0; 6], 0).0.status, 0);
+    talk.no_leaks();
+}
+
+#[test]
+fn a_cleared_write_ends_when_its_data_have_come_and_is_not_carried_out() {
+    // The R2T is out; in the middle of its immediate data; while it waits for a buffer.
+    let mut talk = Talk::ready(&[("ImmediateData", "No")]);
+    let mut c = talk.command(0, &write10(0, 1), 512);
+    c.write = true;
+    talk.send(c.encode(), &[]);
+    let Some(Heard { response: Response::R2t(r2t), .. }) = talk.hear() else { panic!("no R2T") };
+    clear(&mut talk, 5, true);
+    assert_eq!(talk.io.obeyed, [(5, true)], "nothing of it is at a drive, and nothing will be");
+    assert_eq!(talk.hear(), None);
+    talk.data_out(c.task_tag, r2t.transfer_tag, 0, 0, true, &[1; 512]);
+    assert_eq!(talk.answer_of(c.task_tag).0.status, status::TASK_ABORTED);
+    talk.no_leaks();
+
+    for generous in [true, false] {
+        let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
+        let mut c = talk.command(0, &write10(0, 1), 512);
+        c.write = true;
+        let mut bytes = vec![];
+        talk.framing.put(&mut bytes, c.encode(), &[1; 512]);
+        talk.io.generous = generous;
+        talk.feed(&bytes[..200]);
+        clear(&mut talk, 6, true);
+        assert_eq!(!talk.io.obeyed.is_empty(), generous);
+        if let Some(tag) = talk.io.give_up() {
+            talk.connection.on_done(talk.now, tag, base::Status::Aborted, &mut talk.io);
+        }
+        talk.feed(&bytes[200..]);
+        assert_eq!(talk.answer_of(c.task_tag).0.status, status::TASK_ABORTED);
+        assert_eq!(talk.io.obeyed, [(6, true)]);
+        assert_eq!(talk.io.disks.lock().expect("alive")[0][..512], [0; 512]);
+        talk.no_leaks();
+    }
 }
 
 #[test]

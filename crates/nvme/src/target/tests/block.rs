@@ -178,7 +178,7 @@ fn a_flush_of_all_flushes_one_after_the_other() {
     t.start(flush);
     assert!(t.complete(Some(Status::NotReady)));
     t.settle();
-    assert_eq!(t.cqe().status(), StatusField::NAMESPACE_NOT_READY.crd(1));
+    assert_eq!(t.cqe().status(), StatusField::NAMESPACE_NOT_READY);
     assert_eq!(t.done.len(), 3);
 }
 
@@ -222,7 +222,7 @@ fn every_status_has_its_word_and_only_some_may_be_retried() {
     let cases = [
         (Status::OutOfRange, StatusField::LBA_OUT_OF_RANGE.dnr()),
         (Status::Medium, StatusField::WRITE_FAULT),
-        (Status::NotReady, StatusField(0x82 | 1 << 11)),
+        (Status::NotReady, StatusField(0x82)),
         (Status::NoVolume, StatusField::INVALID_NAMESPACE.dnr()),
         (Status::Aborted, StatusField::ABORT_REQUESTED),
         (Status::WriteProtected, StatusField::WRITE_PROTECTED.dnr()),

@@ -351,7 +351,7 @@ fn an_abort_tells_whether_it_found_anything() {
         (cqe.status(), cqe.dw0.get())
     };
     assert_eq!(abort(0, 4711), (StatusField::SUCCESS, 1));
-    assert_eq!(abort(1, 1), (StatusField::SUCCESS, 1));
+    assert_eq!(abort(1, 1), (StatusField::SUCCESS, 1), "the I/O queue does not know it");
     // Itself.
     assert_eq!(abort(0, 6).1, 1);
     (t.io.stingy, t.hold_grants) = (true, true);

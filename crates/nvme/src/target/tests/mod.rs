@@ -1,5 +1,6 @@
 //! Whole conversations with a target, byte by byte, over a head made of plain memory.
 
+mod aborts;
 mod block;
 mod both;
 mod control;
@@ -108,6 +109,9 @@ struct Talk {
     hold: bool,
     /// Buffers stay with the head until told.
     hold_grants: bool,
+    /// What it wants of I/O queues waits until told; else they say this.
+    hold_wishes: bool,
+    yes: bool,
     /// Nothing is sent until told.
     stuck: bool,
     answer: Option<Answer>,
@@ -141,6 +145,8 @@ impl Talk {
             came: Vec::new(),
             hold: false,
             hold_grants: false,
+            hold_wishes: false,
+            yes: false,
             stuck: false,
             answer: Some(Answer::Admitted { id: 5 }),
             disk: vec![0; disk_bytes],
@@ -335,6 +341,12 @@ impl Talk {
         {
             self.io.asks.remove(0);
             self.target.on_answer(self.now, answer, &mut self.io);
+            moved = true;
+        }
+        if !self.hold_wishes
+            && let Some((key, _)) = self.io.wishes.pop_front()
+        {
+            self.target.on_intervened(self.now, key, self.yes, &mut self.io);
             moved = true;
         }
         if let Some(tag) = self.io.take_aborted() {

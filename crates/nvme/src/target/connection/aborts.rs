@@ -1,0 +1,123 @@
+//! Abort and reset across the connections of a controller: an admin queue asks, I/O queues obey.
+//!
+//! An Abort is answered once its command is, so that nothing of an aborted write lands afterwards: what is
+//! not at a drive never starts, what is there is waited for.
+
+use super::{Completion, Connection, Phase, QUEUES_ENDED, Role, head_tag};
+use crate::spec::{Sqe, StatusField, admin};
+use crate::target::ABORTS_MAX;
+use base::front::Intervention;
+use base::{FrontIo, Instant};
+
+impl Connection {
+    /// Another connection of the controller wants something of this one.
+    pub fn on_intervention(&mut self, now: Instant, id: u32, what: &Intervention, io: &mut impl FrontIo) {
+        match what {
+            Intervention::AbortCommand { cid, .. } => self.abort_command(id, *cid, io),
+            Intervention::RetryDelay { enabled } => {
+                if let Role::Io(queue) = &mut self.role {
+                    queue.retry_delay = *enabled;
+                }
+                io.intervened(id, true);
+            }
+            Intervention::EndQueues | Intervention::ClearTasks { .. } => {
+                unreachable!("not a wish for an NVMe queue")
+            }
+        }
+        self.resume(now, io);
+    }
+    /// What this admin queue wanted of the I/O queues is done.
+    pub fn on_intervened(&mut self, now: Instant, key: u16, yes: bool, io: &mut impl FrontIo) {
+        let Role::Admin(controller) = &mut self.role else { unreachable!("only admin queues intervene") };
+        if key == QUEUES_ENDED {
+            controller.on_queues_ended();
+        } else {
+            let completion = match self.table[key].sqe.opcode {
+                admin::ABORT => aborted(yes),
+                _ => Completion::GOOD,
+            };
+            self.answer(key, completion);
+        }
+        self.resume(now, io);
+    }
+
+    /// An Abort has come.
+    pub(super) fn plan_abort(&mut self, tag: u16, io: &mut impl FrontIo) {
+        let sqe = self.table[tag].sqe;
+        let (queue, cid) = (sqe.cdw10.get() as u16, (sqe.cdw10.get() >> 16) as u16);
+        if queue == 0 {
+            let done = self.abort_admin(&sqe, cid, io);
+            return self.answer(tag, aborted(done));
+        }
+        let is_abort = |t: &u16| {
+            self.table[*t].phase == Phase::AwaitingQueues && self.table[*t].sqe.opcode == admin::ABORT
+        };
+        if self.table.tags().filter(is_abort).count() >= usize::from(ABORTS_MAX) {
+            return self.answer(tag, Completion::failed(StatusField::ABORT_LIMIT));
+        }
+        self.table[tag].phase = Phase::AwaitingQueues;
+        io.intervene(tag, Intervention::AbortCommand { queue, cid });
+    }
+
+    /// Abort of a command of this very queue: those that wait can be ended.
+    fn abort_admin(&mut self, abort: &Sqe, cid: u16, io: &mut impl FrontIo) -> bool {
+        let victim = self.table.find(cid).filter(|_| abort.cid.get() != cid);
+        match victim.map(|tag| (tag, self.table[tag].phase)) {
+            Some((tag, Phase::AwaitingEvent)) => {
+                if let Role::Admin(controller) = &mut self.role {
+                    controller.unhold(tag);
+                }
+                self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+                true
+            }
+            Some((tag, Phase::AwaitingBuffer)) => {
+                io.abort(head_tag(tag));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Abort of a command of this I/O queue. It is answered with the command.
+    fn abort_command(&mut self, id: u32, cid: u16, io: &mut impl FrontIo) {
+        let io_queue = matches!(self.role, Role::Io(_));
+        let Some(tag) = self.table.find(cid).filter(|_| io_queue) else { return io.intervened(id, false) };
+        let slot = &mut self.table[tag];
+        match slot.phase {
+            Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer | Phase::Submitted => {
+                if !slot.aborted {
+                    io.abort(head_tag(tag));
+                }
+            }
+            // It is in line for its R2T: its answer goes in its place.
+            Phase::AwaitingR2t => {
+                slot.phase = Phase::AwaitingRoom;
+                slot.answer = Completion::failed(StatusField::ABORT_REQUESTED);
+            }
+            // The host is sending; the command must not end before its data have.
+            Phase::AwaitingCapsule | Phase::AwaitingData => {}
+            Phase::AwaitingRoom
+            | Phase::Free
+            | Phase::AwaitingEvent
+            | Phase::AwaitingQueues
+            | Phase::Sending => return io.intervened(id, false),
+        }
+        slot.aborted = true;
+        self.aborts.push((id, tag));
+    }
+
+    /// A command was answered: so are the aborts that wait for it.
+    pub(super) fn answer_aborts(&mut self, tag: u16, status: StatusField, io: &mut impl FrontIo) {
+        self.aborts.retain(|(id, of)| {
+            if *of == tag {
+                io.intervened(*id, status == StatusField::ABORT_REQUESTED);
+            }
+            *of != tag
+        });
+    }
+}
+
+/// NVMe Base 5.1: bit 0 set is "not aborted".
+fn aborted(done: bool) -> Completion {
+    Completion::result(u32::from(!done))
+}
