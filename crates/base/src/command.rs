@@ -73,6 +73,8 @@ pub enum Status {
     NoVolume,
     /// Ended by the host's abort or by the end of its connection.
     Aborted,
+    /// Below some drive there is no room for new blocks (a full file system).
+    NoSpace,
     /// The volume takes no writes.
     WriteProtected,
     /// Our own failure.

@@ -73,3 +73,27 @@ pub struct DriveInfo {
     /// Serial number, empty if unknown.
     pub serial: String,
 }
+
+/// Why a drive could not be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenError {
+    /// Somebody else has it, and may let go of it (after kill -9: the daemon before us).
+    pub held: bool,
+    /// A sentence that names the drive, the cause, and what to do.
+    pub words: String,
+}
+
+impl From<String> for OpenError {
+    fn from(words: String) -> Self {
+        Self { held: false, words }
+    }
+}
+
+/// How a drive is, as far as can be told without touching its blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DriveHealth {
+    /// Its size now, bytes.
+    pub bytes: u64,
+    /// Bytes that its file system has left, for a file.
+    pub free_bytes: Option<u64>,
+}

@@ -5,7 +5,10 @@
 //! the effects in order and sleeps until something happens or `next_deadline` is reached (then it
 //! calls `on_timer`). A machine never waits and never calls the world.
 
-use crate::{ConnectionId, DriveError, DriveId, DriveInfo, DriveOp, Instant, PortalId, Slice, Token};
+use crate::{
+    ConnectionId, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, Instant, OpenError, PortalId, Slice,
+    Token,
+};
 use core::net::SocketAddr;
 
 /// Who mail is for or from.
@@ -159,8 +162,15 @@ pub enum Event<M> {
     DriveOpened {
         /// From the effect.
         token: Token,
-        /// What the drive is, or a sentence saying why it could not be opened.
-        result: Result<DriveInfo, String>,
+        /// What the drive is, or why it could not be opened.
+        result: Result<DriveInfo, OpenError>,
+    },
+    /// The end of `Effect::InspectDrive`.
+    DriveInspected {
+        /// From the effect.
+        token: Token,
+        /// How it is; `Gone` if it is not there.
+        result: Result<DriveHealth, DriveError>,
     },
     /// The end of `Effect::CloseDrive`: no operation of anybody is left in the kernel and our claim
     /// on the drive is gone.
@@ -252,6 +262,14 @@ pub enum Effect<M> {
     },
     /// Let go of a drive; ends in `DriveClosed` after everybody's last operation. The Steward only.
     CloseDrive {
+        /// The drive.
+        drive: DriveId,
+    },
+    /// Look at an open drive from outside, without an operation of its own; ends in `DriveInspected`. The
+    /// Steward only.
+    InspectDrive {
+        /// Comes back.
+        token: Token,
         /// The drive.
         drive: DriveId,
     },

@@ -488,7 +488,10 @@ impl<M: Memory> Core<M> {
                 counters.write_bytes += op.len;
             }
             (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
-            (Err(_), _) => counters.errors += 1,
+            (Err(error), _) => {
+                counters.errors += 1;
+                figures.last_error = Some(error);
+            }
         }
         self.with_array(now, op.array, fx, |a, io| a.on_drive_done(now, op.tag, result, io));
     }
@@ -509,6 +512,7 @@ impl<M: Memory> Core<M> {
             figures.in_flight -= 1;
             figures.hung += 1;
             figures.timeouts += 1;
+            figures.last_error = Some(DriveError::TimedOut);
             if data.len > 0 {
                 match self.owner_of(data) {
                     Some(shard) => {

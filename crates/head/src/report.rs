@@ -2,7 +2,7 @@
 
 use crate::layout::ArrayId;
 use array::Progress;
-use base::{ConnectionId, DriveId, HostId, PortalId, VolumeId};
+use base::{ConnectionId, DriveError, DriveId, HostId, PortalId, VolumeId};
 use core::net::SocketAddr;
 
 /// Commands and bytes.
@@ -63,6 +63,8 @@ pub struct DriveReport {
     pub counters: Counters,
     /// Operations that missed their deadline.
     pub timeouts: u64,
+    /// How the last one failed that did.
+    pub last_error: Option<DriveError>,
     /// Operations under way.
     pub in_flight: u32,
     /// Operations given up on that the kernel still holds.

@@ -804,6 +804,7 @@ impl<M: Memory> Machine for Shard<M> {
             Event::Mail { from, mail } => self.on_mail(now, from, mail, fx),
             Event::Connected { .. }
             | Event::DriveOpened { .. }
+            | Event::DriveInspected { .. }
             | Event::DriveClosed { .. }
             | Event::State { .. } => panic!("a shard did not ask for this: {event:?}"),
         }

@@ -470,6 +470,7 @@ impl Initiator {
             Event::Accepted { .. }
             | Event::DriveDone { .. }
             | Event::DriveOpened { .. }
+            | Event::DriveInspected { .. }
             | Event::DriveClosed { .. }
             | Event::Listening { .. }
             | Event::State { .. }

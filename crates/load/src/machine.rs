@@ -272,6 +272,7 @@ impl<M: Memory> Machine for Load<M> {
             Event::Accepted { .. }
             | Event::DriveDone { .. }
             | Event::DriveOpened { .. }
+            | Event::DriveInspected { .. }
             | Event::DriveClosed { .. }
             | Event::Listening { .. }
             | Event::State { .. } => {}

@@ -8,8 +8,8 @@
 use crate::disk::{Disk, DiskOp};
 use base::machine::Shape;
 use base::{
-    Address, ConnectionId, Dma, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
-    Instant, Machine, NetError, PortalId, Prng, Slice, StateError, StateOp,
+    Address, ConnectionId, Dma, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, Duration, Effect,
+    Effects, Event, Instant, Machine, NetError, OpenError, PortalId, Prng, Slice, StateError, StateOp,
 };
 use core::cmp::Reverse;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -592,7 +592,7 @@ impl World {
                             self.open_waiting();
                         }
                         None => {
-                            let result = Err(format!("there is no drive {spec}"));
+                            let result = Err(format!("there is no drive {spec}").into());
                             self.tell_head(id, Event::DriveOpened { token, result });
                         }
                     }
@@ -602,6 +602,14 @@ impl World {
                         self.closing.push((drive, disk));
                     }
                     self.close_waiting(id);
+                }
+                Effect::InspectDrive { token, drive } => {
+                    let disk = self.drives.get(&drive).map(|disk| &self.disks[*disk]);
+                    let result = match disk.filter(|d| !d.faults.gone) {
+                        Some(d) => Ok(DriveHealth { bytes: d.bytes, free_bytes: None }),
+                        None => Err(DriveError::Gone),
+                    };
+                    self.tell_head(id, Event::DriveInspected { token, result });
                 }
                 Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
                 Effect::State { token, op } => {
@@ -891,9 +899,9 @@ impl World {
             }
             let d = &self.disks[disk];
             let result = if held {
-                Err(format!("{} is in use", d.spec))
+                Err(OpenError { held: true, words: format!("{} is in use", d.spec) })
             } else if d.faults.gone {
-                Err(format!("{} is not there", d.spec))
+                Err(format!("{} is not there", d.spec).into())
             } else {
                 Ok(d.info())
             };
@@ -965,6 +973,7 @@ fn kind_of<M>(event: &Event<M>) -> u64 {
         Event::Closed { connection } => 6 << 56 ^ connection.0,
         Event::DriveDone { token, result } => 7 << 56 ^ token.0 ^ u64::from(result.is_ok()) << 40,
         Event::DriveOpened { token, .. } => 8 << 56 ^ token.0,
+        Event::DriveInspected { token, result } => 13 << 56 ^ token.0 ^ u64::from(result.is_ok()) << 40,
         Event::DriveClosed { drive } => 9 << 56 ^ u64::from(drive.0),
         Event::Listening { portal, .. } => 10 << 56 ^ u64::from(portal.0),
         Event::State { token, .. } => 11 << 56 ^ token.0,

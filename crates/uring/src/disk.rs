@@ -419,7 +419,7 @@ fn advance(flight: &mut Flight, local: &mut Local, result: i32) -> Option<Result
 }
 
 /// An errno as rooms know it.
-fn drive_error(errno: i32) -> DriveError {
+pub(crate) fn drive_error(errno: i32) -> DriveError {
     match errno {
         libc::EIO | libc::ENODATA | libc::EILSEQ | libc::EREMOTEIO | libc::EBADMSG => DriveError::Medium,
         libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF => DriveError::Gone,

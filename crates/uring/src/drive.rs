@@ -1,12 +1,13 @@
 //! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
 
+use crate::disk::drive_error;
 use crate::mail::{Control, Routes};
 use crate::ram::Ram;
 use crate::shaper::Shaper;
 use crate::spec::Spec;
 use crate::sysfs::{self, BlockDevice};
 use base::machine::Shape;
-use base::{DriveId, DriveInfo, Token};
+use base::{DriveError, DriveHealth, DriveId, DriveInfo, OpenError, Token};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{self, File};
 use std::io;
@@ -132,7 +133,7 @@ impl Drives {
         self.table().iter().flatten().any(|e| e.drive.path.as_deref() == Some(path))
     }
 
-    fn insert(&self, id: DriveId, mut drive: Drive) -> Result<DriveInfo, String> {
+    fn insert(&self, id: DriveId, mut drive: Drive) -> Result<DriveInfo, OpenError> {
         if let Some(notice) = drive.notice.take() {
             self.notice(notice);
         }
@@ -142,7 +143,7 @@ impl Drives {
         }
         let slot = &mut table[id.index()];
         if slot.is_some() {
-            return Err(format!("drive number {id} is taken by another drive"));
+            return Err(format!("drive number {id} is taken by another drive").into());
         }
         let info = drive.info.clone();
         *slot = Some(Entry { drive: Arc::new(drive), users: 0, closing: None });
@@ -170,6 +171,25 @@ impl Drives {
         }
     }
 
+    /// Looks at a drive from outside, in a thread of its own, as a file system may hang; the inbox `notify`
+    /// is told.
+    pub(crate) fn inspect<M: Send + 'static>(
+        &self,
+        token: Token,
+        id: DriveId,
+        notify: usize,
+        routes: &Arc<Routes<M>>,
+    ) {
+        let drive = self.table().get(id.index()).and_then(Option::as_ref).map(|e| Arc::downgrade(&e.drive));
+        let routes = Arc::clone(routes);
+        run_cold("drive-inspect", move || {
+            // Held only while it is looked at: a close must not wait for a look that has not begun.
+            let drive = drive.and_then(|d| d.upgrade());
+            let result = drive.map_or(Err(DriveError::Gone), |d| inspect(&d));
+            routes.inboxes[notify].1.control(Control::Inspected(token, result));
+        });
+    }
+
     /// Changes a drive's artificial behaviour; every reactor looks at what waits.
     pub(crate) fn shape<M>(&self, id: DriveId, shape: Shape, routes: &Routes<M>) {
         let table = self.table();
@@ -179,6 +199,24 @@ impl Drives {
             routes.broadcast(|| Control::Shaped(id));
         }
     }
+}
+
+fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
+    let Backend::Kernel(file) = &drive.backend else {
+        return Ok(DriveHealth { bytes: drive.info.bytes, free_bytes: None });
+    };
+    let failed = |e: io::Error| drive_error(e.raw_os_error().unwrap_or(0));
+    if drive.info.kind == "block" {
+        let mut bytes = 0u64;
+        // SAFETY: BLKGETSIZE64 writes one u64 to a live variable.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) }).map_err(failed)?;
+        // The kernel gives a device that was pulled a size of nothing.
+        return if bytes == 0 { Err(DriveError::Gone) } else { Ok(DriveHealth { bytes, free_bytes: None }) };
+    }
+    let bytes = file.metadata().map_err(failed)?.len();
+    let below = rustix::fs::fstatvfs(file).map_err(|e| failed(e.into()))?;
+    let free_bytes = Some(below.f_bavail.saturating_mul(below.f_frsize));
+    Ok(DriveHealth { bytes, free_bytes })
 }
 
 fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {
@@ -216,7 +254,7 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
 }
 
 /// Claims and opens a drive.
-fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, String> {
+fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
     match Spec::parse(text)? {
         Spec::Null { bytes } => Ok(in_process(text, "null", bytes, Backend::Null, true)),
         Spec::Ram { name, bytes } => {
@@ -244,7 +282,8 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
                 Err(format!(
                     "{} is {what}, not a drive: give a block device, or file:PATH?size=SIZE to make a file",
                     path.display()
-                ))
+                )
+                .into())
             }
         }
     }
@@ -274,7 +313,7 @@ fn open_block(
     meta: &fs::Metadata,
     shards: u32,
     ours: &dyn Fn(&Path) -> bool,
-) -> Result<Drive, String> {
+) -> Result<Drive, OpenError> {
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
     let (major, minor) = sysfs::device_number(meta);
     let device = BlockDevice::by_number(major, minor);
@@ -294,13 +333,15 @@ fn open_block(
         return Err(format!(
             "{} has blocks of {logical} bytes, and at most 4096 are supported: reformat it with 4096",
             path.display()
-        ));
+        )
+        .into());
     }
     if bytes < 4096 {
         return Err(format!(
             "{} is empty ({bytes} bytes): insert a medium or give another drive",
             path.display()
-        ));
+        )
+        .into());
     }
     let physical = device.as_ref().map_or(4096, BlockDevice::physical_block_bytes).max(logical);
     let (depth, queues) = device.as_ref().map_or((128, 1), BlockDevice::queue_depth);
@@ -335,16 +376,17 @@ fn check(result: libc::c_int) -> io::Result<()> {
 }
 
 /// Makes a missing file of `size` bytes; true if it was made.
-fn make_file(path: &Path, size: Option<u64>) -> Result<bool, String> {
+fn make_file(path: &Path, size: Option<u64>) -> Result<bool, OpenError> {
     let sentence = |e: io::Error| explain(path, &e, None);
     match (fs::metadata(path), size) {
         (Ok(meta), Some(size)) if meta.is_file() && meta.len() != size => Err(format!(
             "{} exists with {} bytes, not {size}: leave the size out to use it as it is, or remove it",
             path.display(),
             meta.len()
-        )),
+        )
+        .into()),
         (Ok(meta), _) if !meta.is_file() => {
-            Err(format!("{} is not a regular file: give its path without `file:`", path.display()))
+            Err(format!("{} is not a regular file: give its path without `file:`", path.display()).into())
         }
         (Ok(_), _) => Ok(false),
         (Err(e), Some(size)) if e.kind() == io::ErrorKind::NotFound => {
@@ -358,13 +400,13 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, String> {
             Ok(true)
         }
         (Err(e), None) if e.kind() == io::ErrorKind::NotFound => {
-            Err(format!("{} does not exist: add ?size=SIZE to make it", path.display()))
+            Err(format!("{} does not exist: add ?size=SIZE to make it", path.display()).into())
         }
         (Err(e), _) => Err(sentence(e)),
     }
 }
 
-fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, String> {
+fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
     let sentence = |e: io::Error| explain(&path, &e, None);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -381,7 +423,8 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
             "{} has {} bytes, too few for a drive: at least 4096",
             path.display(),
             meta.len()
-        ));
+        )
+        .into());
     }
     if direct && let Err(e) = try_read(&file, block_bytes) {
         if e.raw_os_error() != Some(libc::EINVAL) {
@@ -433,7 +476,7 @@ fn claim<T>(patient: bool, mut attempt: impl FnMut() -> io::Result<T>) -> io::Re
     attempt()
 }
 
-fn open_buffered(path: &Path, flags: OFlags) -> Result<File, String> {
+fn open_buffered(path: &Path, flags: OFlags) -> Result<File, OpenError> {
     let opened = rustix::fs::open(path, flags, Mode::empty());
     opened.map(File::from).map_err(|e| explain(path, &e.into(), None))
 }
@@ -447,7 +490,12 @@ fn try_read(file: &File, block_bytes: u32) -> io::Result<()> {
 }
 
 /// Why a drive could not be opened: the path, the cause, what to do.
-fn explain(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
+fn explain(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> OpenError {
+    let held = matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EWOULDBLOCK));
+    OpenError { held, words: explain_words(path, error, device) }
+}
+
+fn explain_words(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
     let path = path.display();
     match error.raw_os_error() {
         Some(libc::EBUSY) => {

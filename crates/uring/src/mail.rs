@@ -1,6 +1,6 @@
 //! Mail: an in-order queue per machine, a wake-up only for who sleeps, and the manager's hand in it.
 
-use base::{Address, DriveId, DriveInfo, StateError, Token};
+use base::{Address, DriveError, DriveHealth, DriveId, DriveInfo, OpenError, StateError, Token};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +25,9 @@ pub(crate) enum Control {
     /// A drive is being closed: let go of it after the last operation.
     Closing(DriveId),
     /// An open ended.
-    Opened(Token, Result<DriveInfo, String>),
+    Opened(Token, Result<DriveInfo, OpenError>),
+    /// A drive was looked at.
+    Inspected(Token, Result<DriveHealth, DriveError>),
     /// A close ended.
     Closed(DriveId),
     /// A state operation ended.

@@ -239,6 +239,7 @@ impl<M: Send + 'static> World<M> {
                     continue;
                 }
                 Letter::Control(Control::Opened(token, result)) => Event::DriveOpened { token, result },
+                Letter::Control(Control::Inspected(token, result)) => Event::DriveInspected { token, result },
                 Letter::Control(Control::Closed(drive)) => Event::DriveClosed { drive },
                 Letter::Control(Control::State(token, result)) => Event::State { token, result },
             };
@@ -293,6 +294,10 @@ impl<M: Send + 'static> World<M> {
             }
             Effect::OpenDrive { token, drive, spec } => {
                 self.shared.drives.open(token, drive, spec, self.place.inbox, &self.shared.routes);
+                None
+            }
+            Effect::InspectDrive { token, drive } => {
+                self.shared.drives.inspect(token, drive, self.place.inbox, &self.shared.routes);
                 None
             }
             Effect::CloseDrive { drive } => {

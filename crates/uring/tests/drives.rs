@@ -4,8 +4,8 @@ mod contract;
 
 use base::machine::Shape;
 use base::{
-    Address, DriveError, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Effects, Event, Instant, Machine,
-    Memory, Slice, Token,
+    Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Effects, Event,
+    Instant, Machine, Memory, OpenError, Slice, Token,
 };
 use contract::{DriveHarness, Job, Outcome, flush, other, pattern, read, write};
 use std::cell::RefCell;
@@ -23,7 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 enum Say {
     Open(u16, String),
-    Opened(Result<DriveInfo, String>),
+    Opened(Result<DriveInfo, OpenError>),
+    Inspect(u16),
+    Inspected(Result<DriveHealth, DriveError>),
     Close(u16),
     Closed,
     Shape(u16, Shape),
@@ -102,6 +104,10 @@ impl Machine for Worker {
                 fx.push(Effect::OpenDrive { token: Token(7), drive: DriveId(drive), spec });
             }
             Event::DriveOpened { token: Token(7), result } => fx.push(Self::tell(Say::Opened(result))),
+            Event::Mail { mail: Say::Inspect(drive), .. } => {
+                fx.push(Effect::InspectDrive { token: Token(8), drive: DriveId(drive) });
+            }
+            Event::DriveInspected { token: Token(8), result } => fx.push(Self::tell(Say::Inspected(result))),
             Event::Mail { mail: Say::Close(drive), .. } => {
                 fx.push(Effect::CloseDrive { drive: DriveId(drive) })
             }
@@ -201,8 +207,16 @@ impl Bench {
         assert!(matches!(heard, Err(RecvTimeoutError::Timeout)), "an answer came that should not");
     }
     fn open(&self, drive: u16, spec: &str) -> Result<DriveInfo, String> {
+        self.try_open(drive, spec).map_err(|e| e.words)
+    }
+    fn try_open(&self, drive: u16, spec: &str) -> Result<DriveInfo, OpenError> {
         self.say(0, Say::Open(drive, spec.into()));
         let Say::Opened(result) = self.hear() else { panic!("an answer to Open") };
+        result
+    }
+    fn inspect(&self, drive: u16) -> Result<DriveHealth, DriveError> {
+        self.say(0, Say::Inspect(drive));
+        let Say::Inspected(result) = self.hear() else { panic!("an answer to Inspect") };
         result
     }
     fn close(&self, drive: u16) {
@@ -409,10 +423,26 @@ fn a_file_has_one_user_and_keeps_its_contents() {
     let refused = Bench::new().open(0, &path).unwrap_err();
     assert!(refused.contains(&path) && refused.contains("in use"), "{refused}");
     assert!(bench.open(1, &path).unwrap_err().contains("in use"));
+    assert!(bench.try_open(1, &path).unwrap_err().held, "whoever has it may let go of it");
+    assert!(!bench.try_open(1, "/nonexistent/d").unwrap_err().held);
     bench.close(0);
     let again = bench.open(2, &path).unwrap();
     assert!(!again.reads_zeroes, "a written file is not known to be zero");
     assert!(bench.run_at(0, 2, vec![read(8192, 4096)])[0].1 == pattern(4096, 3));
+}
+
+#[test]
+fn a_look_from_outside_sees_the_size_and_the_space_left() {
+    let dir = folder();
+    let path = dir.path().join("d");
+    let bench = Bench::with(&format!("file:{}?size=16M", path.display()));
+    let health = bench.inspect(0).unwrap();
+    assert!(health.bytes == 16 << 20 && health.free_bytes.is_some_and(|free| free > 0), "{health:?}");
+    File::options().write(true).open(&path).unwrap().set_len(5 << 20).unwrap();
+    assert_eq!(bench.inspect(0).unwrap().bytes, 5 << 20);
+    bench.open(1, "ram:16M").unwrap();
+    assert_eq!(bench.inspect(1), Ok(DriveHealth { bytes: 16 << 20, free_bytes: None }));
+    assert_eq!(bench.inspect(9), Err(DriveError::Gone));
 }
 
 #[test]

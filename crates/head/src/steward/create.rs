@@ -191,7 +191,7 @@ impl Office {
         for r in results {
             match r {
                 Ok(p) => good.push(p),
-                Err(words) => failures.push(words),
+                Err(e) => failures.push(e.words),
             }
         }
         let refusal = if failures.is_empty() {

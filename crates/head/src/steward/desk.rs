@@ -7,7 +7,7 @@ use super::turned_away::TurnedAway;
 use super::volumes::net_words;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Fate;
-use crate::order::{EventLine, Order, Refusal, RefusalKind, Weight};
+use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::report::ShardReport;
 use access::Hosts;
 use array::format::{Label, LegState, MembershipRecord};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Events that are kept in memory for `status` and `events`.
 const EVENTS_KEPT: usize = 1000;
+/// Numbers of drives that rest before they are used again.
+const FREE_DRIVES: usize = 256;
 
 pub(crate) struct Desk {
     pub shards: u16,
@@ -52,11 +54,19 @@ pub(crate) struct Desk {
     /// Lines not yet in the log.
     pub unlogged: VecDeque<EventLine>,
     pub notices: Vec<String>,
+    /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
+    pub reported: Vec<u64>,
     pub shapes: BTreeMap<DriveId, Shape>,
     pub last_protocol_errors: BTreeMap<u16, &'static str>,
     pub rates: BTreeMap<(ArrayId, usize), (Instant, u64, u64)>,
     pub turned_away: TurnedAway,
+    /// What ails drives that stay in use.
+    pub ills: BTreeMap<DriveId, Ill>,
+    /// Every number that a drive of a pool has had: figures go on when it returns.
+    pub lives: BTreeMap<Uuid, BTreeSet<DriveId>>,
+    /// Numbers of drives that were only looked at, to be used again.
+    free_drives: VecDeque<DriveId>,
     ids: Ids,
 }
 
@@ -85,6 +95,16 @@ impl PortalDesk {
     pub fn words(&self) -> String {
         format!("portal {} {}", protocol_word(self.portal.protocol), self.portal.address)
     }
+}
+
+/// What ails a drive that stays in use, since nothing else has what it has (or it may well recover).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ill {
+    pub state: State,
+    /// One sentence.
+    pub words: String,
+    /// What helps.
+    pub next: String,
 }
 
 /// A pool that was looked for in vain.
@@ -191,10 +211,14 @@ impl Desk {
             unlogged: VecDeque::new(),
             notices,
             reports: vec![None; usize::from(shards)],
+            reported: vec![0; usize::from(shards)],
             shapes: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),
             rates: BTreeMap::new(),
             turned_away: TurnedAway::default(),
+            ills: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            free_drives: VecDeque::new(),
             ids: Ids::default(),
         }
     }
@@ -207,8 +231,45 @@ impl Desk {
         self.prng.next_u64().max(1)
     }
     pub fn new_drive(&mut self) -> DriveId {
-        self.ids.drive += 1;
+        // Not at once: who waits for the end of the drive before must have seen it.
+        if self.free_drives.len() > FREE_DRIVES {
+            return self.free_drives.pop_front().expect("there are many");
+        }
+        self.ids.drive = self.ids.drive.checked_add(1).expect("drives of pools are fewer than 65535");
         DriveId(self.ids.drive)
+    }
+    /// Nobody uses this number any more. One under which shards count stays with its drive.
+    pub fn free_drive(&mut self, id: DriveId) {
+        if !self.lives.values().any(|ids| ids.contains(&id)) {
+            self.free_drives.push_back(id);
+        }
+    }
+    /// Notes under which numbers the drives of pools are used.
+    pub fn note_lives(&mut self) {
+        let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        for (uuid, id) in legs.filter_map(|l| Some((l.uuid, l.open.as_ref()?.id))) {
+            self.lives.entry(uuid).or_default().insert(id);
+        }
+    }
+    /// Operations on a drive that failed or were late, and how the last of them failed.
+    pub fn errors_of(&self, id: DriveId) -> (u64, Option<DriveError>) {
+        let figures = self.reports.iter().flatten().flat_map(|r| &r.drives).filter(|d| d.drive == id);
+        figures.fold((0, None), |(n, last), d| (n + d.counters.errors + d.timeouts, d.last_error.or(last)))
+    }
+    /// Notes what ails a drive, or that nothing does; tells when that changed.
+    pub fn set_ill(&mut self, now: Instant, id: DriveId, path: &str, ill: Option<Ill>) {
+        let what = format!("drive {path}");
+        match (self.ills.get(&id), ill) {
+            (was, Some(is)) if was != Some(&is) => {
+                self.event(now, Weight::Error, what, is.words.clone());
+                self.ills.insert(id, is);
+            }
+            (Some(_), None) => {
+                self.ills.remove(&id);
+                self.event(now, Weight::Note, what, "it is well again");
+            }
+            _ => {}
+        }
     }
     pub fn new_volume(&mut self) -> VolumeId {
         self.ids.volume += 1;

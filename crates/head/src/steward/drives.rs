@@ -12,7 +12,7 @@ use array::format::{
 };
 use array::{Bitmap, Geometry};
 use base::machine::StateOp;
-use base::{DriveError, DriveId, DriveInfo, Uuid};
+use base::{DriveError, DriveId, DriveInfo, OpenError, Uuid};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, String>;
@@ -58,15 +58,21 @@ impl Probe {
 }
 
 impl Office {
-    /// Claims, opens and looks at a drive. The error is a sentence.
-    pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, String> {
+    /// Claims, opens and looks at a drive.
+    pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
         let id = self.desk_mut().new_drive();
-        let info = self.cx.open(id, spec).await?;
+        let info = match self.cx.open(id, spec).await {
+            Ok(info) => info,
+            Err(e) => {
+                self.desk_mut().free_drive(id);
+                return Err(e);
+            }
+        };
         match self.look_at(spec, id, info).await {
             Ok(probe) => Ok(probe),
             Err((path, error)) => {
                 self.let_go(id);
-                Err(format!("{path} cannot be read: the drive {}", error_words(error)))
+                Err(format!("{path} cannot be read: the drive {}", error_words(error)).into())
             }
         }
     }
@@ -122,7 +128,11 @@ impl Office {
     }
     /// Lets go of a drive that nobody else uses.
     pub(crate) fn let_go(&self, id: DriveId) {
-        self.desk_mut().shapes.remove(&id);
+        {
+            let mut desk = self.desk_mut();
+            desk.shapes.remove(&id);
+            desk.ills.remove(&id);
+        }
         self.cx.close(id);
     }
     /// Lets go of a drive and waits until nothing of ours is left on it.

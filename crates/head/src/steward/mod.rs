@@ -32,6 +32,7 @@ mod tests;
 mod text;
 mod turned_away;
 mod volumes;
+mod watch;
 
 use crate::mail::Mail;
 use crate::order::Order;
@@ -148,6 +149,7 @@ impl Steward {
             Mail::Reported(report) => {
                 let slot = usize::from(report.shard);
                 desk.reports[slot] = Some(*report);
+                desk.reported[slot] += 1;
             }
             Mail::Order { id, order } => match order {
                 Order::Status | Order::Events { .. } => {
@@ -201,7 +203,11 @@ impl Machine for Steward {
         match event {
             Event::DriveDone { token, result } => self.rt.on_drive_done(token, result),
             Event::DriveOpened { token, result } => self.rt.on_drive_opened(token, result),
-            Event::DriveClosed { drive } => self.rt.on_drive_closed(drive),
+            Event::DriveInspected { token, result } => self.rt.on_drive_inspected(token, result),
+            Event::DriveClosed { drive } => {
+                self.rt.on_drive_closed(drive);
+                self.office.desk_mut().free_drive(drive);
+            }
             Event::State { token, result } => self.rt.on_state(token, result),
             Event::Mail { from, mail } => self.on_mail(from, mail, fx),
             Event::Accepted { .. }

@@ -10,7 +10,7 @@ use crate::mail::Mail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply, State};
 use array::format::{Label, LegState, Return, judge_return};
 use base::machine::Shape;
-use base::{Duration, Uuid};
+use base::{Duration, OpenError, Uuid};
 
 /// How long a drive may take to come back from the kernel.
 const RETURN_PATIENCE: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ impl Office {
                 unique.push(s);
             }
         }
-        let probes: Vec<Boxed<'_, (String, Result<Probe, String>)>> = unique
+        let probes: Vec<Boxed<'_, (String, Result<Probe, OpenError>)>> = unique
             .into_iter()
             .map(|s| -> Boxed<'_, _> { Box::pin(async move { (s.clone(), self.probe(s).await) }) })
             .collect();
@@ -102,11 +102,11 @@ impl Office {
                     });
                     self.let_go(p.id);
                 }
-                Err(reason) => out.push(Drive {
+                Err(e) => out.push(Drive {
                     path: spec,
                     role: DriveRole::Unusable,
                     state: State::Offline,
-                    reason,
+                    reason: e.words,
                     ..Drive::default()
                 }),
             }
@@ -228,9 +228,9 @@ impl Office {
             }
         }
         let spec = if drive.parse::<Uuid>().is_ok() { path.clone() } else { drive.to_string() };
-        let probe = self.probe(&spec).await.map_err(|words| {
+        let probe = self.probe(&spec).await.map_err(|e| {
             let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
-            refuse(RefusalKind::NotReady, "drive", words).then(next)
+            refuse(RefusalKind::NotReady, "drive", e.words).then(next)
         })?;
         // What was shaped for a test stays so until somebody says otherwise.
         if let Some(shape) = shape {
@@ -389,7 +389,7 @@ impl Office {
         let probe = self
             .probe(new)
             .await
-            .map_err(|words| refuse(RefusalKind::Invalid, "new", words).then("millrace drive ls"))?;
+            .map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))?;
         let result = self.put_in_place(pool, array, leg, &probe, force).await;
         if let Err(r) = result {
             self.let_go(probe.id);

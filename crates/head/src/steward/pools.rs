@@ -14,7 +14,7 @@ use array::Bitmap;
 use array::format::{ConfigSlot, Features, LegState, LegVerdict, MembershipRecord};
 use base::front::Close;
 use base::machine::StateOp;
-use base::{Address, Duration, Uuid};
+use base::{Address, Duration, OpenError, Uuid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ impl Office {
         self.cx.spawn(async move { office.keep_log().await });
         let office = self.clone();
         self.cx.spawn(async move { office.count_turned_away().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_drives().await });
         let rows = match self.read_pools().await {
             Ok(rows) => rows,
             Err(words) => {
@@ -107,9 +109,8 @@ impl Office {
         let end = self.cx.now() + CLAIM_PATIENCE;
         loop {
             let (probes, failures) = self.gather(&row.drives, Some(row.uuid)).await;
-            let held = failures.iter().any(|words| words.contains("is in use"));
-            if !held || self.cx.now() >= end {
-                return (probes, failures);
+            if !failures.iter().any(|f| f.held) || self.cx.now() >= end {
+                return (probes, words(failures));
             }
             for probe in &probes {
                 self.let_go_wholly(probe.id, CLAIM_PATIENCE).await;
@@ -171,7 +172,7 @@ impl Office {
     }
 
     /// Opens drives; keeps those of one pool, or all labelled ones. Also what could not be opened, in words.
-    async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<String>) {
+    async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<OpenError>) {
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
             if !unique.contains(&spec) && self.desk().holds(spec).is_none() {
@@ -190,18 +191,19 @@ impl Office {
                     } else {
                         if pool.is_some() {
                             let path = &p.info.path;
-                            failures.push(match &p.label {
+                            let why = match &p.label {
                                 Ok(l) if Some(l.pool) == pool => {
                                     format!("{path} is smaller than its label says")
                                 }
                                 Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
                                 Err(fault) => format!("the label of {path} is {fault}"),
-                            });
+                            };
+                            failures.push(why.into());
                         }
                         self.let_go(p.id);
                     }
                 }
-                Err(words) => failures.push(words),
+                Err(e) => failures.push(e),
             }
         }
         (good, failures)
@@ -470,6 +472,7 @@ impl Office {
         let only_named = force && !drives.is_empty();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
         let (mut probes, failures) = self.gather(&named, None).await;
+        let failures = words(failures);
         if !only_named {
             let candidates = self.candidates().await;
             probes.extend(self.gather(&candidates, None).await.0);
@@ -715,6 +718,11 @@ impl Office {
             self.let_go_wholly(o.id, QUIET_PATIENCE).await;
         }
     }
+}
+
+/// Why drives could not be opened, one sentence each.
+fn words(failures: Vec<OpenError>) -> Vec<String> {
+    failures.into_iter().map(|f| f.words).collect()
 }
 
 impl PoolDesk {

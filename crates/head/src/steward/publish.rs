@@ -20,6 +20,7 @@ impl Office {
         let (view, layout) = {
             let mut desk = self.desk_mut();
             desk.generation += 1;
+            desk.note_lives();
             (Arc::new(view_of(&desk)), Arc::new(layout_of(&desk)))
         };
         let generation = view.generation;

@@ -12,8 +12,8 @@ use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::Mail;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
-    Address, DriveError, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant,
-    Memory, Slice, Token,
+    Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects,
+    Instant, Memory, OpenError, Slice, Token,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,8 @@ pub const DRIVE_PATIENCE: Duration = Duration::from_millis(1000);
 
 enum Outcome {
     Drive(Result<(), DriveError>),
-    Opened(Result<DriveInfo, String>),
+    Opened(Result<DriveInfo, OpenError>),
+    Inspected(Result<DriveHealth, DriveError>),
     State(Result<Vec<u8>, StateError>),
 }
 
@@ -114,8 +115,15 @@ impl Runtime {
         }
     }
     /// A drive was opened, or not.
-    pub fn on_drive_opened(&mut self, token: Token, result: Result<DriveInfo, String>) {
+    pub fn on_drive_opened(&mut self, token: Token, result: Result<DriveInfo, OpenError>) {
         self.cx.0.borrow_mut().done.insert(token.0, Outcome::Opened(result));
+    }
+    /// A drive was looked at.
+    pub fn on_drive_inspected(&mut self, token: Token, result: Result<DriveHealth, DriveError>) {
+        let mut inner = self.cx.0.borrow_mut();
+        if inner.hung.remove(&token.0).is_none() {
+            inner.done.insert(token.0, Outcome::Inspected(result));
+        }
     }
     /// Nothing of ours is left in the kernel on this drive.
     pub fn on_drive_closed(&mut self, drive: DriveId) {
@@ -195,14 +203,41 @@ impl Cx {
     }
     /// Claims and opens a drive. The error is a sentence. It may take long: our own operations of an
     /// earlier life may still hold the drive.
-    pub async fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, String> {
+    pub async fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, OpenError> {
         let token = self.token();
+        // The number may have been another drive's.
+        self.0.borrow_mut().closed.remove(&drive);
         let spec = spec.to_owned();
         self.0.borrow_mut().fx.push(Effect::OpenDrive { token: Token(token), drive, spec });
         match self.outcome(token).await {
             Outcome::Opened(result) => result,
-            Outcome::Drive(_) | Outcome::State(_) => unreachable!("tokens are not reused"),
+            Outcome::Drive(_) | Outcome::State(_) | Outcome::Inspected(_) => {
+                unreachable!("tokens are not reused")
+            }
         }
+    }
+    /// Looks at an open drive from outside, within `DRIVE_PATIENCE`.
+    pub async fn inspect(&self, drive: DriveId) -> Result<DriveHealth, DriveError> {
+        let token = self.token();
+        let end = self.now() + DRIVE_PATIENCE;
+        {
+            let mut inner = self.0.borrow_mut();
+            inner.fx.push(Effect::InspectDrive { token: Token(token), drive });
+            inner.deadlines.insert(end);
+        }
+        poll_fn(|_| {
+            let mut inner = self.0.borrow_mut();
+            match inner.done.remove(&token) {
+                Some(Outcome::Inspected(result)) => Poll::Ready(result),
+                Some(_) => unreachable!("tokens are not reused"),
+                None if inner.now >= end => {
+                    inner.hung.insert(token, None);
+                    Poll::Ready(Err(DriveError::TimedOut))
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await
     }
     /// Lets go of a drive at once; `closed` tells when nothing of ours is left in the kernel.
     pub fn close(&self, drive: DriveId) {
@@ -259,7 +294,9 @@ impl Cx {
         self.0.borrow_mut().fx.push(Effect::State { token: Token(token), op });
         match self.outcome(token).await {
             Outcome::State(result) => result,
-            Outcome::Drive(_) | Outcome::Opened(_) => unreachable!("tokens are not reused"),
+            Outcome::Drive(_) | Outcome::Opened(_) | Outcome::Inspected(_) => {
+                unreachable!("tokens are not reused")
+            }
         }
     }
 

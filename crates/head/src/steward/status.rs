@@ -1,7 +1,7 @@
 //! What is: the snapshot for `status`, and events.
 
 use super::Office;
-use super::desk::{ArrayDesk, Desk, LegDesk, PoolDesk, array_word, count};
+use super::desk::{ArrayDesk, Desk, Ill, LegDesk, PoolDesk, array_word, count};
 use super::files::protocol_word;
 use super::sessions::Place;
 use super::volumes::net_words;
@@ -33,15 +33,19 @@ impl Office {
         }
     }
 
+    /// Fresh figures from the shards, if they answer in time.
+    pub(crate) async fn ask_reports(&self) {
+        let before = self.desk().reported.clone();
+        self.tell_shards(|| Mail::Report);
+        let office = self.clone();
+        let fresh = move || office.desk().reported.iter().zip(&before).all(|(now, before)| now > before);
+        self.cx.until_within(REPORT_PATIENCE, fresh).await;
+    }
+
     /// The head at this moment; with `ask`, with fresh figures from the shards.
     pub(crate) async fn snapshot(&self, ask: bool) -> Snapshot {
         if ask {
-            self.desk_mut().reports.iter_mut().for_each(|r| *r = None);
-            self.tell_shards(|| Mail::Report);
-            let office = self.clone();
-            self.cx
-                .until_within(REPORT_PATIENCE, move || office.desk().reports.iter().all(Option::is_some))
-                .await;
+            self.ask_reports().await;
         }
         let now = self.cx.now();
         let mut desk = self.desk_mut();
@@ -104,7 +108,8 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
         for (l, leg) in array.legs.iter().enumerate() {
             let next = match p.leg_state(a, l) {
                 LegState::Out | LegState::JustOut => Some(format!("millrace drive return {}", leg.path)),
-                LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => None,
+                LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
+                LegState::Rebuilding | LegState::RebuildingFull => None,
             };
             if leg.state != State::Optimal {
                 let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
@@ -175,7 +180,7 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         sum.regions += progress.regions;
     }
     let p = &desk.pools[i];
-    let legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
+    let mut legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
     let array = &p.arrays[a];
     let rebuilding = legs.iter().position(|l| l.state == State::Rebuilding);
     let full = rebuilding.is_some_and(|l| array.legs[l].full);
@@ -190,6 +195,14 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         }
         (_, None, None) => (State::Optimal, String::new()),
     };
+    let (mut state, mut reason) = (state, reason);
+    for (l, leg) in legs.iter_mut().enumerate() {
+        let Some(ill) = ill_of(desk, p, a, l) else { continue };
+        if state < ill.state {
+            (state, reason) = (ill.state, format!("{}: {}", leg.path, ill.words));
+        }
+        (leg.state, leg.reason) = (ill.state, ill.words.clone());
+    }
     let mirror = p.config.arrays[a].mirror;
     let out = Array {
         mirror,
@@ -249,6 +262,12 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
     Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason }
 }
 
+/// What ails the drive of a leg in sync.
+fn ill_of<'a>(desk: &'a Desk, p: &PoolDesk, a: usize, l: usize) -> Option<&'a Ill> {
+    let open = p.arrays[a].legs[l].open.as_ref()?;
+    desk.ills.get(&open.id).filter(|_| p.leg_state(a, l) == LegState::InSync)
+}
+
 fn add(to: &mut Counters, c: &report::Counters) {
     to.reads += c.reads;
     to.read_bytes += c.read_bytes;
@@ -274,6 +293,16 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     reason: shown.reason,
                     ..Drive::default()
                 };
+                if let Some(ill) = ill_of(desk, p, a, l) {
+                    (drive.state, drive.reason) = (ill.state, ill.words.clone());
+                }
+                // Under every number that it has had: figures go on when a drive returns.
+                let lives = desk.lives.get(&leg.uuid);
+                let figures = desk.reports.iter().flatten().flat_map(|r| &r.drives);
+                for r in figures.filter(|r| lives.is_some_and(|ids| ids.contains(&r.drive))) {
+                    add(&mut drive.counters, &r.counters);
+                    drive.errors += r.counters.errors + r.timeouts;
+                }
                 if let Some(o) = &leg.open {
                     drive.kind = o.info.kind.clone();
                     drive.model = o.info.model.clone();
@@ -281,11 +310,6 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
                     drive.volatile_cache = o.info.volatile_cache;
                     drive.shape = desk.shapes.get(&o.id).cloned();
-                    for r in desk.reports.iter().flatten().flat_map(|r| &r.drives).filter(|r| r.drive == o.id)
-                    {
-                        add(&mut drive.counters, &r.counters);
-                        drive.errors += r.counters.errors + r.timeouts;
-                    }
                 }
                 out.push(drive);
             }

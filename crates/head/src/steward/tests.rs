@@ -17,6 +17,8 @@ use std::sync::Arc;
 const SHARDS: u16 = 2;
 const MIB: u64 = 1 << 20;
 
+mod watch;
+
 #[derive(Clone)]
 struct FakeDrive {
     blocks: BTreeMap<u64, Vec<u8>>,
@@ -25,6 +27,12 @@ struct FakeDrive {
     zero: bool,
     fails: Option<DriveError>,
     block_bytes: u32,
+    /// It takes operations and does not answer.
+    hangs: bool,
+    /// Its size now, if it was cut off.
+    cut: Option<u64>,
+    /// What its file system has left.
+    free: Option<u64>,
 }
 
 /// What survives a crash.
@@ -47,6 +55,8 @@ struct World {
     next_order: u64,
     log: Vec<String>,
     ready: Option<Vec<String>>,
+    /// What every shard says of drives.
+    figures: Vec<crate::report::DriveReport>,
     /// Effects until the power goes.
     effects_left: u64,
     effects_done: u64,
@@ -81,6 +91,7 @@ impl World {
             next_order: 0,
             log: vec![],
             ready: None,
+            figures: vec![],
             effects_left: effects,
             effects_done: 0,
         }
@@ -114,12 +125,29 @@ impl World {
         }
         panic!("the Steward never comes to rest");
     }
+    /// Lets time pass.
+    fn pass(&mut self, seconds: u64) {
+        let end = self.now + base::Duration::from_secs(seconds);
+        while let Some(at) = self.steward.next_deadline().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.steward.on_timer(self.now, &mut vec![]);
+            self.run();
+        }
+        self.now = end;
+        self.run();
+    }
+    fn events(&mut self) -> Vec<String> {
+        let Reply::Events(lines) = self.good(Order::Events { since: 0 }) else { panic!("events") };
+        lines.into_iter().map(|e| format!("{}: {}", e.what, e.message)).collect()
+    }
     fn carry_out(&mut self, effect: Effect<Mail>) {
         match effect {
             Effect::OpenDrive { token, drive, spec } => {
                 let result = match self.rest.drives.get_mut(&spec) {
-                    None => Err(format!("{spec}: no such file or directory")),
-                    Some(d) if d.held => Err(format!("{spec} is in use")),
+                    None => Err(format!("{spec}: no such file or directory").into()),
+                    Some(d) if d.held => {
+                        Err(base::OpenError { held: true, words: format!("{spec} belongs to somebody") })
+                    }
                     Some(d) => {
                         d.held = true;
                         self.open.insert(drive, spec.clone());
@@ -140,11 +168,22 @@ impl World {
                 self.rest.drives.get_mut(&spec).expect("it was open").held = false;
                 self.events.push_back(Event::DriveClosed { drive });
             }
+            Effect::InspectDrive { token, drive } => {
+                let d = &self.rest.drives[&self.open[&drive]];
+                let result = match d.fails {
+                    Some(DriveError::Gone) => Err(DriveError::Gone),
+                    _ => Ok(base::DriveHealth { bytes: d.cut.unwrap_or(d.bytes), free_bytes: d.free }),
+                };
+                self.events.push_back(Event::DriveInspected { token, result });
+            }
             Effect::ShapeDrive { drive, shape } => {
                 let d = self.rest.drives.get_mut(&self.open[&drive]).expect("it is open");
                 d.fails = shape.gone.then_some(DriveError::Gone);
             }
             Effect::Drive(op) => {
+                if self.open.get(&op.drive).is_some_and(|spec| self.rest.drives[spec].hangs) {
+                    return;
+                }
                 let result = self.operate(op);
                 self.events.push_back(Event::DriveDone { token: op.token, result });
             }
@@ -242,7 +281,10 @@ impl World {
                 Mail::Applied { generation: view.generation }
             }
             Mail::Quiesce { array } => Mail::Quiesced { array },
-            Mail::Report => Mail::Reported(Box::new(ShardReport { shard: n, ..ShardReport::default() })),
+            Mail::Report => {
+                let drives = if n == 0 { self.figures.clone() } else { vec![] };
+                Mail::Reported(Box::new(ShardReport { shard: n, drives, ..ShardReport::default() }))
+            }
             Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
             Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
             Mail::Clean { .. } => return self.log.push(format!("clean {n}")),
@@ -298,6 +340,9 @@ fn drives(names: &[&str]) -> Rest {
         zero: true,
         fails: None,
         block_bytes: 512,
+        hangs: false,
+        cut: None,
+        free: None,
     };
     Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
 }

@@ -94,6 +94,8 @@ impl Sense {
             Status::NotReady => Self::BECOMING_READY,
             Status::NoVolume => Self::NO_UNIT,
             Status::Aborted => Self::ABORTED,
+            // SPACE ALLOCATION FAILED WRITE PROTECT: hosts take it as "no space", not as a bad disk.
+            Status::NoSpace => Self::new(key::DATA_PROTECT, 0x27, 7),
             Status::WriteProtected => Self::new(key::DATA_PROTECT, 0x27, 0),
             Status::Internal => Self::new(key::HARDWARE_ERROR, 0x44, 0),
         })

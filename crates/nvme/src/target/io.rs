@@ -207,6 +207,7 @@ pub(crate) fn status_of(opcode: u8, status: Status, retry_delay: bool) -> Status
         Status::NotReady => StatusField::NAMESPACE_NOT_READY.crd(u16::from(retry_delay)),
         Status::NoVolume => StatusField::INVALID_NAMESPACE.dnr(),
         Status::Aborted => StatusField::ABORT_REQUESTED,
+        Status::NoSpace => StatusField::CAPACITY_EXCEEDED.dnr(),
         Status::WriteProtected => StatusField::WRITE_PROTECTED.dnr(),
         Status::Internal => StatusField::INTERNAL_ERROR,
     }

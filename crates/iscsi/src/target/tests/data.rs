@@ -278,6 +278,7 @@ fn ends_of_commands_become_sense() {
         (Status::Medium, false, (3, 0x11, 0)),
         (Status::Medium, true, (3, 0x0c, 0)),
         (Status::NotReady, false, (2, 4, 1)),
+        (Status::NoSpace, true, (7, 0x27, 7)),
         (Status::WriteProtected, true, (7, 0x27, 0)),
         (Status::NoVolume, false, (5, 0x25, 0)),
         (Status::Internal, true, (4, 0x44, 0)),

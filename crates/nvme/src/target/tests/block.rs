@@ -225,6 +225,7 @@ fn every_status_has_its_word_and_only_some_may_be_retried() {
         (Status::NotReady, StatusField(0x82)),
         (Status::NoVolume, StatusField::INVALID_NAMESPACE.dnr()),
         (Status::Aborted, StatusField::ABORT_REQUESTED),
+        (Status::NoSpace, StatusField::CAPACITY_EXCEEDED.dnr()),
         (Status::WriteProtected, StatusField::WRITE_PROTECTED.dnr()),
         (Status::Internal, StatusField::INTERNAL_ERROR),
     ];

@@ -1,0 +1,134 @@
+//! Drives that nobody uses, or that nothing can stand in for, and what is told of them.
+
+use super::*;
+use crate::report::{Counters, DriveReport};
+
+fn single() -> World {
+    let mut w = World::start(four(), 1);
+    let alone = ArraySpec { mirror: false, drives: vec!["/f/a".into()], weight: None };
+    w.good(create("tank", vec![alone]));
+    w
+}
+
+/// The drive that is open at this path.
+fn id_of(w: &World, path: &str) -> DriveId {
+    *w.open.iter().find(|(_, spec)| *spec == path).expect("it is open").0
+}
+
+fn errors(w: &mut World, path: &str, n: u64, last_error: DriveError) {
+    let counters = Counters { errors: n, ..Counters::default() };
+    let drive = id_of(w, path);
+    w.figures.retain(|f| f.drive != drive);
+    w.figures.push(DriveReport { drive, counters, last_error: Some(last_error), ..DriveReport::default() });
+}
+
+#[test]
+fn a_leg_that_vanishes_while_nobody_uses_it_is_put_out() {
+    let mut w = usual();
+    w.rest.drives.get_mut("/f/b").expect("it is there").fails = Some(DriveError::Gone);
+    w.pass(6);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    assert!(
+        w.events().iter().any(|e| e.contains("drive /f/b: it was taken out of pool tank: the drive is gone"))
+    );
+}
+
+#[test]
+fn a_leg_that_hangs_is_put_out_after_three_looks_and_one_that_is_late_once_stays() {
+    let mut w = usual();
+    let hang = |w: &mut World, on| w.rest.drives.get_mut("/f/b").expect("it is there").hangs = on;
+    hang(&mut w, true);
+    w.pass(7);
+    hang(&mut w, false);
+    w.pass(20);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    hang(&mut w, true);
+    w.pass(25);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_noticed_and_its_leg_put_out() {
+    let mut w = usual();
+    w.rest.drives.get_mut("/f/b").expect("it is there").cut = Some(40 * MIB);
+    w.pass(6);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    assert!(w.status().reasons[0].message.contains("it was cut off"), "{:?}", w.status().reasons);
+}
+
+#[test]
+fn the_only_drive_stays_and_status_says_what_ails_it_until_it_is_well() {
+    let mut w = single();
+    w.rest.drives.get_mut("/f/a").expect("it is there").fails = Some(DriveError::Gone);
+    w.pass(6);
+    let s = w.status();
+    assert_eq!(
+        (s.health, s.drives[0].state, s.pools[0].state),
+        (State::Offline, State::Offline, State::Offline)
+    );
+    assert!(s.reasons[0].message.contains("the drive is gone"), "{:?}", s.reasons);
+    assert!(s.reasons[0].next.as_deref().is_some_and(|n| n.contains("attach /f/a")));
+    w.pass(60);
+    assert_eq!(w.events().iter().filter(|e| e.contains("is gone")).count(), 1, "told once");
+    w.rest.drives.get_mut("/f/a").expect("it is there").fails = None;
+    w.pass(6);
+    assert_eq!(w.status().health, State::Optimal);
+    assert!(w.events().last().is_some_and(|e| e == "drive /f/a: it is well again"));
+}
+
+#[test]
+fn a_full_file_system_is_told_until_there_is_space_again() {
+    let mut w = single();
+    errors(&mut w, "/f/a", 3, DriveError::NoSpace);
+    w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(0);
+    w.pass(6);
+    let s = w.status();
+    assert_eq!((s.health, s.drives[0].errors), (State::Degraded, 3));
+    assert!(s.reasons[0].message.contains("is full"), "{:?}", s.reasons);
+    assert_eq!(s.reasons[0].next.as_deref(), Some("free some space: df /f/a"));
+    w.pass(3600);
+    assert_eq!(w.status().health, State::Degraded, "nobody writes, and it is still full");
+    w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(10 * MIB);
+    w.pass(6);
+    assert_eq!(w.status().health, State::Optimal);
+    assert_eq!(w.events().iter().filter(|e| e.contains("drive /f/a")).count(), 2, "its begin and its end");
+}
+
+#[test]
+fn errors_of_hosts_operations_are_told_for_a_minute_after_the_last() {
+    let mut w = single();
+    for n in 1..=20 {
+        errors(&mut w, "/f/a", n, DriveError::Medium);
+        w.pass(5);
+    }
+    assert_eq!(w.status().health, State::Degraded);
+    assert_eq!(w.events().iter().filter(|e| e.contains("drive /f/a")).count(), 1, "however often");
+    w.pass(66);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn what_a_drive_did_is_counted_over_its_returns() {
+    let mut w = usual();
+    errors(&mut w, "/f/b", 7, DriveError::Medium);
+    lose(&mut w, 1);
+    let of_b = |s: &Snapshot| s.drives.iter().find(|d| d.path == "/f/b").map(|d| d.errors);
+    assert_eq!(of_b(&w.status()), Some(7));
+    let before = id_of(&w, "/f/b");
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_ne!(id_of(&w, "/f/b"), before, "it was opened anew");
+    assert_eq!(of_b(&w.status()), Some(7));
+    let drive = id_of(&w, "/f/b");
+    let counters = Counters { errors: 2, ..Counters::default() };
+    w.figures.push(DriveReport { drive, counters, ..DriveReport::default() });
+    assert_eq!(of_b(&w.status()), Some(9));
+}
+
+#[test]
+fn looking_at_drives_for_ever_does_not_use_up_their_numbers() {
+    let mut w = usual();
+    for _ in 0..700 {
+        w.good(Order::DriveList { drives: (0..100).map(|n| format!("/f/none{n}")).collect() });
+    }
+    assert!(w.status().health == State::Optimal);
+}

@@ -1,0 +1,176 @@
+//! Drives are looked at now and then, whether hosts use them or not.
+//!
+//! A mirror's leg that is gone, silent or cut off is put out before a host has to find out. A drive that
+//! holds what nothing else holds is never put out: what ails it is told, with the command that helps, until
+//! it is well again. What hosts' operations met is known from the shards' figures.
+
+use super::Office;
+use super::desk::{Desk, Ill, OpenDrive, Wish, error_words};
+use super::join::{self, Boxed};
+use crate::layout::PoolId;
+use crate::order::State;
+use array::format::{LABEL_AT, LegState, RECORD_BYTES};
+use base::{DriveError, DriveHealth, DriveId, Duration, Instant};
+use std::collections::BTreeMap;
+
+/// How often drives are looked at.
+pub(crate) const WATCH_INTERVAL: Duration = Duration::from_secs(5);
+/// Looks in a row that a drive may leave unanswered.
+const SILENT_MAX: u32 = 3;
+/// Errors are told for so long after the last one.
+const ERRORS_REMEMBERED: Duration = Duration::from_secs(60);
+/// A file system with so much left is not full.
+const SPACE_ENOUGH: u64 = 1 << 20;
+
+/// A leg whose drive is open.
+#[derive(Clone)]
+struct Watched {
+    pool: PoolId,
+    array: usize,
+    leg: usize,
+    open: OpenDrive,
+}
+
+/// What is remembered of a drive from look to look.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Operations that failed or were late, so far.
+    errors: u64,
+    /// When there were more than before.
+    errors_at: Option<Instant>,
+    last_error: Option<DriveError>,
+    /// Looks in a row without an answer.
+    silent: u32,
+}
+
+/// What a look at a drive found.
+enum Look {
+    Well(DriveHealth),
+    Cut(u64),
+    Failed(DriveError),
+}
+
+impl Office {
+    /// Looks at every drive of every pool, for ever.
+    pub(crate) async fn watch_drives(&self) {
+        let mut seen: BTreeMap<DriveId, Seen> = BTreeMap::new();
+        loop {
+            self.cx.sleep(WATCH_INTERVAL).await;
+            if self.desk().pools.is_empty() {
+                continue;
+            }
+            self.ask_reports().await;
+            let legs = watched(&self.desk());
+            seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
+            let looks: Vec<Boxed<'_, Look>> =
+                legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
+            for (w, look) in legs.iter().zip(join::all(looks).await) {
+                self.conclude(w, look, seen.entry(w.open.id).or_default());
+            }
+        }
+    }
+
+    /// From outside first; then its label is read, which a drive that hangs does not answer.
+    async fn look_from_outside(&self, open: &OpenDrive) -> Look {
+        match self.cx.inspect(open.id).await {
+            Ok(health) if health.bytes < open.label.drive_bytes => Look::Cut(health.bytes),
+            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
+                Ok(_) => Look::Well(health),
+                Err(e) => Look::Failed(e),
+            },
+            Err(e) => Look::Failed(e),
+        }
+    }
+
+    fn conclude(&self, w: &Watched, look: Look, seen: &mut Seen) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        // Another drive may stand there by now.
+        let p = desk.pool(w.pool).filter(|p| !p.leaving);
+        let same = |p: &super::desk::PoolDesk| {
+            let open = p.arrays.get(w.array).and_then(|a| a.legs.get(w.leg)).and_then(|l| l.open.as_ref());
+            open.is_some_and(|o| o.id == w.open.id)
+                && !matches!(p.leg_state(w.array, w.leg), LegState::Out | LegState::JustOut)
+        };
+        let Some(p) = p.filter(|p| same(p)) else { return };
+        let last = p.is_last(w.array, w.leg);
+        let (errors, last_error) = desk.errors_of(w.open.id);
+        if errors > seen.errors {
+            (seen.errors, seen.errors_at, seen.last_error) = (errors, Some(now), last_error);
+        }
+        let silent = matches!(look, Look::Failed(DriveError::TimedOut));
+        seen.silent = if silent { seen.silent + 1 } else { 0 };
+        let path = &w.open.info.path;
+        let out = match &look {
+            Look::Failed(DriveError::Gone) => Some(error_words(DriveError::Gone)),
+            Look::Failed(DriveError::TimedOut) if seen.silent >= SILENT_MAX => {
+                Some(error_words(DriveError::TimedOut))
+            }
+            Look::Cut(bytes) => {
+                Some(format!("has {bytes} bytes now, and had {}: it was cut off", w.open.label.drive_bytes))
+            }
+            Look::Failed(_) | Look::Well(_) => None,
+        };
+        if let Some(why) = out {
+            if last {
+                let cut = matches!(look, Look::Cut(_));
+                let state = if cut { State::Degraded } else { State::Offline };
+                let next = if cut {
+                    format!("millrace volume ls, and restore what lay at the end of {path}")
+                } else if desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang) {
+                    format!("millrace drive shape {path} --clear")
+                } else {
+                    format!("attach {path} again; hosts wait for it")
+                };
+                desk.set_ill(
+                    now,
+                    w.open.id,
+                    path,
+                    Some(Ill { state, words: format!("the drive {why}"), next }),
+                );
+            } else if let Some(p) = desk.pool_mut(w.pool) {
+                let why = format!("the drive {why}");
+                p.wishes.push_back(Wish::Lost { array: w.array, leg: w.leg, why });
+            }
+            return;
+        }
+        let ill = ill_of(now, path, &look, seen);
+        desk.set_ill(now, w.open.id, path, ill);
+    }
+}
+
+/// What ails a drive that answers.
+fn ill_of(now: Instant, path: &str, look: &Look, seen: &Seen) -> Option<Ill> {
+    let free = match look {
+        Look::Well(health) => health.free_bytes,
+        Look::Cut(_) | Look::Failed(_) => None,
+    };
+    let since = now.since(seen.errors_at?);
+    if seen.last_error == Some(DriveError::NoSpace) {
+        let full = free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL;
+        let words = "the file system below it is full: writes of new blocks fail".to_string();
+        return full.then(|| Ill {
+            state: State::Degraded,
+            words,
+            next: format!("free some space: df {path}"),
+        });
+    }
+    let what = error_words(seen.last_error.unwrap_or(DriveError::Medium));
+    // The count is not part of it: it would be another event at each look.
+    let words = format!("operations of hosts failed: the drive {what}");
+    let next = format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors");
+    (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next })
+}
+
+fn watched(desk: &Desk) -> Vec<Watched> {
+    let mut out = vec![];
+    for p in desk.pools.iter().filter(|p| p.serving && !p.leaving) {
+        out.extend(p.reachable().into_iter().map(|(array, leg, open)| Watched {
+            pool: p.id,
+            array,
+            leg,
+            open,
+        }));
+    }
+    out
+}
