@@ -243,3 +243,56 @@ fn fuzz_secrets_and_names() {
     let examples = examples.iter().map(|e| e.as_bytes().to_vec()).collect();
     check(&Target { name: "secrets and names", run: take, examples, mend: nothing, bytes_max: 400 });
 }
+
+#[test]
+fn fuzz_pool_configurations() {
+    let examples = vec![head::steward::fuzz::configuration_example()];
+    let take = head::steward::fuzz::configuration;
+    check(&Target { name: "pool configuration", run: take, examples, mend: nothing, bytes_max: 2048 });
+}
+
+#[test]
+fn fuzz_bitmap_blocks() {
+    use array::{BITMAP_BLOCK_BYTES, Bitmap, Geometry, decode_block, encode_block};
+    fn geometry() -> Geometry {
+        Geometry::plan(true, 0, 300 << 20, 65536).expect("fits")
+    }
+    const ARRAY: base::Uuid = base::Uuid([5; 16]);
+    let take = |bytes: &[u8]| {
+        let g = geometry();
+        // Blocks have one size: what is shorter is what a shortened drive gives, zeroes.
+        let mut block = bytes.to_vec();
+        block.resize(BITMAP_BLOCK_BYTES as usize, 0);
+        for index in 0..g.bitmap_blocks.min(2) {
+            let mut dirty = Bitmap::new(g.regions());
+            if let Ok(generation) = decode_block(&g, ARRAY, index, &block, &mut dirty) {
+                let mut again = vec![0; BITMAP_BLOCK_BYTES as usize];
+                let is_set = |bit| g.region_of_bit(index, bit).is_some_and(|r| dirty.get(r));
+                encode_block(&g, ARRAY, index, generation, is_set, &mut again);
+                let mut second = Bitmap::new(g.regions());
+                assert_eq!(decode_block(&g, ARRAY, index, &again, &mut second), Ok(generation));
+                assert!(second == dirty, "another set of regions");
+            } else {
+                assert!(dirty.is_empty(), "a block that does not check says something");
+            }
+        }
+    };
+    let g = geometry();
+    let mut block = vec![0; BITMAP_BLOCK_BYTES as usize];
+    encode_block(&g, ARRAY, 0, 7, |bit| bit % 3 == 0, &mut block);
+    let mend = |bytes: &mut [u8]| {
+        if bytes.len() == BITMAP_BLOCK_BYTES as usize {
+            bytes[60..64].fill(0);
+            let crc = crc32c(bytes);
+            bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+        }
+    };
+    check(&Target { name: "bitmap block", run: take, examples: vec![block], mend, bytes_max: 4096 });
+}
+
+#[test]
+fn fuzz_state_files() {
+    let examples = head::steward::fuzz::state_file_examples();
+    let take = head::steward::fuzz::state_file;
+    check(&Target { name: "state files", run: take, examples, mend: nothing, bytes_max: 4096 });
+}

@@ -209,6 +209,34 @@ fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
     text.lines().filter_map(line).collect()
 }
 
+/// Gives bytes to every reader; what is understood is written and must be read as the same.
+pub(crate) fn read_any(bytes: &[u8]) {
+    if let Ok(system) = parse_identity(bytes) {
+        let again = parse_identity(identity_text(&system).as_bytes());
+        let names = |s: System| (s.uuid, s.nqn, s.iqn, s.serial);
+        assert!(again.is_ok_and(|a| names(a) == names(system)), "another identity");
+    }
+    if let Ok(hosts) = parse_hosts(bytes, || base::HostId(1)) {
+        assert!(parse_hosts(hosts_text(&hosts).as_bytes(), || base::HostId(1)) == Ok(hosts), "other hosts");
+    }
+    if let Ok(portals) = parse_portals(bytes) {
+        let mut text = String::new();
+        portals
+            .iter()
+            .for_each(|(p, a)| text::line(&mut text, "portal", &format!("{} {a}", protocol_word(*p))));
+        assert!(parse_portals(text.as_bytes()) == Ok(portals), "other portals");
+    }
+    if let Ok(pools) = parse_pools(bytes) {
+        assert!(parse_pools(pools_text(&pools).as_bytes()) == Ok(pools), "other pools");
+    }
+    if let Some(record) = parse_witness(bytes) {
+        assert!(parse_witness(&witness_text(&record.encode())) == Some(record), "another witness");
+    }
+    let events = parse_events(bytes);
+    let text: String = events.iter().map(event_text).collect();
+    assert!(parse_events(text.as_bytes()).len() == events.len(), "other events");
+}
+
 impl Office {
     async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         match self.cx.state(StateOp::Read { name: name.into() }).await {

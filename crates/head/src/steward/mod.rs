@@ -16,6 +16,7 @@ mod desk;
 mod dma;
 mod drives;
 mod files;
+pub mod fuzz;
 mod interventions;
 mod join;
 mod judge;

@@ -1,0 +1,70 @@
+//! Entry points for arbitrary bytes: what the Steward reads from drives and from the state directory.
+//! They must not panic, and what is read must be written down as the same.
+
+use super::config::{ArrayRow, LegRow, PoolConfig};
+use super::files;
+use base::Uuid;
+use std::sync::Arc;
+
+/// A pool's configuration as it lies on drives.
+pub fn configuration(bytes: &[u8]) {
+    if let Ok(config) = PoolConfig::decode(bytes) {
+        assert!(PoolConfig::decode(&config.encode()) == Ok(config), "another configuration");
+    }
+}
+
+/// A configuration that is good.
+pub fn configuration_example() -> Vec<u8> {
+    let leg = |n: u8| LegRow { drive: Uuid([n; 16]), path: format!("/dev/d{n}") };
+    let row = |a: u8| ArrayRow {
+        mirror: true,
+        weight: 1,
+        data_bytes: 64 << 20,
+        region_bytes: 1 << 20,
+        legs: vec![leg(2 * a), leg(2 * a + 1)],
+    };
+    let space = pool::ArraySpace { bytes: 64 << 20, weight: 1 };
+    let (mut volumes, mut grants) = (volume::Catalogue::default(), access::Grants::default());
+    let (uuid, run) = (Uuid([7; 16]), volume::Run { first: 3, count: 2 });
+    let map = volume::Map::new(&[run]).expect("a good map");
+    let naa = volume::naa(uuid);
+    volumes.put(volume::Volume { uuid, naa, name: "vm1".into(), block_bytes: 4096, bytes: 5 << 20, map });
+    grants.add_volume(uuid, 1);
+    let config = PoolConfig {
+        uuid: Uuid([9; 16]),
+        name: "tank".into(),
+        block_bytes: 4096,
+        drive_block_bytes: 512,
+        holder: Uuid([8; 16]),
+        created: 5,
+        arrays: vec![row(0), row(1)],
+        map: Arc::new(pool::StripeMap::new(65536, &[space, space]).expect("a good map")),
+        volumes,
+        grants,
+    };
+    let bytes = config.encode();
+    assert!(PoolConfig::decode(&bytes) == Ok(config), "the example is good");
+    bytes
+}
+
+/// Any file of the state directory: each of its readers is given the bytes.
+pub fn state_file(bytes: &[u8]) {
+    files::read_any(bytes);
+}
+
+/// Files that are good, one of each kind.
+pub fn state_file_examples() -> Vec<Vec<u8>> {
+    let leg = array::format::MemberLeg { drive: Uuid([3; 16]), state: array::format::LegState::InSync };
+    let row = array::format::RecordArray { epoch: 1, legs: vec![leg] };
+    let record = array::format::MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]).encode();
+    let text = [
+        "# Who\nuuid = 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\nnqn = nqn.2014-08.org.nvmexpress:uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\niqn = iqn.2026-01.org.millrace:a\nserial = 0123456789\n",
+        "[host esx1]\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nchap_user = me\nmutual_secret = 0x00112233445566778899aabb\n",
+        "portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420\n",
+        "[pool 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2]\nname = tank\ndrive = /dev/a b\ndrive = ram:1G\n",
+        "7\t1700000000\twarning\tdrive /dev/a\tit is gone\n8\t1700000001\tnote\thead\tthe head serves\n",
+    ];
+    let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
+    all.push(files::witness_text(&record));
+    all
+}
