@@ -90,6 +90,10 @@ pub struct Array {
     pub epoch: u64,
     /// The resync under way.
     pub resync: Option<Resync>,
+    /// Reads that were late and were sent to another leg too, since the start.
+    pub hedges_sent: u64,
+    /// Those of them that were answered from there.
+    pub hedges_won: u64,
 }
 
 /// A drive as a member of an array.
@@ -104,6 +108,8 @@ pub struct Leg {
     pub state: State,
     /// Why; empty when optimal.
     pub reason: String,
+    /// Its reads take far longer than those of the other legs, which serve most of them.
+    pub slow: bool,
 }
 
 /// How far a resync is.

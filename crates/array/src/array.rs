@@ -12,7 +12,9 @@ use crate::door::{
 use crate::door::{TRANSFER_MAX, Ticket};
 use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
 use crate::geometry::{Geometry, LANES, LEGS_MAX};
+use crate::hedge::{HEDGES_MAX, Hedging};
 use crate::intent::Intent;
+use crate::latency::Latency;
 use crate::locks::Locks;
 use crate::resync::Resync;
 use base::{DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid};
@@ -24,8 +26,8 @@ pub(crate) const HEALS_MAX: u32 = 4;
 const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX;
 /// All flights: host commands, twice, since an answered one may wait for a late operation; and ours.
 const FLIGHTS_MAX: u32 = 2 * COMMANDS_MAX + INTERNAL_MAX;
-/// Operations of one leg: one for each flight, one for each bitmap block, three flushes.
-const LEG_OPS_MAX: u32 = FLIGHTS_MAX + LANES + 3 + GIVEN_UP_MAX;
+/// Operations of one leg: one for each flight, one for each bitmap block, three flushes, hedges.
+const LEG_OPS_MAX: u32 = FLIGHTS_MAX + LANES + 3 + HEDGES_MAX + GIVEN_UP_MAX;
 /// Operations of one leg that were given up and hang in the kernel: no command starts while it is so
 /// many on a leg in use, so it is never more than this and what was under way.
 const GIVEN_UP_MAX: u32 = 2 * COMMANDS_MAX + LANES;
@@ -51,6 +53,8 @@ pub(crate) struct Standing {
     pub(crate) errors: u32,
     /// When `errors` was last brought up to date.
     pub(crate) errors_at: Instant,
+    /// How long its reads take.
+    pub(crate) latency: Latency,
 }
 
 /// One array on one shard.
@@ -80,6 +84,9 @@ pub struct Array {
     pub(crate) started: bool,
     pub(crate) quiescing: bool,
     pub(crate) counters: Progress,
+    pub(crate) hedging: Hedging,
+    /// When it is judged again which legs are slow.
+    pub(crate) judge_at: Instant,
 }
 
 impl Array {
@@ -99,6 +106,7 @@ impl Array {
             last_end: 0,
             errors: 0,
             errors_at: Instant(0),
+            latency: Latency::default(),
         }; LEGS_MAX];
         for (standing, leg) in legs.iter_mut().zip(&config.membership.legs) {
             standing.leg = *leg;
@@ -135,6 +143,8 @@ impl Array {
             started: false,
             quiescing: false,
             counters: Progress::default(),
+            hedging: Hedging::new(),
+            judge_at: Instant(0),
         };
         let rebuilding = array.rebuilding();
         if rebuilding != 0 {
@@ -240,10 +250,16 @@ impl Array {
         result: Result<(), DriveError>,
         io: &mut impl ArrayIo,
     ) {
-        let DriveTag { owner, leg, buffer, given_up } = self.ops[tag];
+        let DriveTag { owner, leg, buffer, given_up, since, len, read, share } = self.ops[tag];
         assert!(!given_up, "an operation ended twice");
         self.legs[leg].in_flight -= 1;
         let late = result == Err(DriveError::TimedOut);
+        if read && (late || result.is_ok()) {
+            self.note_latency(now, leg, len, since, io);
+        }
+        if share && !late {
+            self.hedging.give_back(len);
+        }
         if late {
             self.ops[tag].given_up = true;
             self.legs[leg].given_up += 1;
@@ -254,7 +270,13 @@ impl Array {
             }
         }
         let keeps = match owner {
-            Owner::Flight(id) => self.flight_done(now, id, leg, result, io),
+            Owner::Flight(id) => self.flight_done(now, id, tag, leg, result, io),
+            Owner::Loser => {
+                if let Err(error) = result {
+                    self.count_error(now, leg, error, io);
+                }
+                false
+            }
             Owner::Block(block) => self.block_done(now, block, leg, result, io),
             Owner::Clear => self.clear_flushed(now, leg, result, io),
             Owner::Sync => self.sync_flushed(now, leg, result, io),
@@ -269,8 +291,11 @@ impl Array {
     /// An operation that was reported as `TimedOut` is really over: the kernel holds nothing of it any
     /// more, and its tag may be used again.
     pub fn on_drive_late(&mut self, now: Instant, tag: u32, io: &mut impl ArrayIo) {
-        let DriveTag { owner, leg, buffer, given_up } = self.ops.remove(tag);
+        let DriveTag { owner, leg, buffer, given_up, len, share, .. } = self.ops.remove(tag);
         assert!(given_up, "an operation was late that was never given up");
+        if share {
+            self.hedging.give_back(len);
+        }
         self.legs[leg].given_up -= 1;
         if let Some(buffer) = buffer {
             self.buffers.release(buffer);
@@ -279,6 +304,7 @@ impl Array {
             Owner::Flight(id) => self.flight_late(now, id),
             Owner::Block(block) => self.block_late(now, block),
             Owner::Clear | Owner::Sync => unreachable!("a flush is not waited for once it was given up"),
+            Owner::Loser => unreachable!("what was given up has no owner, unless it may still land"),
             Owner::Nobody => {}
         }
         self.take_back(io);
@@ -310,6 +336,7 @@ impl Array {
     /// `next_deadline` was reached.
     pub fn on_timer(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.started = true;
+        self.hedge_tick(now, io);
         self.kick_blocks(now, io);
         self.clear_tick(now, io);
         self.resync_step(now, io);
@@ -320,7 +347,8 @@ impl Array {
         if !self.started {
             return Some(Instant(0));
         }
-        [self.clear_deadline(), self.resync_deadline()].into_iter().flatten().min()
+        let deadlines = [self.clear_deadline(), self.resync_deadline(), self.hedge_deadline()];
+        deadlines.into_iter().flatten().min()
     }
     /// Limits of the resync from now on.
     pub fn pace(&mut self, pace: Pace) {
@@ -330,6 +358,7 @@ impl Array {
     /// How far the work in the background is.
     pub fn progress(&self) -> Progress {
         let mut progress = self.counters;
+        (progress.hedges_sent, progress.hedges_won) = (self.hedging.sent, self.hedging.won);
         self.count_intent(&mut progress);
         self.count_resync(&mut progress);
         progress
@@ -428,16 +457,19 @@ impl Array {
         fua: bool,
         buffer: Option<BufferId>,
         io: &mut impl ArrayIo,
-    ) {
+    ) -> u32 {
         let drive = self.legs[leg].leg.expect("operations go to members").drive;
         assert!(self.writable() & bit(leg) != 0, "an operation for a leg that gets none");
-        let tag = DriveTag { owner, leg, buffer, given_up: false };
+        let read = kind == DriveOpKind::Read;
+        let since = Instant(0);
+        let tag = DriveTag { owner, leg, buffer, since, len, read, share: false, given_up: false };
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each flight");
         if let Some(buffer) = buffer {
             self.buffers.hold(buffer);
         }
         self.legs[leg].in_flight += 1;
         io.drive(DriveOp { drive, kind, at, len, data, fua, token: Token(u64::from(tag)) });
+        tag
     }
     /// The leg failed an operation. True: it is out of use now (or was before). False: it is the last
     /// one in sync, which is never given up.
@@ -487,6 +519,7 @@ impl Array {
     /// Frees the flight's range, and its slot.
     pub(crate) fn retire(&mut self, now: Instant, id: u32) {
         self.unlock(now, id);
+        self.unwatch(id);
         let flight = self.flights.remove(id);
         assert!(flight.pending == 0 && flight.late == 0 && flight.next == NONE, "a flight ended in the air");
         if let Some(buffer) = flight.buffer {
@@ -541,6 +574,7 @@ impl Array {
         }
         if self.flights.is_empty() && self.ops.is_empty() && self.intent_idle() {
             assert!(self.buffers.all_free(), "a buffer leaked");
+            assert!(self.hedging.is_empty(), "a share of the pool for hedges leaked");
         }
         self.check_intent();
     }

@@ -100,13 +100,14 @@ impl Array {
         &mut self,
         now: Instant,
         id: u32,
+        tag: u32,
         leg: usize,
         result: Result<(), DriveError>,
         io: &mut impl ArrayIo,
     ) -> bool {
         self.flights[id].pending -= 1;
         if self.flights[id].phase == Phase::AwaitingSource {
-            self.source_done(now, id, leg, result, io);
+            self.source_done(now, id, tag, leg, result, io);
             return false;
         }
         let mut keeps = false;

@@ -172,6 +172,15 @@ pub enum Note {
         /// Which.
         leg: usize,
     },
+    /// The leg's reads take far longer than the others', or do so no more. It stays in use.
+    Slow {
+        /// Which.
+        leg: usize,
+        /// It has become slow; else it is well again.
+        slow: bool,
+        /// The membership in force.
+        epoch: u64,
+    },
     /// No leg could read these blocks.
     MediumLost {
         /// First byte in the data space.
@@ -197,6 +206,28 @@ pub trait ArrayIo {
     fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         let _ = (ticket, old);
         None
+    }
+    /// A second buffer for a read that is late, of the length of `old`: it is read from another leg
+    /// too. None if there is none to spare. `answer_from_hedge` or `drop_hedge` follows, in one turn or
+    /// later; there is at most one for a command at a time.
+    fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
+        let _ = (ticket, old);
+        None
+    }
+    /// The command will be answered from `hedge` instead of `old`; whether that can be. If `read`, the data
+    /// are there, and then it always can.
+    fn answer_from_hedge(&mut self, ticket: Ticket, old: Slice, hedge: Slice, read: bool) -> bool {
+        let _ = (ticket, old, hedge, read);
+        unreachable!("there is no hedge without a buffer")
+    }
+    /// The hedge is not needed for an answer.
+    fn drop_hedge(&mut self, ticket: Ticket, hedge: Slice) {
+        let _ = (ticket, hedge);
+    }
+    /// This operation goes on although its command may be answered before it ends: its memory stays
+    /// taken until the drive lets go of it.
+    fn hold(&mut self, tag: u32) {
+        let _ = tag;
     }
 }
 
@@ -225,4 +256,8 @@ pub struct Progress {
     pub cold_wait_ns: u64,
     /// Blocks of data read again from another leg and healed.
     pub healed: u64,
+    /// Late reads that were sent to another leg too, and those that were answered from there.
+    pub hedges_sent: u64,
+    /// See `hedges_sent`.
+    pub hedges_won: u64,
 }

@@ -104,9 +104,16 @@ pub(crate) struct Flight {
     pub(crate) refused: Option<DriveError>,
     /// It holds its range.
     pub(crate) locked: bool,
-    /// Next in the list of those who wait for the same bitmap block.
+    /// Reads: the operation at `source`, and a second one at another leg, into a buffer of its own.
+    pub(crate) first: u32,
+    pub(crate) hedge: u32,
+    pub(crate) hedge_data: Slice,
+    /// It is in the list of reads that may become late.
+    pub(crate) watched: bool,
+    /// Next in the list of those who wait for the same bitmap block, or of reads that are watched.
     pub(crate) next: u32,
-    /// When it began to wait for the bitmap.
+    pub(crate) previous: u32,
+    /// When it began to wait for the bitmap, or for the leg that it reads.
     pub(crate) since: Instant,
 }
 
@@ -132,7 +139,12 @@ impl Flight {
             source: 0,
             refused: None,
             locked: false,
+            first: NONE,
+            hedge: NONE,
+            hedge_data: Slice::default(),
+            watched: false,
             next: NONE,
+            previous: NONE,
             since: Instant(0),
         }
     }
@@ -152,6 +164,8 @@ pub(crate) enum Owner {
     Clear,
     /// The flush after a resync.
     Sync,
+    /// A read that was answered by its hedge, or the other way round: it counts for its leg only.
+    Loser,
     /// Nobody's any more: given up, on a leg that is out of use, or a read.
     Nobody,
 }
@@ -162,6 +176,12 @@ pub(crate) struct DriveTag {
     pub(crate) owner: Owner,
     pub(crate) leg: usize,
     pub(crate) buffer: Option<BufferId>,
+    /// Reads: when it began, and how long it is.
+    pub(crate) since: Instant,
+    pub(crate) len: u64,
+    pub(crate) read: bool,
+    /// It holds a share of the pool for hedges.
+    pub(crate) share: bool,
     /// Given up at the deadline; the tag stays taken until the drive lets go of it.
     pub(crate) given_up: bool,
 }

@@ -53,6 +53,7 @@ impl Array {
             }
         }
         self.spoil_clearing();
+        self.forget_latency(joined);
         for leg in members(joined) {
             let in_sync = self.in_sync() & bit(leg) != 0;
             self.rewrite_blocks(leg, in_sync);

@@ -8,15 +8,13 @@
 use crate::array::{Array, HEALS_MAX};
 use crate::buffers::PIECE_BYTES;
 use crate::door::{ArrayIo, Kind, Note};
-use crate::flight::{Flight, Job, Owner, Phase, Plan, bit, members, status_of};
+use crate::flight::{Flight, Job, NONE, Owner, Phase, Plan, bit, members, status_of};
 use base::{DriveError, DriveOpKind, Duration, Instant, Status};
 
 /// Weighted read errors at which a leg is failed.
 const ERRORS_MAX: u32 = 32;
 /// One weighted error is forgotten after this time.
 const ERROR_FORGOTTEN: Duration = Duration::from_secs(10);
-/// Reads that begin within this distance of the last one's end count as close.
-const CLOSE_BYTES: u64 = 1 << 20;
 
 fn weight(error: DriveError) -> u32 {
     match error {
@@ -30,36 +28,26 @@ fn weight(error: DriveError) -> u32 {
 impl Array {
     pub(crate) fn start_read(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         self.flights[id].phase = Phase::AwaitingSource;
-        match self.choose_leg(id) {
-            Some(leg) => self.read_from(id, leg, io),
+        match self.choose_leg(now, id) {
+            Some(leg) => {
+                self.read_from(now, id, leg, io);
+                self.watch(id);
+            }
             None => self.read_lost(now, id, Status::NotReady, io),
         }
     }
 
-    /// The leg in sync, not yet tried by this flight, with the least to do; then the one that read
-    /// near here last; then by place, so that legs share the quiet time.
-    fn choose_leg(&self, id: u32) -> Option<usize> {
-        let Flight { at, tried, job, .. } = self.flights[id];
-        let barred = match job {
-            Job::Heal { leg, .. } => tried | bit(leg),
-            Job::Host(_) | Job::Piece => tried,
-        };
-        let turn = (at / CLOSE_BYTES + u64::from(self.shard)) as usize;
-        members(self.in_sync() & !barred).min_by_key(|leg| {
-            let standing = &self.legs[*leg];
-            let far = at.abs_diff(standing.last_end) > CLOSE_BYTES;
-            (standing.in_flight * 4 + if far { 3 } else { 0 }, (leg + turn) % self.legs.len())
-        })
-    }
-
-    fn read_from(&mut self, id: u32, leg: usize, io: &mut impl ArrayIo) {
+    fn read_from(&mut self, now: Instant, id: u32, leg: usize, io: &mut impl ArrayIo) {
         let flight = &mut self.flights[id];
-        flight.source = leg;
+        (flight.source, flight.since) = (leg, now);
         flight.pending = 1;
         let Flight { at, len, data, buffer, .. } = *flight;
         self.legs[leg].last_end = at + len;
         let at = self.geometry.data_at + at;
-        self.submit(Owner::Flight(id), leg, DriveOpKind::Read, at, len, data, false, buffer, io);
+        let owner = Owner::Flight(id);
+        let tag = self.submit(owner, leg, DriveOpKind::Read, at, len, data, false, buffer, io);
+        self.ops[tag].since = now;
+        self.flights[id].first = tag;
     }
 
     /// The read of a flight (plan Read, or the first half of a Copy) ended.
@@ -67,10 +55,14 @@ impl Array {
         &mut self,
         now: Instant,
         id: u32,
+        tag: u32,
         leg: usize,
         result: Result<(), DriveError>,
         io: &mut impl ArrayIo,
     ) {
+        if result.is_ok() {
+            self.settle_hedge(id, tag, io);
+        }
         let flight = self.flights[id];
         match (result, flight.plan) {
             (Ok(()), Plan::Read) => {
@@ -82,20 +74,33 @@ impl Array {
             }
             (Ok(()), Plan::Copy) => self.copy_targets(now, id, io),
             (Ok(()), Plan::Change | Plan::Flush) => unreachable!("only reads and copies have a source"),
-            (Err(error), _) => self.source_failed(now, id, leg, error, io),
+            (Err(error), _) => self.source_failed(now, id, tag, leg, error, io),
         }
     }
 
-    fn source_failed(&mut self, now: Instant, id: u32, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
+    fn source_failed(
+        &mut self,
+        now: Instant,
+        id: u32,
+        tag: u32,
+        leg: usize,
+        error: DriveError,
+        io: &mut impl ArrayIo,
+    ) {
+        self.unwatch(id);
         let flight = &mut self.flights[id];
         flight.tried |= bit(leg);
         if error == DriveError::Medium {
             flight.medium |= bit(leg);
         }
         self.count_error(now, leg, error, io);
+        let was_hedge = self.flights[id].hedge == tag;
+        if self.flights[id].hedge != NONE && self.hedge_failed(id, tag, error, io) {
+            return;
+        }
         let Flight { job, medium, data, .. } = self.flights[id];
         // The given-up read may still arrive in its buffer, so nobody may answer from there.
-        if error == DriveError::TimedOut {
+        if error == DriveError::TimedOut && !was_hedge {
             let another = match job {
                 Job::Host(ticket) => io.replace_buffer(ticket, data),
                 Job::Piece | Job::Heal { .. } => None,
@@ -107,8 +112,8 @@ impl Array {
             assert_eq!(another.len, data.len, "a buffer is replaced by one of its size");
             self.flights[id].data = another;
         }
-        match self.choose_leg(id) {
-            Some(next) => self.read_from(id, next, io),
+        match self.choose_leg(now, id) {
+            Some(next) => self.read_from(now, id, next, io),
             None if medium != 0 => {
                 let Flight { at, len, .. } = self.flights[id];
                 io.note(Note::MediumLost { at, len });
@@ -122,7 +127,7 @@ impl Array {
         self.over(now, id, status, io);
     }
 
-    fn count_error(&mut self, now: Instant, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
+    pub(crate) fn count_error(&mut self, now: Instant, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
         let standing = &mut self.legs[leg];
         let forgotten = now.since(standing.errors_at).as_nanos() / ERROR_FORGOTTEN.as_nanos();
         if forgotten > 0 {

@@ -48,6 +48,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
             len: op.len,
             started: self.now,
             hung: false,
+            held: false,
         };
         let index = loop {
             match self.ops.insert(slot) {
@@ -85,6 +86,52 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
         request.seconds.push((offset, old.len));
         Some(second.part(offset, old.len))
+    }
+    fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
+        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else { return None };
+        let request = &mut self.requests[index];
+        let first = request.buffer.filter(|_| request.compare.is_none() && request.hedge.is_none())?;
+        let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
+        // Hosts' commands come first: a hedge must not make them wait for memory.
+        let (share, of) = limits::SOLICITED_SHARE;
+        if self.buffers.used() + u64::from(first.len) > self.buffers.bytes() / of * share {
+            return None;
+        }
+        let hedge = self.buffers.take(first.len)?;
+        request.hedge = Some(hedge);
+        Some(hedge.part(offset, old.len))
+    }
+    fn answer_from_hedge(&mut self, ticket: Ticket, old: Slice, hedge: Slice, read: bool) -> bool {
+        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else {
+            unreachable!("only requests of this shard are hedged")
+        };
+        let request = &mut self.requests[index];
+        let whole = request.hedge.expect("a hedge has its buffer");
+        let part = ((hedge.at - whole.at) as u32, old.len);
+        match request.second {
+            None => request.second = request.hedge.take(),
+            Some(second) if read => {
+                self.memory.copy(hedge, second.part(part.0, part.1));
+                self.buffers.release(whole);
+                request.hedge = None;
+            }
+            Some(_) => return false,
+        }
+        request.seconds.push(part);
+        true
+    }
+    fn drop_hedge(&mut self, ticket: Ticket, _: Slice) {
+        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else {
+            unreachable!("only requests of this shard are hedged")
+        };
+        let whole = self.requests[index].hedge.take().expect("a hedge has its buffer");
+        self.buffers.release(whole);
+    }
+    fn hold(&mut self, tag: u32) {
+        let of_array = |op: &Op| op.array == self.array && op.tag == tag;
+        let (_, op) = self.ops.iter_mut().find(|(_, op)| of_array(op)).expect("an operation under way");
+        op.held = true;
+        self.buffers.hold(op.data);
     }
 }
 
@@ -476,6 +523,9 @@ impl<M: Memory> Core<M> {
             return;
         }
         figures.in_flight -= 1;
+        if op.held {
+            self.buffers.release(op.data);
+        }
         let counters = &mut figures.counters;
         counters.busy_ns += now.since(op.started).as_nanos() as u64;
         match (result, op.kind) {
@@ -507,13 +557,13 @@ impl<M: Memory> Core<M> {
         for index in late {
             let op = &mut self.ops[index];
             op.hung = true;
-            let (array, tag, data) = (op.array, op.tag, op.data);
+            let (array, tag, data, held) = (op.array, op.tag, op.data, op.held);
             let figures = figures(&mut self.drives, op.drive);
             figures.in_flight -= 1;
             figures.hung += 1;
             figures.timeouts += 1;
             figures.last_error = Some(DriveError::TimedOut);
-            if data.len > 0 {
+            if data.len > 0 && !held {
                 match self.owner_of(data) {
                     Some(shard) => {
                         fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } })

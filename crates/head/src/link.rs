@@ -183,6 +183,7 @@ impl<M: Memory> Io<'_, M> {
             begun: false,
             second: None,
             seconds: vec![],
+            hedge: None,
             moved: false,
             cursor: 0,
             length: 0,

@@ -41,6 +41,8 @@ pub(crate) struct Request {
     /// to it after the answer. What was read there (`seconds`: offset and length) is there already.
     pub second: Option<Slice>,
     pub seconds: Vec<(u32, u32)>,
+    /// A buffer of the same size into which some part of a late read comes from another leg, too.
+    pub hedge: Option<Slice>,
     /// `buffer` is another one than the connection was granted.
     pub moved: bool,
     /// Its command was checked, `length` and `compare` are set.
@@ -92,6 +94,8 @@ pub(crate) struct Op {
     pub started: Instant,
     /// Its deadline passed: the array has forgotten it, the kernel has not.
     pub hung: bool,
+    /// Its command may be over before it: its memory is held for it.
+    pub held: bool,
 }
 
 /// The worse of two endings: an error hides a success, the first error stays.

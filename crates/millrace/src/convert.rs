@@ -146,6 +146,7 @@ fn array(a: order::Array) -> api::Array {
         uuid: l.uuid.to_string(),
         state: state(l.state),
         reason: l.reason,
+        slow: l.slow,
     };
     let resync = |r: order::Resync| api::Resync {
         leg: r.leg,
@@ -166,6 +167,8 @@ fn array(a: order::Array) -> api::Array {
         regions: a.regions,
         epoch: a.epoch,
         resync: a.resync.map(resync),
+        hedges_sent: a.hedges_sent,
+        hedges_won: a.hedges_won,
     }
 }
 

@@ -65,6 +65,8 @@ struct Flying {
     op: DriveOp,
     begun: u64,
     given_up: bool,
+    /// Its command may be over before it.
+    held: bool,
 }
 
 struct Pending {
@@ -82,6 +84,10 @@ struct Io {
     done: Vec<(Ticket, Status)>,
     notes: Vec<Note>,
     replaced: Vec<(Ticket, Slice)>,
+    hedges: BTreeMap<Ticket, Slice>,
+    /// Buffers of hedges, until their command is answered.
+    lent: Vec<(Ticket, Slice)>,
+    held: Vec<u32>,
     memory: Stamps,
     generous: bool,
 }
@@ -103,6 +109,26 @@ impl ArrayIo for Io {
         let new = self.generous.then(|| self.memory.allocate(old.len))?;
         self.replaced.push((ticket, new));
         Some(new)
+    }
+    fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
+        let new = self.generous.then(|| self.memory.allocate(old.len))?;
+        assert!(self.hedges.insert(ticket, new).is_none(), "a command has one hedge at a time");
+        self.lent.push((ticket, new));
+        Some(new)
+    }
+    fn answer_from_hedge(&mut self, ticket: Ticket, _: Slice, hedge: Slice, read: bool) -> bool {
+        if !read && !self.generous {
+            return false;
+        }
+        assert_eq!(self.hedges.remove(&ticket), Some(hedge));
+        self.replaced.push((ticket, hedge));
+        true
+    }
+    fn drop_hedge(&mut self, ticket: Ticket, hedge: Slice) {
+        assert_eq!(self.hedges.remove(&ticket), Some(hedge));
+    }
+    fn hold(&mut self, tag: u32) {
+        self.held.push(tag);
     }
 }
 
@@ -144,6 +170,8 @@ pub struct World {
     crash_at: Option<u64>,
     pub crashes: u32,
     pub losses: u32,
+    /// Hedges sent and won, of lives that ended in a crash too.
+    pub hedges: (u64, u64),
     pub answered: BTreeMap<&'static str, u32>,
 }
 
@@ -208,6 +236,7 @@ impl World {
             crash_at: None,
             tells: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
+            hedges: (0, 0),
             answered: BTreeMap::new(),
             options,
         };
@@ -247,6 +276,8 @@ impl World {
                 })
             })
             .collect();
+        self.io.hedges.clear();
+        self.io.lent.clear();
         self.letters = vec![VecDeque::new(); usize::from(shards)];
         self.notes = vec![VecDeque::new(); usize::from(shards)];
         let epoch = self.steward.membership.epoch;
@@ -281,7 +312,12 @@ impl World {
                 op,
                 begun,
                 given_up: false,
+                held: false,
             });
+        }
+        for tag in core::mem::take(&mut self.io.held) {
+            let held = self.flying.iter_mut().find(|f| usize::from(f.shard) == shard && f.tag == tag);
+            held.expect("an operation under way").held = true;
         }
         for (ticket, buffer) in core::mem::take(&mut self.io.replaced) {
             self.pending.get_mut(&ticket).expect("a command under way").buffer = buffer;
@@ -310,7 +346,10 @@ impl World {
             assert!(!same, "a tag was used again while the kernel holds it");
             let (a, b) = (op.data, other.op.data);
             let shared = a.at < b.end() && b.at < a.end();
-            assert!(!(shared && other.given_up), "memory was used again while the kernel holds it");
+            assert!(
+                !(shared && (other.given_up || other.held)),
+                "memory was used again while the kernel holds it"
+            );
         }
         let writes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
         if !writes {
@@ -352,6 +391,13 @@ impl World {
         let Pending { command, start, values, buffer, .. } =
             self.pending.remove(&ticket).expect("answered once");
         let now = self.tick();
+        // Whoever is still at a drive with memory of this command keeps it.
+        let lent = &mut self.io.lent;
+        for f in self.flying.iter().filter(|f| f.op.kind == DriveOpKind::Read) {
+            let mine = f.op.data == command.data || lent.contains(&(ticket, f.op.data));
+            assert!(!mine || f.given_up || f.held, "a drive reads into memory that is free");
+        }
+        lent.retain(|(t, _)| *t != ticket);
         self.say(|| format!("{ticket:?} {status:?}"));
         self.trace = self.trace.rotate_left(5) ^ ticket.0;
         let durable = command.fua || !self.drives.iter().any(|d| d.volatile);
@@ -365,10 +411,7 @@ impl World {
         *self.answered.entry(word).or_default() += 1;
         match command.kind {
             Kind::Read if status == Status::Good => {
-                let held = self
-                    .flying
-                    .iter()
-                    .any(|f| f.given_up && f.op.kind == DriveOpKind::Read && f.op.data == buffer);
+                let held = self.flying.iter().any(|f| f.op.kind == DriveOpKind::Read && f.op.data == buffer);
                 assert!(!held, "a read was answered from a buffer that the kernel still holds");
                 for i in 0..command.len / BLOCK {
                     let value = self.io.memory.get(buffer.at + i * BLOCK);
@@ -468,7 +511,7 @@ impl World {
             self.settle(shard);
             return;
         }
-        let Flying { shard, tag, op, begun, given_up } = self.flying.remove(i);
+        let Flying { shard, tag, op, begun, given_up, .. } = self.flying.remove(i);
         let drive = &mut self.drives[op.drive.index()];
         let bitmap = drive.is_bitmap(&op);
         let is_read = op.kind == DriveOpKind::Read;
@@ -591,7 +634,7 @@ impl World {
                 let owner = self.shards[0].owner(at);
                 self.letters[usize::from(owner)].push_back(Letter::Heal { leg, at, len });
             }
-            Note::Healed { .. } | Note::MediumLost { .. } => {}
+            Note::Healed { .. } | Note::MediumLost { .. } | Note::Slow { .. } => {}
         }
     }
     fn record(&mut self) {
@@ -640,7 +683,14 @@ impl World {
             self.change(leg, LegState::Rebuilding);
         }
     }
+    fn count_life(&mut self) {
+        for progress in self.shards.iter().map(Array::progress) {
+            self.hedges.0 += progress.hedges_sent;
+            self.hedges.1 += progress.hedges_won;
+        }
+    }
     fn crash(&mut self) {
+        self.count_life();
         self.crashes += 1;
         self.crash_at = None;
         let now = self.tick();
@@ -804,6 +854,7 @@ impl World {
             }
             assert!(steps < 200_000, "does not converge: {}", self.why());
         }
+        self.count_life();
         self.check_end();
     }
     fn why(&self) -> String {

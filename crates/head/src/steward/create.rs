@@ -308,15 +308,7 @@ impl Office {
                         format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e))
                     })
                 }));
-                legs.push(LegDesk {
-                    uuid,
-                    path: probe.info.path.clone(),
-                    open: Some(open),
-                    reason: String::new(),
-                    synced: BTreeSet::new(),
-                    joined: record.counter,
-                    full: false,
-                });
+                legs.push(LegDesk::new(uuid, probe.info.path.clone(), Some(open), record.counter));
             }
             arrays.push(ArrayDesk {
                 id: self.desk_mut().new_array(),

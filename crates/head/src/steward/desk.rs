@@ -165,6 +165,15 @@ pub(crate) struct LegDesk {
     pub joined: u64,
     /// Everything is copied to it, not only what the bitmaps marked when it went.
     pub full: bool,
+    /// Shards whose reads of it take far longer than those of other legs.
+    pub slow: BTreeSet<u16>,
+}
+
+impl LegDesk {
+    pub fn new(uuid: Uuid, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
+        let (reason, synced, slow) = Default::default();
+        Self { uuid, path, open, reason, synced, joined, full: false, slow }
+    }
 }
 
 #[derive(Clone)]
@@ -432,7 +441,7 @@ impl Desk {
         }
     }
     /// An array told something.
-    pub fn on_note(&mut self, shard: u16, array: ArrayId, note: Note) {
+    pub fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
         let shards = usize::from(self.shards);
         let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
             return;
@@ -463,6 +472,30 @@ impl Desk {
             Note::Healed { .. } => pool.arrays[a].healed += 1,
             Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
             Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
+            Note::Slow { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::Slow { leg, slow, epoch: _ } => {
+                let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config.name.clone());
+                let shards = &mut pool.arrays[a].legs[leg].slow;
+                let was = !shards.is_empty();
+                if slow {
+                    shards.insert(shard)
+                } else {
+                    shards.remove(&shard)
+                };
+                match (was, !shards.is_empty()) {
+                    (false, true) => {
+                        let message = format!(
+                            "it is slow: its reads take far longer than those of the other legs in pool {name}, which serve most of them now"
+                        );
+                        self.event(now, Weight::Warning, what, message);
+                    }
+                    (true, false) => {
+                        let message = format!("it is as fast as the other legs in pool {name} again");
+                        self.event(now, Weight::Note, what, message);
+                    }
+                    (true, true) | (false, false) => {}
+                }
+            }
         }
     }
 }

@@ -109,6 +109,7 @@ impl Office {
                 let desk_leg = &mut p.arrays[array].legs[leg];
                 desk_leg.reason = why.clone();
                 desk_leg.synced.clear();
+                desk_leg.slow.clear();
                 events.push((
                     format!("drive {}", desk_leg.path),
                     format!("it was taken out of pool {}: {why}", p.config.name),

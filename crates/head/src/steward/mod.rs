@@ -120,7 +120,7 @@ impl Steward {
                 let applied = &mut desk.applied[usize::from(shard)];
                 *applied = generation.max(*applied);
             }
-            Mail::Note { array, note } => desk.on_note(shard, array, note),
+            Mail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
             Mail::Ask { connection, portal, peer, ask } => {
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.sessions.on_ask(Place { shard, connection }, portal, peer, ask, fx);

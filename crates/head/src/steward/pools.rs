@@ -277,13 +277,9 @@ impl Office {
                     }
                 }
                 legs.push(LegDesk {
-                    uuid,
-                    path: row.path.clone(),
-                    open,
                     reason: reason.into(),
-                    synced: BTreeSet::new(),
-                    joined: next.counter,
                     full: state == LegState::RebuildingFull,
+                    ..LegDesk::new(uuid, row.path.clone(), open, next.counter)
                 });
             }
             next.arrays[i].epoch = next.counter;

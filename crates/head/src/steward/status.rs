@@ -178,6 +178,8 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         sum.crash_left += progress.crash_left;
         sum.dirty_regions += progress.dirty_regions;
         sum.regions += progress.regions;
+        sum.hedges_sent += progress.hedges_sent;
+        sum.hedges_won += progress.hedges_won;
     }
     let p = &desk.pools[i];
     let mut legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
@@ -215,6 +217,8 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         regions: u64::from(array.geometry.regions()),
         epoch: p.record.arrays[a].epoch,
         resync: None,
+        hedges_sent: sum.hedges_sent,
+        hedges_won: sum.hedges_won,
     };
     let Some(leg) = rebuilding else {
         desk.rates.retain(|(x, _), _| *x != id);
@@ -259,7 +263,7 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
         (_, None) => State::Offline,
     };
     let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
-    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason }
+    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow: !leg.slow.is_empty() }
 }
 
 /// What ails the drive of a leg in sync.

@@ -886,3 +886,25 @@ fn a_shaped_drive_is_seen_and_a_gone_one_is_lost_and_returns() {
     assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
     assert_eq!(w.layout.volumes.len(), 2);
 }
+
+#[test]
+fn a_slow_leg_is_shown_once_and_stays_in_use() {
+    let mut w = World::start(four(), 1);
+    w.good(tank());
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    for shard in 0..SHARDS {
+        w.note(shard, array, Note::Slow { leg: 1, slow: true, epoch });
+    }
+    w.run();
+    let s = w.status();
+    assert_eq!(s.health, State::Optimal);
+    assert!(s.pools[0].arrays[0].legs[1].slow && !s.pools[0].arrays[0].legs[0].slow);
+    let told = |s: &Snapshot, words: &str| s.events.iter().filter(|e| e.message.contains(words)).count();
+    assert_eq!(told(&s, "it is slow"), 1);
+    w.note(0, array, Note::Slow { leg: 1, slow: false, epoch });
+    assert!(w.status().pools[0].arrays[0].legs[1].slow, "another shard still finds it slow");
+    w.note(1, array, Note::Slow { leg: 1, slow: false, epoch });
+    let s = w.status();
+    assert!(!s.pools[0].arrays[0].legs[1].slow);
+    assert_eq!(told(&s, "as fast as the other legs"), 1);
+}

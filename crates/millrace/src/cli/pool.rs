@@ -389,6 +389,13 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
             a.epoch
         );
         row(&format!("{} bitmap", array_name(a, i)), dirty.into());
+        if a.hedges_sent > 0 {
+            let hedged = format!(
+                "{} were late and sent to another leg too, {} answered from there",
+                a.hedges_sent, a.hedges_won
+            );
+            row(&format!("{} reads", array_name(a, i)), hedged.into());
+        }
     }
     format!("{}\n{}", table.print(context.paint, 0), pool_tree(pool, status, context.paint, true))
 }

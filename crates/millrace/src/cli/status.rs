@@ -270,6 +270,9 @@ fn leg_row(table: &mut Table, branch: String, leg: &Leg, status: &Status, earlie
     counters.errors = drive.as_ref().map_or(0, |d| d.errors);
     let before = earlier.map(|(s, seconds)| (find(s).map_or(counters, |d| d.counters), seconds));
     let mut note = leg.reason.clone();
+    if leg.slow {
+        note = "slow: most reads go to the other legs".into();
+    }
     if let Some(shape) = drive.as_ref().and_then(|d| d.shape.as_ref()) {
         let words = format!("shaped: {}", super::drive::describe(shape));
         note = if note.is_empty() { words } else { format!("{note}; {words}") };

@@ -116,6 +116,19 @@ fn pools(status: &Status, out: &mut Text) {
     for (p, i, a) in arrays() {
         out.sample("array_regions_dirty", &[("pool", &p.name), ("array", &i)], a.regions_dirty);
     }
+    for (name, help, value) in [
+        (
+            "array_hedges_sent_total",
+            "Reads that were late and were sent to another leg too.",
+            (|a| a.hedges_sent) as fn(&api::Array) -> u64,
+        ),
+        ("array_hedges_won_total", "Late reads that were answered from another leg.", |a| a.hedges_won),
+    ] {
+        out.family(name, "counter", help);
+        for (p, i, a) in arrays() {
+            out.sample(name, &[("pool", &p.name), ("array", &i)], value(a));
+        }
+    }
     out.family("array_resync_done_bytes", "gauge", "Bytes that the resync under way has done.");
     for (p, i, a) in arrays() {
         if let Some(r) = &a.resync {

@@ -146,7 +146,11 @@ fn importable() -> Vec<Importable> {
 /// A head in some trouble.
 pub fn snapshot() -> Snapshot {
     let leg = |n: u64, state: State, reason: &str| Leg {
-        path: format!("/dev/nvme{n}n1"),
+        path: format!(
+            "/dev/nvme{n,
+        slow: false,
+    }n1"
+        ),
         uuid: uuid(n),
         state,
         reason: reason.into(),
@@ -162,6 +166,8 @@ pub fn snapshot() -> Snapshot {
         regions: 28_608,
         epoch: 7,
         resync: None,
+        hedges_sent: 0,
+        hedges_won: 0,
     };
     let mut rebuilding =
         mirror(State::Rebuilding, "", vec![leg(4, State::Optimal, ""), leg(5, State::Rebuilding, "")]);

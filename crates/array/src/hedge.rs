@@ -1,0 +1,232 @@
+//! Hedged reads: a read that takes far longer than its leg's reads usually do is sent to another leg
+//! too. The first answer wins; the other operation goes on in the kernel, with its buffer, to its end.
+//!
+//! ```text
+//! read at leg A ▶ late ▶ also at leg B, into another buffer ▶ one is good ▶ answered from its buffer
+//!                                                              └▶ the other is a loser until it ends
+//! ```
+//!
+//! Only reads that any leg in sync may answer are hedged, never copies and never regions that are
+//! unclean since a crash: there the owner reads, and makes the legs equal first. A hedge needs a share of
+//! a small pool, as many in a hundred reads and as many bytes as stand below; when there is none, the read
+//! waits for its deadline like any other. A loser that misses its deadline counts against its leg
+//! like any other read: being late alone fails nobody.
+//!
+//! Reads under way are in a list in the order of their start, so that looking for late ones costs
+//! nothing while there are none.
+
+use crate::array::Array;
+use crate::door::{ArrayIo, Kind};
+use crate::flight::{Flight, Job, List, NONE, Owner, Phase, Plan, bit};
+use base::{DriveError, DriveOpKind, Duration, Instant};
+
+/// No read is late before this time, however fast its leg usually is.
+const FLOOR: Duration = Duration::from_millis(5);
+/// A read is late after this time, however slow its leg usually is: the other one must still have time.
+const CEILING: Duration = Duration::from_millis(250);
+/// A read is late after so many times of what is usual.
+const FACTOR: u32 = 2;
+/// A read is late after this time where nothing is known of its leg.
+const UNKNOWN: Duration = Duration::from_millis(50);
+/// How often reads beyond the floor are looked at again.
+const TICK: Duration = Duration::from_millis(2);
+/// Hedged reads of one instance whose second operation is not over, and their bytes.
+pub(crate) const HEDGES_MAX: u32 = 32;
+const HEDGED_BYTES_MAX: u64 = 4 << 20;
+/// One in so many reads may be hedged, and so many at once after a time without.
+const CREDIT_FOR_ONE: u32 = 32;
+const CREDIT_MAX: u32 = HEDGES_MAX * CREDIT_FOR_ONE;
+
+/// The hedging of one instance.
+#[derive(Debug)]
+pub(crate) struct Hedging {
+    /// Reads that may become late, oldest first; linked by `Flight::next` and `Flight::previous`.
+    reads: List,
+    /// Those beyond the floor were looked at; not again before.
+    next_at: Instant,
+    credit: u32,
+    out: u32,
+    out_bytes: u64,
+    pub(crate) sent: u64,
+    pub(crate) won: u64,
+}
+
+impl Hedging {
+    pub(crate) fn new() -> Self {
+        Self {
+            reads: List::EMPTY,
+            next_at: Instant(0),
+            credit: CREDIT_MAX,
+            out: 0,
+            out_bytes: 0,
+            sent: 0,
+            won: 0,
+        }
+    }
+    /// An operation that held a share of the pool is over in the kernel.
+    pub(crate) fn give_back(&mut self, len: u64) {
+        self.out -= 1;
+        self.out_bytes -= len;
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.out == 0 && self.out_bytes == 0
+    }
+}
+
+impl Array {
+    /// A host's read was sent to its first leg.
+    pub(crate) fn watch(&mut self, id: u32) {
+        let Flight { job, plan, .. } = self.flights[id];
+        let host = matches!(job, Job::Host(_)) && plan == Plan::Read;
+        if !host || self.in_sync().count_ones() < 2 {
+            return;
+        }
+        let hedging = &mut self.hedging;
+        hedging.credit = (hedging.credit + 1).min(CREDIT_MAX);
+        let flight = &mut self.flights[id];
+        (flight.watched, flight.previous, flight.next) = (true, hedging.reads.tail, NONE);
+        match hedging.reads.tail {
+            NONE => hedging.reads.head = id,
+            tail => self.flights[tail].next = id,
+        }
+        self.hedging.reads.tail = id;
+    }
+    /// It can be late no more.
+    pub(crate) fn unwatch(&mut self, id: u32) {
+        let flight = &mut self.flights[id];
+        if !core::mem::take(&mut flight.watched) {
+            return;
+        }
+        let previous = core::mem::replace(&mut flight.previous, NONE);
+        let next = core::mem::replace(&mut flight.next, NONE);
+        match previous {
+            NONE => self.hedging.reads.head = next,
+            at => self.flights[at].next = next,
+        }
+        match next {
+            NONE => self.hedging.reads.tail = previous,
+            at => self.flights[at].previous = previous,
+        }
+    }
+    pub(crate) fn hedge_deadline(&self) -> Option<Instant> {
+        let oldest = self.flights.get(self.hedging.reads.head)?;
+        Some((oldest.since + FLOOR).max(self.hedging.next_at))
+    }
+
+    /// Hedges what is late.
+    pub(crate) fn hedge_tick(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        if now < self.hedging.next_at {
+            return;
+        }
+        let mut id = self.hedging.reads.head;
+        while id != NONE {
+            let Flight { next, since, source, len, .. } = self.flights[id];
+            let age = now.since(since);
+            if age < FLOOR {
+                break;
+            }
+            self.hedging.next_at = now + TICK;
+            let usual = self.legs[source].latency.usual(len);
+            if age >= usual.map_or(UNKNOWN, |usual| (usual * FACTOR).clamp(FLOOR, CEILING)) {
+                self.unwatch(id);
+                self.hedge(now, id, io);
+            }
+            id = next;
+        }
+    }
+
+    fn hedge(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let Flight { job, source, tried, len, data, at, kind, phase, .. } = self.flights[id];
+        assert!(kind == Kind::Read && phase == Phase::AwaitingSource, "only reads under way are watched");
+        let Job::Host(ticket) = job else { unreachable!("only hosts' reads are watched") };
+        let pool = &self.hedging;
+        let empty =
+            pool.credit < CREDIT_FOR_ONE || pool.out == HEDGES_MAX || pool.out_bytes + len > HEDGED_BYTES_MAX;
+        if empty || self.in_sync() & !tried & !bit(source) == 0 {
+            return;
+        }
+        let Some(buffer) = io.hedge_buffer(ticket, data) else { return };
+        assert_eq!(buffer.len, data.len, "a hedge reads as much as its read");
+        self.flights[id].tried |= bit(source);
+        let leg = self.choose_leg(now, id).expect("there is a leg, as was seen above");
+        self.flights[id].tried &= !bit(source);
+        (self.hedging.credit, self.hedging.sent) =
+            (self.hedging.credit - CREDIT_FOR_ONE, self.hedging.sent + 1);
+        (self.hedging.out, self.hedging.out_bytes) = (self.hedging.out + 1, self.hedging.out_bytes + len);
+        let drive_at = self.geometry.data_at + at;
+        let owner = Owner::Flight(id);
+        let tag = self.submit(owner, leg, DriveOpKind::Read, drive_at, len, buffer, false, None, io);
+        self.ops[tag].since = now;
+        self.ops[tag].share = true;
+        let flight = &mut self.flights[id];
+        (flight.hedge, flight.hedge_data) = (tag, buffer);
+        flight.pending += 1;
+    }
+
+    /// One of the two operations of a hedged read was good: the other one is nobody's answer any more.
+    pub(crate) fn settle_hedge(&mut self, id: u32, winner: u32, io: &mut impl ArrayIo) {
+        let Flight { job, first, hedge, data, hedge_data, pending, .. } = self.flights[id];
+        if hedge == NONE {
+            return;
+        }
+        let Job::Host(ticket) = job else { unreachable!("only hosts' reads are hedged") };
+        let won = winner == hedge;
+        if pending > 0 {
+            let loser = if won { first } else { hedge };
+            self.disown_read(loser, io);
+            self.flights[id].pending -= 1;
+            if won {
+                // The pool counts the memory of whoever is still at a drive.
+                self.ops[loser].share = true;
+                self.hedging.out += 1;
+                self.hedging.out_bytes += u64::from(data.len);
+            }
+        }
+        self.flights[id].hedge = NONE;
+        if won {
+            self.hedging.won += 1;
+            let moved = io.answer_from_hedge(ticket, data, hedge_data, true);
+            assert!(moved, "what was read is taken");
+            self.flights[id].data = hedge_data;
+        } else {
+            io.drop_hedge(ticket, hedge_data);
+        }
+    }
+
+    /// One of the two operations of a hedged read failed: the other one is waited for alone. False if
+    /// there is none, and the read must go on by itself.
+    pub(crate) fn hedge_failed(
+        &mut self,
+        id: u32,
+        tag: u32,
+        error: DriveError,
+        io: &mut impl ArrayIo,
+    ) -> bool {
+        let Flight { job, hedge, data, hedge_data, pending, .. } = self.flights[id];
+        let Job::Host(ticket) = job else { unreachable!("only hosts' reads are hedged") };
+        if tag == hedge {
+            self.flights[id].hedge = NONE;
+            io.drop_hedge(ticket, hedge_data);
+            return pending > 0;
+        }
+        if error != DriveError::TimedOut {
+            return true;
+        }
+        // What was given up may still arrive in the first buffer: the answer comes from the other one.
+        self.flights[id].hedge = NONE;
+        if io.answer_from_hedge(ticket, data, hedge_data, false) {
+            (self.flights[id].first, self.flights[id].data) = (hedge, hedge_data);
+            return true;
+        }
+        self.disown_read(hedge, io);
+        self.flights[id].pending -= 1;
+        io.drop_hedge(ticket, hedge_data);
+        false
+    }
+
+    /// The operation goes on to its end without anybody waiting for it, and so does its memory.
+    fn disown_read(&mut self, tag: u32, io: &mut impl ArrayIo) {
+        self.ops[tag].owner = Owner::Loser;
+        io.hold(tag);
+    }
+}

@@ -1,0 +1,183 @@
+//! How long each leg's reads usually take, and which leg a read goes to.
+//!
+//! For each leg and size class: a running mean, which weighs its queue, and a running high percentile
+//! (about the 99th), beyond which a read counts as late (`hedge`). Both follow with a few integer
+//! operations for each read. A leg whose mean stands far above the others' gets fewer reads; once a
+//! second it gets one all the same, so that it is noticed when it is well again.
+
+use crate::array::{Array, Standing};
+use crate::door::{ArrayIo, Note};
+use crate::flight::{Flight, Job, bit, members};
+use base::{Duration, Instant};
+
+/// Size classes of reads: up to 16 KiB, up to 128 KiB, larger.
+const CLASSES: usize = 3;
+/// Reads that begin within this distance of the last one's end count as close.
+const CLOSE_BYTES: u64 = 1 << 20;
+/// Means within this factor of each other count as equal: chance must not starve a leg.
+const EQUAL: u64 = 2;
+/// Weight of a slow leg's queue, at most.
+const WEIGHT_MAX: u64 = 64;
+/// Reads further apart than this are rare.
+const RARE: Duration = Duration::from_millis(200);
+/// A leg that gets fewer reads than others gets one after this time.
+const PROBE_AFTER: Duration = Duration::from_secs(1);
+/// How often it is judged whether a leg is slow, and how many times in a row it must be before it is said.
+const JUDGE_INTERVAL: Duration = Duration::from_secs(1);
+const JUDGE_TIMES: u8 = 3;
+/// A leg is slow if its mean is so many times another's, and above the floor.
+const SLOW_FACTOR: u64 = 4;
+const SLOW_FLOOR: Duration = Duration::from_millis(5);
+
+/// What is known of a leg's reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Latency {
+    /// Nanoseconds, 0 where nothing was read yet.
+    mean: [u64; CLASSES],
+    high: [u64; CLASSES],
+    /// The last read that was sent there, or that ended; the last one that ended.
+    seen_at: Instant,
+    ended_at: Instant,
+    /// Reads sent there since the legs last changed: at a tie, the leg with fewer is next.
+    pub(crate) picked: u64,
+    /// It was called slow.
+    pub(crate) slow: bool,
+    /// How many times in a row it was judged otherwise than `slow` says.
+    doubts: u8,
+}
+
+fn class_of(len: u64) -> usize {
+    match len {
+        0..=0x4000 => 0,
+        0..=0x2_0000 => 1,
+        _ => 2,
+    }
+}
+
+impl Latency {
+    fn sample(&mut self, now: Instant, class: usize, took: u64) {
+        // Where reads are rare, one of them says more.
+        let shift = if now.since(self.ended_at) >= RARE { 1 } else { 4 };
+        self.ended_at = now;
+        let (mean, high) = (&mut self.mean[class], &mut self.high[class]);
+        if *mean == 0 {
+            (*mean, *high) = (took.max(1), 2 * took.max(1));
+            return;
+        }
+        *mean = (*mean - (*mean >> shift) + (took >> shift)).max(1);
+        // Up by an eighth, down by a thousandth: it comes to rest where one read of 128 is above it.
+        *high = if took > *high { (*high + *high / 8 + 1).min(took) } else { *high - *high / 1024 };
+    }
+    /// What nearly all reads of this size stay below; None if nothing is known.
+    pub(crate) fn usual(&self, len: u64) -> Option<Duration> {
+        let high = self.high[class_of(len)];
+        (high > 0).then(|| Duration::from_nanos(high))
+    }
+}
+
+impl Array {
+    /// A leg in sync, not yet tried by this flight: the one with the least to do, weighed by how long its
+    /// reads take; then the one that read near here last; then the one that was asked less often.
+    ///
+    /// One sequential stream without depth stays at one leg, which reads ahead for it: it would not
+    /// get faster by changing legs. As soon as two reads are under way both legs serve.
+    pub(crate) fn choose_leg(&mut self, now: Instant, id: u32) -> Option<usize> {
+        let Flight { at, len, tried, job, .. } = self.flights[id];
+        let barred = match job {
+            Job::Heal { leg, .. } => tried | bit(leg),
+            Job::Host(_) | Job::Piece => tried,
+        };
+        let candidates = self.in_sync() & !barred;
+        let class = class_of(len);
+        let means = members(candidates).map(|leg| self.legs[leg].latency.mean[class]);
+        let best = means.filter(|mean| *mean > 0).min().unwrap_or(0);
+        let chosen = members(candidates).min_by_key(|leg| {
+            let Standing { latency, in_flight, last_end, .. } = &self.legs[*leg];
+            let slow = latency.mean[class] > best.saturating_mul(EQUAL);
+            let due = slow && now.since(latency.seen_at) >= PROBE_AFTER;
+            let weight = if slow && !due { (latency.mean[class] / best.max(1)).min(WEIGHT_MAX) } else { 1 };
+            let distance = at.abs_diff(*last_end).min(CLOSE_BYTES);
+            let far = if distance == CLOSE_BYTES { 3 } else { 0 };
+            (!due, (u64::from(*in_flight) + 1) * 4 * weight + far, distance, latency.picked)
+        })?;
+        let latency = &mut self.legs[chosen].latency;
+        (latency.picked, latency.seen_at) = (latency.picked + 1, now);
+        Some(chosen)
+    }
+
+    /// A read of `leg` took from `since` to `now`, or longer.
+    pub(crate) fn note_latency(
+        &mut self,
+        now: Instant,
+        leg: usize,
+        len: u64,
+        since: Instant,
+        io: &mut impl ArrayIo,
+    ) {
+        let latency = &mut self.legs[leg].latency;
+        latency.sample(now, class_of(len), now.since(since).as_nanos() as u64);
+        latency.seen_at = now;
+        if now >= self.judge_at {
+            self.judge_at = now + JUDGE_INTERVAL;
+            self.judge_legs(io);
+        }
+    }
+
+    /// Says which legs have become slow, or are so no more.
+    fn judge_legs(&mut self, io: &mut impl ArrayIo) {
+        let in_sync = self.in_sync();
+        for leg in members(in_sync) {
+            let own = self.legs[leg].latency;
+            let slower = |class: usize| {
+                let others = members(in_sync & !bit(leg)).map(|o| self.legs[o].latency.mean[class]);
+                let best = others.filter(|mean| *mean > 0).min();
+                let floor = SLOW_FLOOR.as_nanos() as u64;
+                best.is_some_and(|best| own.mean[class] > floor.max(best.saturating_mul(SLOW_FACTOR)))
+            };
+            let slow = (0..CLASSES).any(slower);
+            let latency = &mut self.legs[leg].latency;
+            if slow == own.slow {
+                latency.doubts = 0;
+                continue;
+            }
+            latency.doubts += 1;
+            if latency.doubts == JUDGE_TIMES {
+                (latency.slow, latency.doubts) = (slow, 0);
+                io.note(Note::Slow { leg, slow, epoch: self.epoch });
+            }
+        }
+    }
+
+    /// The legs have changed: nobody has an old debt, and a leg that joined is measured anew.
+    pub(crate) fn forget_latency(&mut self, joined: crate::flight::Legs) {
+        for (leg, standing) in self.legs.iter_mut().enumerate() {
+            standing.latency.picked = 0;
+            if joined & bit(leg) != 0 {
+                standing.latency = Latency::default();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Prng;
+
+    #[test]
+    fn the_usual_latency_is_what_nearly_all_reads_stay_below() {
+        let mut rng = Prng::new(1);
+        let mut latency = Latency::default();
+        for _ in 0..20_000 {
+            // One in twenty takes ten times as long.
+            let took = if rng.chance(1, 20) { 1_000_000 } else { rng.between(80_000, 120_000) };
+            latency.sample(Instant(0), 0, took);
+        }
+        let usual = latency.usual(4096).expect("there were reads");
+        assert!(usual > Duration::from_micros(500) && usual <= Duration::from_micros(1000), "{usual:?}");
+        assert_eq!(latency.usual(1 << 20), None, "other sizes are other classes");
+        // It follows when the drive is fast again.
+        (0..5000).for_each(|_| latency.sample(Instant(0), 0, 100_000));
+        assert!(latency.usual(4096).expect("known") < Duration::from_micros(200));
+    }
+}
