@@ -146,14 +146,11 @@ fn importable() -> Vec<Importable> {
 /// A head in some trouble.
 pub fn snapshot() -> Snapshot {
     let leg = |n: u64, state: State, reason: &str| Leg {
-        path: format!(
-            "/dev/nvme{n,
-        slow: false,
-    }n1"
-        ),
+        path: format!("/dev/nvme{n}n1"),
         uuid: uuid(n),
         state,
         reason: reason.into(),
+        slow: false,
     };
     let mirror = |state: State, reason: &str, legs: Vec<Leg>| Array {
         mirror: true,
