@@ -1,6 +1,7 @@
 //! Why a command of the command line failed, in the words that a person reads.
 
 use core::fmt;
+use serde::Serialize;
 
 /// The exit codes; `millrace --help` lists them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,12 +25,29 @@ pub struct Failure {
     pub message: String,
     /// The next command, if one helps.
     pub next: Option<String>,
+    /// What kind of refusal, if the daemon refused.
+    pub kind: Option<api::ErrorKind>,
+}
+
+/// A failure as JSON: the shape stays, keys may be added.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// The command that failed.
+    what: &'a str,
+    /// Why, one sentence.
+    cause: &'a str,
+    /// The command that helps.
+    next: Option<&'a str>,
+    /// The daemon's word for it, else `internal`, `usage` or `unreachable`.
+    kind: serde_json::Value,
+    /// The exit code.
+    exit: u8,
 }
 
 impl Failure {
     /// A failure without advice.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), next: None }
+        Self { exit, message: message.into(), next: None, kind: None }
     }
     /// The command line or the configuration is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
@@ -42,6 +60,37 @@ impl Failure {
     /// The same, with the next command.
     pub fn with_next(self, next: impl Into<String>) -> Self {
         Self { next: Some(next.into()), ..self }
+    }
+    /// The same with `next`, unless there is some.
+    pub fn or_next(self, next: impl FnOnce() -> String) -> Self {
+        Self { next: self.next.or_else(|| Some(next())), ..self }
+    }
+    /// The failure of the command `what` as JSON, one line.
+    pub fn json(&self, what: &str) -> String {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: Told<'a>,
+        }
+        let kind = match (self.kind, self.exit) {
+            (Some(kind), _) => serde_json::to_value(kind).expect("a word"),
+            (None, exit) => exit.word().into(),
+        };
+        let cause = self.message.trim_end().trim_end_matches('.');
+        let exit = self.exit as u8;
+        let error = Told { what, cause, next: self.next.as_deref(), kind, exit };
+        serde_json::to_string(&Body { error }).expect("plain data")
+    }
+}
+
+impl Exit {
+    /// The word in JSON.
+    fn word(self) -> &'static str {
+        match self {
+            Exit::Internal => "internal",
+            Exit::Usage => "usage",
+            Exit::Refused => "refused",
+            Exit::Unreachable => "unreachable",
+        }
     }
 }
 
@@ -61,14 +110,7 @@ impl From<api::Error> for Failure {
             api::ErrorKind::Internal => Exit::Internal,
             _ => Exit::Refused,
         };
-        let message = match e.field {
-            // The field is named unless the sentence does so already.
-            Some(field) if !e.message.contains(&field) => {
-                format!("{} (field {field})", e.message.trim_end_matches('.'))
-            }
-            _ => e.message,
-        };
-        Self { exit, message, next: e.next }
+        Self { exit, message: e.message, next: e.next, kind: Some(e.kind) }
     }
 }
 
@@ -84,12 +126,16 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_field_once() {
-        let error = api::Error::new(api::ErrorKind::Invalid, "the size is not a multiple of 4096")
-            .with_field("bytes");
-        assert_eq!(Failure::from(error).message, "the size is not a multiple of 4096 (field bytes)");
-        let error =
-            api::Error::new(api::ErrorKind::Invalid, "bytes must be a multiple of 4096").with_field("bytes");
-        assert_eq!(Failure::from(error).message, "bytes must be a multiple of 4096");
+    fn a_failure_as_json_keeps_its_shape() {
+        let failure = Failure::usage("there is no pool tank.").with_next("millrace pool ls");
+        assert_eq!(
+            failure.json("pool show"),
+            r#"{"error":{"what":"pool show","cause":"there is no pool tank","next":"millrace pool ls","kind":"usage","exit":2}}"#
+        );
+        let refused = Failure::from(api::Error::new(api::ErrorKind::NotReady, "not yet"));
+        assert_eq!(
+            refused.json("status"),
+            r#"{"error":{"what":"status","cause":"not yet","next":null,"kind":"not_ready","exit":3}}"#
+        );
     }
 }

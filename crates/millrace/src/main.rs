@@ -16,15 +16,8 @@ mod failure;
 mod http;
 mod screen;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match cli::run(cli::Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::from(failure.exit as u8)
-        }
-    }
+    cli::main(std::env::args_os().collect())
 }

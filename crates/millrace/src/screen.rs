@@ -1,4 +1,4 @@
-//! What a terminal shows: colours that can be off, and tables whose columns line up.
+//! What a terminal shows: colours that can be off, sentences and tables that fit.
 
 use api::State;
 use owo_colors::Style;
@@ -22,20 +22,59 @@ pub enum Look {
     Bad,
 }
 
-/// Whether colours are used.
+/// What a screen must know of the terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Paint(bool);
+pub struct Terminal {
+    colours: bool,
+    /// Columns; nothing but a command to be copied is longer.
+    width: usize,
+    /// Lines, if it is a terminal.
+    height: usize,
+    /// Names may lose their middle. In a file or a pipe they must not: somebody looks for them there.
+    shortens: bool,
+}
 
-impl Paint {
+/// Columns of a screen that goes to a file or a pipe, unless COLUMNS says otherwise.
+const PIPE_WIDTH: usize = 100;
+/// Screens are not made narrower than this.
+const WIDTH_MIN: usize = 60;
+
+impl Terminal {
     /// Without colours.
     #[cfg(test)]
-    pub const OFF: Paint = Paint(false);
+    pub fn plain(width: usize) -> Self {
+        Self { colours: false, width, height: usize::MAX, shortens: true }
+    }
 
-    /// Colours, if stdout is a terminal and NO_COLOR (no-color.org) is unset or empty.
+    /// Stdout's width, and colours if it is a terminal and NO_COLOR (no-color.org) is unset or empty.
     pub fn for_stdout() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
-        Self(std::io::stdout().is_terminal() && !refused && !dumb)
+        let terminal = std::io::stdout().is_terminal();
+        let size = terminal_size::terminal_size_of(std::io::stdout());
+        let size = size.map(|(w, h)| (usize::from(w.0), usize::from(h.0))).filter(|(w, h)| *w > 0 && *h > 0);
+        let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+        let width = size.map(|s| s.0).or_else(told).unwrap_or(PIPE_WIDTH).max(WIDTH_MIN);
+        let height = size.map_or(usize::MAX, |s| s.1);
+        Self { colours: terminal && !refused && !dumb, width, height, shortens: terminal }
+    }
+    /// Columns.
+    pub fn width(self) -> usize {
+        self.width
+    }
+    /// As much of `text` as there are lines for, one kept free; the last one says what is missing.
+    pub fn cut(self, text: &str) -> String {
+        let (all, room) = (text.lines().count(), self.height.saturating_sub(1).max(2));
+        if all <= room {
+            return text.to_string();
+        }
+        let mut out: String = text.lines().take(room - 1).map(|l| format!("{l}\n")).collect();
+        out.push_str(&self.text(Look::Dim, &format!("… {} more lines", all - room + 1)));
+        out + "\n"
+    }
+    /// What is left of it behind `indent` columns.
+    pub fn indented(self, indent: usize) -> Self {
+        Self { width: self.width.saturating_sub(indent), ..self }
     }
     /// `text` in this look.
     pub fn text(self, look: Look, text: &str) -> String {
@@ -47,8 +86,76 @@ impl Paint {
             Look::Warn => Style::new().yellow(),
             Look::Bad => Style::new().red().bold(),
         };
-        if self.0 { style.style(text).to_string() } else { text.to_string() }
+        if self.colours { style.style(text).to_string() } else { text.to_string() }
     }
+    /// A paragraph that begins with `head` and goes on indented by `indent`.
+    pub fn paragraph(self, look: Look, head: &str, text: &str, indent: usize) -> String {
+        let first = columns(head);
+        let lines = wrapped(text, self.width.saturating_sub(first), self.width.saturating_sub(indent));
+        let mut out = self.text(look, head);
+        for (i, line) in lines.iter().enumerate() {
+            if i > 0 {
+                out.push_str(&" ".repeat(indent));
+            }
+            out.push_str(line);
+            out.push('\n');
+        }
+        out
+    }
+    /// What to do next. Commands stay in one piece, so that they can be copied; what does not fit beside each other
+    /// is written below each other.
+    pub fn next(self, next: &str) -> String {
+        let head = self.text(Look::Bold, "Next:");
+        if columns(next) + 6 <= self.width {
+            return format!("{head} {next}\n");
+        }
+        let mut parts = next.split(", or ");
+        let mut out = format!("{head} {}\n", parts.next().unwrap_or(""));
+        for part in parts {
+            out.push_str(&format!("  or: {part}\n"));
+        }
+        out
+    }
+}
+
+/// Columns that a text takes: none of ours is wider than one for each character.
+pub fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text` in lines of at most `first` and then `rest` columns, broken at blanks, but for U+00A0, which
+/// becomes one. A longer word has a line of its own.
+fn wrapped(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let room = if lines.len() == 1 { first } else { rest };
+        let line = lines.last_mut().expect("never empty");
+        let used = columns(line);
+        if used > 0 && used + 1 + columns(word) > room {
+            lines.push(word.to_string());
+        } else {
+            if used > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.into_iter().map(|l| l.replace('\u{a0}', " ")).collect()
+}
+
+/// `text` without its middle, in `room` columns: `/dev/disk/…_S64GNE0R501`. The end tells more than the beginning.
+fn shortened(text: &str, room: usize) -> String {
+    let all: Vec<char> = text.chars().collect();
+    if all.len() <= room || room < 4 {
+        return text.to_string();
+    }
+    // What stands before the name is a tree, and its blanks are not to be cut.
+    let stem = all.iter().take_while(|c| "├└│─ ".contains(**c)).count();
+    let keep = room.saturating_sub(stem + 1);
+    let front = stem + keep / 3;
+    let back = keep - keep / 3;
+    let cut: String = all[..front].iter().chain(&['…']).chain(&all[all.len() - back..]).collect();
+    cut
 }
 
 /// How a state looks.
@@ -88,57 +195,168 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A table without lines: a heading, rows, two spaces between columns.
+/// A table without lines: a heading, rows, two spaces between columns. It fits the terminal: see `print`.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     heads: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Row>,
+    optional: Vec<&'static [&'static str]>,
+    prose: bool,
+    name_min: usize,
 }
+
+#[derive(Clone, Debug)]
+struct Row {
+    cells: Vec<Cell>,
+    /// What stands before a note that goes on below the row: the branches of a tree.
+    stem: String,
+}
+
+/// A name is not made shorter than this, unless the table says so.
+const NAME_MIN: usize = 40;
+/// A note that has less room than this beside its row goes below it.
+const NOTE_MIN: usize = 24;
 
 impl Table {
     /// An empty table. Columns whose heading begins with `>` are flush right.
     pub fn new(heads: &[&'static str]) -> Self {
-        Self { heads: heads.to_vec(), rows: Vec::new() }
+        Self { heads: heads.to_vec(), name_min: NAME_MIN, ..Self::default() }
+    }
+    /// Columns that go, all of them, when there is no room; what is named first goes first.
+    pub fn optional(mut self, heads: &'static [&'static str]) -> Self {
+        self.optional.push(heads);
+        self
+    }
+    /// The last column holds sentences: they are broken, or go below the row.
+    pub fn prose(mut self) -> Self {
+        self.prose = true;
+        self
+    }
+    /// Names are made as short as `columns` before anything else goes.
+    pub fn short_names(mut self, columns: usize) -> Self {
+        self.name_min = columns;
+        self
     }
     /// Adds a row; missing cells are empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let mut row: Vec<Cell> = cells.into_iter().collect();
-        assert!(row.len() <= self.heads.len(), "a row has more cells than there are columns");
-        row.resize(self.heads.len(), Cell::default());
-        self.rows.push(row);
+        self.branch(cells, String::new());
+    }
+    /// Adds a row of a tree; `stem` goes on below it.
+    pub fn branch(&mut self, cells: impl IntoIterator<Item = Cell>, stem: String) {
+        let mut cells: Vec<Cell> = cells.into_iter().collect();
+        assert!(cells.len() <= self.heads.len(), "a row has more cells than there are columns");
+        cells.resize(self.heads.len(), Cell::default());
+        self.rows.push(Row { cells, stem });
     }
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
-    /// The table as lines, each ending with a line break.
-    pub fn print(&self, paint: Paint, indent: usize) -> String {
-        let width = |text: &str| text.chars().count();
-        let name = |head: &'static str| head.strip_prefix('>').unwrap_or(head);
-        let widths: Vec<usize> = (0..self.heads.len())
-            .map(|i| self.rows.iter().map(|r| width(&r[i].text)).chain([width(name(self.heads[i]))]).max())
+
+    /// The table as lines, each ending with a line break. What is optional goes until the rest fits; then names lose
+    /// their middle; notes are broken.
+    pub fn print(&self, terminal: Terminal, indent: usize) -> String {
+        let name = |i: usize| self.heads[i].trim_start_matches('>');
+        let fixed = self.heads.len() - usize::from(self.prose);
+        let natural: Vec<usize> = (0..fixed)
+            .map(|i| self.rows.iter().map(|r| columns(&r.cells[i].text)).chain([columns(name(i))]).max())
             .map(|w| w.unwrap_or(0))
             .collect();
-        let head: Vec<Cell> = self.heads.iter().map(|h| Cell::new(Look::Dim, name(h))).collect();
-        let shows_head = head.iter().any(|h| !h.text.is_empty());
-        let mut out = String::new();
-        for row in shows_head.then_some(&head).into_iter().chain(&self.rows) {
-            // Cells at the end of a line are not padded: no blanks before a line break.
-            let last = row.iter().rposition(|c| !c.text.is_empty()).unwrap_or(0);
-            out.push_str(&" ".repeat(indent));
-            for (i, cell) in row.iter().enumerate().take(last + 1) {
-                let pad = " ".repeat(widths[i] - width(&cell.text));
-                let text = paint.text(cell.look, &cell.text);
-                match (self.heads[i].starts_with('>'), i == last) {
-                    (true, _) => out.push_str(&format!("{pad}{text}")),
-                    (false, true) => out.push_str(&text),
-                    (false, false) => out.push_str(&format!("{text}{pad}")),
-                }
-                out.push_str(if i == last { "" } else { "  " });
+        let least =
+            |i: usize| if i == 0 && terminal.shortens { natural[0].min(self.name_min) } else { natural[i] };
+        let total = |shown: &[usize]| indent + shown.iter().map(|i| least(*i) + 2).sum::<usize>() - 2;
+        let mut shown: Vec<usize> = (0..fixed).collect();
+        for group in &self.optional {
+            if total(&shown) > terminal.width {
+                shown.retain(|i| !group.contains(&name(*i)));
             }
-            out.push('\n');
         }
+        let mut widths = natural.clone();
+        if terminal.shortens && fixed > 0 {
+            let room = terminal.width.saturating_sub(total(&shown) - least(0));
+            widths[0] = natural[0].min(room.max(least(0)));
+        }
+        let used = indent + shown.iter().map(|i| widths[*i] + 2).sum::<usize>();
+        let layout = Layout { terminal, indent, shown, widths, room: terminal.width.saturating_sub(used) };
+        let mut out = String::new();
+        if self.heads.iter().any(|h| !h.is_empty()) {
+            let mut cells: Vec<Cell> = (0..self.heads.len()).map(|i| Cell::new(Look::Dim, name(i))).collect();
+            // A heading is no note: it is beside the others or not at all.
+            if let Some(note) = cells.last_mut().filter(|c| self.prose && columns(&c.text) > layout.room) {
+                *note = Cell::default();
+            }
+            self.line(&layout, &Row { cells, stem: String::new() }, &mut out);
+        }
+        self.rows.iter().for_each(|row| self.line(&layout, row, &mut out));
         out
+    }
+
+    fn line(&self, layout: &Layout, row: &Row, out: &mut String) {
+        let terminal = layout.terminal;
+        let note = row.cells.last().filter(|c| self.prose && !c.text.is_empty());
+        let longest = |c: &Cell| c.text.split(' ').map(columns).max().unwrap_or(0);
+        let beside = note.filter(|c| {
+            columns(&c.text) <= layout.room || (layout.room >= NOTE_MIN && longest(c) <= layout.room)
+        });
+        // Cells at the end of a line are not padded: no blanks before a line break.
+        let shown = &layout.shown;
+        let last = shown.iter().rposition(|i| !row.cells[*i].text.is_empty()).unwrap_or(0);
+        let mut line = " ".repeat(layout.indent);
+        for (at, &i) in shown.iter().enumerate() {
+            if at > last && beside.is_none() {
+                break;
+            }
+            let cell = &row.cells[i];
+            let text = if i == 0 { shortened(&cell.text, layout.widths[0]) } else { cell.text.clone() };
+            let pad = " ".repeat(layout.widths[i].saturating_sub(columns(&text)));
+            let text = terminal.text(cell.look, &text);
+            match (self.heads[i].starts_with('>'), at == last && beside.is_none()) {
+                (true, _) => line.push_str(&format!("{pad}{text}")),
+                (false, true) => line.push_str(&text),
+                (false, false) => line.push_str(&format!("{text}{pad}")),
+            }
+            let ends = at == last && beside.is_none();
+            line.push_str(if ends { "" } else { "  " });
+        }
+        let (text, begin, room) = match (beside, note) {
+            (Some(cell), _) => (cell, layout.indent + layout.used(), layout.room),
+            (None, Some(cell)) => {
+                out.push_str(&line);
+                out.push('\n');
+                let begin = layout.indent + columns(&row.stem) + 4;
+                line = format!("{}{}    ", " ".repeat(layout.indent), row.stem);
+                (cell, begin, terminal.width.saturating_sub(begin))
+            }
+            (None, None) => {
+                out.push_str(&line);
+                out.push('\n');
+                return;
+            }
+        };
+        for (n, piece) in wrapped(&text.text, room, room).into_iter().enumerate() {
+            if n > 0 {
+                let stem = format!("{}{}", " ".repeat(layout.indent), row.stem);
+                line = format!("{stem}{}", " ".repeat(begin - columns(&stem)));
+            }
+            out.push_str(&format!("{line}{}\n", terminal.text(text.look, &piece)));
+        }
+    }
+}
+
+/// Where the columns of a table are, on this terminal.
+struct Layout {
+    terminal: Terminal,
+    indent: usize,
+    shown: Vec<usize>,
+    widths: Vec<usize>,
+    /// Columns for the note beside a row.
+    room: usize,
+}
+
+impl Layout {
+    /// Columns before a note.
+    fn used(&self) -> usize {
+        self.shown.iter().map(|i| self.widths[*i] + 2).sum()
     }
 }
 
@@ -173,7 +391,7 @@ mod tests {
         let mut table = Table::new(&["NAME", ">SIZE", "NOTE"]);
         table.row(["tank".into(), "3.6T".into()]);
         table.row(["a-long-name".into(), "64K".into(), "é".into()]);
-        let text = table.print(Paint::OFF, 1);
+        let text = table.print(Terminal::plain(80), 1);
         assert_eq!(text, " NAME         SIZE  NOTE\n tank         3.6T\n a-long-name   64K  é\n");
     }
 
@@ -182,8 +400,8 @@ mod tests {
         let mut table = Table::new(&["A", "B"]);
         table.row([Cell::state(State::Failed), "x".into()]);
         table.row([Cell::state(State::Optimal), "y".into()]);
-        let plain = table.print(Paint::OFF, 0);
-        let painted = table.print(Paint(true), 0);
+        let plain = table.print(Terminal::plain(80), 0);
+        let painted = table.print(Terminal { colours: true, ..Terminal::plain(80) }, 0);
         assert_ne!(plain, painted);
         let mut bare = String::new();
         let mut in_escape = false;
@@ -195,6 +413,63 @@ mod tests {
             in_escape &= c != 'm';
         }
         assert_eq!(bare, plain);
+    }
+
+    fn wide() -> Table {
+        let mut table = Table::new(&["DRIVE", "STATE", ">READS", "NOTE"]).optional(&["READS"]).prose();
+        table.branch(
+            [
+                "├─ /dev/disk/by-id/nvme-SAMSUNG_MZQL21T9HCJR-00A07_S64GNE0R501".into(),
+                "failed".into(),
+                "81.2M".into(),
+                "did not answer within 5 s, three times in a row, and was taken out".into(),
+            ],
+            "│".into(),
+        );
+        table
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        for width in 60..140 {
+            let text = wide().print(Terminal::plain(width), 0);
+            assert!(text.lines().all(|l| columns(l) <= width && !l.ends_with(' ')), "{width}:\n{text}");
+            assert!(text.contains("R501"), "the end of a name is kept: {text}");
+        }
+        expect_test::expect![[r#"
+            DRIVE                                                    STATE   READS
+            ├─ /dev/disk/by-id/n…UNG_MZQL21T9HCJR-00A07_S64GNE0R501  failed  81.2M
+            │    did not answer within 5 s, three times in a row, and was taken
+            │    out
+        "#]]
+        .assert_eq(&wide().print(Terminal::plain(70), 0));
+    }
+
+    #[test]
+    fn a_name_in_a_pipe_keeps_its_middle() {
+        let pipe = Terminal { shortens: false, ..Terminal::plain(80) };
+        assert!(wide().print(pipe, 0).contains("nvme-SAMSUNG_MZQL21T9HCJR-00A07_S64GNE0R501"));
+    }
+
+    #[test]
+    fn paragraphs_are_broken_and_commands_are_not() {
+        let t = Terminal::plain(30);
+        assert_eq!(
+            t.paragraph(Look::Plain, "note  ", "a sentence that is longer than the line", 6),
+            "note  a sentence that is\n      longer than the line\n"
+        );
+        assert_eq!(
+            t.next("millrace drive return /dev/nvme3n1, or millrace drive ls"),
+            "Next: millrace drive return /dev/nvme3n1\n  or: millrace drive ls\n"
+        );
+        assert_eq!(t.next("a, or b"), "Next: a, or b\n");
+    }
+
+    #[test]
+    fn a_screen_that_is_too_high_says_what_is_missing() {
+        let t = Terminal { height: 4, ..Terminal::plain(30) };
+        assert_eq!(t.cut("1\n2\n3\n"), "1\n2\n3\n");
+        assert_eq!(t.cut("1\n2\n3\n4\n5\n"), "1\n2\n… 3 more lines\n");
     }
 
     #[test]

@@ -30,6 +30,11 @@ const CAP_IPC_LOCK: u32 = 14;
 static CRASH_FILE: AtomicI32 = AtomicI32::new(-1);
 static RECORDED: AtomicBool = AtomicBool::new(false);
 
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Locks every page of the process, present and future, into memory: a storage server that pages to
 /// a disk that it serves itself waits for itself.
 ///

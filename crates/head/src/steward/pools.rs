@@ -346,11 +346,11 @@ impl Office {
             p.serving = true;
             (p.config.name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
         };
-        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), format!("it was imported{worst}"));
-        self.start_keeper(id);
         let drives: Vec<&str> =
             probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.as_str()).collect();
-        notices.insert(0, format!("pool {name} was imported from {}", drives.join(", ")));
+        let words = format!("it was imported from {}{worst}", drives.join(", "));
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), words);
+        self.start_keeper(id);
         Ok(notices)
     }
 

@@ -18,6 +18,8 @@ use core::net::SocketAddr;
 
 /// How long shards may take to tell their figures.
 const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a snapshot waits for the pools that are being imported at the start.
+const START_PATIENCE: Duration = Duration::from_secs(1);
 /// Events in a snapshot.
 const EVENTS_SHOWN: usize = 20;
 
@@ -45,6 +47,9 @@ impl Office {
     /// The head at this moment; with `ask`, with fresh figures from the shards.
     pub(crate) async fn snapshot(&self, ask: bool) -> Snapshot {
         if ask {
+            // Right after the start, a moment's patience spares everybody a state that is none.
+            let office = self.clone();
+            self.cx.until_within(START_PATIENCE, move || office.desk().ready).await;
             self.ask_reports().await;
         }
         let now = self.cx.now();
@@ -107,6 +112,9 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
             let next = match p.leg_state(a, l) {
+            // Right after the start, a moment's patience spares everybody a state that is none.
+            let office = self.clone();
+            self.cx.until_within(START_PATIENCE, move || office.desk().ready).await;
                 LegState::Out | LegState::JustOut => Some(format!("millrace drive return {}", leg.path)),
                 LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
                 LegState::Rebuilding | LegState::RebuildingFull => None,

@@ -148,7 +148,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), Failure> {
     match (json, args.progress) {
         (true, true) => put(&Line::Report(Box::new(report.clone())).text())?,
         (true, false) => put(&crate::cli::pretty(&report))?,
-        (false, _) => put(&report.screen(crate::screen::Paint::for_stdout()))?,
+        (false, _) => put(&report.screen(crate::screen::Terminal::for_stdout()))?,
     }
     match report.failure() {
         None => Ok(()),

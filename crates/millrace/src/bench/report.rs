@@ -1,7 +1,7 @@
 //! What a load prints: figures for people, JSON for programs.
 
 use super::Url;
-use crate::screen::{Cell, Look, Paint, Table};
+use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::{print, print_count};
 use serde::{Deserialize, Serialize};
 
@@ -149,10 +149,10 @@ impl Report {
     }
 
     /// The report for people.
-    pub fn screen(&self, paint: Paint) -> String {
+    pub fn screen(&self, terminal: Terminal) -> String {
         let mut out = format!(
             "{} {}  {} of {}, blocks of {}, {:.1} s\n\n",
-            paint.text(Look::Bold, &self.protocol),
+            terminal.text(Look::Bold, &self.protocol),
             self.target,
             print(self.region_bytes),
             print(self.volume_bytes),
@@ -176,7 +176,7 @@ impl Report {
                 ]);
             }
         }
-        out.push_str(&table.print(paint, 0));
+        out.push_str(&table.print(terminal, 0));
         let mut facts = Table::new(&["", ""]);
         let mut row = |name: &str, value: Cell| facts.row([Cell::new(Look::Dim, name), value]);
         let kinds: Vec<String> = self.errors_by_kind.iter().map(|(k, n)| format!("{k} {n}")).collect();
@@ -199,7 +199,7 @@ impl Report {
                 self.connections.iter().map(|c| print_count(c.figures.iops as u64)).collect();
             row("connections", format!("IOPS {}", iops.join(", ")).into());
         }
-        format!("{out}\n{}", facts.print(paint, 0))
+        format!("{out}\n{}", facts.print(terminal, 0))
     }
 }
 

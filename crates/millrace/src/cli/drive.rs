@@ -11,6 +11,12 @@ use clap::{Args, Subcommand};
 /// Look at drives; fail, return, replace and shape them.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  millrace drive ls
+  millrace drive fail /dev/nvme3n1
+  millrace drive return /dev/nvme3n1
+  millrace drive replace /dev/nvme3n1 /dev/nvme7n1")]
 pub enum DriveCommand {
     /// List our drives and this machine's candidates
     #[command(after_help = "\
@@ -132,21 +138,21 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
         DriveCommand::Fail { drive } => {
             let (path, name) = resource(&drive, context)?;
             client.act(&format!("{path}/fail"), &serde_json::json!({}))?;
-            Ok(context.done(&format!("Drive {name} is out of its mirror.\nNext: millrace drive return {name}, or millrace drive replace {name} NEW")))
+            let next = format!("millrace drive return {name}, or millrace drive replace {name} NEW");
+            Ok(context.done(format!("Drive {name} is out of its mirror."), &next))
         }
         DriveCommand::Return { drive } => {
             let (path, name) = resource(&drive, context)?;
             client.act(&format!("{path}/return"), &serde_json::json!({}))?;
             Ok(context
-                .done(&format!("Drive {name} is back and is being resynced.\nNext: millrace status --watch")))
+                .done(format!("Drive {name} is back and is being resynced."), "millrace status --watch"))
         }
         DriveCommand::Replace { old, new, force } => {
             let (path, name) = resource(&old, context)?;
             let new = drive_path(&new);
             client.act(&format!("{path}/replace"), &api::DriveReplace { new: new.clone(), force })?;
-            Ok(context.done(&format!(
-                "Drive {new} takes the place of {name} and is being resynced.\nNext: millrace status --watch"
-            )))
+            let what = format!("Drive {new} takes the place of {name} and is being resynced.");
+            Ok(context.done(what, "millrace status --watch"))
         }
         DriveCommand::Shape(args) => shape(&args, context),
     }
@@ -170,11 +176,14 @@ fn shape(args: &ShapeArgs, context: &Context) -> Result<String, Failure> {
     };
     if after == before {
         let what = if before == Shape::default() { "behaves naturally" } else { "behaves so already" };
-        return Ok(context.done(&format!("Drive {name} {what}: {}.", describe(&after))));
+        return Ok(context.done(format!("Drive {name} {what}: {}.", describe(&after)), ""));
     }
     context.client.put(&format!("{path}/shape"), &after)?;
-    let next = if after == Shape::default() { "millrace drive show" } else { "millrace drive shape --clear" };
-    Ok(context.done(&format!("Drive {name}: {}.\nNext: {next} {name}", describe(&after))))
+    let next = match after == Shape::default() {
+        true => format!("millrace drive show {name}"),
+        false => format!("millrace status --watch, or millrace drive shape {name} --clear"),
+    };
+    Ok(context.done(format!("Drive {name}: {}.", describe(&after)), &next))
 }
 
 /// A shape in words.
@@ -236,12 +245,17 @@ fn state_cell(drive: &Drive) -> Cell {
 
 fn list(drives: &[Drive], context: &Context) -> String {
     if drives.is_empty() {
-        return "There is no drive here that could be used.\nNext: millrace drive ls /path/to/file, or millrace pool create with ram:1G\n".into();
+        return "There is no drive here that could be used.\nNext: millrace drive ls /path/to/file\n".into();
     }
     let mut table =
-        Table::new(&["DRIVE", "STATE", ">SIZE", ">BLOCK", "KIND", "POOL", ">ERRORS", "MODEL", "NOTE"]);
+        Table::new(&["DRIVE", "STATE", ">SIZE", ">BLOCK", "KIND", "POOL", ">ERRORS", "MODEL", "NOTE"])
+            .optional(&["MODEL"])
+            .optional(&["KIND"])
+            .optional(&["BLOCK"])
+            .prose();
     for d in drives {
-        let mut note = d.reason.clone();
+        // The row begins with the path that the sentence begins with.
+        let mut note = d.reason.strip_prefix(&format!("{} ", d.path)).unwrap_or(&d.reason).to_string();
         if let Some(shape) = &d.shape {
             let shape = format!("shaped: {}", describe(shape));
             note = if note.is_empty() { shape } else { format!("{note}; {shape}") };
@@ -258,7 +272,7 @@ fn list(drives: &[Drive], context: &Context) -> String {
             note.into(),
         ]);
     }
-    table.print(context.paint, 0)
+    table.print(context.terminal, 0)
 }
 
 /// The drive's path, or its UUID if the path is not known.
@@ -270,7 +284,7 @@ pub fn drive_name(drive: &Drive) -> String {
 }
 
 fn show(d: &Drive, context: &Context) -> String {
-    let mut table = Table::new(&["", ""]);
+    let mut table = Table::new(&["", ""]).prose();
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
     row("drive", Cell::new(Look::Bold, drive_name(d)));
     row("state", state_cell(d));
@@ -297,5 +311,5 @@ fn show(d: &Drive, context: &Context) -> String {
     if let Some(shape) = &d.shape {
         row("shape", Cell::new(Look::Warn, describe(shape)));
     }
-    table.print(context.paint, 0)
+    table.print(context.terminal, 0)
 }

@@ -2,7 +2,7 @@
 
 use super::{Context, put};
 use crate::failure::Failure;
-use crate::screen::{Look, Paint};
+use crate::screen::{Look, Terminal, columns};
 use api::{Event, Events, Weight};
 use clap::Args;
 
@@ -30,7 +30,7 @@ pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
     let found: Events = context.client.get(&format!("/events?since={}", args.since))?;
     Ok(context.show(&found.events, |events| match events.is_empty() {
         true => "Nothing has happened.\n".to_string(),
-        false => events.iter().map(|e| line(e, context.paint)).collect(),
+        false => events.iter().map(|e| line(e, context.terminal)).collect(),
     }))
 }
 
@@ -42,7 +42,7 @@ pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
         for event in &found.events {
             match context.json {
                 true => put(&(serde_json::to_string(event).expect("plain data") + "\n"))?,
-                false => put(&line(event, context.paint))?,
+                false => put(&line(event, context.terminal))?,
             }
         }
         since = found.next;
@@ -50,14 +50,15 @@ pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
 }
 
 /// An event as one line.
-pub fn line(e: &Event, paint: Paint) -> String {
+pub fn line(e: &Event, terminal: Terminal) -> String {
     let look = match e.weight {
         Weight::Note => Look::Plain,
         Weight::Warning => Look::Warn,
         Weight::Error => Look::Bad,
     };
-    let number = paint.text(Look::Dim, &format!("{:>6}", e.number));
-    let at = paint.text(Look::Dim, &e.at);
-    let word = paint.text(look, &format!("{:<7}", e.weight.word()));
-    format!("{number}  {at}  {word}  {}: {}\n", e.what, e.message)
+    let begin = terminal.text(Look::Dim, &format!("{:>6}  {}  ", e.number, e.at));
+    let word = format!("{:<7}  ", e.weight.word());
+    let indent = 6 + 2 + columns(&e.at) + 2;
+    let rest = terminal.indented(indent).paragraph(look, &word, &format!("{}: {}", e.what, e.message), 9);
+    begin + rest.replace('\n', &format!("\n{}", " ".repeat(indent))).trim_end_matches(' ')
 }

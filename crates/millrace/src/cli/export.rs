@@ -57,5 +57,5 @@ pub fn unexport(args: UnexportArgs, context: &Context) -> Result<String, Failure
     let UnexportArgs { volume, host } = args;
     let (pool, name) = volume.split_once('/').expect("checked by `volume_name`");
     context.client.delete(&format!("/exports/{}/{}/{}", segment(pool), segment(name), segment(&host)))?;
-    Ok(context.done(&format!("Volume {volume} is taken from host {host}.")))
+    Ok(context.done(format!("Volume {volume} is taken from host {host}."), ""))
 }

@@ -11,6 +11,11 @@ use std::io::Read;
 /// Make hosts known, with their names and secrets.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  millrace host add esx1 --iqn iqn.1998-01.com.vmware:esx1
+  millrace host set esx1 --chap-secret-file F
+  millrace host ls")]
 pub enum HostCommand {
     /// Make a host known
     #[command(after_help = "\
@@ -143,7 +148,7 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
             }
             let created: api::Created = client.post("/hosts", &body)?;
             let next = format!("millrace export POOL/VOLUME --host {name}");
-            Ok(context.created(&created, &format!("Host {name} is known."), &next))
+            Ok(context.created(&created, format!("Host {name} is known."), &next))
         }
         HostCommand::Set { name, settings, no_chap, no_mutual } => {
             let (chap_secret, mutual_secret) = secrets(&settings)?;
@@ -158,7 +163,7 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
                 return Err(Failure::usage("nothing is to be changed").with_next("millrace host set --help"));
             }
             client.patch(&format!("/hosts/{}", segment(&name)), &body)?;
-            Ok(context.done(&format!("Host {name} is changed.")))
+            Ok(context.done(format!("Host {name} is changed."), &format!("millrace host show {name}")))
         }
         HostCommand::Ls => {
             let hosts: Vec<Host> = client.get("/hosts")?;
@@ -170,7 +175,7 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
         }
         HostCommand::Rm { name, force } => {
             client.delete(&format!("/hosts/{}?force={force}", segment(&name)))?;
-            Ok(context.done(&format!("Host {name} is forgotten.")))
+            Ok(context.done(format!("Host {name} is forgotten."), ""))
         }
     }
 }
@@ -185,36 +190,36 @@ fn secrets(settings: &Settings) -> Result<(Option<Secret>, Option<Secret>), Fail
     Ok((secret(chap, "--chap-secret-file")?, secret(mutual, "--mutual-secret-file")?))
 }
 
+/// What a host is that is known by its name alone.
+pub const IDENTIFIED: &str = "identified, not authenticated";
+
 /// How we know that a host is who it says (promise 10).
 pub fn trust(host: &Host) -> Cell {
-    match (host.authenticated, host.mutual) {
-        (true, true) => Cell::new(Look::Good, "authenticated, both ways"),
-        (true, false) => Cell::new(Look::Good, "authenticated"),
-        (false, _) => Cell::new(Look::Warn, "identified, not authenticated"),
+    match (host.authenticated, host.nqns.is_empty(), host.mutual) {
+        (true, true, true) => Cell::new(Look::Good, "authenticated, both ways"),
+        (true, true, false) => Cell::new(Look::Good, "authenticated"),
+        // CHAP proves the iSCSI name; the NVMe name of the same host may be used by anybody.
+        (true, false, _) => Cell::new(Look::Warn, format!("iscsi authenticated, nvme {IDENTIFIED}")),
+        (false, ..) => Cell::new(Look::Warn, IDENTIFIED),
     }
 }
 
 /// The table of all hosts.
 pub fn table(hosts: &[Host]) -> Table {
-    let mut table = Table::new(&["HOST", ">CONNECTIONS", ">VOLUMES", "TRUST", "NAMES"]);
+    // Names are long and are copied: they go below their row, in one piece each.
+    let mut table = Table::new(&["HOST", ">CONNECTIONS", ">VOLUMES", "TRUST", "NAMES"])
+        .optional(&["VOLUMES"])
+        .optional(&["CONNECTIONS"])
+        .prose();
     for h in hosts {
-        let mut names = h.nqns.iter().chain(&h.iqns);
+        let names: Vec<&str> = h.nqns.iter().chain(&h.iqns).map(String::as_str).collect();
         table.row([
             Cell::new(Look::Bold, h.name.clone()),
             h.connections.to_string().into(),
             h.exports.len().to_string().into(),
             trust(h),
-            names.next().cloned().unwrap_or_default().into(),
+            names.join(" ").into(),
         ]);
-        for name in names {
-            table.row([
-                Cell::default(),
-                Cell::default(),
-                Cell::default(),
-                Cell::default(),
-                name.clone().into(),
-            ]);
-        }
     }
     table
 }
@@ -223,14 +228,17 @@ fn list(hosts: &[Host], context: &Context) -> String {
     if hosts.is_empty() {
         return "There is no host.\nNext: millrace host add NAME --nqn NQN --iqn IQN\n".into();
     }
-    table(hosts).print(context.paint, 0)
+    table(hosts).print(context.terminal, 0)
 }
 
 fn show(h: &Host, context: &Context) -> String {
-    let mut table = Table::new(&["", ""]);
+    let mut table = Table::new(&["", ""]).prose();
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
     row("host", Cell::new(Look::Bold, h.name.clone()));
     row("trust", trust(h));
+    if h.mutual {
+        row("mutual", "this head proves a secret to it (iscsi)".into());
+    }
     for nqn in &h.nqns {
         row("nqn", nqn.clone().into());
     }
@@ -247,5 +255,5 @@ fn show(h: &Host, context: &Context) -> String {
     if h.exports.is_empty() {
         row("volume", Cell::new(Look::Dim, "none"));
     }
-    table.print(context.paint, 0)
+    table.print(context.terminal, 0)
 }

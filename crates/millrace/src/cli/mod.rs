@@ -13,12 +13,14 @@ mod volume;
 use crate::client::Client;
 use crate::config;
 use crate::failure::Failure;
-use crate::screen::Paint;
+use crate::screen::{Look, Terminal};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 pub use drive::drive_name;
 use export::{ExportArgs, UnexportArgs};
@@ -45,20 +47,16 @@ A first volume:
   millrace export tank/vm1 --host esx1
   millrace status
 
-Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 refused by the daemon,
-4 daemon not reachable.")]
+Exit codes: 0 done, 1 failed, 2 wrong command line or configuration,
+3 refused by the daemon, 4 daemon not reachable.
+
+With --json, stdout carries what was asked for, or {what, uuid, notices, next} of
+what was done; a failure is {\"error\": {what, cause, next, kind, exit}} on stderr.")]
 pub struct Cli {
-    /// The daemon's socket
-    #[arg(
-        long,
-        global = true,
-        display_order = 900,
-        value_name = "PATH",
-        env = "MILLRACE_SOCKET",
-        hide_env_values = true
-    )]
+    /// The daemon's socket [env: MILLRACE_SOCKET]
+    #[arg(long, global = true, display_order = 900, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Print JSON
+    /// Print JSON, failures too
     #[arg(long, global = true, display_order = 901)]
     json: bool,
     #[command(subcommand)]
@@ -121,8 +119,8 @@ pub struct Context {
     pub client: Client,
     /// Print JSON.
     pub json: bool,
-    /// Colours.
-    pub paint: Paint,
+    /// Where the screen goes.
+    pub terminal: Terminal,
 }
 
 impl Context {
@@ -131,22 +129,34 @@ impl Context {
         if self.json { pretty(value) } else { screen(value) }
     }
     /// What to print when something was done.
-    fn done(&self, sentence: &str) -> String {
-        if self.json { "{}\n".to_string() } else { format!("{sentence}\n") }
+    fn done(&self, what: impl Into<String>, next: &str) -> String {
+        self.created(&api::Created::default(), what, next)
     }
     /// What to print when something new exists.
-    fn created(&self, created: &api::Created, sentence: &str, next: &str) -> String {
-        self.show(created, |created| {
-            let mut out = format!("{sentence}\n");
-            for notice in &created.notices {
-                out.push_str(&format!("Note: {notice}\n"));
+    fn created(&self, created: &api::Created, what: impl Into<String>, next: &str) -> String {
+        let next = (!next.is_empty()).then(|| next.to_string());
+        let api::Created { uuid, notices } = created.clone();
+        self.show(&Outcome { what: what.into(), uuid, notices, next }, |o| {
+            let mut out = self.terminal.paragraph(Look::Plain, "", &o.what, 2);
+            for notice in &o.notices {
+                out.push_str(&self.terminal.paragraph(Look::Plain, "Note: ", notice, 6));
             }
-            if !next.is_empty() {
-                out.push_str(&format!("Next: {next}\n"));
-            }
-            out
+            out + &o.next.as_ref().map_or(String::new(), |n| self.terminal.next(n))
         })
     }
+}
+
+/// What a command that changes something has to say; the shape stays, keys may be added.
+#[derive(Serialize)]
+struct Outcome {
+    /// What was done, one sentence.
+    what: String,
+    /// The identity of what was made.
+    uuid: Option<String>,
+    /// Worth knowing: sentences.
+    notices: Vec<String>,
+    /// What is likely to be done next.
+    next: Option<String>,
 }
 
 /// JSON for people and programs.
@@ -163,12 +173,52 @@ pub fn put(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// The program: what `words` say, and the exit code.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    let what = command_of(&words);
+    let json = words.iter().any(|w| w == "--json");
+    let result = Cli::try_parse_from(&words).map_err(|e| usage(&e, json)).and_then(run);
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    // Whatever went wrong, there is a way on.
+    let failure = failure.or_next(|| format!("millrace {what} --help").replace("  ", " "));
+    match json {
+        true => eprintln!("{}", failure.json(&what)),
+        false => eprintln!("{failure}"),
+    }
+    ExitCode::from(failure.exit as u8)
+}
+
+/// The words of `words` that name a command: `pool create`.
+fn command_of(words: &[OsString]) -> String {
+    let root = <Cli as clap::CommandFactory>::command();
+    let (mut at, mut path) = (&root, Vec::new());
+    for word in words.iter().skip(1).filter_map(|w| w.to_str()) {
+        if let Some(found) = at.get_subcommands().find(|c| c.get_name() == word) {
+            path.push(word);
+            at = found;
+        }
+    }
+    path.join(" ")
+}
+
+/// A command line that is not understood. Help is no failure, and without --json the parser's own text is the best.
+fn usage(error: &clap::Error, json: bool) -> Failure {
+    if !json || !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.to_string();
+    let cause = text.split("\n\n").next().unwrap_or(&text).trim_start_matches("error: ");
+    Failure::usage(cause.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
 /// Carries out what the command line says.
-pub fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { socket, json, command } = cli;
     let context = || -> Result<Context, Failure> {
-        let socket = socket.clone().unwrap_or_else(config::default_socket);
-        Ok(Context { client: Client::new(socket)?, json, paint: Paint::for_stdout() })
+        // The variable is for clients: a daemon obeys its configuration.
+        let named = socket.clone().or_else(|| std::env::var_os("MILLRACE_SOCKET").map(PathBuf::from));
+        let socket = named.filter(|s| !s.as_os_str().is_empty()).unwrap_or_else(config::default_socket);
+        Ok(Context { client: Client::new(socket)?, json, terminal: Terminal::for_stdout() })
     };
     match command {
         Command::Serve(args) => crate::daemon::serve(args, socket),

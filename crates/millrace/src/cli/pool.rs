@@ -12,6 +12,12 @@ use clap::{Args, Subcommand};
 /// Make pools of drives; release and import them.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d
+  millrace pool show tank
+  millrace pool release tank
+  millrace pool import tank")]
 pub enum PoolCommand {
     /// Make a pool of drives
     #[command(after_help = LAYOUT_HELP)]
@@ -252,7 +258,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let created: api::Created = client.post("/pools", &body)?;
             let name = args.name;
             let next = format!("millrace volume create {name}/NAME --size SIZE");
-            Ok(context.created(&created, &format!("Pool {name} is made: {words}."), &next))
+            Ok(context.created(&created, format!("Pool {name} is made: {words}."), &next))
         }
         PoolCommand::Add(args) => {
             let arrays = parse_layout(&args.layout, &args.weights)?;
@@ -261,8 +267,8 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                 &format!("/pools/{}/arrays", segment(&args.pool)),
                 &PoolAdd { arrays, force: args.force },
             )?;
-            Ok(context
-                .done(&format!("Pool {} has grown by {words}.\nNext: millrace pool show {0}", args.pool)))
+            let next = format!("millrace pool show {}", args.pool);
+            Ok(context.done(format!("Pool {} has grown by {words}.", args.pool), &next))
         }
         PoolCommand::Ls => {
             let pools: Vec<Pool> = client.get("/pools")?;
@@ -277,10 +283,10 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             Ok(show(&shown, &status, context))
         }
         PoolCommand::Release { pool } => {
+            let files = files_of(&pool, client)?;
             client.act(&format!("/pools/{}/release", segment(&pool)), &serde_json::json!({}))?;
-            Ok(context.done(&format!(
-                "Pool {pool} is released: another head may import it.\nNext: millrace pool import {pool}"
-            )))
+            let next = format!("millrace pool import {pool}{files}");
+            Ok(context.done(format!("Pool {pool} is released: another head may import it."), &next))
         }
         PoolCommand::Import(args) => {
             let drives: Vec<String> = args.drives.iter().map(|d| drive_path(d)).collect();
@@ -292,20 +298,23 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let name = args.pool.clone().map_or_else(|| "The pool".to_string(), |n| format!("Pool {n}"));
             let created: api::Created =
                 client.post("/imports", &PoolImport { pool: args.pool, drives, force: args.force })?;
-            Ok(context.created(&created, &format!("{name} is imported."), "millrace status"))
+            Ok(context.created(&created, format!("{name} is imported."), "millrace status"))
         }
         PoolCommand::Destroy { pool, force } => {
             client.delete(&format!("/pools/{}?force={force}", segment(&pool)))?;
-            Ok(context.done(&format!("Pool {pool} is gone.")))
+            Ok(context.done(format!("Pool {pool} is gone."), ""))
         }
     }
 }
 
 fn list(pools: &[Pool], context: &Context) -> String {
     if pools.is_empty() {
-        return "There is no pool.\nNext: millrace pool create NAME mirror DRIVE DRIVE, or millrace pool import --list\n".into();
+        let next = "millrace pool create NAME mirror DRIVE DRIVE, or millrace pool import --list";
+        return format!("There is no pool.\n{}", context.terminal.next(next));
     }
-    let mut table = Table::new(&["POOL", "STATE", ">SIZE", ">USED", ">FREE", "ARRAYS", ">CHUNK", "NOTE"]);
+    let mut table = Table::new(&["POOL", "STATE", ">SIZE", ">USED", ">FREE", "ARRAYS", ">CHUNK", "NOTE"])
+        .optional(&["CHUNK"])
+        .prose();
     for p in pools {
         table.row([
             Cell::new(Look::Bold, p.name.clone()),
@@ -318,20 +327,21 @@ fn list(pools: &[Pool], context: &Context) -> String {
             p.reason.clone().into(),
         ]);
     }
-    table.print(context.paint, 0)
+    table.print(context.terminal, 0)
 }
 
 fn importable(found: &[Importable], context: &Context) -> String {
     if found.is_empty() {
-        return "No pool lies on the drives here.\nNext: millrace pool import --list --drive FILE, if it lies in files\n".into();
+        let next = "millrace pool import --list --drive FILE, if it lies in files";
+        return format!("No pool lies on the drives here.\n{}", context.terminal.next(next));
     }
     let mut out = String::new();
     for p in found {
-        let state = context.paint.text(look_of(p.state), p.state.word());
+        let state = context.terminal.text(look_of(p.state), p.state.word());
         let released = if p.released { "released" } else { "not released by the head that had it" };
         out.push_str(&format!(
-            "{}  {state}, {released}  {}\n",
-            context.paint.text(Look::Bold, &p.name),
+            "{}  {state}, {released}\n  uuid     {}\n",
+            context.terminal.text(Look::Bold, &p.name),
             p.uuid
         ));
         for drive in &p.found {
@@ -341,21 +351,29 @@ fn importable(found: &[Importable], context: &Context) -> String {
             out.push_str(&format!("  missing  {drive}\n"));
         }
         if !p.reason.is_empty() {
-            out.push_str(&format!("  {}\n", p.reason));
+            out.push_str(&context.terminal.paragraph(Look::Plain, "  ", &p.reason, 2));
         }
         if let Some(next) = &p.next {
-            out.push_str(&format!("  Next: {next}\n"));
+            out.push_str(&format!("  {}", context.terminal.next(next)));
         }
     }
     out
 }
 
+/// ` --drive A --drive B` for those drives of a pool that are found only if they are named.
+fn files_of(pool: &str, client: &crate::client::Client) -> Result<String, Failure> {
+    let drives: Vec<api::Drive> = client.get("/drives")?;
+    let named = drives.iter().filter(|d| d.pool.as_deref() == Some(pool) && d.kind == "file");
+    Ok(named.map(|d| format!(" --drive {}", d.path)).collect())
+}
+
 fn show(pool: &Pool, status: &Status, context: &Context) -> String {
-    let mut table = Table::new(&["", ""]);
+    let mut table = Table::new(&["", ""]).prose();
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
     row("pool", Cell::new(Look::Bold, pool.name.clone()));
     row("state", Cell::state(pool.state));
-    if !pool.reason.is_empty() {
+    // With its drives at hand, the tree says it where it is.
+    if !pool.reason.is_empty() && pool.arrays.is_empty() {
         row("reason", Cell::new(look_of(pool.state), pool.reason.clone()));
     }
     row("uuid", pool.uuid.clone().into());
@@ -397,5 +415,9 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
             row(&format!("{} reads", array_name(a, i)), hedged.into());
         }
     }
-    format!("{}\n{}", table.print(context.paint, 0), pool_tree(pool, status, context.paint, true))
+    let what = format!("pool {}", pool.name);
+    let next = status.reasons.iter().filter(|r| r.what == what).find_map(|r| r.next.as_deref());
+    let next = next.map_or(String::new(), |n| format!("\n{}", context.terminal.next(n)));
+    let tree = pool_tree(pool, status, context.terminal);
+    format!("{}\n{tree}{next}", table.print(context.terminal, 0))
 }

@@ -11,6 +11,11 @@ use std::net::SocketAddr;
 /// Choose the addresses to listen on.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  millrace portal add nvme 10.0.0.1:4420
+  millrace portal add iscsi 10.0.0.1:3260
+  millrace portal ls")]
 pub enum PortalCommand {
     /// Listen at an address
     #[command(after_help = "\
@@ -53,6 +58,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// How hosts are let in.
+pub const ADD: &str = "millrace portal add nvme ADDRESS:4420, or millrace portal add iscsi ADDRESS:3260";
+
 /// Carries out one of them.
 pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure> {
     let client = &context.client;
@@ -60,7 +68,8 @@ pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure>
         PortalCommand::Add(PortalArgs { protocol, address }) => {
             let created: api::Created =
                 client.post("/portals", &PortalAdd { protocol, address: address.to_string() })?;
-            Ok(context.created(&created, &format!("Listening for {protocol} at {address}."), ""))
+            let what = format!("Listening for {protocol} at {address}.");
+            Ok(context.created(&created, what, "millrace status"))
         }
         PortalCommand::Ls => {
             let portals: Vec<Portal> = client.get("/portals")?;
@@ -68,14 +77,14 @@ pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure>
         }
         PortalCommand::Rm(PortalArgs { protocol, address }) => {
             client.delete(&format!("/portals/{protocol}/{}", segment(&address.to_string())))?;
-            Ok(context.done(&format!("Not listening for {protocol} at {address} any more.")))
+            Ok(context.done(format!("Not listening for {protocol} at {address} any more."), ""))
         }
     }
 }
 
 /// The table of all portals.
 pub fn table(portals: &[Portal]) -> Table {
-    let mut table = Table::new(&["PORTAL", "ADDRESS", "STATE", ">CONNECTIONS", "NOTE"]);
+    let mut table = Table::new(&["PORTAL", "ADDRESS", "STATE", ">CONNECTIONS", "NOTE"]).prose();
     for p in portals {
         let state =
             if p.listening { Cell::new(Look::Good, "listening") } else { Cell::new(Look::Bad, "closed") };
@@ -92,7 +101,8 @@ pub fn table(portals: &[Portal]) -> Table {
 
 fn list(portals: &[Portal], context: &Context) -> String {
     if portals.is_empty() {
-        return "There is no portal: no host can reach this head.\nNext: millrace portal add nvme ADDRESS:4420, or millrace portal add iscsi ADDRESS:3260\n".into();
+        let next = context.terminal.next(ADD);
+        return format!("There is no portal: no host can reach this head.\n{next}");
     }
-    table(portals).print(context.paint, 0)
+    table(portals).print(context.terminal, 0)
 }

@@ -3,7 +3,7 @@
 use super::volume::exports_words;
 use super::{Context, events, host, portal, put};
 use crate::failure::Failure;
-use crate::screen::{Cell, Look, Paint, Table, bar, count, look_of};
+use crate::screen::{Cell, Look, Table, Terminal, bar, columns, count, look_of};
 use api::size::{print, print_count, print_rate, print_seconds};
 use api::{Array, ArrayLayout, Counters, Drive, Leg, Pool, Resync, State, Status, Volume};
 use clap::Args;
@@ -33,20 +33,30 @@ pub struct StatusArgs {
 /// Shows the head as it is.
 pub fn run(args: &StatusArgs, context: &Context) -> Result<String, Failure> {
     let status: Status = context.client.get("/status")?;
-    Ok(context.show(&status, |status| screen(status, None, args.verbose, context.paint)))
+    Ok(context.show(&status, |status| screen(status, None, args.verbose, context.terminal)))
 }
+
+/// What the first rates of `--watch` are measured over.
+const FIRST_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Shows the head again and again. With `--json`, one line each time.
 pub fn watch(args: &StatusArgs, context: &Context) -> Result<(), Failure> {
     let mut before: Option<(Status, Instant)> = None;
+    if !context.json {
+        // Rates from the first screen on.
+        before = Some((context.client.get("/status")?, Instant::now()));
+        std::thread::sleep(FIRST_INTERVAL);
+    }
     loop {
         let now: Status = context.client.get("/status")?;
         let at = Instant::now();
+        // A terminal may have changed its size.
+        let terminal = Terminal::for_stdout();
         if context.json {
             put(&(serde_json::to_string(&now).expect("plain data") + "\n"))?;
         } else {
             let earlier = before.as_ref().map(|(s, then)| (s, at.duration_since(*then).as_secs_f64()));
-            let text = screen(&now, earlier, args.verbose, context.paint);
+            let text = terminal.cut(&screen(&now, earlier, args.verbose, terminal));
             // Home and clear to the end, line by line: a screen that is written over does not flicker.
             match std::io::stdout().is_terminal() {
                 true => put(&format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n")))?,
@@ -59,92 +69,97 @@ pub fn watch(args: &StatusArgs, context: &Context) -> Result<(), Failure> {
 }
 
 /// The screen once, without rates, for others to show.
-pub fn watchless(status: &Status, paint: Paint) -> String {
-    screen(status, None, false, paint)
+pub fn watchless(status: &Status, terminal: Terminal) -> String {
+    screen(status, None, false, terminal)
 }
 
 /// The status at an earlier time, and the seconds since.
 type Earlier<'a> = Option<(&'a Status, f64)>;
 
 /// The whole screen.
-fn screen(status: &Status, earlier: Earlier, verbose: bool, paint: Paint) -> String {
-    let mut out = head(status, verbose, paint);
+fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) -> String {
+    let mut out = head(status, verbose, terminal);
     for pool in &status.pools {
         out.push('\n');
-        out.push_str(&tree(pool, status, earlier, paint, verbose));
+        out.push_str(&tree(pool, status, earlier, terminal, verbose));
     }
     let mut sections = Vec::new();
     if verbose && !status.hosts.is_empty() {
-        sections.push(host::table(&status.hosts).print(paint, 0));
+        sections.push(host::table(&status.hosts).print(terminal, 0));
     }
     if verbose && !status.portals.is_empty() {
-        sections.push(portal::table(&status.portals).print(paint, 0));
+        sections.push(portal::table(&status.portals).print(terminal, 0));
     }
     if !verbose {
-        sections.push(summary(status, paint));
+        sections.push(summary(status, terminal));
     }
     if verbose {
-        sections.extend(connections(status, paint));
-        sections.push(shards(status, paint));
+        sections.extend(connections(status, terminal));
+        sections.push(shards(status, terminal));
         if !status.events.is_empty() {
             let from = status.events.len().saturating_sub(10);
-            sections.push(status.events[from..].iter().map(|e| events::line(e, paint)).collect());
+            sections.push(status.events[from..].iter().map(|e| events::line(e, terminal)).collect());
         }
     }
     if !status.notices.is_empty() {
-        sections.push(
-            status.notices.iter().map(|n| format!("{} {n}\n", paint.text(Look::Dim, "note"))).collect(),
-        );
+        sections.push(status.notices.iter().map(|n| terminal.paragraph(Look::Dim, "note  ", n, 6)).collect());
     }
     for section in sections.iter().filter(|s| !s.is_empty()) {
         out.push('\n');
         out.push_str(section);
     }
     if let Some(next) = next_action(status) {
-        out.push_str(&format!("\n{} {next}\n", paint.text(Look::Bold, "Next:")));
+        out.push_str(&format!("\n{}", terminal.next(&next)));
     }
     out
 }
 
 /// The health word and its reasons.
-fn head(status: &Status, verbose: bool, paint: Paint) -> String {
-    let word = paint.text(look_of(status.health), &format!("● {}", status.health.word()));
+fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
+    let word = terminal.text(look_of(status.health), &format!("● {}", status.health.word()));
     let mut facts = vec![format!("up {}", print_seconds(status.uptime_seconds))];
-    facts.push(count(status.shards.len(), "shard"));
-    facts.push(format!("version {}", status.daemon.version));
-    facts.push(status.at.clone());
     if status.daemon.management_only {
         facts.insert(0, "management only".to_string());
     }
-    let mut out = format!(
-        "{}  {word}  {}\n",
-        paint.text(Look::Bold, "millrace"),
-        paint.text(Look::Dim, &facts.join(" · "))
-    );
+    facts.push(count(status.shards.len(), "shard"));
+    facts.push(status.at.clone());
+    facts.push(format!("version {}", status.daemon.version));
+    let mut line = String::new();
+    let room = terminal.width().saturating_sub("millrace  ● ".len() + status.health.word().len());
+    for fact in facts {
+        let joint = if line.is_empty() { "" } else { " · " };
+        if columns(&line) + columns(joint) + columns(&fact) <= room {
+            line = format!("{line}{joint}{fact}");
+        }
+    }
+    let mut out =
+        format!("{}  {word}  {}\n", terminal.text(Look::Bold, "millrace"), terminal.text(Look::Dim, &line));
+    let at_the_end = next_action(status);
     for reason in &status.reasons {
-        let what = paint.text(look_of(reason.state), &reason.what);
-        out.push_str(&format!("  {what}: {}\n", reason.message));
-        if let Some(next) = &reason.next {
+        let what = format!("  {}: ", reason.what);
+        out.push_str(&terminal.paragraph(look_of(reason.state), &what, &reason.message, 4));
+        // The last line of the screen says what helps the worst trouble.
+        if let Some(next) = reason.next.as_ref().filter(|n| Some(*n) != at_the_end.as_ref()) {
             out.push_str(&format!("    → {next}\n"));
         }
     }
     if verbose {
         let s = &status.system;
-        let mut table = Table::new(&["", ""]);
+        let mut table = Table::new(&["", ""]).prose();
         let pid = format!("pid {}, state in {}", status.daemon.pid, status.daemon.state_dir);
         for (name, value) in
             [("nqn", &s.nqn), ("iqn", &s.iqn), ("system", &s.uuid), ("serial", &s.serial), ("daemon", &pid)]
         {
             table.row([Cell::new(Look::Dim, name), value.clone().into()]);
         }
-        out.push_str(&table.print(paint, 2));
+        out.push_str(&table.print(terminal, 2));
     }
     out
 }
 
 /// A pool's tree without rates, for `pool show`.
-pub fn pool_tree(pool: &Pool, status: &Status, paint: Paint, verbose: bool) -> String {
-    tree(pool, status, None, paint, verbose)
+pub fn pool_tree(pool: &Pool, status: &Status, terminal: Terminal) -> String {
+    tree(pool, status, None, terminal, false)
 }
 
 /// `mirror-0`, `single-3`.
@@ -163,60 +178,55 @@ pub fn legs_word(array: &Array) -> String {
 }
 
 /// One pool: arrays, drives, volumes, and what is under way.
-fn tree(pool: &Pool, status: &Status, earlier: Earlier, paint: Paint, verbose: bool) -> String {
-    let heads = match earlier {
-        None => ["POOL", "STATE", ">SIZE", ">READS", ">WRITES", ">READ", ">WRITTEN", ">ERRORS", ""],
-        Some(_) => {
-            ["POOL", "STATE", ">SIZE", ">READS/S", ">WRITES/S", ">READ/S", ">WRITTEN/S", ">ERRORS", ""]
+fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verbose: bool) -> String {
+    let mut table = match earlier {
+        None => {
+            Table::new(&["POOL", "STATE", ">SIZE", ">READS", ">WRITES", ">READ", ">WRITTEN", ">ERRORS", ""])
+                .optional(&["READS", "WRITES"])
+                .optional(&["READ", "WRITTEN"])
         }
-    };
-    let mut table = Table::new(&heads);
+        Some(_) => {
+            let heads =
+                ["POOL", "STATE", ">SIZE", ">READS/S", ">WRITES/S", ">READ/S", ">WRITTEN/S", ">ERRORS", ""];
+            Table::new(&heads).short_names(24).optional(&["SIZE"]).optional(&["READ/S", "WRITTEN/S"])
+        }
+    }
+    .prose();
     let volumes = volumes_of(pool, status);
     let total = sum(volumes.iter().map(|v| v.counters));
     let total_before =
         earlier.map(|(s, seconds)| (sum(volumes_of(pool, s).iter().map(|v| v.counters)), seconds));
-    let free = print(pool.bytes.saturating_sub(pool.used_bytes));
-    let note =
-        if pool.reason.is_empty() { format!("{free} free") } else { format!("{free} free; {}", pool.reason) };
-    row(
-        &mut table,
-        Cell::new(Look::Bold, pool.name.clone()),
-        pool.state,
-        pool.bytes,
-        total,
-        total_before,
-        note.into(),
-    );
+    // Every reason is told once: above the tree, and at the leg that is the cause.
+    let name = match pool.arrays.is_empty() {
+        true => pool.name.clone(),
+        false => format!("{}, {} free", pool.name, print(pool.bytes.saturating_sub(pool.used_bytes))),
+    };
+    let name = Cell::new(Look::Bold, name);
+    row(&mut table, (name, "│"), pool.state, pool.bytes, total, total_before, Cell::default());
     for (a, array) in pool.arrays.iter().enumerate() {
         let last = volumes.is_empty() && a + 1 == pool.arrays.len();
         let single = array.layout == ArrayLayout::Single;
         let branch = if last { "└─ " } else { "├─ " };
         if single && let [leg] = &array.legs[..] {
             // A single drive is its array: one line for both.
-            leg_row(&mut table, branch.to_string(), leg, status, earlier);
+            leg_row(&mut table, "", branch, leg, status, earlier);
             continue;
         }
         let name = format!("{branch}{} {}", array_name(array, a), legs_word(array));
         let note = match verbose && array.regions > 0 {
-            true => format!("{} of {} regions dirty  {}", array.regions_dirty, array.regions, array.reason),
-            false => array.reason.clone(),
+            true => format!("{} of {} regions dirty", array.regions_dirty, array.regions),
+            // Where a leg is the cause, the leg says so.
+            false if array.legs.iter().all(|l| l.state == State::Optimal) => array.reason.clone(),
+            false => String::new(),
         };
-        let blank = || Cell::default();
-        table.row([
-            name.into(),
-            Cell::state(array.state),
-            print(array.bytes).into(),
-            blank(),
-            blank(),
-            blank(),
-            blank(),
-            blank(),
-            note.trim_end().into(),
-        ]);
+        let stem = if last { "   " } else { "│  " };
+        let mut cells = vec![name.into(), Cell::state(array.state), print(array.bytes).into()];
+        cells.resize(8, Cell::default());
+        cells.push(note.into());
+        table.branch(cells, format!("{stem}│"));
         for (l, leg) in array.legs.iter().enumerate() {
-            let stem = if last { "   " } else { "│  " };
             let branch = if l + 1 == array.legs.len() { "└─ " } else { "├─ " };
-            leg_row(&mut table, format!("{stem}{branch}"), leg, status, earlier);
+            leg_row(&mut table, stem, branch, leg, status, earlier);
         }
     }
     for (i, v) in volumes.iter().enumerate() {
@@ -231,17 +241,26 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, paint: Paint, verbose: b
             true => Cell::new(Look::Dim, "exported to nobody"),
             false => format!("→ {exports}").into(),
         };
-        row(&mut table, format!("{branch}{name}").into(), v.state, v.bytes, v.counters, before, note);
+        let name = format!("{branch}{name}").into();
+        row(&mut table, (name, below(branch)), v.state, v.bytes, v.counters, before, note);
     }
-    let mut out = table.print(paint, 0);
+    let mut out = table.print(terminal, 0);
     for (a, array) in pool.arrays.iter().enumerate() {
         if let Some(resync) = &array.resync {
             let leg = array.legs.get(usize::from(resync.leg)).map_or("?", |l| l.path.as_str());
             let kind = if resync.partial { "partial resync" } else { "resync" };
-            out.push_str(&format!("  {kind} of {leg} in {}  {}\n", array_name(array, a), progress(resync)));
+            let what = format!("  {kind} of {leg} in {}", array_name(array, a));
+            let bar = progress(resync);
+            let joint = if columns(&what) + 2 + columns(&bar) <= terminal.width() { "  " } else { "\n    " };
+            out.push_str(&format!("{what}{joint}{bar}\n"));
         }
     }
     out
+}
+
+/// What goes on below a row that begins with `branch`.
+fn below(branch: &str) -> &'static str {
+    if branch.starts_with('├') { "│" } else { " " }
 }
 
 /// `▕████    ▏ 43 %  1.2G of 2.8G  812 MB/s  2 min 10 s left`.
@@ -260,7 +279,7 @@ pub fn progress(r: &Resync) -> String {
     )
 }
 
-fn leg_row(table: &mut Table, branch: String, leg: &Leg, status: &Status, earlier: Earlier) {
+fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Status, earlier: Earlier) {
     let find = |s: &Status| -> Option<Drive> {
         s.drives.iter().find(|d| d.uuid.as_ref() == Some(&leg.uuid)).cloned()
     };
@@ -278,12 +297,14 @@ fn leg_row(table: &mut Table, branch: String, leg: &Leg, status: &Status, earlie
         note = if note.is_empty() { words } else { format!("{note}; {words}") };
     }
     let bytes = drive.map_or(0, |d| d.bytes);
-    row(table, format!("{branch}{path}").into(), leg.state, bytes, counters, before, note.into());
+    let name = format!("{stem}{branch}{path}").into();
+    let below = format!("{stem}{}", below(branch));
+    row(table, (name, &below), leg.state, bytes, counters, before, note.into());
 }
 
 fn row(
     table: &mut Table,
-    name: Cell,
+    (name, below): (Cell, &str),
     state: State,
     bytes: u64,
     c: Counters,
@@ -306,17 +327,9 @@ fn row(
     };
     let [reads, writes, read, written] = figures;
     let size = if bytes == 0 { "-".to_string() } else { print(bytes) };
-    table.row([
-        name,
-        Cell::state(state),
-        size.into(),
-        reads,
-        writes,
-        read,
-        written,
-        Cell::errors(c.errors),
-        note,
-    ]);
+    let errors = Cell::errors(c.errors);
+    let cells = [name, Cell::state(state), size.into(), reads, writes, read, written, errors, note];
+    table.branch(cells, below.to_string());
 }
 
 fn volumes_of<'a>(pool: &Pool, status: &'a Status) -> Vec<&'a Volume> {
@@ -335,8 +348,8 @@ fn sum(counters: impl Iterator<Item = Counters>) -> Counters {
 }
 
 /// Portals and hosts, a line each.
-fn summary(status: &Status, paint: Paint) -> String {
-    let mut table = Table::new(&["", ""]);
+fn summary(status: &Status, terminal: Terminal) -> String {
+    let mut table = Table::new(&["", ""]).prose();
     for protocol in [api::Protocol::Nvme, api::Protocol::Discovery, api::Protocol::Iscsi] {
         let here: Vec<String> = status
             .portals
@@ -355,16 +368,22 @@ fn summary(status: &Status, paint: Paint) -> String {
             .hosts
             .iter()
             .map(|h| {
-                let known = if h.authenticated { "" } else { ", identified, not authenticated" };
-                format!("{} ({}{known})", h.name, count(h.connections as usize, "connection"))
+                let trust = match (h.authenticated, h.nqns.is_empty()) {
+                    (true, true) => String::new(),
+                    (true, false) => format!(", nvme {}", host::IDENTIFIED),
+                    (false, _) => format!(", {}", host::IDENTIFIED),
+                };
+                // A host stays in one piece.
+                format!("{} ({}{trust})", h.name, count(h.connections as usize, "connection"))
+                    .replace(' ', "\u{a0}")
             })
             .collect();
         table.row([Cell::new(Look::Dim, "hosts"), hosts.join(", ").into()]);
     }
-    if table.is_empty() { String::new() } else { table.print(paint, 0) }
+    if table.is_empty() { String::new() } else { table.print(terminal, 0) }
 }
 
-fn connections(status: &Status, paint: Paint) -> Option<String> {
+fn connections(status: &Status, terminal: Terminal) -> Option<String> {
     let mut table = Table::new(&[
         "CONNECTION",
         "HOST",
@@ -374,7 +393,9 @@ fn connections(status: &Status, paint: Paint) -> Option<String> {
         ">SHARD",
         ">COMMANDS",
         ">IN FLIGHT",
-    ]);
+    ])
+    .optional(&["SHARD"])
+    .optional(&["SESSION"]);
     for c in &status.connections {
         table.row([
             c.peer.clone().into(),
@@ -387,10 +408,10 @@ fn connections(status: &Status, paint: Paint) -> Option<String> {
             c.in_flight.to_string().into(),
         ]);
     }
-    (!table.is_empty()).then(|| table.print(paint, 0))
+    (!table.is_empty()).then(|| table.print(terminal, 0))
 }
 
-fn shards(status: &Status, paint: Paint) -> String {
+fn shards(status: &Status, terminal: Terminal) -> String {
     let mut table = Table::new(&[
         "SHARD",
         ">CONNECTIONS",
@@ -399,9 +420,10 @@ fn shards(status: &Status, paint: Paint) -> String {
         ">DRIVE OPS",
         ">BUFFERS",
         ">OF",
-        ">PROTOCOL ERRORS",
+        ">ERRORS",
         "",
-    ]);
+    ])
+    .prose();
     for s in &status.shards {
         table.row([
             s.shard.to_string().into(),
@@ -415,7 +437,7 @@ fn shards(status: &Status, paint: Paint) -> String {
             s.last_protocol_error.clone().into(),
         ]);
     }
-    if table.is_empty() { String::new() } else { table.print(paint, 0) }
+    if table.is_empty() { String::new() } else { table.print(terminal, 0) }
 }
 
 /// What to do next: what helps the worst trouble, else the step that is missing before a host can
@@ -435,9 +457,7 @@ fn next_action(status: &Status) -> Option<String> {
         (Some(_), Some(_), None) => Some("millrace host add NAME --nqn NQN --iqn IQN".into()),
         (Some(_), Some(volume), Some(host)) => {
             if status.portals.is_empty() {
-                Some(
-                    "millrace portal add nvme ADDRESS:4420, or millrace portal add iscsi ADDRESS:3260".into(),
-                )
+                Some(portal::ADD.into())
             } else if status.volumes.iter().all(|v| v.exports.is_empty()) {
                 Some(format!("millrace export {volume} --host {host}"))
             } else {

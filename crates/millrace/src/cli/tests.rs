@@ -11,8 +11,12 @@ use head::order::Order;
 fn run_against(fake: &Fake, line: &str) -> Result<String, Failure> {
     let words = std::iter::once("millrace").chain(line.split_whitespace());
     let cli = Cli::try_parse_from(words).map_err(|e| Failure::usage(e.to_string()))?;
-    let context = Context { client: Client::new(fake.client.socket())?, json: cli.json, paint: Paint::OFF };
-    answer(cli.command, &context)
+    answer(cli.command, &context(fake, cli.json, 80))
+}
+
+fn context(fake: &Fake, json: bool, width: usize) -> Context {
+    let client = Client::new(fake.client.socket()).expect("a runtime");
+    Context { client, json, terminal: Terminal::plain(width) }
 }
 
 fn usage_error(line: &str) -> String {
@@ -29,13 +33,13 @@ fn the_definition_is_sound() {
 fn every_command_has_help_with_examples() {
     fn walk(command: &mut clap::Command, path: &str, all: &mut String) {
         let help = command.clone().bin_name(path).render_help().to_string();
-        let leaf = !command.has_subcommands();
-        if leaf {
-            assert!(help.contains("Examples:"), "{path} has no examples");
-            assert!(
-                help.contains(&format!("  {}", path.split(' ').take(2).collect::<Vec<_>>().join(" "))),
-                "{path}: {help}"
-            );
+        let examples = help.split("xamples:").nth(1).or(help.split("A first volume:").nth(1));
+        let examples = examples.unwrap_or_else(|| panic!("{path} has no examples"));
+        let first = examples.trim_start().lines().next().unwrap_or("");
+        let noun = path.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        assert!(first.starts_with(&noun), "{path}: {first}");
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{path}: {line}");
         }
         assert!(command.get_about().is_some(), "{path} says nothing about itself");
         all.push_str(&format!("$ {path} --help\n{help}\n"));
@@ -44,7 +48,7 @@ fn every_command_has_help_with_examples() {
             walk(sub, &path, all);
         }
     }
-    let mut command = Cli::command().term_width(100);
+    let mut command = Cli::command().term_width(80);
     command.build();
     let mut all = String::new();
     walk(&mut command, "millrace", &mut all);
@@ -52,30 +56,36 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
-fn the_screens_are_what_they_were() {
+fn the_screens_are_what_they_were_and_fit_the_terminal() {
     let fake = fake();
-    let show = |line: &str| run_against(&fake, line).unwrap_or_else(|e| panic!("{line}: {e}"));
     // The process id differs from run to run.
     let pid = format!("pid {},", std::process::id());
-    let mut all = String::new();
-    for line in [
-        "status",
-        "status -v",
-        "pool ls",
-        "pool show tank",
-        "pool import --list",
-        "drive ls",
-        "drive show nvme1n1",
-        "volume ls",
-        "volume show tank/vm1",
-        "host ls",
-        "host show esx1",
-        "portal ls",
-        "events",
-    ] {
-        all.push_str(&format!("$ millrace {line}\n{}\n", show(line).replace(&pid, "pid 4242,")));
+    for (width, file) in [(80, expect_file!["screens/80.txt"]), (120, expect_file!["screens/120.txt"])] {
+        let mut all = String::new();
+        for line in [
+            "status",
+            "status -v",
+            "pool ls",
+            "pool show tank",
+            "pool import --list",
+            "drive ls",
+            "drive show nvme1n1",
+            "volume ls",
+            "volume show tank/vm1",
+            "host ls",
+            "host show esx1",
+            "portal ls",
+            "events",
+        ] {
+            let cli = Cli::try_parse_from(std::iter::once("millrace").chain(line.split(' '))).expect(line);
+            let screen = answer(cli.command, &context(&fake, false, width)).expect(line);
+            for row in screen.lines() {
+                assert!(row.chars().count() <= width && !row.ends_with(' '), "{line} at {width}: {row}");
+            }
+            all.push_str(&format!("$ millrace {line}\n{}\n", screen.replace(&pid, "pid 4242,")));
+        }
+        file.assert_eq(&all);
     }
-    expect_file!["screens/screens.txt"].assert_eq(&all);
 }
 
 #[test]

@@ -11,6 +11,11 @@ use clap::Subcommand;
 /// Make, resize, rename and remove volumes.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  millrace volume create tank/vm1 --size 400G
+  millrace volume ls
+  millrace volume resize tank/vm1 --size 800G")]
 pub enum VolumeCommand {
     /// Make a volume
     #[command(after_help = "\
@@ -96,7 +101,7 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
             let body = VolumeCreate { name: name.clone(), bytes: size, block_bytes: block };
             let created: api::Created = client.post("/volumes", &body)?;
             let sentence = format!("Volume {name} is made: {}.", print(size));
-            Ok(context.created(&created, &sentence, &format!("millrace export {name} --host HOST")))
+            Ok(context.created(&created, sentence, &format!("millrace export {name} --host HOST")))
         }
         VolumeCommand::Ls => {
             let volumes: Vec<Volume> = client.get("/volumes")?;
@@ -108,7 +113,7 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
         }
         VolumeCommand::Resize { name, size, force } => {
             client.patch(&volume_path(&name), &VolumeSet { bytes: Some(size), name: None, force })?;
-            Ok(context.done(&format!("Volume {name} is {} now.", print(size))))
+            Ok(context.done(format!("Volume {name} is {} now.", print(size)), ""))
         }
         VolumeCommand::Rename { name, new } => {
             // `tank/web1` is understood too, as long as the pool stays the same.
@@ -116,11 +121,11 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
             let new = new.strip_prefix(&format!("{pool}/")).unwrap_or(&new).to_string();
             client
                 .patch(&volume_path(&name), &VolumeSet { name: Some(new.clone()), ..Default::default() })?;
-            Ok(context.done(&format!("Volume {name} is called {pool}/{new} now.")))
+            Ok(context.done(format!("Volume {name} is called {pool}/{new} now."), ""))
         }
         VolumeCommand::Rm { name, force } => {
             client.delete(&format!("{}?force={force}", volume_path(&name)))?;
-            Ok(context.done(&format!("Volume {name} is gone.")))
+            Ok(context.done(format!("Volume {name} is gone."), ""))
         }
     }
 }
@@ -131,7 +136,7 @@ pub fn exports_words(exports: &[Exported]) -> String {
         Some(host) => format!("{host} (lun {})", e.lun),
         None => format!("unknown host {} (lun {})", e.names.first().map_or("?", String::as_str), e.lun),
     };
-    exports.iter().map(one).collect::<Vec<_>>().join(", ")
+    exports.iter().map(|e| one(e).replace(' ', "\u{a0}")).collect::<Vec<_>>().join(", ")
 }
 
 fn list(volumes: &[Volume], context: &Context) -> String {
@@ -148,7 +153,10 @@ fn list(volumes: &[Volume], context: &Context) -> String {
         ">WRITES",
         ">ERRORS",
         "EXPORTED TO",
-    ]);
+    ])
+    .optional(&["READS", "WRITES"])
+    .optional(&["NSID"])
+    .prose();
     for v in volumes {
         let exports = exports_words(&v.exports);
         table.row([
@@ -163,11 +171,11 @@ fn list(volumes: &[Volume], context: &Context) -> String {
             if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() },
         ]);
     }
-    table.print(context.paint, 0)
+    table.print(context.terminal, 0)
 }
 
 fn show(v: &Volume, context: &Context) -> String {
-    let mut table = Table::new(&["", ""]);
+    let mut table = Table::new(&["", ""]).prose();
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
     row("volume", Cell::new(Look::Bold, v.name.clone()));
     row("state", Cell::state(v.state));
@@ -184,5 +192,5 @@ fn show(v: &Volume, context: &Context) -> String {
     row("errors", Cell::errors(c.errors));
     let exports = exports_words(&v.exports);
     row("exported to", if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() });
-    table.print(context.paint, 0)
+    table.print(context.terminal, 0)
 }

@@ -78,14 +78,19 @@ pub fn privileges() -> Vec<String> {
     if let Err(e) = uring::process::set_io_flusher() {
         refused.push(format!("set PR_SET_IO_FLUSHER ({})", plain(&e)));
     }
-    sentence(&refused).into_iter().collect()
+    sentence(&refused, uring::process::is_root()).into_iter().collect()
 }
 
 /// One sentence for all that was refused.
-fn sentence(refused: &[String]) -> Option<String> {
+fn sentence(refused: &[String], root: bool) -> Option<String> {
     let (last, others) = refused.split_last()?;
     let list = if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) };
-    Some(format!("The daemon was not allowed to {list}: start it by systemd, or as root"))
+    // Root in a container, or under a limit: only whoever set the limit can raise it.
+    let next = match root {
+        true => "this container or session limits even root; packaging/millrace.service does not",
+        false => "start it by systemd, or as root",
+    };
+    Some(format!("The daemon was not allowed to {list}: {next}"))
 }
 
 /// An error without its number.
@@ -138,13 +143,14 @@ mod tests {
 
     #[test]
     fn what_was_not_allowed_is_one_sentence() {
-        assert_eq!(sentence(&[]), None);
-        let one = sentence(&["lock its memory (operation not permitted)".into()]).expect("one");
+        assert_eq!(sentence(&[], false), None);
+        let one = sentence(&["lock its memory (operation not permitted)".into()], false).expect("one");
         assert_eq!(
             one,
             "The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root"
         );
-        let all = sentence(&["a".into(), "b".into(), "c".into()]).expect("three");
+        let all = sentence(&["a".into(), "b".into(), "c".into()], true).expect("three");
+        assert!(!all.contains("as root"), "{all}");
         assert!(all.contains("to a, b or c:"), "{all}");
     }
 

@@ -11,7 +11,7 @@ mod stage;
 use crate::bench::Report;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::screen::{Look, Paint, count};
+use crate::screen::{Look, Terminal, count};
 use api::size::print;
 use api::{Pool, State, Status};
 use clap::Args;
@@ -138,7 +138,7 @@ fn story(
 
     let status: Status = client.get("/status")?;
     show.line("");
-    show.line(crate::cli::status_screen(&status, Paint::for_stdout()).trim_end());
+    show.line(crate::cli::status_screen(&status, Terminal::for_stdout()).trim_end());
     show.table(&reports);
     judge(&reports, &status)?;
     Ok((portals, status))

@@ -2,7 +2,7 @@
 
 use super::HEADING;
 use crate::bench::{Progress, Report};
-use crate::screen::{Cell, Look, Paint, Table};
+use crate::screen::{Cell, Look, Table, Terminal};
 use api::Resync;
 use api::size::{print, print_count, print_rate, print_seconds};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,8 +15,9 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The terminal, or a file.
 pub struct Show {
-    paint: Paint,
-    terminal: bool,
+    terminal: Terminal,
+    /// Lines can be written over.
+    live: bool,
     bars: MultiProgress,
     load: ProgressBar,
     printed_at: Slot<Option<Instant>>,
@@ -32,12 +33,12 @@ pub struct ResyncBar<'a> {
 impl Show {
     /// A show on stdout.
     pub fn new() -> Self {
-        let terminal = std::io::stdout().is_terminal();
-        let target = if terminal { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
+        let live = std::io::stdout().is_terminal();
+        let target = if live { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
         let bars = MultiProgress::with_draw_target(target);
         let load = bars.add(ProgressBar::new_spinner());
         load.set_style(ProgressStyle::with_template("  {spinner} {msg}").expect("a good template"));
-        Self { paint: Paint::for_stdout(), terminal, bars, load, printed_at: Slot::new(None) }
+        Self { terminal: Terminal::for_stdout(), live, bars, load, printed_at: Slot::new(None) }
     }
     /// A line above what moves.
     pub fn line(&self, text: &str) {
@@ -49,7 +50,7 @@ impl Show {
     }
     /// A step of the story.
     pub fn say(&self, what: &str, text: &str) {
-        self.line(&format!("{}  {text}", self.paint.text(HEADING, &format!("{what:>8}"))));
+        self.line(&format!("{}  {text}", self.terminal.text(HEADING, &format!("{what:>8}"))));
     }
     /// The loads as they go.
     pub fn load(&self, all: &[(&str, Progress)]) {
@@ -68,7 +69,7 @@ impl Show {
             }
         };
         let text = all.iter().map(one).collect::<Vec<_>>().join("  │  ");
-        if self.terminal {
+        if self.live {
             self.load.set_message(text);
             self.load.tick();
         } else if due(&self.printed_at) {
@@ -118,19 +119,19 @@ impl Show {
                 Cell::new(look(r.mismatches), r.mismatches.to_string()),
             ]);
         }
-        self.line(&format!("\n{}", table.print(self.paint, 0)));
+        self.line(&format!("\n{}", table.print(self.terminal, 0)));
         let errors: u64 = reports.iter().map(|r| r.errors).sum();
         let verified: u64 = reports.iter().map(|r| r.verified_blocks).sum();
         let seconds = reports.iter().map(|r| r.seconds).fold(0.0, f64::max);
         let look = if errors == 0 { Look::Good } else { Look::Bad };
-        let words = self.paint.text(look, &format!("errors: {errors}"));
+        let words = self.terminal.text(look, &format!("errors: {errors}"));
         self.line(&format!(
             "{words}, {verified} blocks verified, {seconds:.0} s, one drive failed and returned under load."
         ));
     }
     /// How a host would connect.
     pub fn connect(&self, lines: &[String]) {
-        self.line(&format!("\n{}", self.paint.text(HEADING, "A Linux host connects with:")));
+        self.line(&format!("\n{}", self.terminal.text(HEADING, "A Linux host connects with:")));
         for line in lines {
             self.line(&format!("  {line}"));
         }
@@ -144,7 +145,7 @@ impl ResyncBar<'_> {
             r.seconds_left.map_or("time left unknown".to_string(), |s| format!("{} left", print_seconds(s)));
         let text =
             format!("{} of {}  {}  {left}", print(r.done_bytes), print(r.total_bytes), print_rate(r.rate));
-        if self.show.terminal {
+        if self.show.live {
             self.bar.set_length(r.total_bytes.max(1));
             self.bar.set_position(r.done_bytes.min(r.total_bytes));
             self.bar.set_message(text);

@@ -242,7 +242,7 @@ pub fn snapshot() -> Snapshot {
         reasons: vec![Reason {
             state: State::Degraded,
             what: "pool tank".into(),
-            message: "mirror-1 runs on one leg of two: /dev/nvme3n1 did not answer within 5 s".into(),
+            message: "/dev/nvme3n1 of mirror-1: did not answer within 5 s".into(),
             next: Some(
                 "millrace drive return /dev/nvme3n1, or millrace drive replace /dev/nvme3n1 NEW".into(),
             ),
@@ -252,7 +252,7 @@ pub fn snapshot() -> Snapshot {
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,
-            reason: "mirror-1 runs on one leg of two".into(),
+            reason: "mirror-1: /dev/nvme3n1: did not answer within 5 s".into(),
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
             used_bytes: 549_755_813_888,
@@ -262,7 +262,7 @@ pub fn snapshot() -> Snapshot {
                 mirror(State::Optimal, "", vec![leg(0, State::Optimal, ""), leg(1, State::Optimal, "")]),
                 mirror(
                     State::Degraded,
-                    "runs on one leg of two",
+                    "/dev/nvme3n1: did not answer within 5 s",
                     vec![leg(2, State::Optimal, ""), leg(3, State::Failed, "did not answer within 5 s")],
                 ),
                 rebuilding,
@@ -332,7 +332,7 @@ pub fn snapshot() -> Snapshot {
                 "came back; partial resync of 2.8G begins",
             ),
         ],
-        notices: vec!["Host esx2 is identified, not authenticated: give it a CHAP secret".into()],
+        notices: vec!["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".into()],
     }
 }
 
@@ -465,10 +465,7 @@ fn a_refusal_keeps_its_kind_field_and_advice() {
         let failure: Failure = fake.client.post::<api::Created>("/volumes", &body).expect_err("refused");
         let exit = if kind == RefusalKind::Internal { Exit::Internal } else { Exit::Refused };
         assert_eq!(failure.exit, exit);
-        assert_eq!(
-            failure.to_string(),
-            "millrace: tank has 3G free (field bytes). Next: millrace pool show tank"
-        );
+        assert_eq!(failure.to_string(), "millrace: tank has 3G free. Next: millrace pool show tank");
     }
 }
 
