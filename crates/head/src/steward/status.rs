@@ -112,10 +112,9 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
             let next = match p.leg_state(a, l) {
-            // Right after the start, a moment's patience spares everybody a state that is none.
-            let office = self.clone();
-            self.cx.until_within(START_PATIENCE, move || office.desk().ready).await;
-                LegState::Out | LegState::JustOut => Some(format!("millrace drive return {}", leg.path)),
+                LegState::Out | LegState::JustOut => {
+                    Some(format!("millrace drive return {0}, or millrace drive replace {0} NEW", leg.path))
+                }
                 LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
                 LegState::Rebuilding | LegState::RebuildingFull => None,
             };
