@@ -15,6 +15,8 @@ pub const CONFIG_PATH: &str = "/etc/millrace/head.toml";
 pub const SOCKET_PATH: &str = "/run/millrace/api.sock";
 /// Most shards of one head.
 pub const SHARDS_MAX: u16 = 128;
+/// Most shards for each core that may be used.
+const SHARDS_PER_CORE_MAX: usize = 4;
 /// Least memory of one shard.
 const SHARD_MEMORY_MIN: u64 = 32 << 20;
 /// Least memory of one head.
@@ -121,6 +123,15 @@ impl Config {
         if self.shards > SHARDS_MAX {
             return wrong(format!("shards = {}: at most {SHARDS_MAX}", self.shards));
         }
+        let cores = cores();
+        if usize::from(self.shards) > cores * SHARDS_PER_CORE_MAX {
+            let has = crate::screen::count(cores, "core");
+            return wrong(format!(
+                "shards = {}: the daemon may use {has} here, and a shard wants one for itself (at most {})",
+                self.shards,
+                cores * SHARDS_PER_CORE_MAX
+            ));
+        }
         if !self.cores.is_empty() && self.shards != 0 && self.cores.len() != usize::from(self.shards) {
             return wrong(format!("cores names {} cores for {} shards", self.cores.len(), self.shards));
         }
@@ -162,8 +173,16 @@ impl Config {
         if !self.cores.is_empty() {
             return self.cores.len() as u16;
         }
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (cores as u64).min(u64::from(SHARDS_MAX)) as u16
+        (cores() as u64).min(u64::from(SHARDS_MAX)) as u16
+    }
+
+    /// What is allowed and not wise.
+    pub fn notices(&self) -> Option<String> {
+        let (shards, cores) = (usize::from(self.shard_count()), cores());
+        (shards > cores).then(|| {
+            let has = crate::screen::count(cores, "core");
+            format!("{shards} shards share {has} and slow each other down: leave shards out of head.toml")
+        })
     }
 
     /// The memory for data: as told, or by the machine's.
@@ -173,6 +192,11 @@ impl Config {
         }
         (machine_memory() / 16).clamp(256 << 20, 8 << 30)
     }
+}
+
+/// Cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Bytes of memory that the machine has; 0 if it does not say.
@@ -232,6 +256,7 @@ mod tests {
             ("shards = \"two\"\n", &["line 1, shards", "invalid type"]),
             ("shards = -1\n", &["line 1, shards"]),
             ("shards = 4000\n", &["shards = 4000", "at most 128"]),
+            ("shards = 127\ncores = [1]\n", &["127"]),
             ("memory = \"lots\"\n", &["line 1, memory", "\"lots\" is not a size"]),
             ("memory = \"1M\"\n", &["memory", "at least 64M"]),
             ("memory = \"18446744073709551616\"\n", &["memory", "too large"]),
@@ -250,6 +275,19 @@ mod tests {
                 assert!(error.contains(word), "{text:?}: {error}");
             }
             assert!(error.contains("Next:") && !error.contains('\n'), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn more_shards_than_cores_are_told_and_far_more_are_refused() {
+        let few = Config { shards: 1, ..Config::default() };
+        assert_eq!(few.notices(), None);
+        let most = cores() * SHARDS_PER_CORE_MAX;
+        if most < usize::from(SHARDS_MAX) {
+            let error = error(&format!("shards = {}\n", most + 1));
+            assert!(error.contains("wants one for itself"), "{error}");
+            let many = Config { shards: most as u16, ..Config::default() };
+            assert!(many.notices().expect("a sentence").contains("slow each other down"));
         }
     }
 

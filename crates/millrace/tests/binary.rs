@@ -6,6 +6,7 @@ use daemon::{Daemon, millrace, said};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_wrong_command_line_ends_with_2_and_no_daemon_with_4() {
@@ -21,6 +22,50 @@ fn a_wrong_command_line_ends_with_2_and_no_daemon_with_4() {
         said(&millrace(&["--socket", "/nonexistent/api.sock", "pool", "create", "t", "mirror", "/dev/a"]));
     assert_eq!(code, 2);
     assert!(text.contains("2 to 4 drives"), "{text}");
+}
+
+#[test]
+fn with_json_every_failure_has_one_shape() {
+    let cases: [(&[&str], i32, &str, &str); 4] = [
+        (&["--socket", "/nonexistent/api.sock", "status", "--json"], 4, "status", "unreachable"),
+        (&["--json", "volume", "create", "tank/a", "--size", "0"], 2, "volume create", "usage"),
+        (&["--json", "pool", "create", "t", "mirror", "/dev/a"], 2, "pool create", "usage"),
+        (&["nonsense", "--json"], 2, "", "usage"),
+    ];
+    for (words, code, what, kind) in cases {
+        let output = millrace(words);
+        assert!(output.stdout.is_empty(), "{words:?}");
+        let (exit, text) = said(&output);
+        let told: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{words:?}: {e}: {text}"));
+        let error = &told["error"];
+        assert_eq!((exit, &error["exit"]), (code, &code.into()), "{words:?}");
+        assert_eq!((error["what"].as_str(), error["kind"].as_str()), (Some(what), Some(kind)));
+        assert!(error["cause"].as_str().is_some_and(|c| !c.is_empty() && !c.contains('\n')), "{text}");
+        assert!(error["next"].as_str().is_some_and(|n| n.contains("millrace")), "{text}");
+    }
+}
+
+#[test]
+fn the_daemon_listens_where_its_configuration_says_whatever_the_environment_says() {
+    let daemon = Daemon::new();
+    let elsewhere = daemon.path("elsewhere.sock");
+    let mut child = daemon.command().env("MILLRACE_SOCKET", &elsewhere).spawn().expect("it runs");
+    let begin = Instant::now();
+    while !daemon.path("api.sock").exists() && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let obeyed = daemon.path("api.sock").exists() && !elsewhere.exists();
+    // A client goes where the variable points.
+    let ask = |socket: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+        command.arg("status").env("MILLRACE_SOCKET", socket).output().expect("it runs").status.code()
+    };
+    let answers = (ask(&daemon.path("api.sock")), ask(&elsewhere));
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(obeyed, "the environment does not move the daemon");
+    assert_eq!(answers, (Some(0), Some(4)));
 }
 
 #[test]

@@ -80,8 +80,8 @@ pub struct BenchArgs {
     /// Part of the volume that is used [default: the rest]
     #[arg(long, value_name = "SIZE", value_parser = api::size::parse)]
     region: Option<u64>,
-    /// Seconds for which lost connections and temporary refusals are retried
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    /// Seconds for which lost connections and refusals are retried
+    #[arg(long, value_name = "N", default_value_t = 5)]
     patience: u32,
     /// File with the secret that we prove (CHAP)
     #[arg(long, value_name = "FILE")]
@@ -145,14 +145,20 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), Failure> {
     // A connection more than files are allowed would fail late and strangely.
     let _ = uring::process::raise_files(65_536);
     let report = carry_out(plan, &args, json)?;
+    let nothing = report.total.ops == 0 && report.failure().is_some();
     match (json, args.progress) {
+        // A table of zeros hides the reason.
+        (true, false) | (false, _) if nothing => {}
         (true, true) => put(&Line::Report(Box::new(report.clone())).text())?,
         (true, false) => put(&crate::cli::pretty(&report))?,
         (false, _) => put(&report.screen(crate::screen::Terminal::for_stdout()))?,
     }
     match report.failure() {
         None => Ok(()),
-        Some(why) => Err(Failure::internal(why).with_next("millrace status, at the target")),
+        Some(why) => {
+            Err(Failure::internal(why)
+                .with_next("millrace status -v, at the target: its addresses and names"))
+        }
     }
 }
 

@@ -68,7 +68,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>) -> Result<(), Failure> {
     }
     let (record, too_many) = crashes.open().map_err(cannot)?;
     setup::crash_handlers(record)?;
-    let notices = setup::privileges();
+    let notices: Vec<String> = setup::privileges().into_iter().chain(config.notices()).collect();
     let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t));
     for sentence in &notices {
         tracing::warn!("{sentence}");

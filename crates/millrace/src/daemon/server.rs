@@ -110,33 +110,16 @@ impl Listeners {
             runtime.block_on(async move {
                 tokio::spawn(beside);
                 tokio::spawn(tell_signals(signals));
-                let until = |mut stopped: watch::Receiver<bool>| async move {
-                    let _ = stopped.wait_for(|s| *s).await;
-                };
+                let limits = http::Limits::default();
                 if let Some((tcp, token)) = self.tcp {
                     let listener = tokio::net::TcpListener::from_std(tcp).expect("a listening socket");
-                    let router = http::router(api.clone(), Some(token));
-                    tokio::spawn(
-                        axum::serve(listener, router)
-                            .with_graceful_shutdown(until(stopped.clone()))
-                            .into_future(),
-                    );
+                    tokio::spawn(http::serve(listener, http::router(api.clone(), Some(token)), limits));
                 }
                 let listener = tokio::net::UnixListener::from_std(self.unix).expect("a listening socket");
-                let served = axum::serve(listener, http::router(api, None))
-                    .with_graceful_shutdown(until(stopped.clone()));
-                tokio::select! {
-                    result = served.into_future() => {
-                        if let Err(e) = result {
-                            tracing::error!("the API server ended: {e}");
-                        }
-                    }
-                    // Long polls and slow readers are not waited for.
-                    () = async {
-                        let _ = stopped.wait_for(|s| *s).await;
-                        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-                    } => {}
-                }
+                tokio::spawn(http::serve(listener, http::router(api, None), limits));
+                let _ = stopped.wait_for(|s| *s).await;
+                // Answers that are on their way arrive; long polls and slow readers are not waited for.
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             });
         };
         let thread = std::thread::Builder::new().name(THREAD.into()).spawn(body).map_err(internal)?;

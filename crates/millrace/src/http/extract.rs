@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 
 /// Largest body of a request, bytes.
 const BODY_MAX: usize = 1 << 20;
+/// Until the whole body is there.
+const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// So much of a body that is too large is still read.
 const BODY_DRAINED_MAX: usize = 16 << 20;
 
@@ -18,8 +20,10 @@ pub struct Body<T>(pub T);
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Refused;
     async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
-        let bytes =
-            read(request.into_body()).await.map_err(|why| Refused(Error::new(ErrorKind::Malformed, why)))?;
+        let bytes = tokio::time::timeout(BODY_TIMEOUT, read(request.into_body()))
+            .await
+            .unwrap_or_else(|_| Err(format!("the body was not there within {} s", BODY_TIMEOUT.as_secs())));
+        let bytes = bytes.map_err(|why| Refused(Error::new(ErrorKind::Malformed, why)))?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body).map_err(Refused)
     }
 }

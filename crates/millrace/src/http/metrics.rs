@@ -6,7 +6,10 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 
-/// The handler.
+/// Metrics for Prometheus
+#[utoipa::path(get, path = "/metrics", tag = "head",
+    responses((status = 200, description = "Text format 0.0.4", body = String, content_type = "text/plain"),
+              (status = "default", description = "Why not", body = api::ErrorBody)))]
 pub async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refused> {
     let status = api.status().await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], encode(&status)))

@@ -7,6 +7,7 @@
 mod extract;
 mod metrics;
 mod resources;
+mod serve;
 
 use crate::backend::Door;
 use crate::convert;
@@ -21,6 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use subtle::ConstantTimeEq;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+
+pub use serve::{Limits, serve};
 
 /// What the process itself adds to the head's status.
 #[derive(Debug, Default)]
@@ -125,7 +128,9 @@ fn odd_reply() -> Refused {
 struct Document;
 
 fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::with_openapi(Document::openapi()).nest(api::BASE, resources::routes())
+    OpenApiRouter::with_openapi(Document::openapi())
+        .nest(api::BASE, resources::routes())
+        .routes(utoipa_axum::routes!(metrics::metrics))
 }
 
 /// The OpenAPI 3.1 document.
@@ -136,18 +141,9 @@ pub fn openapi_json() -> String {
 
 /// The server's routes. With a token, every request must show it.
 pub fn router(api: Api, token: Option<Arc<str>>) -> Router {
-    let (router, document) = routes().split_for_parts();
-    let document: Arc<str> = document.to_json().expect("a document of plain data").into();
-    let json = [(header::CONTENT_TYPE, "application/json")];
-    let router = router
-        .route(
-            &format!("{}/openapi.json", api::BASE),
-            axum::routing::get(move || async move { (json, document.to_string()) }),
-        )
-        .route("/metrics", axum::routing::get(metrics::metrics))
-        .fallback(no_such_resource)
-        .method_not_allowed_fallback(no_such_method)
-        .with_state(api);
+    let (router, _) = routes().split_for_parts();
+    let router =
+        router.fallback(no_such_resource).method_not_allowed_fallback(no_such_method).with_state(api);
     match token {
         Some(token) => router.layer(axum::middleware::from_fn_with_state(token, check_token)),
         None => router,

@@ -6,7 +6,8 @@ use crate::convert;
 use api::{Created, Error, ErrorBody, ErrorKind};
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, StatusCode};
 use head::order::{HostSettings, Order, Reply};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,6 +26,7 @@ type Done = Result<StatusCode, Refused>;
 /// All resources below `/api/v1`.
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
+        .routes(routes!(get_openapi))
         .routes(routes!(get_status))
         .routes(routes!(list_events))
         .routes(routes!(list_drives))
@@ -71,9 +73,16 @@ fn done(reply: Reply) -> Done {
     made(reply).map(|_| StatusCode::NO_CONTENT)
 }
 
+/// This document
+#[utoipa::path(get, path = "/openapi.json", tag = "head",
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")))]
+async fn get_openapi() -> ([(HeaderName, &'static str); 1], String) {
+    ([(CONTENT_TYPE, "application/json")], super::openapi_json())
+}
+
 /// The whole head
 #[utoipa::path(get, path = "/status", tag = "head",
-    responses((status = 200, body = api::Status), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = api::Status), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_status(State(api): State<Api>) -> Answer<api::Status> {
     api.status().await.map(Json)
 }
@@ -82,7 +91,7 @@ async fn get_status(State(api): State<Api>) -> Answer<api::Status> {
 #[utoipa::path(get, path = "/events", tag = "head",
     params(("since" = Option<u64>, Query, description = "First number wanted; 0 for all that are kept"),
            ("wait" = Option<u64>, Query, description = "Seconds to wait for an event, at most 60")),
-    responses((status = 200, body = api::Events), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = api::Events), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::Events> {
     let since: u64 = params.one("since", 0)?;
     let wait = Duration::from_secs(params.one("wait", 0)?).min(WAIT_MAX);
@@ -104,7 +113,7 @@ async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::
 /// Our drives and this machine's candidates
 #[utoipa::path(get, path = "/drives", tag = "drives",
     params(("look" = Option<Vec<String>>, Query, description = "A further drive to look at; may be repeated")),
-    responses((status = 200, body = Vec<api::Drive>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Drive>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_drives(State(api): State<Api>, mut params: Params) -> Answer<Vec<api::Drive>> {
     let drives = params.all("look");
     params.end()?;
@@ -125,7 +134,7 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
 /// One drive
 #[utoipa::path(get, path = "/drives/{drive}", tag = "drives",
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 200, body = api::Drive), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = api::Drive), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Drive> {
     let is =
         |d: &api::Drive| d.path == name || d.uuid.as_ref().is_some_and(|u| u.eq_ignore_ascii_case(&name));
@@ -143,7 +152,7 @@ async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<a
 /// Take a drive out of its mirror
 #[utoipa::path(post, path = "/drives/{drive}/fail", tag = "drives",
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
     done(api.order(Order::DriveFail { drive }).await?)
 }
@@ -151,7 +160,7 @@ async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
 /// Take a drive back into its mirror
 #[utoipa::path(post, path = "/drives/{drive}/return", tag = "drives",
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn return_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
     done(api.order(Order::DriveReturn { drive }).await?)
 }
@@ -159,7 +168,7 @@ async fn return_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done
 /// Put another drive in a drive's place
 #[utoipa::path(post, path = "/drives/{drive}/replace", tag = "drives", request_body = api::DriveReplace,
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn replace_drive(
     State(api): State<Api>,
     Path(old): Path<String>,
@@ -171,21 +180,22 @@ async fn replace_drive(
 /// Make a drive behave artificially, until restart
 #[utoipa::path(put, path = "/drives/{drive}/shape", tag = "drives", request_body = api::Shape,
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn shape_drive(State(api): State<Api>, Path(drive): Path<String>, Body(b): Body<api::Shape>) -> Done {
     done(api.order(Order::DriveShape { drive, shape: convert::to_shape(&b) }).await?)
 }
 
 /// All pools
 #[utoipa::path(get, path = "/pools", tag = "pools",
-    responses((status = 200, body = Vec<api::Pool>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Pool>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_pools(State(api): State<Api>) -> Answer<Vec<api::Pool>> {
     Ok(Json(api.status().await?.pools))
 }
 
 /// One pool
 #[utoipa::path(get, path = "/pools/{pool}", tag = "pools",
-    responses((status = 200, body = api::Pool), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    responses((status = 200, description = "As it is now", body = api::Pool), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Pool> {
     let pool = api.status().await?.pools.into_iter().find(|p| p.name == name || p.uuid == name);
     pool.map(Json).ok_or_else(|| missing("pool", &name, "millrace pool ls"))
@@ -193,7 +203,7 @@ async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<ap
 
 /// Make a pool of drives
 #[utoipa::path(post, path = "/pools", tag = "pools", request_body = api::PoolCreate,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> Made {
     let api::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force } = b;
     let arrays = convert::to_arrays(arrays);
@@ -202,22 +212,25 @@ async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> 
 
 /// Append arrays to a pool, as a new zone
 #[utoipa::path(post, path = "/pools/{pool}/arrays", tag = "pools", request_body = api::PoolAdd,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolAdd>) -> Made {
     made(api.order(Order::PoolAdd { pool, arrays: convert::to_arrays(b.arrays), force: b.force }).await?)
 }
 
 /// Let go of a pool, so that another head may import it
 #[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done {
     done(api.order(Order::PoolRelease { pool }).await?)
 }
 
 /// Wipe a pool's labels; its volumes are lost
 #[utoipa::path(delete, path = "/pools/{pool}", tag = "pools",
-    params(("force" = Option<bool>, Query, description = "Even though it has volumes")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("force" = Option<bool>, Query, description = "Even though it has volumes")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn destroy_pool(State(api): State<Api>, Path(pool): Path<String>, mut params: Params) -> Done {
     let force = params.one("force", false)?;
     params.end()?;
@@ -227,7 +240,7 @@ async fn destroy_pool(State(api): State<Api>, Path(pool): Path<String>, mut para
 /// Pools that lie on drives here and are not imported
 #[utoipa::path(get, path = "/imports", tag = "pools",
     params(("look" = Option<Vec<String>>, Query, description = "A further drive to look at; may be repeated")),
-    responses((status = 200, body = Vec<api::Importable>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Importable>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<api::Importable>> {
     let drives = params.all("look");
     params.end()?;
@@ -241,7 +254,7 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
 
 /// Take a pool
 #[utoipa::path(post, path = "/imports", tag = "pools", request_body = api::PoolImport,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn import_pool(State(api): State<Api>, Body(b): Body<api::PoolImport>) -> Made {
     let api::PoolImport { pool, drives, force } = b;
     let reply = api.order(Order::PoolImport { pool, drives, force }).await?;
@@ -251,14 +264,16 @@ async fn import_pool(State(api): State<Api>, Body(b): Body<api::PoolImport>) -> 
 
 /// All volumes
 #[utoipa::path(get, path = "/volumes", tag = "volumes",
-    responses((status = 200, body = Vec<api::Volume>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Volume>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_volumes(State(api): State<Api>) -> Answer<Vec<api::Volume>> {
     Ok(Json(api.status().await?.volumes))
 }
 
 /// One volume
 #[utoipa::path(get, path = "/volumes/{pool}/{volume}", tag = "volumes",
-    responses((status = 200, body = api::Volume), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("volume" = String, Path, description = "Name within the pool")),
+    responses((status = 200, description = "As it is now", body = api::Volume), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_volume(
     State(api): State<Api>,
     Path((pool, volume)): Path<(String, String)>,
@@ -270,7 +285,7 @@ async fn get_volume(
 
 /// Make a volume
 #[utoipa::path(post, path = "/volumes", tag = "volumes", request_body = api::VolumeCreate,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>) -> Made {
     let Some((pool, name)) = b.name.split_once('/') else {
         let message = format!("name: \"{}\" does not name a volume: POOL/VOLUME", b.name);
@@ -282,7 +297,9 @@ async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>)
 
 /// Resize or rename a volume
 #[utoipa::path(patch, path = "/volumes/{pool}/{volume}", tag = "volumes", request_body = api::VolumeSet,
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("volume" = String, Path, description = "Name within the pool")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn set_volume(
     State(api): State<Api>,
     Path((pool, volume)): Path<(String, String)>,
@@ -303,8 +320,10 @@ async fn set_volume(
 
 /// Remove a volume
 #[utoipa::path(delete, path = "/volumes/{pool}/{volume}", tag = "volumes",
-    params(("force" = Option<bool>, Query, description = "Even though it is exported")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("volume" = String, Path, description = "Name within the pool"),
+           ("force" = Option<bool>, Query, description = "Even though it is exported")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_volume(
     State(api): State<Api>,
     Path((pool, volume)): Path<(String, String)>,
@@ -317,14 +336,15 @@ async fn remove_volume(
 
 /// All hosts
 #[utoipa::path(get, path = "/hosts", tag = "hosts",
-    responses((status = 200, body = Vec<api::Host>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Host>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
     Ok(Json(api.status().await?.hosts))
 }
 
 /// One host
 #[utoipa::path(get, path = "/hosts/{host}", tag = "hosts",
-    responses((status = 200, body = api::Host), (status = "default", body = ErrorBody)))]
+    params(("host" = String, Path, description = "Short name")),
+    responses((status = 200, description = "As it is now", body = api::Host), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Host> {
     let host = api.status().await?.hosts.into_iter().find(|h| h.name == name);
     host.map(Json).ok_or_else(|| missing("host", &name, "millrace host ls"))
@@ -332,7 +352,7 @@ async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<ap
 
 /// Make a host known
 #[utoipa::path(post, path = "/hosts", tag = "hosts", request_body = api::HostAdd,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_host(State(api): State<Api>, Body(b): Body<api::HostAdd>) -> Made {
     let settings = HostSettings {
         nqns: Some(b.nqns),
@@ -346,7 +366,8 @@ async fn add_host(State(api): State<Api>, Body(b): Body<api::HostAdd>) -> Made {
 
 /// Change a host
 #[utoipa::path(patch, path = "/hosts/{host}", tag = "hosts", request_body = api::HostSet,
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("host" = String, Path, description = "Short name")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn set_host(State(api): State<Api>, Path(name): Path<String>, Body(b): Body<api::HostSet>) -> Done {
     let settings = HostSettings {
         nqns: b.nqns,
@@ -360,8 +381,9 @@ async fn set_host(State(api): State<Api>, Path(name): Path<String>, Body(b): Bod
 
 /// Forget a host
 #[utoipa::path(delete, path = "/hosts/{host}", tag = "hosts",
-    params(("force" = Option<bool>, Query, description = "Even though volumes are exported to it")),
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("host" = String, Path, description = "Short name"),
+           ("force" = Option<bool>, Query, description = "Even though volumes are exported to it")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_host(State(api): State<Api>, Path(name): Path<String>, mut params: Params) -> Done {
     let force = params.one("force", false)?;
     params.end()?;
@@ -370,7 +392,7 @@ async fn remove_host(State(api): State<Api>, Path(name): Path<String>, mut param
 
 /// All portals
 #[utoipa::path(get, path = "/portals", tag = "portals",
-    responses((status = 200, body = Vec<api::Portal>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Portal>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_portals(State(api): State<Api>) -> Answer<Vec<api::Portal>> {
     Ok(Json(api.status().await?.portals))
 }
@@ -384,7 +406,7 @@ fn address(text: &str) -> Result<SocketAddr, Refused> {
 
 /// Listen at an address
 #[utoipa::path(post, path = "/portals", tag = "portals", request_body = api::PortalAdd,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Made {
     let (protocol, address) = (convert::to_protocol(b.protocol), address(&b.address)?);
     made(api.order(Order::PortalAdd { protocol, address }).await?)
@@ -392,7 +414,9 @@ async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Ma
 
 /// Listen there no more
 #[utoipa::path(delete, path = "/portals/{protocol}/{address}", tag = "portals",
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("protocol" = String, Path, description = "nvme, discovery or iscsi"),
+           ("address" = String, Path, description = "Address and port")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_portal(State(api): State<Api>, Path((protocol, at)): Path<(String, String)>) -> Done {
     let protocol: api::Protocol = protocol
         .parse()
@@ -403,7 +427,7 @@ async fn remove_portal(State(api): State<Api>, Path((protocol, at)): Path<(Strin
 
 /// All exports
 #[utoipa::path(get, path = "/exports", tag = "exports",
-    responses((status = 200, body = Vec<api::Export>), (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "As it is now", body = Vec<api::Export>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_exports(State(api): State<Api>) -> Answer<Vec<api::Export>> {
     let volumes = api.status().await?.volumes;
     let exports = volumes.into_iter().flat_map(|v| {
@@ -421,14 +445,17 @@ async fn list_exports(State(api): State<Api>) -> Answer<Vec<api::Export>> {
 
 /// Give a volume to a host
 #[utoipa::path(post, path = "/exports", tag = "exports", request_body = api::ExportAdd,
-    responses((status = 201, body = Created), (status = "default", body = ErrorBody)))]
+    responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_export(State(api): State<Api>, Body(b): Body<api::ExportAdd>) -> Made {
     made(api.order(Order::Export { volume: b.volume, host: b.host, lun: b.lun }).await?)
 }
 
 /// Take a volume from a host
 #[utoipa::path(delete, path = "/exports/{pool}/{volume}/{host}", tag = "exports",
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("volume" = String, Path, description = "Name within the pool"),
+           ("host" = String, Path, description = "Short name")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_export(
     State(api): State<Api>,
     Path((pool, volume, host)): Path<(String, String, String)>,

@@ -21,6 +21,12 @@ pub struct Fake {
     folder: tempfile::TempDir,
 }
 
+/// Few and short, so that a test sees them.
+fn limits() -> Limits {
+    let header = std::time::Duration::from_millis(500);
+    Limits { connections: 4, header, ..Limits::default() }
+}
+
 /// Serves `script` at a socket of its own.
 pub fn serve(script: impl Fn(&Order) -> Answered + Send + 'static, process: Process) -> Fake {
     let folder = tempfile::tempdir().expect("a folder");
@@ -43,7 +49,7 @@ pub fn serve(script: impl Fn(&Order) -> Answered + Send + 'static, process: Proc
                 }
             });
             let listener = tokio::net::UnixListener::from_std(listener).expect("listening");
-            axum::serve(listener, router(Api::new(door, Arc::new(process)), None)).await.expect("served");
+            super::serve(listener, router(Api::new(door, Arc::new(process)), None), limits()).await;
         });
     });
     Fake { client: Client::new(path).expect("a runtime"), orders, folder }
@@ -546,7 +552,7 @@ fn the_token_is_asked_for_over_tcp() {
                 }
             });
             let router = router(Api::new(door, Arc::default()), Some("0123456789abcdef".into()));
-            axum::serve(listener, router).await.expect("served");
+            super::serve(listener, router, limits()).await;
         });
     });
     let status = |header: &str| {
@@ -561,6 +567,40 @@ fn the_token_is_asked_for_over_tcp() {
     assert_eq!(status("authorization: Bearer wrong\r\n"), "401");
     assert_eq!(status("authorization: Basic 0123456789abcdef\r\n"), "401");
     assert_eq!(status("authorization: Bearer 0123456789abcdef\r\n"), "200");
+    assert_eq!(status("authorization: Bearer\r\n"), "401");
+    assert_eq!(status("authorization: Bearer \u{e9}\r\n"), "401");
+}
+
+#[test]
+fn who_says_nothing_is_sent_away_and_the_others_are_served() {
+    let fake = fake();
+    let open = |text: &[u8]| {
+        let mut stream = UnixStream::connect(fake.client.socket()).expect("connected");
+        stream.write_all(text).expect("sent");
+        stream
+    };
+    // More half-open connections than there are places.
+    let mut silent: Vec<UnixStream> =
+        (0..20).map(|n| open(if n % 2 == 0 { b"" } else { b"GET /api" })).collect();
+    let status: api::Status = fake.client.get("/status").expect("served all the same");
+    assert_eq!(status.health, api::State::Degraded);
+    for stream in &mut silent {
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("set");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("closed, not left open");
+    }
+    // Garbage and a header without end get an answer or are closed.
+    for text in [&b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n"[..], &[b'x'; 100_000][..]] {
+        let mut stream = UnixStream::connect(fake.client.socket()).expect("connected");
+        let _ = stream.write_all(text);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(
+            answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
 }
 
 #[test]
@@ -573,14 +613,80 @@ fn the_document_knows_every_resource_and_every_shape() {
     for path in ["/api/v1/status", "/api/v1/drives/{drive}/shape", "/api/v1/exports/{pool}/{volume}/{host}"] {
         assert!(paths.contains(&path), "{paths:?}");
     }
-    // Every reference leads somewhere.
+    valid(&document);
     let text = document.to_string();
-    for reference in text.split("#/components/schemas/").skip(1) {
+    assert!(text.contains("ErrorBody") && text.contains("HostSet"));
+    drop(fake.folder);
+}
+
+/// What OpenAPI 3.1 asks of a document like ours.
+fn valid(document: &serde_json::Value) {
+    for reference in document.to_string().split("#/components/schemas/").skip(1) {
         let name = reference.split('"').next().expect("quoted");
         assert!(document["components"]["schemas"][name].is_object(), "{name} is not described");
     }
-    assert!(text.contains("ErrorBody") && text.contains("HostSet"));
-    drop(fake.folder);
+    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+    let mut ids = std::collections::BTreeSet::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        assert!(path.starts_with('/'), "{path}");
+        let in_path: Vec<&str> =
+            path.split('{').skip(1).map(|p| p.split('}').next().expect("closed")).collect();
+        for (method, operation) in item.as_object().expect("operations") {
+            let what = format!("{method} {path}");
+            assert!(["get", "put", "post", "delete", "patch"].contains(&method.as_str()), "{what}");
+            let id = operation["operationId"].as_str().expect("an id").to_string();
+            assert!(ids.insert(id), "{what}: its id is taken");
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            let mut named: Vec<&str> = parameters
+                .iter()
+                .filter(|p| p["in"] == "path")
+                .map(|p| p["name"].as_str().expect("a name"))
+                .collect();
+            named.sort_by_key(|n| in_path.iter().position(|p| p == n));
+            assert_eq!(named, in_path, "{what}");
+            for p in &parameters {
+                assert!(p["schema"].is_object() || p["content"].is_object(), "{what}: {p}");
+                assert!(p["in"] != "path" || p["required"] == true, "{what}: {p}");
+            }
+            let responses = operation["responses"].as_object().expect("responses");
+            assert!(!responses.is_empty(), "{what}");
+            for (code, response) in responses {
+                assert!(
+                    code == "default" || code.parse::<u16>().is_ok_and(|c| (200..600).contains(&c)),
+                    "{what}"
+                );
+                assert!(response["description"].is_string(), "{what} {code}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_route_is_in_the_document_and_every_path_of_it_is_served() {
+    // Routes are added together with their description, and nowhere else.
+    for text in [include_str!("mod.rs"), include_str!("resources.rs")] {
+        assert!(!text.contains(concat!(".rou", "te(")), "a route without a description");
+    }
+    let source = include_str!("resources.rs");
+    assert_eq!(source.matches("#[utoipa::path(").count(), source.matches("\nasync fn ").count() - 1);
+    let fake = fake();
+    let document: serde_json::Value = serde_json::from_str(&openapi_json()).expect("JSON");
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for method in item.as_object().expect("operations").keys() {
+            let place = path.replace(['{', '}'], "");
+            let method = method.to_uppercase();
+            let (status, body) = raw(
+                &fake,
+                &format!(
+                    "{method} {place} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+                ),
+            );
+            assert!(
+                status != 405 && !body.contains("there is no resource"),
+                "{method} {place}: {status} {body}"
+            );
+        }
+    }
 }
 
 #[test]
