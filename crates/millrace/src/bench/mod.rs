@@ -26,8 +26,8 @@ The target loses what it holds in the region that is used, unless --rw only read
 
 Examples:
   millrace bench --target nvme://10.0.0.1:4420/NQN/1 --rw randread --qd 128
-  millrace bench --target iscsi://10.0.0.1:3260/IQN/0 --rw randrw --mix 70 --verify
-  millrace bench --target nvme://10.0.0.1:4420/NQN/1 --bs 128k --rw write --seconds 30 --json")]
+  millrace bench --target iscsi://10.0.0.1:3260/IQN/0 --rw randrw --verify
+  millrace bench --target nvme://10.0.0.1:4420/NQN/1 --rw write --bs 128k")]
 pub struct BenchArgs {
     /// nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
     #[arg(long, value_name = "URL")]

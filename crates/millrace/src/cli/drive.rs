@@ -22,7 +22,7 @@ pub enum DriveCommand {
     #[command(after_help = "\
 Examples:
   millrace drive ls
-  millrace drive ls /srv/images/*.img     # files are looked at only if named
+  millrace drive ls /srv/images/*.img  # files are looked at only if named
   millrace drive ls --json")]
     Ls {
         /// Further drives to look at
@@ -45,7 +45,7 @@ The mirror's last drive in sync is never taken out.
 
 Examples:
   millrace drive fail /dev/nvme3n1
-  millrace drive return /dev/nvme3n1      # takes it back")]
+  millrace drive return /dev/nvme3n1  # takes it back")]
     Fail {
         /// Its path, the last part of it, or its UUID
         #[arg(value_name = "DRIVE")]
@@ -55,7 +55,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   millrace drive return /dev/nvme3n1
-  millrace status --watch                 # shows the resync")]
+  millrace status --watch  # shows the resync")]
     Return {
         /// Its path, the last part of it, or its UUID
         #[arg(value_name = "DRIVE")]
@@ -65,7 +65,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   millrace drive replace /dev/nvme3n1 /dev/nvme7n1
-  millrace drive replace 6f1c1a52-… /dev/nvme7n1     # a missing drive, by its UUID")]
+  millrace drive replace 6f1c1a52-… /dev/nvme7n1  # a missing one, by UUID")]
     Replace {
         /// The drive to be replaced: path, last part of it, or UUID
         #[arg(value_name = "OLD")]

@@ -12,7 +12,7 @@ use clap::Args;
 Examples:
   millrace events
   millrace events --follow
-  millrace events --since 120 --json      # with --follow: one event a line")]
+  millrace events --since 120 --json  # with --follow: one event a line")]
 pub struct EventsArgs {
     /// Wait for more, until Ctrl-C
     #[arg(long, short)]

@@ -24,7 +24,7 @@ A host's NQN stands in its /etc/nvme/hostnqn, its IQN in /etc/iscsi/initiatornam
 Examples:
   millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
   millrace host set esx1 --iqn iqn.1998-01.com.vmware:esx1
-  millrace host add web1 --iqn iqn.1993-08.org.debian:01:web1 --chap-secret-file /root/web1.secret")]
+  millrace host add web1 --iqn iqn.2026-01.com.example:web1 --chap-secret-file F")]
     Add {
         /// Its short name
         #[arg(value_name = "HOST")]
@@ -73,7 +73,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   millrace host rm esx1
-  millrace host rm esx1 --force           # even though volumes are exported to it")]
+  millrace host rm esx1 --force  # even though volumes are exported to it")]
     Rm {
         /// The host
         #[arg(value_name = "HOST")]

@@ -49,8 +49,8 @@ Examples:
 Its volumes vanish from the hosts; nothing on it is changed or lost.
 
 Examples:
-  millrace pool release tank              # here
-  millrace pool import tank               # on the head that has the drives now")]
+  millrace pool release tank  # here
+  millrace pool import tank  # on the head that has the drives now")]
     Release {
         /// The pool
         #[arg(value_name = "POOL")]
@@ -64,13 +64,13 @@ Examples:
   millrace pool import --list
   millrace pool import tank
   millrace pool import tank --drive /srv/images/a.img --drive /srv/images/b.img
-  millrace pool import tank --force       # the head that had it is gone for good")]
+  millrace pool import tank --force  # the head that had it is gone for good")]
     Import(ImportArgs),
     /// Wipe a pool's labels; its volumes are lost
     #[command(after_help = "\
 Examples:
   millrace pool destroy tank
-  millrace pool destroy tank --force      # even though it has volumes")]
+  millrace pool destroy tank --force  # even though it has volumes")]
     Destroy {
         /// The pool
         #[arg(value_name = "POOL")]
@@ -82,17 +82,15 @@ Examples:
 }
 
 const LAYOUT_HELP: &str = "\
-LAYOUT is a list of drives: `mirror` makes one array of the drives behind it (2 to 4), `single` one
-array of each. Drives before the first such word are single. All arrays are striped together.
+LAYOUT is a list of drives: `mirror` makes one array of the drives behind it (2 to 4), `single` one array of each. Drives before the first such word are single. All arrays are striped together.
 
 Examples:
-  millrace pool create fast /dev/a /dev/b /dev/c /dev/d                  # striped, no redundancy
-  millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d    # striped mirrors
-  millrace pool create mix /dev/fast /dev/slow --weights 3,1             # runs at the sum of both
-  millrace pool create lab mirror ram:1G ram:1G                          # in memory
+  millrace pool create fast /dev/a /dev/b /dev/c /dev/d  # no redundancy
+  millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d
+  millrace pool create mix /dev/fast /dev/slow --weights 3,1  # at their sum
+  millrace pool create lab mirror ram:1G ram:1G  # in memory
 
-A drive that carries a partition table, a file system or another pool's label is refused by name,
-unless --force says otherwise.";
+A drive that carries a partition table, a file system or another pool's label is refused by name, unless --force says otherwise.";
 
 /// `millrace pool create`.
 #[derive(Args, Debug)]

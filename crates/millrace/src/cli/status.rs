@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 /// `millrace status`.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-Legs of a mirror are drawn as letters: [UU] both in sync, [UR] the second is being resynced,
-[U_] the second is out or missing.
+Legs of a mirror are drawn as letters: [UU] both in sync, [UR] the second is being resynced, [U_] the second is out or missing.
 
 Examples:
   millrace status
-  millrace status -v                      # with identifiers, hosts, connections, shards, events
-  millrace status --watch                 # rates instead of totals, every second
+  millrace status -v  # with identifiers, hosts, connections, shards, events
+  millrace status --watch  # rates instead of totals, every second
   millrace status --json | jq .health")]
 pub struct StatusArgs {
     /// Show identifiers, hosts, connections, shards and the latest events too

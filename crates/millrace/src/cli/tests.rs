@@ -41,6 +41,13 @@ fn every_command_has_help_with_examples() {
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{path}: {line}");
         }
+        // No example is broken: what is copied is whole.
+        for line in examples.lines().skip(1).take_while(|l| !l.is_empty()) {
+            assert!(
+                ["  millrace ", "  curl ", "  pass "].iter().any(|w| line.starts_with(w)),
+                "{path}: {line}"
+            );
+        }
         assert!(command.get_about().is_some(), "{path} says nothing about itself");
         all.push_str(&format!("$ {path} --help\n{help}\n"));
         for sub in command.get_subcommands_mut() {

@@ -21,7 +21,7 @@ pub enum VolumeCommand {
     #[command(after_help = "\
 Examples:
   millrace volume create tank/vm1 --size 400G
-  millrace volume create tank/vm2 --size 1.5T --block 512     # for hosts that need 512-byte blocks")]
+  millrace volume create tank/vm2 --size 1.5T --block 512")]
     Create {
         /// Its pool and name: POOL/VOLUME
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
@@ -54,7 +54,7 @@ Hosts notice the new size at once.
 
 Examples:
   millrace volume resize tank/vm1 --size 800G
-  millrace volume resize tank/vm1 --size 200G --force     # what lies beyond 200G is lost")]
+  millrace volume resize tank/vm1 --size 200G --force  # the rest is lost")]
     Resize {
         /// The volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
@@ -82,7 +82,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   millrace volume rm tank/vm1
-  millrace volume rm tank/vm1 --force     # even though it is exported")]
+  millrace volume rm tank/vm1 --force  # even though it is exported")]
     Rm {
         /// The volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", value_parser = volume_name)]

@@ -25,13 +25,12 @@ use std::time::Duration;
 /// `millrace serve`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without --config, /etc/millrace/head.toml is read if it is there; otherwise everything has its default.
-The daemon stays in the foreground: systemd (packaging/millrace.service) looks after it.
+Without --config, /etc/millrace/head.toml is read if it is there; otherwise everything has its default. The daemon stays in the foreground: systemd (packaging/millrace.service) looks after it.
 
 Examples:
   millrace serve
   millrace serve --config head.toml
-  millrace serve --import                 # after crashes: import the pools all the same")]
+  millrace serve --import  # after crashes: import the pools all the same")]
 pub struct ServeArgs {
     /// The configuration
     #[arg(long, short, value_name = "FILE")]

@@ -25,12 +25,11 @@ use std::time::{Duration, Instant};
 /// `millrace demo`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-It makes four drives in files, a pool of two mirrors, a volume and a host, loads the volume over NVMe/TCP
-and iSCSI, fails a drive under the load and returns it, and serves on until Ctrl-C.
+It makes four drives in files, a pool of two mirrors, a volume and a host, loads the volume over NVMe/TCP and iSCSI, fails a drive under the load and returns it, and serves on until Ctrl-C.
 
 Examples:
   millrace demo
-  millrace demo --once                    # end after the table, with 0 if nothing went wrong
+  millrace demo --once  # end after the table, with 0 if nothing went wrong
   millrace demo --dir /mnt/fast --drive-size 4G --seconds 60")]
 pub struct DemoArgs {
     /// End after the table
@@ -116,10 +115,7 @@ fn story(
     let volume = volume.ok_or_else(|| Failure::internal("the new volume is not in the status"))?;
 
     let mut loads = Loads::start(folder, &status.system, &portals, volume)?;
-    show.say(
-        "load",
-        "70 % reads, 4K, random, verified, by two processes: 4 connections NVMe/TCP, 2 sessions iSCSI",
-    );
+    show.say("load", "70 % reads, 4K, random, verified: 4 connections NVMe/TCP, 2 iSCSI");
     loads.run_until_measuring(show)?;
     // The drive fails a third into the measurement, so that there is load before, without and after it.
     let end = Instant::now() + Duration::from_secs(args.seconds.into());

@@ -2,7 +2,7 @@
 
 use super::HEADING;
 use crate::bench::{Progress, Report};
-use crate::screen::{Cell, Look, Table, Terminal};
+use crate::screen::{Cell, Look, Table, Terminal, count};
 use api::Resync;
 use api::size::{print, print_count, print_rate, print_seconds};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -37,7 +37,7 @@ impl Show {
         let target = if live { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
         let bars = MultiProgress::with_draw_target(target);
         let load = bars.add(ProgressBar::new_spinner());
-        load.set_style(ProgressStyle::with_template("  {spinner} {msg}").expect("a good template"));
+        load.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a good template"));
         Self { terminal: Terminal::for_stdout(), live, bars, load, printed_at: Slot::new(None) }
     }
     /// A line above what moves.
@@ -55,20 +55,21 @@ impl Show {
     /// The loads as they go.
     pub fn load(&self, all: &[(&str, Progress)]) {
         let one = |(name, p): &(&str, Progress)| match p.phase.as_str() {
-            "measuring" => format!(
-                "{name} {} IOPS, {:.0} MB/s, p99 {}, errors {}",
-                print_count(p.iops as u64),
-                p.mb_per_s,
-                crate::bench::micros(p.p99_us),
-                p.errors
-            ),
+            "measuring" => {
+                let errors = match p.errors {
+                    0 => String::new(),
+                    n => format!(" {}", count(n as usize, "error")),
+                };
+                let (iops, p99) = (print_count(p.iops as u64), crate::bench::micros(p.p99_us));
+                format!("{name} {iops} IOPS {:.0} MB/s p99 {p99}{errors}", p.mb_per_s)
+            }
             other => {
                 let done = p.done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
                 let trouble = p.trouble.as_ref().map_or(String::new(), |t| format!(" ({t})"));
                 format!("{name} {other}{done}{trouble}")
             }
         };
-        let text = all.iter().map(one).collect::<Vec<_>>().join("  │  ");
+        let text = all.iter().map(one).collect::<Vec<_>>().join(" │ ");
         if self.live {
             self.load.set_message(text);
             self.load.tick();
@@ -83,7 +84,7 @@ impl Show {
     /// A bar for a resync.
     pub fn resync_bar(&self) -> ResyncBar<'_> {
         let bar = self.bars.add(ProgressBar::new(0));
-        let template = "  resync ▕{bar:32.green}▏ {percent:>3} %  {msg}";
+        let template = "  resync ▕{bar:20.green}▏ {percent:>3} %  {msg}";
         bar.set_style(
             ProgressStyle::with_template(template).expect("a good template").progress_chars("█▉▊▋▌▍▎▏ "),
         );
@@ -100,10 +101,9 @@ impl Show {
             ">P99",
             ">MAX",
             ">ERRORS",
-            ">VERIFIED BLOCKS",
-            ">WRONG",
+            ">VERIFIED",
         ];
-        let mut table = Table::new(&heads);
+        let mut table = Table::new(&heads).optional(&["MAX"]);
         for r in reports {
             let look = |n: u64| if n == 0 { Look::Good } else { Look::Bad };
             table.row([
@@ -115,8 +115,7 @@ impl Show {
                 crate::bench::micros(r.total.p99_us).into(),
                 crate::bench::micros(r.total.max_us).into(),
                 Cell::new(look(r.errors), r.errors.to_string()),
-                r.verified_blocks.to_string().into(),
-                Cell::new(look(r.mismatches), r.mismatches.to_string()),
+                print_count(r.verified_blocks).into(),
             ]);
         }
         self.line(&format!("\n{}", table.print(self.terminal, 0)));
