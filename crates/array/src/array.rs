@@ -17,13 +17,14 @@ use crate::intent::Intent;
 use crate::latency::Latency;
 use crate::locks::Locks;
 use crate::resync::Resync;
+use crate::scrub::Scrubbing;
 use base::{DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid};
 use std::collections::VecDeque;
 
 /// Heals under way at once; more wait for the next time that somebody reads the blocks.
 pub(crate) const HEALS_MAX: u32 = 4;
 /// Flights that are not a host's.
-const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX;
+const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX + 1;
 /// All flights: host commands, twice, since an answered one may wait for a late operation; and ours.
 const FLIGHTS_MAX: u32 = 2 * COMMANDS_MAX + INTERNAL_MAX;
 /// Operations of one leg: one for each flight, one for each bitmap block, three flushes, hedges.
@@ -85,6 +86,7 @@ pub struct Array {
     pub(crate) quiescing: bool,
     pub(crate) counters: Progress,
     pub(crate) hedging: Hedging,
+    pub(crate) scrub: Option<Scrubbing>,
     /// When it is judged again which legs are slow.
     pub(crate) judge_at: Instant,
 }
@@ -144,6 +146,7 @@ impl Array {
             quiescing: false,
             counters: Progress::default(),
             hedging: Hedging::new(),
+            scrub: None,
             judge_at: Instant(0),
         };
         let rebuilding = array.rebuilding();
@@ -237,6 +240,7 @@ impl Array {
             Plan::Flush => self.start_flush(now, id, io),
             Plan::Change if !redundant => self.start_legs(now, id, io),
             Plan::Change | Plan::Copy => self.queue(id),
+            Plan::Scrub => unreachable!("no host asks for a scrub"),
         }
         self.drain(now, io);
     }
@@ -323,6 +327,7 @@ impl Array {
             Phase::AwaitingLock => {}
             Phase::AwaitingIntent => self.leave_block(id),
             Phase::AwaitingSource
+            | Phase::AwaitingScrub
             | Phase::AwaitingLegs
             | Phase::AwaitingCache
             | Phase::AwaitingRecord
@@ -340,6 +345,7 @@ impl Array {
         self.kick_blocks(now, io);
         self.clear_tick(now, io);
         self.resync_step(now, io);
+        self.scrub_step(now, io);
         self.drain(now, io);
     }
     /// When `on_timer` wants to be called.
@@ -347,8 +353,9 @@ impl Array {
         if !self.started {
             return Some(Instant(0));
         }
-        let deadlines = [self.clear_deadline(), self.resync_deadline(), self.hedge_deadline()];
-        deadlines.into_iter().flatten().min()
+        let work = [self.clear_deadline(), self.resync_deadline(), self.scrub_deadline()];
+        let deadlines = work.into_iter().chain([self.hedge_deadline()]);
+        deadlines.flatten().min()
     }
     /// Limits of the resync from now on.
     pub fn pace(&mut self, pace: Pace) {
@@ -361,6 +368,7 @@ impl Array {
         (progress.hedges_sent, progress.hedges_won) = (self.hedging.sent, self.hedging.won);
         self.count_intent(&mut progress);
         self.count_resync(&mut progress);
+        self.count_scrub(&mut progress);
         progress
     }
     /// Nothing is under way: no command, no operation, nothing about to start by itself but timers.
@@ -411,6 +419,7 @@ impl Array {
                 return;
             }
             self.resync_step(now, io);
+            self.scrub_step(now, io);
         }
     }
     /// Legs that are written: in sync or rebuilding, and not lost here.
@@ -513,7 +522,7 @@ impl Array {
                 self.commands -= 1;
                 io.done(ticket, status);
             }
-            Job::Piece | Job::Heal { .. } => {}
+            Job::Piece | Job::Heal { .. } | Job::Scrub => {}
         }
     }
     /// Frees the flight's range, and its slot.
@@ -532,7 +541,7 @@ impl Array {
         if !flight.locked {
             return;
         }
-        if flight.phase != Phase::AwaitingLock {
+        if flight.entered {
             self.leave_region(now, flight.at);
         }
         self.flights[id].locked = false;

@@ -22,6 +22,10 @@ impl Array {
                 self.start_read(now, id, io);
                 return;
             }
+            Plan::Scrub => {
+                self.scrub_write(now, id, io);
+                return;
+            }
             Plan::Read | Plan::Flush => unreachable!("reads and flushes wait for nothing"),
         }
         if self.in_sync() == 0 {
@@ -48,6 +52,7 @@ impl Array {
             Job::Piece if unclean => others,
             Job::Piece => others & self.rebuilding(),
             Job::Heal { leg, .. } => others & bit(leg),
+            Job::Scrub => unreachable!("a scrub is no copy"),
         };
         self.fan_out(id, DriveOpKind::Write, targets, io);
         // The source holds it too.
@@ -110,6 +115,10 @@ impl Array {
             self.source_done(now, id, tag, leg, result, io);
             return false;
         }
+        if self.flights[id].phase == Phase::AwaitingScrub {
+            self.scrub_read_done(now, id, leg, result, io);
+            return false;
+        }
         let mut keeps = false;
         if let Err(error) = result {
             self.flights[id].wrote &= !bit(leg);
@@ -140,6 +149,9 @@ impl Array {
                     self.miss(id, leg);
                 }
             }
+            // Another leg may have taken it, and be lost by something else since: other shards read there until
+            // that is on record, and what they saw must not change back after the error.
+            self.miss_absent(id);
             self.flights[id].phase = Phase::AwaitingRecord;
             if flight.late == 0 {
                 self.unlock(now, id);
@@ -170,7 +182,7 @@ impl Array {
         let waits = match flight.job {
             Job::Host(_) => true,
             Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(flight.at))),
-            Job::Heal { .. } => false,
+            Job::Heal { .. } | Job::Scrub => false,
         };
         if waits && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
             return;
@@ -197,6 +209,7 @@ impl Array {
         match flight.job {
             Job::Host(_) => {}
             Job::Piece => self.piece_over(flight.len, good),
+            Job::Scrub => self.scrub_written(),
             Job::Heal { leg, rest } => {
                 self.heals -= 1;
                 if good && flight.wrote & bit(leg) != 0 {
@@ -220,7 +233,10 @@ impl Array {
             Phase::AwaitingLate => self.retire(now, id),
             Phase::AwaitingRecord => self.unlock(now, id),
             Phase::AwaitingLegs | Phase::AwaitingCache => {}
-            Phase::AwaitingLock | Phase::AwaitingIntent | Phase::AwaitingSource => {
+            Phase::AwaitingLock
+            | Phase::AwaitingIntent
+            | Phase::AwaitingSource
+            | Phase::AwaitingScrub => {
                 unreachable!("only changes at drives have late operations")
             }
         }

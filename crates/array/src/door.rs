@@ -122,6 +122,17 @@ impl Default for Pace {
     }
 }
 
+/// What a scrub shall do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Scrub {
+    /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.
+    pub from: u64,
+    /// Legs that differ are made equal; else that is only told.
+    pub repair: bool,
+    /// The leg that counts where it is not known which one is right.
+    pub prefer: Option<usize>,
+}
+
 /// What the head and the Steward must know. `leg` is an index into `Membership::legs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
@@ -181,6 +192,33 @@ pub enum Note {
         /// The membership in force.
         epoch: u64,
     },
+    /// A scrub found legs that differ, in whole blocks of 4096 bytes.
+    Mismatch {
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+        /// Legs that hold something else than `source`, one bit each.
+        bad: u8,
+        /// The leg that counts as right.
+        source: usize,
+        /// It is known to be: more than half of the legs say the same.
+        known: bool,
+        /// The others are written again from there.
+        repair: bool,
+    },
+    /// A scrub could not compare these blocks, twice: a leg cannot read them, or gave no answer.
+    Unreadable {
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// The scrub of this instance's regions is over.
+    Scrubbed {
+        /// The membership in force.
+        epoch: u64,
+    },
     /// No leg could read these blocks.
     MediumLost {
         /// First byte in the data space.
@@ -201,6 +239,8 @@ pub trait ArrayIo {
     fn note(&mut self, note: Note);
     /// The bytes of a part of the instance's own scratch.
     fn bytes_mut(&mut self, data: Slice) -> &mut [u8];
+    /// Whether two parts of the instance's own scratch, of the same length, hold the same.
+    fn same(&mut self, a: Slice, b: Slice) -> bool;
     /// Another buffer of the same length for a read whose first one is still in the kernel: the
     /// command will be answered from the new one. None if there is none now.
     fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
@@ -256,6 +296,13 @@ pub struct Progress {
     pub cold_wait_ns: u64,
     /// Blocks of data read again from another leg and healed.
     pub healed: u64,
+    /// Scrub: bytes of this instance's regions done and in all, 0 in all when none is under way; and the
+    /// byte from which on it goes on: all its regions before are done.
+    pub scrub_done: u64,
+    /// See `scrub_done`.
+    pub scrub_total: u64,
+    /// See `scrub_done`.
+    pub scrub_from: u64,
     /// Late reads that were sent to another leg too, and those that were answered from there.
     pub hedges_sent: u64,
     /// See `hedges_sent`.

@@ -4,6 +4,7 @@
 //! ```text
 //! change  AwaitingLock ▶ AwaitingIntent ▶ AwaitingLegs ▶ (AwaitingCache) ▶ (AwaitingRecord) ▶ over
 //! copy    AwaitingLock ▶ AwaitingIntent ▶ AwaitingSource ▶ AwaitingLegs ▶ (AwaitingRecord) ▶ over
+//! scrub   AwaitingLock ▶ AwaitingScrub ▶ (AwaitingIntent ▶ AwaitingLegs) ▶ over
 //! read    AwaitingSource ▶ over
 //! flush   AwaitingLegs ▶ (AwaitingRecord) ▶ over
 //! ```
@@ -37,6 +38,8 @@ pub(crate) enum Job {
     Piece,
     /// Blocks that `leg` could not read; `rest` bytes follow after these.
     Heal { leg: usize, rest: u64 },
+    /// A piece of a scrub.
+    Scrub,
 }
 
 /// How a flight flies.
@@ -50,6 +53,8 @@ pub(crate) enum Plan {
     Copy,
     /// To every cache.
     Flush,
+    /// From every leg in sync, under the lock; then perhaps to some.
+    Scrub,
 }
 
 /// What a flight waits for.
@@ -62,6 +67,8 @@ pub(crate) enum Phase {
     AwaitingIntent,
     /// For the leg that it reads.
     AwaitingSource,
+    /// For all the legs that it compares.
+    AwaitingScrub,
     /// For the legs that it changes or flushes.
     AwaitingLegs,
     /// For the flush that makes zeroes durable (there is no FUA for them).
@@ -102,8 +109,9 @@ pub(crate) struct Flight {
     pub(crate) source: usize,
     /// A leg that may not be lost refused it.
     pub(crate) refused: Option<DriveError>,
-    /// It holds its range.
+    /// It holds its range, and counts among the changes of its region.
     pub(crate) locked: bool,
+    pub(crate) entered: bool,
     /// Reads: the operation at `source`, and a second one at another leg, into a buffer of its own.
     pub(crate) first: u32,
     pub(crate) hedge: u32,
@@ -139,6 +147,7 @@ impl Flight {
             source: 0,
             refused: None,
             locked: false,
+            entered: false,
             first: NONE,
             hedge: NONE,
             hedge_data: Slice::default(),

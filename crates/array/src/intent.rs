@@ -23,7 +23,7 @@ use crate::array::Array;
 use crate::bitmap::{Bitmap, encode_block};
 use crate::buffers::BufferId;
 use crate::door::{ArrayIo, LegState, Note, Progress};
-use crate::flight::{Legs, List, NONE, Owner, Phase, Plan, bit, members, status_of};
+use crate::flight::{Flight, Legs, List, NONE, Owner, Phase, Plan, bit, members, status_of};
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK, Geometry, LANES};
 use base::{DriveError, DriveOpKind, Duration, Instant, Slice, Status};
 
@@ -186,6 +186,10 @@ impl Intent {
         assert!(found < self.blocks.len(), "a region without a block");
         found as u32
     }
+    /// Whether the bit of an own region is durable on every leg in sync.
+    pub(crate) fn is_durable(&self, region: u32) -> bool {
+        self.durable.get(self.local(region))
+    }
     /// Legs that hold every block.
     pub(crate) fn held_by_all_blocks(&self) -> Legs {
         self.blocks.iter().fold(!0, |legs, b| legs & b.holds)
@@ -195,12 +199,23 @@ impl Intent {
 impl Array {
     /// The flight holds its range: is the bit of its region durable?
     pub(crate) fn enter_intent(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let Flight { plan, phase, .. } = self.flights[id];
+        if plan == Plan::Scrub && phase == Phase::AwaitingLock {
+            self.scrub_read(now, id, io);
+            return;
+        }
         let local = self.intent.local(self.geometry.region(self.flights[id].at));
         let intent = &mut self.intent;
         intent.changes[local as usize] += 1;
         if intent.clearing != Clearing::Quiet {
             intent.candidates.clear(local);
         }
+        self.flights[id].entered = true;
+        self.await_bit(now, id, io);
+    }
+    /// Goes on once the bit of the flight's region is durable on every leg in sync.
+    pub(crate) fn await_bit(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let local = self.intent.local(self.geometry.region(self.flights[id].at));
         self.flights[id].phase = Phase::AwaitingIntent;
         let host = self.flights[id].plan == Plan::Change;
         if self.intent.durable.get(local) {

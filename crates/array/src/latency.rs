@@ -81,7 +81,7 @@ impl Array {
         let Flight { at, len, tried, job, .. } = self.flights[id];
         let barred = match job {
             Job::Heal { leg, .. } => tried | bit(leg),
-            Job::Host(_) | Job::Piece => tried,
+            Job::Host(_) | Job::Piece | Job::Scrub => tried,
         };
         let candidates = self.in_sync() & !barred;
         let class = class_of(len);

@@ -72,8 +72,17 @@ impl Array {
                     self.heal(now, broken, flight.at, flight.len, io);
                 }
             }
-            (Ok(()), Plan::Copy) => self.copy_targets(now, id, io),
-            (Ok(()), Plan::Change | Plan::Flush) => unreachable!("only reads and copies have a source"),
+            (Ok(()), Plan::Copy) => {
+                // While it read, legs may have changed: one that was given up here may be in use again, without
+                // the bit, and the one that was read may be out.
+                let sure = self.intent.is_durable(self.geometry.region(flight.at));
+                if sure && self.in_sync() & bit(leg) != 0 {
+                    self.copy_targets(now, id, io);
+                } else {
+                    self.await_bit(now, id, io);
+                }
+            }
+            (Ok(()), Plan::Change | Plan::Flush | Plan::Scrub) => unreachable!("only reads and copies have a source"),
             (Err(error), _) => self.source_failed(now, id, tag, leg, error, io),
         }
     }
@@ -103,7 +112,7 @@ impl Array {
         if error == DriveError::TimedOut && !was_hedge {
             let another = match job {
                 Job::Host(ticket) => io.replace_buffer(ticket, data),
-                Job::Piece | Job::Heal { .. } => None,
+                Job::Piece | Job::Heal { .. } | Job::Scrub => None,
             };
             let Some(another) = another else {
                 self.read_lost(now, id, Status::NotReady, io);

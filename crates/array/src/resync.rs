@@ -129,6 +129,10 @@ impl Array {
                 region < self.geometry.regions() && u.get(region)
             })
     }
+    /// Legs may differ with good reason: one is being rebuilt, or there was a crash.
+    pub(crate) fn resync_works(&self) -> bool {
+        self.rebuilding() != 0 || self.unclean.is_some()
+    }
     fn has_work(&self) -> bool {
         self.resync.pass == Pass::Copying || self.unclean.is_some() && !self.resync.clean_told
     }

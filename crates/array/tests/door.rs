@@ -24,7 +24,8 @@ fn a_single_array_passes_everything_through() {
     }
     b.end(4, Ok(()));
     let medium = Status::Medium;
-    assert_eq!(b.done(), [(1, medium), (2, Status::NotReady), (3, medium), (4, medium), (5, Status::Good)]);
+    let full = Status::NoSpace;
+    assert_eq!(b.done(), [(1, medium), (2, Status::NotReady), (3, medium), (4, full), (5, Status::Good)]);
     assert!(b.array.idle());
 }
 
@@ -112,7 +113,7 @@ fn the_last_leg_is_never_lost_and_says_no() {
     for (ticket, error, status) in [
         (1, DriveError::Medium, Status::Medium),
         (2, DriveError::Gone, Status::NotReady),
-        (3, DriveError::NoSpace, Status::Medium),
+        (3, DriveError::NoSpace, Status::NoSpace),
     ] {
         b.command(ticket, Kind::Write, 0, 4096);
         if ticket == 1 {

@@ -36,6 +36,10 @@ impl ArrayIo for Io {
     fn replace_buffer(&mut self, _: Ticket, _: Slice) -> Option<Slice> {
         self.spare.take()
     }
+    fn same(&mut self, a: Slice, b: Slice) -> bool {
+        let bytes = |s: Slice| &self.scratch[s.at as usize..][..s.len as usize];
+        bytes(a) == bytes(b)
+    }
     fn hedge_buffer(&mut self, _: Ticket, _: Slice) -> Option<Slice> {
         self.hedges.pop()
     }

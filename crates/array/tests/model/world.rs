@@ -110,6 +110,10 @@ impl ArrayIo for Io {
         self.replaced.push((ticket, new));
         Some(new)
     }
+    fn same(&mut self, a: Slice, b: Slice) -> bool {
+        let mut blocks = 0..u64::from(a.len) / BLOCK;
+        blocks.all(|i| self.memory.get(a.at + i * BLOCK) == self.memory.get(b.at + i * BLOCK))
+    }
     fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         let new = self.generous.then(|| self.memory.allocate(old.len))?;
         assert!(self.hedges.insert(ticket, new).is_none(), "a command has one hedge at a time");
@@ -170,6 +174,10 @@ pub struct World {
     crash_at: Option<u64>,
     pub crashes: u32,
     pub losses: u32,
+    /// Blocks in which one leg holds something else, behind everybody's back; and what a scrub said of them.
+    rotten: BTreeMap<u64, usize>,
+    found: BTreeMap<u64, bool>,
+    pub scrubbed: u32,
     /// Hedges sent and won, of lives that ended in a crash too.
     pub hedges: (u64, u64),
     pub answered: BTreeMap<&'static str, u32>,
@@ -236,6 +244,9 @@ impl World {
             crash_at: None,
             tells: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
+            rotten: BTreeMap::new(),
+            found: BTreeMap::new(),
+            scrubbed: 0,
             hedges: (0, 0),
             answered: BTreeMap::new(),
             options,
@@ -634,7 +645,18 @@ impl World {
                 let owner = self.shards[0].owner(at);
                 self.letters[usize::from(owner)].push_back(Letter::Heal { leg, at, len });
             }
-            Note::Healed { .. } | Note::MediumLost { .. } | Note::Slow { .. } => {}
+            Note::Mismatch { at, len, bad, source, known, repair } => {
+                for block in at / BLOCK..(at + len) / BLOCK {
+                    let rotten = self.rotten.get(&block);
+                    let leg = rotten.unwrap_or_else(|| panic!("a false alarm in block {block}"));
+                    assert_eq!(known, self.options.legs > 2);
+                    assert!(!known || bad == 1 << leg, "block {block}: {leg} is rotten, not {bad:b}");
+                    assert!(known || source == 0, "the first leg counts where nobody knows");
+                    self.found.insert(block, repair);
+                }
+            }
+            Note::Scrubbed { .. } => self.scrubbed += 1,
+            Note::Healed { .. } | Note::MediumLost { .. } | Note::Slow { .. } | Note::Unreadable { .. } => {}
         }
     }
     fn record(&mut self) {
@@ -812,6 +834,17 @@ impl World {
                     }
                 }
             }
+            99 => {
+                let shard = self.rng.below(u64::from(self.options.shards)) as usize;
+                let from = self.rng.below(self.options.regions) * self.options.region_bytes;
+                let repair = self.rng.chance(1, 2);
+                // Sometimes it is ended in the middle; sometimes it begins anew.
+                let order = self.rng.chance(2, 3).then_some(Scrub { from, repair, prefer: None });
+                if !self.calm && self.rng.chance(1, 2) {
+                    self.shards[shard].scrub(self.now, order, &mut self.io);
+                    self.settle(shard);
+                }
+            }
             96..98 if self.calm || self.rng.chance(1, 10) => self.readd(),
             98 if !self.calm && self.rng.chance(self.options.crash, 100) => self.crash(),
             _ => {}
@@ -856,6 +889,51 @@ impl World {
         }
         self.count_life();
         self.check_end();
+        self.scrub_rot();
+    }
+    /// Legs rot while nobody looks: a scrub finds every block of it and nothing else, and mends it.
+    fn scrub_rot(&mut self) {
+        let blocks = self.geometry.data_bytes / BLOCK;
+        for _ in 0..self.rng.between(1, 6) {
+            let block = self.rng.below(blocks);
+            let leg = self.rng.below(self.options.legs as u64) as usize;
+            if self.rotten.insert(block, leg).is_none() {
+                self.drives[self.leg_drive[leg]].durable[block as usize] = u64::MAX - block;
+            } else {
+                self.rotten.remove(&block);
+                let well = self.drives[self.leg_drive[(0..self.options.legs).find(|l| {
+                    self.drives[self.leg_drive[*l]].durable[block as usize] != u64::MAX - block
+                }).expect("one leg is well")]].durable[block as usize];
+                for leg in 0..self.options.legs {
+                    self.drives[self.leg_drive[leg]].durable[block as usize] = well;
+                }
+            }
+        }
+        for repair in [false, true] {
+            self.found.clear();
+            self.scrubbed = 0;
+            for shard in 0..self.shards.len() {
+                let order = Some(Scrub { from: 0, repair, prefer: Some(0) });
+                self.shards[shard].scrub(self.now, order, &mut self.io);
+                self.settle(shard);
+            }
+            let mut steps = 0;
+            while self.scrubbed < u32::from(self.options.shards) || !self.over() {
+                steps += 1;
+                self.now = self.now + Duration::from_millis(if steps % 50 == 0 { 700 } else { 0 });
+                self.step();
+                assert!(steps < 200_000, "a scrub does not end: {}", self.why());
+            }
+            let rotten: Vec<u64> = self.rotten.keys().copied().collect();
+            assert_eq!(self.found.keys().copied().collect::<Vec<_>>(), rotten);
+            assert!(self.found.values().all(|r| *r == repair));
+        }
+        for block in 0..blocks {
+            let values: Vec<u64> = self.leg_drive.iter().map(|d| self.drives[*d].value(block)).collect();
+            assert!(values.windows(2).all(|w| w[0] == w[1]), "block {block} was not mended: {values:?}");
+            let mended = self.options.legs > 2 || !self.rotten.contains_key(&block);
+            assert!(!mended || values[0] != u64::MAX - block, "block {block} was mended from the wrong leg");
+        }
     }
     fn why(&self) -> String {
         format!(

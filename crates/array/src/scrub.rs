@@ -1,0 +1,313 @@
+//! Scrub: reads every leg in sync, piece by piece under the range lock, and compares.
+//!
+//! ```text
+//! piece ▶ AwaitingLock ▶ AwaitingScrub (all legs read) ▶ the same: next piece
+//!                                                       ▶ a leg cannot read it: healed, and read again
+//!                                                       ▶ they differ: told; with `repair`: bit, write, read again
+//! ```
+//!
+//! Each instance does its own regions, in the order of their numbers, so that one position stands for all.
+//! Under the lock no write of a host is half done, so there are no false alarms. It waits while a leg is
+//! being rebuilt or regions are unclean after a crash, since there legs may differ with good reason.
+//!
+//! Who is right: with three or four legs what more than half of them say. With two, nobody knows
+//! without a checksum: the difference is told, and is mended only if `repair` was asked for, from the preferred
+//! leg, or the one with fewer read errors.
+
+use crate::array::Array;
+use crate::buffers::PIECE_BYTES;
+use crate::door::{ArrayIo, Kind, Note, Progress, Scrub};
+use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members};
+use base::{DriveError, DriveOpKind, Duration, Instant, Slice};
+
+/// What is compared at once: the largest block that a drive may have.
+const BLOCK: u32 = 4096;
+/// When it cannot go on now, it looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Of what a resync may have while hosts are busy, a scrub takes one part in so many: it has no hurry.
+const FLOOR_SHARE: u64 = 4;
+
+/// The scrub of one instance.
+#[derive(Debug)]
+pub(crate) struct Scrubbing {
+    order: Scrub,
+    /// The next piece, and the end of its region.
+    next: u64,
+    end: u64,
+    /// Bytes of own regions, all of them and those done.
+    total: u64,
+    done: u64,
+    under_way: bool,
+    next_at: Instant,
+    /// The piece is read a second time since it could not be read, or was repaired at this byte.
+    again: bool,
+    repaired_at: Option<u64>,
+    repair: Option<Run>,
+}
+
+/// Blocks that differ in the same way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Run {
+    at: u64,
+    len: u32,
+    /// In the piece.
+    offset: u32,
+    bad: Legs,
+    source: usize,
+    known: bool,
+}
+
+impl Array {
+    /// Begins a scrub, or goes on with one where another instance or life was; None ends it.
+    /// `Note::Scrubbed` says that this instance has done its part.
+    pub fn scrub(&mut self, now: Instant, order: Option<Scrub>, io: &mut impl ArrayIo) {
+        self.scrub = order.filter(|_| self.geometry.redundant()).map(|order| {
+            let sizes = (0..self.geometry.regions()).filter(|r| self.owns(*r)).map(|region| {
+                let at = u64::from(region) * self.geometry.region_bytes;
+                (at, self.geometry.region_end(at) - at)
+            });
+            let (mut total, mut done) = (0, 0);
+            for (at, len) in sizes {
+                total += len;
+                done += if at + len <= order.from { len } else { 0 };
+            }
+            let (next, end) = (order.from, order.from);
+            let (under_way, next_at, again, repaired_at) = (false, now, false, None);
+            Scrubbing { order, next, end, total, done, under_way, next_at, again, repaired_at, repair: None }
+        });
+        self.scrub_step(now, io);
+        self.drain(now, io);
+    }
+    pub(crate) fn scrub_deadline(&self) -> Option<Instant> {
+        let scrub = self.scrub.as_ref()?;
+        (!scrub.under_way && !self.quiescing).then_some(scrub.next_at)
+    }
+    pub(crate) fn count_scrub(&self, progress: &mut Progress) {
+        if let Some(scrub) = &self.scrub {
+            (progress.scrub_done, progress.scrub_total) = (scrub.done, scrub.total);
+            progress.scrub_from = scrub.next / self.geometry.region_bytes * self.geometry.region_bytes;
+        }
+    }
+
+    /// Starts the next piece, if it is time.
+    pub(crate) fn scrub_step(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        let Some(scrub) = &mut self.scrub else { return };
+        if scrub.under_way || self.quiescing || now < scrub.next_at {
+            return;
+        }
+        if scrub.next == scrub.end {
+            let region_bytes = self.geometry.region_bytes;
+            let first = u32::try_from(scrub.next.div_ceil(region_bytes)).expect("an array has few regions");
+            let (geometry, shard, shards) = (&self.geometry, self.shard, self.shards);
+            let mut left = first..geometry.regions();
+            let Some(region) = left.find(|r| geometry.owner_of_region(*r, shards) == shard) else {
+                self.scrub = None;
+                io.note(Note::Scrubbed { epoch: self.epoch });
+                return;
+            };
+            scrub.next = u64::from(region) * region_bytes;
+            scrub.end = geometry.region_end(scrub.next);
+        }
+        let legs = self.in_sync();
+        let ready = legs.count_ones() >= 2 && !self.resync_works();
+        let buffer = if ready { self.buffers.piece() } else { None };
+        let scrub = self.scrub.as_mut().expect("seen above");
+        let Some(buffer) = buffer else {
+            scrub.next_at = now + LOOK_AGAIN;
+            return;
+        };
+        let len = u64::from(PIECE_BYTES / legs.count_ones() / BLOCK * BLOCK).min(scrub.end - scrub.next);
+        scrub.under_way = true;
+        let quiet = now.since(self.last_command) >= self.pace.quiet;
+        let rate = if quiet { self.pace.ceiling } else { (self.pace.floor / FLOOR_SHARE).max(1) };
+        let wait = (len * 1_000_000_000).checked_div(rate).unwrap_or(0);
+        scrub.next_at = scrub.next_at.max(now) + Duration::from_nanos(wait);
+        let mut flight = Flight::new(Job::Scrub, Plan::Scrub, Kind::Read, scrub.next, len);
+        flight.data = self.buffers.slice(buffer);
+        flight.buffer = Some(buffer);
+        let id = self.insert(flight);
+        self.queue(id);
+    }
+
+    /// The piece's range is held: every leg in sync reads it, each into its part of the buffer.
+    pub(crate) fn scrub_read(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let legs = self.in_sync();
+        let Flight { at, len, buffer, .. } = self.flights[id];
+        let fits = u64::from(legs.count_ones()) * len <= u64::from(PIECE_BYTES);
+        if legs.count_ones() < 2 || !fits || self.scrub.is_none() {
+            self.scrub_piece_over(now, id, false, io);
+            return;
+        }
+        let flight = &mut self.flights[id];
+        (flight.phase, flight.tried, flight.pending) = (Phase::AwaitingScrub, legs, legs.count_ones() as u8);
+        for leg in members(legs) {
+            let (part, at) = (self.scrub_part(id, leg), self.geometry.data_at + at);
+            let kind = DriveOpKind::Read;
+            let tag = self.submit(Owner::Flight(id), leg, kind, at, len, part, false, buffer, io);
+            self.ops[tag].since = now;
+        }
+    }
+    /// Where in the buffer `leg` reads to.
+    fn scrub_part(&self, id: u32, leg: usize) -> Slice {
+        let Flight { tried, data, len, .. } = self.flights[id];
+        let nth = (tried & (bit(leg) - 1)).count_ones();
+        data.part(nth * len as u32, len as u32)
+    }
+
+    pub(crate) fn scrub_read_done(
+        &mut self,
+        now: Instant,
+        id: u32,
+        leg: usize,
+        result: Result<(), DriveError>,
+        io: &mut impl ArrayIo,
+    ) {
+        if let Err(error) = result {
+            self.flights[id].refused = Some(error);
+            if error == DriveError::Medium {
+                self.flights[id].medium |= bit(leg);
+            }
+            self.count_error(now, leg, error, io);
+        }
+        if self.flights[id].pending > 0 {
+            return;
+        }
+        let Flight { refused, medium, at, len, .. } = self.flights[id];
+        if refused.is_none() {
+            self.compare(now, id, io);
+            return;
+        }
+        self.scrub_piece_over(now, id, false, io);
+        for broken in members(medium) {
+            // Behind it in line for the range, and before the second try.
+            self.heal(now, broken, at, len, io);
+        }
+        self.scrub_step(now, io);
+    }
+
+    /// All legs have the piece in memory.
+    fn compare(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let Flight { tried, len, .. } = self.flights[id];
+        let first = self.scrub_part(id, tried.trailing_zeros() as usize);
+        let same = members(tried).all(|leg| io.same(first, self.scrub_part(id, leg)));
+        let Some(order) = self.scrub.as_ref().map(|s| s.order).filter(|_| !same) else {
+            self.scrub_piece_over(now, id, true, io);
+            return;
+        };
+        let repaired_at = self.scrub.as_ref().and_then(|s| s.repaired_at);
+        let mut offset = 0;
+        while offset < len as u32 {
+            let Some(run) = self.next_run(id, offset, order.prefer, io) else { break };
+            offset = run.offset + run.len;
+            // What differs again where it was just mended is told and left alone: the drive lies.
+            let mend = order.repair && repaired_at.is_none_or(|last| run.at > last);
+            let Run { at, len, bad, source, known, .. } = run;
+            io.note(Note::Mismatch { at, len: len.into(), bad, source, known, repair: mend });
+            if mend {
+                let scrub = self.scrub.as_mut().expect("seen above");
+                scrub.repair = Some(run);
+                self.enter_intent(now, id, io);
+                return;
+            }
+        }
+        self.scrub_piece_over(now, id, true, io);
+    }
+    /// The first blocks from `offset` of the piece that differ, as far as they do in the same way.
+    fn next_run(&self, id: u32, offset: u32, prefer: Option<usize>, io: &mut impl ArrayIo) -> Option<Run> {
+        let Flight { at, len, .. } = self.flights[id];
+        let mut found: Option<Run> = None;
+        for offset in (offset..len as u32).step_by(BLOCK as usize) {
+            let verdict = self.judge_block(id, offset, prefer, io);
+            match (&mut found, verdict) {
+                (None, None) => {}
+                (None, Some((bad, source, known))) => {
+                    let at = at + u64::from(offset);
+                    found = Some(Run { at, len: BLOCK, offset, bad, source, known });
+                }
+                (Some(run), Some(verdict)) if (run.bad, run.source, run.known) == verdict => run.len += BLOCK,
+                (Some(_), _) => break,
+            }
+        }
+        found
+    }
+    /// Which legs are wrong in a block, which one is right, and whether that is known. None if all are equal.
+    fn judge_block(
+        &self,
+        id: u32,
+        offset: u32,
+        prefer: Option<usize>,
+        io: &mut impl ArrayIo,
+    ) -> Option<(Legs, usize, bool)> {
+        let legs = self.flights[id].tried;
+        let mut like = |a: usize, b: usize| {
+            let part = |leg| self.scrub_part(id, leg).part(offset, BLOCK);
+            io.same(part(a), part(b))
+        };
+        let mut alike = [0 as Legs; crate::geometry::LEGS_MAX];
+        for a in members(legs) {
+            for b in members(legs) {
+                alike[a] |= if like(a, b) { bit(b) } else { 0 };
+            }
+        }
+        if members(legs).all(|leg| alike[leg] == legs) {
+            return None;
+        }
+        let most = members(legs).find(|leg| 2 * alike[*leg].count_ones() > legs.count_ones());
+        let source = most.or(prefer.filter(|leg| legs & bit(*leg) != 0));
+        let source = source.or_else(|| members(legs).min_by_key(|leg| (self.legs[*leg].errors, *leg)))?;
+        Some((legs & !alike[source], source, most.is_some()))
+    }
+
+    /// The bit of the region is durable: the wrong legs get what the right one has.
+    pub(crate) fn scrub_write(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let run = self.scrub.as_mut().and_then(|s| s.repair.take());
+        let Some(run) = run.filter(|run| self.in_sync() & bit(run.source) != 0) else {
+            self.scrub_piece_over(now, id, false, io);
+            return;
+        };
+        let targets = run.bad & self.in_sync();
+        let part = self.scrub_part(id, run.source).part(run.offset, run.len);
+        let flight = &mut self.flights[id];
+        (flight.phase, flight.pending) = (Phase::AwaitingLegs, targets.count_ones() as u8);
+        flight.wrote = targets | bit(run.source);
+        let (buffer, at) = (flight.buffer, self.geometry.data_at + run.at);
+        for leg in members(targets) {
+            let kind = DriveOpKind::Write;
+            self.submit(Owner::Flight(id), leg, kind, at, run.len.into(), part, false, buffer, io);
+        }
+        if let Some(scrub) = &mut self.scrub {
+            scrub.repaired_at = Some(run.at);
+        }
+        if targets == 0 {
+            self.scrub_piece_over(now, id, false, io);
+        }
+    }
+    /// The repair of a piece ended: it is read again.
+    pub(crate) fn scrub_written(&mut self) {
+        if let Some(scrub) = &mut self.scrub {
+            (scrub.under_way, scrub.again) = (false, false);
+            self.resync.poke = true;
+        }
+    }
+
+    /// A piece was compared, or could not be (then it is tried once more).
+    fn scrub_piece_over(&mut self, now: Instant, id: u32, compared: bool, io: &mut impl ArrayIo) {
+        let Flight { at, len, .. } = self.flights[id];
+        self.retire(now, id);
+        let degraded = self.in_sync().count_ones() < 2;
+        if let Some(scrub) = self.scrub.as_mut().filter(|s| s.under_way && s.next == at) {
+            scrub.under_way = false;
+            if compared || scrub.again {
+                if !compared {
+                    io.note(Note::Unreadable { at, len });
+                }
+                (scrub.next, scrub.done) = (at + len, scrub.done + len);
+                (scrub.again, scrub.repaired_at) = (false, None);
+            } else {
+                // While legs are missing nothing is said of the piece: it waits.
+                scrub.again = !degraded;
+            }
+            self.resync.poke = true;
+        }
+    }
+}
