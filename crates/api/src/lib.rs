@@ -21,8 +21,8 @@ pub use error::{Error, ErrorBody, ErrorKind};
 pub use event::{Event, Events, Weight};
 pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
 pub use pool::{
-    Array, ArrayLayout, ArraySpec, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport, Resync, Zone,
-    ZoneWeight,
+    Array, ArrayLayout, ArraySpec, Finding, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport,
+    PoolScrub, Resync, Scrub, Zone, ZoneWeight,
 };
 pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{Connection, Counters, Created, Daemon, Reason, Shard, State, Status, System};

@@ -27,6 +27,8 @@ pub struct Pool {
     pub zones: Vec<Zone>,
     /// Its arrays, in order.
     pub arrays: Vec<Array>,
+    /// The scrub under way, or the last one; and when the next one begins.
+    pub scrub: Scrub,
 }
 
 /// A part of a pool, striped over some of its arrays.
@@ -209,4 +211,77 @@ pub struct Importable {
     pub found: Vec<String>,
     /// Drives missing, by identity.
     pub missing: Vec<String>,
+}
+
+/// The scrub of a pool's mirrors under way, or the last one; and when the next one begins.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Scrub {
+    /// One is under way.
+    pub running: bool,
+    /// It repairs.
+    pub repair: bool,
+    /// Bytes of the mirrors compared so far.
+    pub done_bytes: u64,
+    /// Bytes there are to compare.
+    pub total_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub seconds_left: Option<u64>,
+    /// When the last one came to its end, UTC.
+    pub last_ended: Option<String>,
+    /// One begins so many days after that; 0 for never.
+    pub every_days: u32,
+    /// Those repair.
+    pub schedule_repairs: bool,
+    /// Bytes in which legs differed.
+    pub differed_bytes: u64,
+    /// Of these, written again.
+    pub repaired_bytes: u64,
+    /// Bytes that could not be compared.
+    pub unreadable_bytes: u64,
+    /// The first of what was found since the head started, by volume.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that a scrub found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Finding {
+    /// `pool/volume`; absent for space that no volume has.
+    pub volume: Option<String>,
+    /// First byte in the volume, or in pool space.
+    pub at: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Index of the array.
+    pub array: u16,
+    /// What, one sentence.
+    pub what: String,
+    /// It was written again.
+    pub repaired: bool,
+}
+
+/// What to do about a pool's scrubs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "lowercase", tag = "action")]
+pub enum PoolScrub {
+    /// Begin one now.
+    Start {
+        /// Make legs that differ equal: by majority where there is one.
+        #[serde(default)]
+        repair: bool,
+        /// The drive that counts where it cannot be known which one is right: path or UUID.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prefer: Option<String>,
+    },
+    /// End the one under way.
+    Stop,
+    /// Begin one so many days after the last one ended.
+    Schedule {
+        /// 0 for never.
+        days: u32,
+        /// Those repair.
+        #[serde(default)]
+        repair: bool,
+    },
 }

@@ -233,10 +233,7 @@ impl Array {
             Phase::AwaitingLate => self.retire(now, id),
             Phase::AwaitingRecord => self.unlock(now, id),
             Phase::AwaitingLegs | Phase::AwaitingCache => {}
-            Phase::AwaitingLock
-            | Phase::AwaitingIntent
-            | Phase::AwaitingSource
-            | Phase::AwaitingScrub => {
+            Phase::AwaitingLock | Phase::AwaitingIntent | Phase::AwaitingSource | Phase::AwaitingScrub => {
                 unreachable!("only changes at drives have late operations")
             }
         }

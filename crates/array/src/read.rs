@@ -82,7 +82,9 @@ impl Array {
                     self.await_bit(now, id, io);
                 }
             }
-            (Ok(()), Plan::Change | Plan::Flush | Plan::Scrub) => unreachable!("only reads and copies have a source"),
+            (Ok(()), Plan::Change | Plan::Flush | Plan::Scrub) => {
+                unreachable!("only reads and copies have a source")
+            }
             (Err(error), _) => self.source_failed(now, id, tag, leg, error, io),
         }
     }

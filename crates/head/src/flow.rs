@@ -72,6 +72,9 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
         self.memory.bytes_mut(data)
     }
+    fn same(&mut self, a: Slice, b: Slice) -> bool {
+        self.memory.bytes(a) == self.memory.bytes(b)
+    }
     fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         // A peer's read (a region dirty since a crash) is answered with `NotReady` and comes again.
         let Owner::Request(index) = self.flights[ticket.0 as u32].owner else { return None };

@@ -6,7 +6,7 @@
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
 use crate::report::ShardReport;
-use array::{ArrayCommand, Bitmap, Note, Pace};
+use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::View;
 use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status};
@@ -75,6 +75,13 @@ pub enum Mail {
         array: ArrayId,
         /// From now on.
         pace: Pace,
+    },
+    /// Begin a scrub, or go on with one; None ends it. `Note::Scrubbed` follows.
+    Scrub {
+        /// The array.
+        array: ArrayId,
+        /// What to do.
+        order: Option<Scrub>,
     },
     /// The answer to a connection's question.
     Answer {

@@ -181,6 +181,18 @@ pub enum Order {
         /// From now on; `Shape::default()` ends it.
         shape: Shape,
     },
+    /// Compare the legs of a pool's mirrors.
+    PoolScrub {
+        /// The pool.
+        pool: String,
+        /// What to do.
+        action: ScrubAction,
+    },
+    /// The Steward's own: what a scrub has come to is written down, or one that is due begins.
+    ScrubKeep {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
     /// Everything there is to know. Answered by `Snapshot`.
     Status,
     /// Events since a number. Answered by `Events`.
@@ -194,6 +206,27 @@ pub enum Order {
 
 /// Rule for names of pools, volumes and hosts, in words.
 pub const NAME_RULE: &str = "1 to 63 characters of a-z A-Z 0-9 . _ - beginning with a letter or digit";
+
+/// What to do about scrubs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ScrubAction {
+    /// Begin one now.
+    Start {
+        /// Legs that differ are made equal: by majority where there is one.
+        repair: bool,
+        /// The drive that counts where it is not known which one is right: path or UUID.
+        prefer: Option<String>,
+    },
+    /// End the one under way.
+    Stop,
+    /// Begin one so many days after the last one ended.
+    Schedule {
+        /// 0 for never.
+        days: u32,
+        /// Those repair, by majority where there is one.
+        repair: bool,
+    },
+}
 
 /// One array of a new pool or zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -476,6 +509,56 @@ pub struct Pool {
     pub zones: Vec<Zone>,
     /// Its arrays, in order.
     pub arrays: Vec<Array>,
+    /// Its scrubs.
+    pub scrub: Scrub,
+}
+
+/// The scrub of a pool under way, or the last one; and when the next one begins.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scrub {
+    /// One is under way.
+    pub running: bool,
+    /// It repairs.
+    pub repair: bool,
+    /// Bytes of the mirrors compared so far.
+    pub done_bytes: u64,
+    /// Bytes there are to compare.
+    pub total_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub eta: Option<u64>,
+    /// Seconds since 1970-01-01 UTC when the last one came to its end.
+    pub last_ended: Option<u64>,
+    /// One begins so many days after that; 0 for never.
+    pub every_days: u32,
+    /// Those repair.
+    pub schedule_repairs: bool,
+    /// Bytes in which legs differed.
+    pub differed_bytes: u64,
+    /// Of these, written again.
+    pub repaired_bytes: u64,
+    /// Bytes that could not be compared.
+    pub unreadable_bytes: u64,
+    /// The first of what was found since the head started, by volume.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that a scrub found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Finding {
+    /// `pool/volume`; None for space that no volume has.
+    pub volume: Option<String>,
+    /// First byte in the volume, or in pool space.
+    pub at: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Index of the array.
+    pub array: u16,
+    /// What, one sentence.
+    pub what: String,
+    /// It was written again.
+    pub repaired: bool,
 }
 
 /// A zone: a part of a pool striped over some of its arrays.

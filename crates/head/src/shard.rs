@@ -634,6 +634,9 @@ impl<M: Memory> Shard<M> {
                 self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
             }
             Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
+            Mail::Scrub { array, order } => {
+                self.core.with_array(now, array, fx, |a, io| a.scrub(now, order, io));
+            }
             Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
             Mail::Answer { connection, answer } => {
                 if let Some(index) = self.index_of(connection) {

@@ -137,6 +137,42 @@ pub fn pool(p: order::Pool) -> api::Pool {
         block_bytes: p.block_bytes,
         zones: p.zones.into_iter().map(zone).collect(),
         arrays: p.arrays.into_iter().map(array).collect(),
+        scrub: scrub(p.scrub),
+    }
+}
+
+fn scrub(s: order::Scrub) -> api::Scrub {
+    let finding = |f: order::Finding| api::Finding {
+        volume: f.volume,
+        at: f.at,
+        bytes: f.bytes,
+        array: f.array,
+        what: f.what,
+        repaired: f.repaired,
+    };
+    api::Scrub {
+        running: s.running,
+        repair: s.repair,
+        done_bytes: s.done_bytes,
+        total_bytes: s.total_bytes,
+        rate: s.rate,
+        seconds_left: s.eta,
+        last_ended: s.last_ended.map(time),
+        every_days: s.every_days,
+        schedule_repairs: s.schedule_repairs,
+        differed_bytes: s.differed_bytes,
+        repaired_bytes: s.repaired_bytes,
+        unreadable_bytes: s.unreadable_bytes,
+        findings: s.findings.into_iter().map(finding).collect(),
+    }
+}
+
+/// What to do about scrubs.
+pub fn to_scrub(action: api::PoolScrub) -> order::ScrubAction {
+    match action {
+        api::PoolScrub::Start { repair, prefer } => order::ScrubAction::Start { repair, prefer },
+        api::PoolScrub::Stop => order::ScrubAction::Stop,
+        api::PoolScrub::Schedule { days, repair } => order::ScrubAction::Schedule { days, repair },
     }
 }
 

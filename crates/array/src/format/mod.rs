@@ -72,7 +72,7 @@ impl core::fmt::Display for Fault {
     }
 }
 
-/// Feature bits (docs/formats/drive.md). None is in use yet.
+/// Feature bits (docs/formats/drive.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
     /// Others may ignore these.
@@ -85,7 +85,9 @@ pub struct Features {
 
 impl Features {
     /// What this program knows.
-    pub const KNOWN: Features = Features { compat: 0, ro_compat: 0, incompat: 0 };
+    pub const KNOWN: Features = Features { compat: 0, ro_compat: 0, incompat: Self::EXTRAS };
+    /// Incompat, of configurations: the body goes on behind the exports (docs/formats/config.md).
+    pub const EXTRAS: u64 = 1;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

@@ -901,9 +901,10 @@ impl World {
                 self.drives[self.leg_drive[leg]].durable[block as usize] = u64::MAX - block;
             } else {
                 self.rotten.remove(&block);
-                let well = self.drives[self.leg_drive[(0..self.options.legs).find(|l| {
-                    self.drives[self.leg_drive[*l]].durable[block as usize] != u64::MAX - block
-                }).expect("one leg is well")]].durable[block as usize];
+                let well = self.drives[self.leg_drive[(0..self.options.legs)
+                    .find(|l| self.drives[self.leg_drive[*l]].durable[block as usize] != u64::MAX - block)
+                    .expect("one leg is well")]]
+                .durable[block as usize];
                 for leg in 0..self.options.legs {
                     self.drives[self.leg_drive[leg]].durable[block as usize] = well;
                 }

@@ -1,8 +1,9 @@
 //! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
 
+use super::extras::Extras;
 use access::Grants;
 use array::Geometry;
-use array::format::Label;
+use array::format::{ConfigSlot, Features, Label};
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use pool::{Granules, StripeMap};
@@ -32,6 +33,8 @@ pub struct PoolConfig {
     pub volumes: Catalogue,
     /// Their numbers and hosts.
     pub grants: Grants,
+    /// Scrubs.
+    pub extras: Extras,
 }
 
 /// An array.
@@ -77,6 +80,9 @@ impl PoolConfig {
         self.map.encode(&mut w);
         self.volumes.encode(&mut w);
         self.grants.encode(&mut w);
+        if !self.extras.is_empty() {
+            self.extras.encode(&mut w);
+        }
         w.0
     }
     /// Reads what `encode` wrote. Every volume lies in the pool and none on another, or it is malformed.
@@ -105,7 +111,9 @@ impl PoolConfig {
         }
         let map = Arc::new(StripeMap::decode(&mut r)?);
         let (volumes, grants) = (Catalogue::decode(&mut r)?, Grants::decode(&mut r)?);
+        let extras = if r.0.is_empty() { Extras::default() } else { Extras::decode(&mut r)? };
         let config = Self {
+            extras,
             uuid,
             name,
             block_bytes,
@@ -125,6 +133,12 @@ impl PoolConfig {
             && config.volumes.iter().all(|v| config.grants.of(v.uuid).is_some())
             && config.grants.iter().all(|g| config.volumes.by_uuid(g.volume).is_some());
         if sound { Ok(config) } else { Err(Malformed) }
+    }
+    /// As it is written. What is behind the exports is a feature that older programs must not overlook.
+    pub fn slot(&self, generation: u64) -> ConfigSlot {
+        let incompat = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
+        let features = Features { incompat, ..Features::default() };
+        ConfigSlot { features, generation, body: self.encode() }
     }
     /// Which granules of the pool its volumes have; None if two of them claim the same.
     pub fn space(&self) -> Option<Granules> {
@@ -194,7 +208,29 @@ pub(crate) mod tests {
             map: Arc::new(StripeMap::new(65536, &[space, space]).expect("a good map")),
             volumes,
             grants,
+            extras: Extras::default(),
         }
+    }
+
+    #[test]
+    fn extras_survive_are_a_feature_of_their_own_and_say_nothing_in_one_way_only() {
+        use super::super::extras::{Found, LastScrub, ScrubRow, ScrubRun};
+        let found = Found { differed: 3, repaired: 2, unreadable: 1 };
+        let run = ScrubRun { began: 7, repair: true, prefer: Uuid([3; 16]), at: vec![1, 2], found };
+        let last = Some(LastScrub { ended: 9, found });
+        let scrub = ScrubRow { every_days: 7, repair: true, last, run: Some(run) };
+        let config = PoolConfig { extras: Extras { scrub }, ..sample() };
+        let bytes = config.encode();
+        assert_eq!(PoolConfig::decode(&bytes), Ok(config.clone()));
+        let without = sample().encode().len();
+        for cut in without + 1..bytes.len() {
+            assert_eq!(PoolConfig::decode(&bytes[..cut]), Err(Malformed), "cut at {cut}");
+        }
+        assert_eq!(config.slot(1).features.incompat, Features::EXTRAS);
+        assert_eq!(sample().slot(1).features, Features::default(), "an older program reads it until then");
+        let mut empty = sample().encode();
+        empty.extend([0; 7]);
+        assert_eq!(PoolConfig::decode(&empty), Err(Malformed));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::join::{self, Boxed};
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
 use array::format::{
-    BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Features, Label, LegState, MemberLeg,
-    MembershipRecord, RecordArray, tail_at,
+    BITMAP_AT, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord, RecordArray,
+    tail_at,
 };
 use array::{Bitmap, Geometry};
 use base::{DriveId, Uuid};
@@ -113,6 +113,7 @@ impl Office {
             map: Arc::new(map),
             volumes: Catalogue::default(),
             grants: Grants::default(),
+            extras: Default::default(),
         };
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
         let arrays = self.label_all(plans, 0, &config, 1, &record).await?;
@@ -267,7 +268,7 @@ impl Office {
         generation: u64,
         record: &MembershipRecord,
     ) -> Result<Vec<ArrayDesk>, Refusal> {
-        let slot = ConfigSlot { features: Features::default(), generation, body: config.encode() };
+        let slot = config.slot(generation);
         if slot.encode().is_none() {
             return Err(refuse(
                 RefusalKind::NoSpace,
@@ -466,7 +467,7 @@ impl Office {
             return Err(refuse(RefusalKind::Internal, "", words));
         }
         let arrays = self.label_all(plans, first, &config, generation, &record).await?;
-        let slot = ConfigSlot { features: Features::default(), generation, body: config.encode() };
+        let slot = config.slot(generation);
         {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("orders come one by one");

@@ -2,6 +2,7 @@
 
 use super::config::{PoolConfig, array_uuid};
 use super::files::protocol_word;
+use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::turned_away::TurnedAway;
 use super::volumes::net_words;
@@ -134,6 +135,8 @@ pub(crate) struct PoolDesk {
     pub keeping: bool,
     /// The keeper shall wait: an order changes what it works on.
     pub held: bool,
+    /// The scrub under way, and what the last one found.
+    pub scrub: ScrubDesk,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<String>,
 }
@@ -471,6 +474,12 @@ impl Desk {
             }
             Note::Healed { .. } => pool.arrays[a].healed += 1,
             Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
+            Note::Mismatch { .. } | Note::Unreadable { .. } | Note::Scrubbed { .. } => {
+                let what = format!("pool {}", pool.config.name);
+                for (weight, message) in pool.on_scrub_note(a, shard, note) {
+                    self.event(now, weight, what.clone(), message);
+                }
+            }
             Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
             Note::Slow { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::Slow { leg, slow, epoch: _ } => {

@@ -30,7 +30,9 @@ pub fn configuration_example() -> Vec<u8> {
     let naa = volume::naa(uuid);
     volumes.put(volume::Volume { uuid, naa, name: "vm1".into(), block_bytes: 4096, bytes: 5 << 20, map });
     grants.add_volume(uuid, 1);
+    let scrub = super::extras::ScrubRow { every_days: 7, ..Default::default() };
     let config = PoolConfig {
+        extras: super::extras::Extras { scrub },
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,

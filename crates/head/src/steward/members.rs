@@ -25,6 +25,8 @@ impl Office {
         self.cx.spawn(async move { office.keep(pool).await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_clean(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_scrubs(pool).await });
     }
 
     async fn keep(&self, pool: PoolId) {

@@ -15,6 +15,7 @@ mod create;
 mod desk;
 mod dma;
 mod drives;
+mod extras;
 mod files;
 pub mod fuzz;
 mod interventions;
@@ -25,6 +26,7 @@ mod orders;
 mod pools;
 mod publish;
 pub mod runtime;
+mod scrub;
 pub mod sessions;
 mod signature;
 mod status;
@@ -177,6 +179,7 @@ impl Steward {
             | Mail::Unmark { .. }
             | Mail::AddDirty { .. }
             | Mail::Pace { .. }
+            | Mail::Scrub { .. }
             | Mail::Answer { .. }
             | Mail::Obey { .. }
             | Mail::Intervened { .. }

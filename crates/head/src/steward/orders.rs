@@ -47,6 +47,8 @@ impl Office {
             Order::DriveReturn { drive } => self.drive_return(&drive).await,
             Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
+            Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
+            Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
             Order::Status | Order::Events { .. } => self.look(order).await,
             Order::Shutdown => self.shutdown().await,
         }
@@ -456,8 +458,7 @@ impl Office {
             block_bytes: probe.info.block_bytes,
             ..like
         };
-        let slot =
-            array::format::ConfigSlot { features: Default::default(), generation, body: config.encode() };
+        let slot = config.slot(generation);
         // Until the next record names it, the new drive is nobody's leg: a crash here leaves it as a drive
         // that "was replaced once".
         let geometry = super::config::geometry_of(&label);

@@ -7,11 +7,12 @@ use super::drives::Probe;
 use super::files::PoolRow;
 use super::join::{self, Boxed};
 use super::judge::Judged;
+use super::scrub::ScrubDesk;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
 use array::Bitmap;
-use array::format::{ConfigSlot, Features, LegState, LegVerdict, MembershipRecord};
+use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
 use base::front::Close;
 use base::machine::StateOp;
 use base::{Address, Duration, OpenError, Uuid};
@@ -409,6 +410,7 @@ impl Office {
         let id = desk.new_pool();
         desk.pools.push(PoolDesk {
             id,
+            scrub: ScrubDesk::of(&config),
             config,
             generation,
             record,
@@ -724,6 +726,6 @@ fn words(failures: Vec<OpenError>) -> Vec<String> {
 impl PoolDesk {
     /// The configuration on the desk, as a slot.
     pub(crate) fn config_slot(&self) -> ConfigSlot {
-        ConfigSlot { features: Features::default(), generation: self.generation, body: self.config.encode() }
+        self.config.slot(self.generation)
     }
 }

@@ -106,6 +106,16 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
 
 fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
     let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
+    let sums: Vec<(u64, u64)> = desk.pools[i]
+        .arrays
+        .iter()
+        .map(|a| {
+            let reports = desk.reports.iter().flatten().flat_map(|r| &r.arrays);
+            let mine = reports.filter(|(id, _)| *id == a.id).map(|(_, p)| (p.scrub_done, p.scrub_total));
+            mine.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1))
+        })
+        .collect();
+    let scrub = desk.pools[i].scrub_shown(now, &sums);
     let p = &desk.pools[i];
     let what = format!("pool {}", p.config.name);
     let word = |a: usize| array_word(p.config.arrays[a].mirror, a);
@@ -142,6 +152,15 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             });
         }
     }
+    let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
+    if p.scrub.run.is_none() && last.differed > last.repaired {
+        let message = format!(
+            "the last scrub found {} bytes in which legs differ, and did not repair them",
+            last.differed - last.repaired
+        );
+        let next = format!("millrace pool scrub {} --repair", p.config.name);
+        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
+    }
     if let Some(words) = &p.trouble {
         reasons.push(Reason {
             state: State::Degraded,
@@ -173,6 +192,7 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             })
             .collect(),
         arrays,
+        scrub,
     }
 }
 

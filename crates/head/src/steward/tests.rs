@@ -17,6 +17,7 @@ use std::sync::Arc;
 const SHARDS: u16 = 2;
 const MIB: u64 = 1 << 20;
 
+mod scrub;
 mod watch;
 
 #[derive(Clone)]
@@ -57,6 +58,8 @@ struct World {
     ready: Option<Vec<String>>,
     /// What every shard says of drives.
     figures: Vec<crate::report::DriveReport>,
+    /// What each shard was told to scrub, and how far it says it is.
+    scrubs: BTreeMap<(u16, ArrayId), (array::Scrub, array::Progress)>,
     /// Effects until the power goes.
     effects_left: u64,
     effects_done: u64,
@@ -92,6 +95,7 @@ impl World {
             log: vec![],
             ready: None,
             figures: vec![],
+            scrubs: BTreeMap::new(),
             effects_left: effects,
             effects_done: 0,
         }
@@ -283,11 +287,20 @@ impl World {
             Mail::Quiesce { array } => Mail::Quiesced { array },
             Mail::Report => {
                 let drives = if n == 0 { self.figures.clone() } else { vec![] };
-                Mail::Reported(Box::new(ShardReport { shard: n, drives, ..ShardReport::default() }))
+                let progress = |a: ArrayId| self.scrubs.get(&(n, a)).map_or(Default::default(), |s| s.1);
+                let arrays = self.layout.arrays.iter().map(|a| (a.id, progress(a.id))).collect();
+                Mail::Reported(Box::new(ShardReport { shard: n, drives, arrays, ..ShardReport::default() }))
             }
             Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
             Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
             Mail::Clean { .. } => return self.log.push(format!("clean {n}")),
+            Mail::Scrub { array, order: None } => return drop(self.scrubs.remove(&(n, array))),
+            Mail::Scrub { array, order: Some(order) } => {
+                let (scrub_total, scrub_from) = (20 * MIB, order.from);
+                let progress = array::Progress { scrub_total, scrub_from, ..Default::default() };
+                self.scrubs.insert((n, array), (order, progress));
+                return;
+            }
             Mail::Unmark { .. } | Mail::AddDirty { .. } | Mail::Drop { .. } | Mail::Answer { .. } => return,
             other => panic!("{other:?}"),
         };

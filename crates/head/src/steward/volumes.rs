@@ -8,7 +8,6 @@ use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, Weight};
 use access::{AccessError, Host, LUN_MAX, NSID_MAX, lowest_free};
-use array::format::{ConfigSlot, Features};
 use base::front::Close;
 use base::view::Protocol;
 use base::{Address, Duration, Uuid};
@@ -58,16 +57,12 @@ fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
 
 impl Office {
     /// Puts a changed configuration on every drive, then on the desk. On refusal nothing has changed.
-    async fn commit(&self, pool: PoolId, config: PoolConfig) -> Result<(), Refusal> {
+    pub(crate) async fn commit(&self, pool: PoolId, config: PoolConfig) -> Result<(), Refusal> {
         let (slot, name) = {
             let desk = self.desk();
             let p = desk.pool(pool).filter(|p| !p.leaving);
             let p = p.ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
-            let slot = ConfigSlot {
-                features: Features::default(),
-                generation: p.generation + 1,
-                body: config.encode(),
-            };
+            let slot = config.slot(p.generation + 1);
             (slot, p.config.name.clone())
         };
         if slot.encode().is_none() {

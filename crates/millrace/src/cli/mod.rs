@@ -7,6 +7,7 @@ mod export;
 mod host;
 mod pool;
 mod portal;
+mod scrub;
 mod status;
 mod volume;
 

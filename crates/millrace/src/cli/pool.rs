@@ -1,5 +1,6 @@
 //! `millrace pool`.
 
+use super::scrub::{ScrubArgs, scrub, scrub_words};
 use super::status::{array_name, legs_word, pool_tree};
 use super::{Context, drive_path, small_size};
 use crate::client::segment;
@@ -56,6 +57,20 @@ Examples:
         #[arg(value_name = "POOL")]
         pool: String,
     },
+    /// Compare the legs of a pool's mirrors, now or by schedule
+    #[command(after_help = "\
+All legs are read while hosts are served, at a rate that yields to them. What one leg cannot read is
+written again from another. Legs that differ are told by volume and offset; with --repair they are
+made equal: what most legs say counts, and of two legs the one with fewer read errors, as nobody can
+know which is right (--prefer names it).
+
+Examples:
+  millrace pool scrub tank                       # begins; millrace pool show tank tells how far it is
+  millrace pool scrub tank --repair --prefer /dev/nvme1n1
+  millrace pool scrub tank --stop
+  millrace pool scrub tank --every 7             # a week after the last one ended, and so on
+  millrace pool scrub tank --never")]
+    Scrub(ScrubArgs),
     /// Take a pool that lies on drives here, or list such pools
     #[command(after_help = "\
 Without a name the only pool there is is imported; --list shows what there is.
@@ -286,6 +301,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let next = format!("millrace pool import {pool}{files}");
             Ok(context.done(format!("Pool {pool} is released: another head may import it."), &next))
         }
+        PoolCommand::Scrub(args) => scrub(args, context),
         PoolCommand::Import(args) => {
             let drives: Vec<String> = args.drives.iter().map(|d| drive_path(d)).collect();
             if args.list {
@@ -412,6 +428,9 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
             );
             row(&format!("{} reads", array_name(a, i)), hedged.into());
         }
+    }
+    for (i, words) in scrub_words(&pool.scrub).into_iter().enumerate() {
+        row(if i == 0 { "scrub" } else { "" }, words.into());
     }
     let what = format!("pool {}", pool.name);
     let next = status.reasons.iter().filter(|r| r.what == what).find_map(|r| r.next.as_deref());

@@ -39,6 +39,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_pool, destroy_pool))
         .routes(routes!(add_to_pool))
         .routes(routes!(release_pool))
+        .routes(routes!(scrub_pool))
         .routes(routes!(list_imports, import_pool))
         .routes(routes!(list_volumes, create_volume))
         .routes(routes!(get_volume, set_volume, remove_volume))
@@ -224,6 +225,13 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done {
     done(api.order(Order::PoolRelease { pool }).await?)
+}
+
+/// Compare the legs of a pool's mirrors, now or by schedule
+#[utoipa::path(post, path = "/pools/{pool}/scrub", tag = "pools", request_body = api::PoolScrub,
+    responses((status = 204), (status = "default", body = ErrorBody)))]
+async fn scrub_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolScrub>) -> Done {
+    done(api.order(Order::PoolScrub { pool, action: convert::to_scrub(b) }).await?)
 }
 
 /// Wipe a pool's labels; its volumes are lost

@@ -255,6 +255,7 @@ pub fn snapshot() -> Snapshot {
         }],
         drives: drives().into_iter().take(6).collect(),
         pools: vec![Pool {
+            scrub: Default::default(),
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,

@@ -1,0 +1,117 @@
+//! What a pool's configuration says beyond arrays, volumes and exports: docs/formats/config.md, "Extras".
+
+use base::Uuid;
+use base::codec::{Malformed, Reader, Writer};
+
+/// Written behind the rest, and only if there is something to say.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Extras {
+    /// The pool's scrubs.
+    pub scrub: ScrubRow,
+}
+
+/// Scrubs: when, the last one, the one under way.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ScrubRow {
+    /// One begins so many days after the last one ended; 0 for never.
+    pub every_days: u32,
+    /// The scheduled ones repair.
+    pub repair: bool,
+    /// The last one that came to its end.
+    pub last: Option<LastScrub>,
+    /// The one under way.
+    pub run: Option<ScrubRun>,
+}
+
+/// A scrub that came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LastScrub {
+    /// Seconds since 1970-01-01 UTC.
+    pub ended: u64,
+    /// What it found.
+    pub found: Found,
+}
+
+/// What a scrub found: bytes of array space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Found {
+    /// Legs differed.
+    pub differed: u64,
+    /// Of these, written again.
+    pub repaired: u64,
+    /// They could not be compared.
+    pub unreadable: u64,
+}
+
+/// A scrub under way.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ScrubRun {
+    /// Seconds since 1970-01-01 UTC.
+    pub began: u64,
+    /// Legs that differ are made equal.
+    pub repair: bool,
+    /// The drive that counts where nobody knows; nil for none.
+    pub prefer: Uuid,
+    /// For each array, the byte from which on it goes on.
+    pub at: Vec<u64>,
+    /// So far.
+    pub found: Found,
+}
+
+fn put_found(w: &mut Writer, f: &Found) {
+    w.u64(f.differed).u64(f.repaired).u64(f.unreadable);
+}
+
+fn get_found(r: &mut Reader<'_>) -> Result<Found, Malformed> {
+    Ok(Found { differed: r.u64()?, repaired: r.u64()?, unreadable: r.u64()? })
+}
+
+fn get_bool(r: &mut Reader<'_>) -> Result<bool, Malformed> {
+    match r.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed),
+    }
+}
+
+impl Extras {
+    /// Whether there is anything to write.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+    pub fn encode(&self, w: &mut Writer) {
+        let s = &self.scrub;
+        w.u32(s.every_days).u8(u8::from(s.repair));
+        w.u8(u8::from(s.last.is_some()));
+        if let Some(last) = &s.last {
+            w.u64(last.ended);
+            put_found(w, &last.found);
+        }
+        w.u8(u8::from(s.run.is_some()));
+        if let Some(run) = &s.run {
+            w.u64(run.began).u8(u8::from(run.repair)).bytes(&run.prefer.0).u16(run.at.len() as u16);
+            run.at.iter().for_each(|at| {
+                w.u64(*at);
+            });
+            put_found(w, &run.found);
+        }
+    }
+    pub fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (every_days, repair) = (r.u32()?, get_bool(r)?);
+        let last = match get_bool(r)? {
+            true => Some(LastScrub { ended: r.u64()?, found: get_found(r)? }),
+            false => None,
+        };
+        let run = match get_bool(r)? {
+            true => {
+                let (began, repair, prefer) = (r.u64()?, get_bool(r)?, Uuid(r.array()?));
+                let at = (0..r.u16()?).map(|_| r.u64()).collect::<Result<Vec<_>, _>>()?;
+                Some(ScrubRun { began, repair, prefer, at, found: get_found(r)? })
+            }
+            false => None,
+        };
+        let extras = Self { scrub: ScrubRow { every_days, repair, last, run } };
+        // What says nothing is not written: each configuration has one form.
+        if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
+    }
+}

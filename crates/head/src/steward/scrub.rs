@@ -1,0 +1,413 @@
+//! Scrubs of a pool: begun by an operator or by schedule, kept over restarts, told by volume and offset.
+//!
+//! The shards do the work and know how far they are. A watcher for each pool asks them now and then, sets them
+//! to work again after a restart, and has the position written down by an order of its own, as every change
+//! of a pool's configuration is made by an order.
+
+use super::Office;
+use super::config::PoolConfig;
+use super::desk::{PoolDesk, refuse};
+use super::extras::{LastScrub, ScrubRun};
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
+use array::Note;
+use base::{Address, Duration, Instant, Uuid};
+use std::collections::BTreeSet;
+use volume::GRANULE_BYTES;
+
+/// How often the shards are asked how far they are.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+/// The position is written down after so many looks.
+const LOOKS_PER_WRITE: u32 = 6;
+/// Differences of one scrub that are told as events and kept for `status`; all are counted.
+const FINDINGS_MAX: usize = 50;
+const DAY_SECS: u64 = 24 * 3600;
+
+/// A scrub of an imported pool, as it is now.
+#[derive(Default)]
+pub(crate) struct ScrubDesk {
+    pub run: Option<ScrubRun>,
+    /// Arrays and shards that have done their part.
+    done: BTreeSet<(usize, u16)>,
+    /// What the last scrub found, first things first.
+    findings: Vec<Finding>,
+    rate: Option<(Instant, u64, u64)>,
+}
+
+impl ScrubDesk {
+    /// Goes on with what the configuration says.
+    pub fn of(config: &PoolConfig) -> Self {
+        Self { run: config.extras.scrub.run.clone(), ..Self::default() }
+    }
+}
+
+impl PoolDesk {
+    /// Which volumes lie at a place of an array: name, offset, bytes. None: nobody's space.
+    fn volumes_at(&self, array: usize, at: u64, len: u64) -> Vec<(Option<String>, u64, u64)> {
+        let mut out: Vec<(Option<String>, u64, u64)> = vec![];
+        let (mut at, end) = (at, at + len);
+        while at < end {
+            let Some((pool_at, run)) = self.config.map.locate_back(array, at) else {
+                out.push((None, at, end - at));
+                break;
+            };
+            let step = (end - at).min(run).min(GRANULE_BYTES - pool_at % GRANULE_BYTES);
+            let mut volumes = self.config.volumes.iter();
+            let found = volumes.find_map(|v| Some((&v.name, v.map.locate_back(pool_at)?)));
+            let name = found.map(|(name, _)| format!("{}/{name}", self.config.name));
+            let offset = found.map_or(pool_at, |(_, offset)| offset);
+            match out.last_mut() {
+                Some((last, from, n)) if *last == name && *from + *n == offset => *n += step,
+                _ => out.push((name, offset, step)),
+            }
+            at += step;
+        }
+        out
+    }
+    /// A shard told something about a scrub; what is worth an event.
+    pub(crate) fn on_scrub_note(&mut self, a: usize, shard: u16, note: Note) -> Vec<(Weight, String)> {
+        let places = match note {
+            Note::Mismatch { at, len, .. } | Note::Unreadable { at, len } => self.volumes_at(a, at, len),
+            _ => vec![],
+        };
+        let legs = &self.arrays[a].legs;
+        let path = |l: usize| legs.get(l).map_or("?", |leg| leg.path.as_str());
+        let Some(run) = &mut self.scrub.run else { return vec![] };
+        let what = match note {
+            Note::Scrubbed { .. } => {
+                self.scrub.done.insert((a, shard));
+                return vec![];
+            }
+            Note::Mismatch { len, bad, source, known, repair, .. } => {
+                run.found.differed += len;
+                run.found.repaired += if repair { len } else { 0 };
+                let others: Vec<&str> = (0..legs.len()).filter(|l| bad & 1 << l != 0).map(path).collect();
+                let (others, source) = (others.join(", "), path(source));
+                match (known, repair) {
+                    (true, true) => format!("{others} differed from the other legs and was written again"),
+                    (true, false) => format!("{others} differs from the other legs, which agree"),
+                    (false, true) => {
+                        format!(
+                            "{others} differed from {source} and was written again from there; which one was right cannot be known"
+                        )
+                    }
+                    (false, false) => {
+                        format!("{others} and {source} differ; which one is right cannot be known")
+                    }
+                }
+            }
+            Note::Unreadable { len, .. } => {
+                run.found.unreadable += len;
+                "it could not be read from every leg".to_string()
+            }
+            _ => return vec![],
+        };
+        let repaired = matches!(note, Note::Mismatch { repair: true, .. });
+        let mut events = vec![];
+        for (volume, at, bytes) in places {
+            if self.scrub.findings.len() == FINDINGS_MAX {
+                break;
+            }
+            let place = match &volume {
+                Some(name) => format!("volume {name}, bytes {at} to {}", at + bytes - 1),
+                None => format!("space of array {a} that no volume has, bytes {at} to {}", at + bytes - 1),
+            };
+            events.push((Weight::Warning, format!("{place}: {what}")));
+            let what = what.clone();
+            self.scrub.findings.push(Finding { volume, at, bytes, array: a as u16, what, repaired });
+        }
+        events
+    }
+    /// The scrub, as `status` tells it.
+    pub(crate) fn scrub_shown(&mut self, now: Instant, sums: &[(u64, u64)]) -> Scrub {
+        let row = &self.config.extras.scrub;
+        let run = self.scrub.run.as_ref();
+        let found = run.map(|r| r.found).or(row.last.map(|l| l.found)).unwrap_or_default();
+        let mirrors = self.arrays.iter().filter(|a| a.geometry.redundant());
+        let total = mirrors.map(|a| a.geometry.data_bytes).sum();
+        let mut shown = Scrub {
+            running: run.is_some(),
+            repair: run.is_some_and(|r| r.repair),
+            every_days: row.every_days,
+            schedule_repairs: row.repair,
+            last_ended: row.last.map(|l| l.ended),
+            differed_bytes: found.differed,
+            repaired_bytes: found.repaired,
+            unreadable_bytes: found.unreadable,
+            findings: self.scrub.findings.clone(),
+            ..Scrub::default()
+        };
+        if run.is_none() {
+            self.scrub.rate = None;
+            return shown;
+        }
+        // Arrays that are at it say how far they are; of the others those count that are done.
+        let done = sums.iter().enumerate().map(|(a, (done, total))| {
+            let bytes = self.arrays[a].geometry.data_bytes;
+            let ended = self.scrub.done.iter().any(|(x, _)| *x == a);
+            let rest = bytes.saturating_sub(*total);
+            done + if ended { rest } else { 0 }
+        });
+        (shown.done_bytes, shown.total_bytes) = (done.sum::<u64>().min(total), total);
+        let entry = self.scrub.rate.get_or_insert((now, shown.done_bytes, 0));
+        let nanos = now.since(entry.0).as_nanos();
+        if nanos >= 500_000_000 {
+            let bytes = u128::from(shown.done_bytes.saturating_sub(entry.1));
+            *entry = (now, shown.done_bytes, (bytes * 1_000_000_000 / nanos) as u64);
+        }
+        shown.rate = entry.2;
+        shown.eta = (total - shown.done_bytes).checked_div(shown.rate);
+        shown
+    }
+}
+
+impl Office {
+    /// Order: scrub.
+    pub(crate) async fn pool_scrub(&self, pool: &str, action: ScrubAction) -> Answered {
+        let now = self.cx.now();
+        let (id, mut config, running) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            (p.id, p.config.clone(), p.scrub.run.clone())
+        };
+        let row = &mut config.extras.scrub;
+        let (run, message) = match action {
+            ScrubAction::Start { repair, prefer } => {
+                if running.is_some() {
+                    let message = format!("pool {pool} is being scrubbed already");
+                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                        .then(format!("millrace pool show {pool}, or millrace pool scrub {pool} --stop")));
+                }
+                if !config.arrays.iter().any(|a| a.mirror) {
+                    let message = format!("pool {pool} has no mirror: there is nothing to compare");
+                    return Err(refuse(RefusalKind::Invalid, "pool", message).then("millrace pool show"));
+                }
+                let prefer = match prefer {
+                    None => Uuid::default(),
+                    Some(drive) => self.preferred(id, &drive, repair)?,
+                };
+                let (began, at) = (self.desk().unix(now), vec![0; config.arrays.len()]);
+                let how = if repair { "differences are repaired" } else { "differences are told" };
+                let run = ScrubRun { began, repair, prefer, at, ..ScrubRun::default() };
+                (Some(run), format!("a scrub began: {how}"))
+            }
+            ScrubAction::Stop => {
+                if running.is_none() {
+                    let message = format!("pool {pool} is not being scrubbed");
+                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                        .then(format!("millrace pool show {pool}")));
+                }
+                (None, "the scrub was stopped".to_string())
+            }
+            ScrubAction::Schedule { days, repair } => {
+                (row.every_days, row.repair) = (days, repair && days > 0);
+                let message = match days {
+                    0 => "it is not scrubbed by schedule any more".to_string(),
+                    1 => "it is scrubbed every day".to_string(),
+                    n => format!("it is scrubbed every {n} days"),
+                };
+                (running.clone(), message)
+            }
+        };
+        row.run = run.clone();
+        self.commit(id, config).await?;
+        if run != running {
+            self.set_to_work(id, run);
+        }
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
+        Ok(Reply::Done)
+    }
+    fn preferred(&self, pool: PoolId, drive: &str, repair: bool) -> Result<Uuid, crate::order::Refusal> {
+        let found = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
+        let Some((_, array, leg)) = found else {
+            let message = format!("{drive} is no drive of this pool");
+            return Err(refuse(RefusalKind::NotFound, "prefer", message).then("millrace drive ls"));
+        };
+        if !repair {
+            let message = "a drive is preferred only where differences are repaired";
+            return Err(refuse(RefusalKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
+        }
+        Ok(self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid)
+    }
+    /// A scrub begins, or ends, on all shards.
+    fn set_to_work(&self, pool: PoolId, run: Option<ScrubRun>) {
+        let arrays = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let fresh = run.is_some();
+            p.scrub.run = run;
+            p.scrub.done.clear();
+            if fresh {
+                p.scrub.findings.clear();
+            }
+            (0..p.arrays.len()).map(|a| (p.arrays[a].id, p.order_for(a))).collect::<Vec<_>>()
+        };
+        for (array, order) in arrays {
+            self.tell_shards(|| Mail::Scrub { array, order });
+        }
+    }
+
+    /// Watches the scrubs of a pool as long as it is here.
+    pub(crate) async fn watch_scrubs(&self, pool: PoolId) {
+        let mut looks = 0;
+        loop {
+            let office = self.clone();
+            let due = move || {
+                let desk = office.desk();
+                desk.pool(pool).is_none_or(|p| p.leaving || p.scrub_ended(desk.shards))
+            };
+            self.cx.until_within(LOOK_INTERVAL, due).await;
+            let (running, ended, scheduled) = {
+                let desk = self.desk();
+                let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return };
+                (p.scrub.run.is_some(), p.scrub_ended(desk.shards), p.scrub_is_due(desk.unix(self.cx.now())))
+            };
+            if scheduled {
+                let action = Order::ScrubKeep { pool };
+                self.desk_mut().orders.push_back((None, action));
+            }
+            if !running {
+                if scheduled {
+                    self.cx.sleep(LOOK_INTERVAL).await;
+                }
+                continue;
+            }
+            self.ask_reports().await;
+            self.wake_idle_shards(pool);
+            looks += 1;
+            if ended || looks >= LOOKS_PER_WRITE {
+                looks = 0;
+                self.desk_mut().orders.push_back((None, Order::ScrubKeep { pool }));
+                let office = self.clone();
+                // Until that was done, there is nothing else to say.
+                self.cx
+                    .until(move || {
+                        let d = office.desk();
+                        d.orders.is_empty() && !d.ordering
+                    })
+                    .await;
+            }
+        }
+    }
+    /// After a restart shards know of no scrub; after they were set to work they do.
+    fn wake_idle_shards(&self, pool: PoolId) {
+        let letters = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool) else { return };
+            let mut letters = vec![];
+            for (a, array) in p.arrays.iter().enumerate().filter(|(_, x)| x.geometry.redundant()) {
+                for report in desk.reports.iter().flatten() {
+                    let known = report.arrays.iter().find(|(id, _)| *id == array.id);
+                    let idle = known.is_some_and(|(_, progress)| progress.scrub_total == 0);
+                    if idle && !p.scrub.done.contains(&(a, report.shard)) {
+                        letters.push((report.shard, array.id, p.order_for(a)));
+                    }
+                }
+            }
+            letters
+        };
+        for (shard, array, order) in letters {
+            self.cx.mail(Address::Shard(shard), Mail::Scrub { array, order });
+        }
+    }
+
+    /// Order of the Steward's own: a scrub that is due begins, one that is over is put on record, of one under
+    /// way the position is.
+    pub(crate) async fn scrub_keep(&self, pool: PoolId) -> Answered {
+        let now = self.cx.now();
+        let (name, mut config, run, ended, due) = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let mut run = p.scrub.run.clone();
+            if let Some(run) = &mut run {
+                for a in 0..p.arrays.len() {
+                    let from =
+                        desk.reports.iter().flatten().flat_map(|r| r.arrays.iter().map(|x| (r.shard, x)));
+                    let from = from.filter(|(_, (id, _))| *id == p.arrays[a].id).map(
+                        |(shard, (_, progress))| match (
+                            p.scrub.done.contains(&(a, shard)),
+                            progress.scrub_total,
+                        ) {
+                            (true, _) => p.arrays[a].geometry.data_bytes,
+                            (false, 0) => 0,
+                            (false, _) => progress.scrub_from,
+                        },
+                    );
+                    let at = from.min().unwrap_or(0) / p.arrays[a].geometry.region_bytes;
+                    let at = at * p.arrays[a].geometry.region_bytes;
+                    if let Some(known) = run.at.get_mut(a) {
+                        *known = at.max(*known);
+                    }
+                }
+            }
+            let due = p.scrub_is_due(desk.unix(now));
+            (p.config.name.clone(), p.config.clone(), run, p.scrub_ended(desk.shards), due)
+        };
+        let row = &mut config.extras.scrub;
+        let Some(run) = run else {
+            let repair = row.repair;
+            return match due {
+                true => self.pool_scrub(&name, ScrubAction::Start { repair, prefer: None }).await,
+                false => Ok(Reply::Done),
+            };
+        };
+        if !ended {
+            row.run = Some(run.clone());
+            self.commit(pool, config).await?;
+            if let Some(p) = self.desk_mut().pool_mut(pool)
+                && let Some(live) = &mut p.scrub.run
+            {
+                live.at = run.at;
+            }
+            return Ok(Reply::Done);
+        }
+        let found = run.found;
+        row.run = None;
+        row.last = Some(LastScrub { ended: self.desk().unix(now), found });
+        self.commit(pool, config).await?;
+        let mut desk = self.desk_mut();
+        if let Some(p) = desk.pool_mut(pool) {
+            p.scrub.run = None;
+        }
+        let (weight, words) = match (found.differed, found.unreadable) {
+            (0, 0) => (Weight::Note, "all legs are the same".to_string()),
+            (0, n) => (Weight::Warning, format!("{n} bytes could not be read from every leg")),
+            (n, m) => {
+                let repaired = found.repaired;
+                let unreadable = if m > 0 { format!(", {m} could not be compared") } else { String::new() };
+                (
+                    Weight::Warning,
+                    format!("legs differed in {n} bytes, of which {repaired} were written again{unreadable}"),
+                )
+            }
+        };
+        desk.event(now, weight, format!("pool {name}"), format!("the scrub is over: {words}"));
+        Ok(Reply::Done)
+    }
+}
+
+impl PoolDesk {
+    fn order_for(&self, array: usize) -> Option<array::Scrub> {
+        let run = self.scrub.run.as_ref()?;
+        let legs = &self.arrays[array].legs;
+        let prefer = legs.iter().position(|l| l.uuid == run.prefer && !run.prefer.is_nil());
+        let from = run.at.get(array).copied().unwrap_or(0);
+        Some(array::Scrub { from, repair: run.repair, prefer })
+    }
+    /// Every shard has done its part of every mirror.
+    fn scrub_ended(&self, shards: u16) -> bool {
+        let mirrors = (0..self.arrays.len()).filter(|a| self.arrays[*a].geometry.redundant());
+        self.scrub.run.is_some()
+            && mirrors.into_iter().all(|a| (0..shards).all(|s| self.scrub.done.contains(&(a, s))))
+    }
+    fn scrub_is_due(&self, unix: u64) -> bool {
+        let row = &self.config.extras.scrub;
+        let last = row.last.map_or(self.config.created, |l| l.ended);
+        let mirror = self.config.arrays.iter().any(|a| a.mirror);
+        self.scrub.run.is_none()
+            && row.every_days > 0
+            && mirror
+            && unix >= last.saturating_add(u64::from(row.every_days) * DAY_SECS)
+    }
+}

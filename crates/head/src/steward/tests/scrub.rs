@@ -1,0 +1,143 @@
+//! Scrubs: begun, kept over crashes, told by volume and offset, begun by schedule.
+
+use super::*;
+use crate::order::ScrubAction;
+
+fn scrub(action: ScrubAction) -> Order {
+    Order::PoolScrub { pool: "tank".into(), action }
+}
+fn start(repair: bool) -> Order {
+    scrub(ScrubAction::Start { repair, prefer: None })
+}
+/// Every shard says that it is over.
+fn end_scrub(w: &mut World) {
+    for (shard, array) in w.scrubs.keys().copied().collect::<Vec<_>>() {
+        w.scrubs.remove(&(shard, array));
+        w.note(shard, array, Note::Scrubbed { epoch: 1 });
+    }
+    w.pass(1);
+}
+
+#[test]
+fn a_scrub_goes_to_every_shard_and_its_end_is_told_and_kept() {
+    let mut w = usual();
+    w.good(start(false));
+    assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
+    assert!(w.scrubs.values().all(|(order, _)| *order == array::Scrub::default()));
+    let s = w.status().pools[0].scrub.clone();
+    assert!(s.running && !s.repair && s.last_ended.is_none() && s.total_bytes > 0, "{s:?}");
+    end_scrub(&mut w);
+    let s = w.status();
+    assert!(!s.pools[0].scrub.running && s.pools[0].scrub.last_ended.is_some());
+    assert_eq!(s.health, State::Optimal);
+    assert!(w.events().iter().any(|e| e == "pool tank: the scrub is over: all legs are the same"));
+    let mut w = w.crash(2);
+    assert!(w.status().pools[0].scrub.last_ended.is_some(), "it is kept with the pool");
+}
+
+#[test]
+fn differences_are_told_by_volume_and_offset() {
+    let mut w = usual();
+    w.good(start(false));
+    let array = w.layout.arrays[0].id;
+    // The volume has the first granules of the pool: its second chunk lies on the other array.
+    let (at, len) = (65536, 8192);
+    w.note(1, array, Note::Mismatch { at, len, bad: 2, source: 0, known: false, repair: false });
+    w.note(0, array, Note::Unreadable { at: 40 * MIB, len: 65536 });
+    end_scrub(&mut w);
+    let s = w.status();
+    let scrub = &s.pools[0].scrub;
+    assert_eq!((scrub.differed_bytes, scrub.repaired_bytes, scrub.unreadable_bytes), (8192, 0, 65536));
+    assert_eq!(scrub.findings[0].volume.as_deref(), Some("tank/vm1"));
+    assert_eq!((scrub.findings[0].at, scrub.findings[0].bytes), (131_072, 8192));
+    assert_eq!(scrub.findings[1].volume, None);
+    let told = "pool tank: volume tank/vm1, bytes 131072 to 139263: /f/b and /f/a differ; which one is right cannot be known";
+    assert!(w.events().iter().any(|e| e == told), "{:#?}", w.events());
+    assert_eq!(s.health, State::Degraded);
+    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace pool scrub tank --repair"));
+    // A scrub that repairs ends that.
+    let prefer = Some("/f/b".to_string());
+    w.good(scrub_with(true, prefer));
+    assert!(w.scrubs.iter().any(|((_, a), (o, _))| *a == array && o.repair && o.prefer == Some(1)));
+    w.note(1, array, Note::Mismatch { at, len, bad: 1, source: 1, known: false, repair: true });
+    end_scrub(&mut w);
+    assert_eq!(w.status().health, State::Optimal);
+    assert_eq!(w.status().pools[0].scrub.repaired_bytes, 8192);
+}
+fn scrub_with(repair: bool, prefer: Option<String>) -> Order {
+    scrub(ScrubAction::Start { repair, prefer })
+}
+
+#[test]
+fn a_scrub_goes_on_after_a_crash_where_it_was() {
+    let mut w = usual();
+    w.good(start(true));
+    let array = w.layout.arrays[0].id;
+    w.note(0, array, Note::Mismatch { at: 0, len: 4096, bad: 2, source: 0, known: true, repair: true });
+    // One array is half through, the other one has one shard that is done.
+    let second = w.layout.arrays[1].id;
+    for ((shard, a), (_, progress)) in &mut w.scrubs {
+        progress.scrub_from = if *a == array { (9 + u64::from(*shard)) * MIB } else { 3 * MIB };
+    }
+    w.scrubs.remove(&(1, second));
+    w.note(1, second, Note::Scrubbed { epoch: 1 });
+    w.pass(90);
+    let mut w = w.crash(2);
+    assert_eq!(w.scrubs.len(), 0);
+    w.pass(15);
+    let from = |w: &World, shard, i: usize| w.scrubs[&(shard, w.layout.arrays[i].id)].0;
+    assert_eq!((from(&w, 0, 0).from, from(&w, 1, 0).from, from(&w, 0, 1).from), (9 * MIB, 9 * MIB, 3 * MIB));
+    assert!(from(&w, 0, 0).repair);
+    end_scrub(&mut w);
+    let s = w.status().pools[0].scrub.clone();
+    assert!(!s.running);
+    assert_eq!((s.differed_bytes, s.repaired_bytes), (4096, 4096), "what was found before counts");
+}
+
+#[test]
+fn scrubs_begin_by_schedule() {
+    let mut w = usual();
+    w.good(scrub(ScrubAction::Schedule { days: 1, repair: true }));
+    w.pass(23 * 3600);
+    assert!(w.scrubs.is_empty());
+    w.pass(2 * 3600);
+    assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
+    assert!(w.scrubs.values().all(|(order, _)| order.repair));
+    end_scrub(&mut w);
+    w.pass(20 * 3600);
+    assert!(w.scrubs.is_empty(), "a day after the last one");
+    let mut w = w.crash(2);
+    assert_eq!((w.status().pools[0].scrub.every_days, w.status().pools[0].scrub.schedule_repairs), (1, true));
+    w.good(scrub(ScrubAction::Schedule { days: 0, repair: false }));
+    w.pass(30 * 3600);
+    assert!(w.scrubs.is_empty());
+}
+
+#[test]
+fn what_cannot_be_scrubbed_is_refused_with_the_reason() {
+    let mut w = usual();
+    let kind = |r: (RefusalKind, String, String)| r.0;
+    assert_eq!(kind(w.refused(scrub(ScrubAction::Stop))), RefusalKind::Conflict);
+    w.good(start(false));
+    let twice = w.refused(start(false));
+    assert_eq!(twice.2, "pool tank is being scrubbed already");
+    w.good(scrub(ScrubAction::Stop));
+    assert!(w.scrubs.is_empty() && !w.status().pools[0].scrub.running);
+    assert_eq!(kind(w.refused(scrub_with(true, Some("/f/zz".into())))), RefusalKind::NotFound);
+    assert_eq!(kind(w.refused(scrub_with(false, Some("/f/a".into())))), RefusalKind::Invalid);
+    let mut w = World::start(four(), 1);
+    w.good(create("tank", vec![ArraySpec { mirror: false, drives: vec!["/f/a".into()], weight: None }]));
+    assert!(w.refused(start(false)).2.contains("nothing to compare"));
+}
+
+#[test]
+fn a_pool_that_is_released_in_the_middle_of_a_scrub_goes_on_where_it_is_imported() {
+    let mut w = usual();
+    w.good(start(false));
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    w.scrubs.clear();
+    let drives = ["/f/a", "/f/b", "/f/c", "/f/d"].map(String::from).to_vec();
+    w.good(Order::PoolImport { pool: Some("tank".into()), drives, force: false });
+    w.pass(15);
+    assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
+}

@@ -1,0 +1,97 @@
+//! `millrace pool scrub`, and scrubs as `pool show` tells them.
+
+use super::{Context, drive_path};
+use crate::client::segment;
+use crate::failure::Failure;
+use crate::screen::count;
+use api::size::{print, print_rate, print_seconds};
+use api::{PoolScrub, Scrub};
+use clap::Args;
+
+/// `millrace pool scrub`.
+#[derive(Args, Debug)]
+pub struct ScrubArgs {
+    /// The pool
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// Make legs that differ equal
+    #[arg(long)]
+    repair: bool,
+    /// The drive that counts where it cannot be known which one is right
+    #[arg(long, value_name = "DRIVE", requires = "repair", conflicts_with_all = ["every", "never", "stop"])]
+    prefer: Option<String>,
+    /// End the scrub under way
+    #[arg(long, conflicts_with_all = ["repair", "every", "never"])]
+    stop: bool,
+    /// Begin one so many days after the last one ended
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650), conflicts_with = "never")]
+    every: Option<u32>,
+    /// Begin none by schedule
+    #[arg(long, conflicts_with = "repair")]
+    never: bool,
+}
+
+/// Begins or ends a scrub, or says when.
+pub fn scrub(args: ScrubArgs, context: &Context) -> Result<String, Failure> {
+    let ScrubArgs { pool, repair, prefer, stop, every, never } = args;
+    let days = if never { Some(0) } else { every };
+    let (action, words) = match (stop, days) {
+        (true, _) => (PoolScrub::Stop, format!("The scrub of pool {pool} is stopped.")),
+        (false, Some(0)) => (
+            PoolScrub::Schedule { days: 0, repair: false },
+            format!("Pool {pool} is not scrubbed by schedule."),
+        ),
+        (false, Some(days)) => {
+            let every = count(days as usize, "day");
+            (PoolScrub::Schedule { days, repair }, format!("Pool {pool} is scrubbed every {every}."))
+        }
+        (false, None) => {
+            let prefer = prefer.map(|d| drive_path(&d));
+            let words = format!("Pool {pool} is being scrubbed.");
+            (PoolScrub::Start { repair, prefer }, words)
+        }
+    };
+    context.client.act(&format!("/pools/{}/scrub", segment(&pool)), &action)?;
+    Ok(context.done(words, &format!("millrace pool show {pool}")))
+}
+
+/// A pool's scrubs in words: the one under way, the last one, the schedule, what was found.
+pub fn scrub_words(s: &Scrub) -> Vec<String> {
+    let mut out = vec![];
+    let found = match (s.differed_bytes, s.unreadable_bytes) {
+        (0, 0) => "all legs the same".to_string(),
+        (d, u) => {
+            let differed = format!("{} differed, {} of it written again", print(d), print(s.repaired_bytes));
+            let unreadable = format!("{} could not be compared", print(u));
+            match (d, u) {
+                (_, 0) => differed,
+                (0, _) => unreadable,
+                (_, _) => format!("{differed}; {unreadable}"),
+            }
+        }
+    };
+    if s.running {
+        let left =
+            s.seconds_left.map_or("time left unknown".to_string(), |n| format!("{} left", print_seconds(n)));
+        let percent = (u128::from(s.done_bytes) * 100).checked_div(u128::from(s.total_bytes)).unwrap_or(0);
+        let how = if s.repair { ", repairing" } else { "" };
+        out.push(format!(
+            "under way{how}: {percent} %, {} of {}, {}, {left}; so far {found}",
+            print(s.done_bytes),
+            print(s.total_bytes),
+            print_rate(s.rate)
+        ));
+    } else if let Some(at) = &s.last_ended {
+        out.push(format!("last ended {at}: {found}"));
+    }
+    if s.every_days > 0 {
+        let how = if s.schedule_repairs { ", repairing" } else { "" };
+        out.push(format!("every {}{how}", count(s.every_days as usize, "day")));
+    }
+    out.extend(s.findings.iter().map(|f| {
+        let place =
+            f.volume.as_ref().map_or_else(|| "space of no volume".to_string(), |v| format!("volume {v}"));
+        format!("{place}, bytes {} to {}: {}", f.at, f.at + f.bytes.max(1) - 1, f.what)
+    }));
+    out
+}
