@@ -84,16 +84,16 @@ pub struct Features {
 }
 
 impl Features {
-    /// What this program knows.
-    pub const KNOWN: Features = Features { compat: 0, ro_compat: 0, incompat: Self::EXTRAS };
+    /// What this program knows in every kind of record.
+    pub const KNOWN: Features = Features { compat: 0, ro_compat: 0, incompat: 0 };
     /// Incompat, of configurations: the body goes on behind the exports (docs/formats/config.md).
     pub const EXTRAS: u64 = 1;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0
     }
-    fn readable(self) -> bool {
-        self.incompat & !Self::KNOWN.incompat == 0
+    fn readable(self, known: u64) -> bool {
+        self.incompat & !(Self::KNOWN.incompat | known) == 0
     }
 }
 
@@ -119,8 +119,12 @@ fn seal(bytes: &mut [u8]) {
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Checks magic, version and features; the checksum is the caller's, who knows the length.
-fn open<'a>(magic: &[u8; 8], bytes: &'a [u8]) -> Result<(Features, u32, base::codec::Reader<'a>), Fault> {
+/// Checks magic, version and features (`known` are incompat bits of this kind of record); the checksum is the caller's, who knows the length.
+fn open<'a>(
+    magic: &[u8; 8],
+    known: u64,
+    bytes: &'a [u8],
+) -> Result<(Features, u32, base::codec::Reader<'a>), Fault> {
     let mut r = base::codec::Reader(bytes);
     if r.bytes(8).map_err(|_| Fault::Absent)? != magic {
         return Err(Fault::Absent);
@@ -133,7 +137,7 @@ fn open<'a>(magic: &[u8; 8], bytes: &'a [u8]) -> Result<(Features, u32, base::co
         ro_compat: r.u64().map_err(damaged)?,
         incompat: r.u64().map_err(damaged)?,
     };
-    if version > VERSION || version == VERSION && !features.readable() {
+    if version > VERSION || version == VERSION && !features.readable(known) {
         // A newer layout may keep its checksum elsewhere, so this is said before it is checked.
         return Err(Fault::Newer);
     }

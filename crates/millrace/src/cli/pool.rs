@@ -59,16 +59,17 @@ Examples:
     },
     /// Compare the legs of a pool's mirrors, now or by schedule
     #[command(after_help = "\
-All legs are read while hosts are served, at a rate that yields to them. What one leg cannot read is
-written again from another. Legs that differ are told by volume and offset; with --repair they are
-made equal: what most legs say counts, and of two legs the one with fewer read errors, as nobody can
-know which is right (--prefer names it).
+All legs are read while hosts are served, at a rate that yields to them; `pool
+show` tells how far it is. What one leg cannot read is written again from
+another. Legs that differ are told by volume and offset; with --repair they are
+made equal: what most legs say counts, and of two legs --prefer names the right
+one, as nobody can know (else the one with fewer read errors counts).
 
 Examples:
-  millrace pool scrub tank                       # begins; millrace pool show tank tells how far it is
+  millrace pool scrub tank
   millrace pool scrub tank --repair --prefer /dev/nvme1n1
   millrace pool scrub tank --stop
-  millrace pool scrub tank --every 7             # a week after the last one ended, and so on
+  millrace pool scrub tank --every 7   # a week after the last one ended
   millrace pool scrub tank --never")]
     Scrub(ScrubArgs),
     /// Take a pool that lies on drives here, or list such pools

@@ -229,7 +229,8 @@ async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done 
 
 /// Compare the legs of a pool's mirrors, now or by schedule
 #[utoipa::path(post, path = "/pools/{pool}/scrub", tag = "pools", request_body = api::PoolScrub,
-    responses((status = 204), (status = "default", body = ErrorBody)))]
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn scrub_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolScrub>) -> Done {
     done(api.order(Order::PoolScrub { pool, action: convert::to_scrub(b) }).await?)
 }
