@@ -294,7 +294,10 @@ impl World {
             Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
             Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
             Mail::Clean { .. } => return self.log.push(format!("clean {n}")),
-            Mail::Scrub { array, order: None } => return drop(self.scrubs.remove(&(n, array))),
+            Mail::Scrub { array, order: None } => {
+                self.scrubs.remove(&(n, array));
+                return;
+            }
             Mail::Scrub { array, order: Some(order) } => {
                 let (scrub_total, scrub_from) = (20 * MIB, order.from);
                 let progress = array::Progress { scrub_total, scrub_from, ..Default::default() };
