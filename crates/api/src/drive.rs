@@ -47,6 +47,8 @@ pub enum DriveRole {
     Leg,
     /// A leg of a pool of ours that is not there.
     Missing,
+    /// A hot spare of a pool of ours.
+    Spare,
     /// Nobody's.
     Free,
     /// Carries something foreign.
@@ -63,6 +65,7 @@ impl DriveRole {
         match self {
             DriveRole::Leg => "leg",
             DriveRole::Missing => "missing",
+            DriveRole::Spare => "spare",
             DriveRole::Free => "free",
             DriveRole::Foreign => "foreign",
             DriveRole::Labelled => "labelled",

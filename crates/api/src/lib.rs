@@ -22,7 +22,7 @@ pub use event::{Event, Events, Weight};
 pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Finding, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport,
-    PoolScrub, Resync, Scrub, Zone, ZoneWeight,
+    PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,
 };
 pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{Connection, Counters, Created, Daemon, Reason, Shard, State, Status, System};

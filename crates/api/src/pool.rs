@@ -29,6 +29,34 @@ pub struct Pool {
     pub arrays: Vec<Array>,
     /// The scrub under way, or the last one; and when the next one begins.
     pub scrub: Scrub,
+    /// Its hot spares, in the order in which they are used.
+    pub spares: Vec<Spare>,
+}
+
+/// A hot spare: a drive that takes the place of a leg that fails.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Spare {
+    /// Its path; the last known one if it is missing.
+    pub path: String,
+    /// Its identity.
+    pub uuid: String,
+    /// Size, 0 if unknown.
+    pub bytes: u64,
+    /// It is there.
+    pub ready: bool,
+    /// Why not; empty if it is.
+    pub reason: String,
+}
+
+/// A drive to become a spare.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpareAdd {
+    /// Its path.
+    pub drive: String,
+    /// Use it even if it carries something foreign.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// A part of a pool, striped over some of its arrays.

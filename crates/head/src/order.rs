@@ -181,6 +181,25 @@ pub enum Order {
         /// From now on; `Shape::default()` ends it.
         shape: Shape,
     },
+    /// A drive that will take the place of a leg that fails.
+    SpareAdd {
+        /// The pool.
+        pool: String,
+        /// Its path.
+        drive: String,
+        /// As in `PoolCreate`.
+        force: bool,
+    },
+    /// Take a spare from its pool.
+    DriveRemove {
+        /// Its path, or its UUID.
+        drive: String,
+    },
+    /// The Steward's own: a spare takes the place of a leg that is out.
+    SpareUse {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
     /// Compare the legs of a pool's mirrors.
     PoolScrub {
         /// The pool.
@@ -475,6 +494,8 @@ pub enum DriveRole {
     Leg,
     /// A leg of a pool of ours that is not there.
     Missing,
+    /// A hot spare of a pool of ours.
+    Spare,
     /// Nobody's.
     #[default]
     Free,
@@ -511,6 +532,23 @@ pub struct Pool {
     pub arrays: Vec<Array>,
     /// Its scrubs.
     pub scrub: Scrub,
+    /// Its hot spares, in the order in which they are used.
+    pub spares: Vec<Spare>,
+}
+
+/// A hot spare.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Spare {
+    /// Its path; the last known one if it is missing.
+    pub path: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Size in bytes, 0 if unknown.
+    pub bytes: u64,
+    /// It is there.
+    pub ready: bool,
+    /// Why not, one sentence.
+    pub reason: String,
 }
 
 /// The scrub of a pool under way, or the last one; and when the next one begins.

@@ -107,6 +107,7 @@ pub fn drive(d: order::Drive) -> api::Drive {
         role: match d.role {
             order::DriveRole::Leg => api::DriveRole::Leg,
             order::DriveRole::Missing => api::DriveRole::Missing,
+            order::DriveRole::Spare => api::DriveRole::Spare,
             order::DriveRole::Free => api::DriveRole::Free,
             order::DriveRole::Foreign => api::DriveRole::Foreign,
             order::DriveRole::Labelled => api::DriveRole::Labelled,
@@ -138,7 +139,12 @@ pub fn pool(p: order::Pool) -> api::Pool {
         zones: p.zones.into_iter().map(zone).collect(),
         arrays: p.arrays.into_iter().map(array).collect(),
         scrub: scrub(p.scrub),
+        spares: p.spares.into_iter().map(spare).collect(),
     }
+}
+
+fn spare(s: order::Spare) -> api::Spare {
+    api::Spare { path: s.path, uuid: s.uuid.to_string(), bytes: s.bytes, ready: s.ready, reason: s.reason }
 }
 
 fn scrub(s: order::Scrub) -> api::Scrub {

@@ -82,7 +82,7 @@ impl Label {
     }
     /// Reads one copy.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let (features, crc, r) = open(MAGIC, 0, bytes)?;
+        let (features, crc, r) = open(MAGIC, Features::SPARE, bytes)?;
         if bytes.len() != RECORD_BYTES || crc != checksum(bytes) {
             return Err(Fault::Damaged);
         }

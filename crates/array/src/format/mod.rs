@@ -86,6 +86,8 @@ pub struct Features {
 impl Features {
     /// What this program knows in every kind of record.
     pub const KNOWN: Features = Features { compat: 0, ro_compat: 0, incompat: 0 };
+    /// Incompat, of labels: the drive is a hot spare and holds nothing of the pool (docs/formats/label.md).
+    pub const SPARE: u64 = 1;
     /// Incompat, of configurations: the body goes on behind the exports (docs/formats/config.md).
     pub const EXTRAS: u64 = 1;
     /// Whether this program may write what carries these bits.

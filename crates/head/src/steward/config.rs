@@ -214,12 +214,13 @@ pub(crate) mod tests {
 
     #[test]
     fn extras_survive_are_a_feature_of_their_own_and_say_nothing_in_one_way_only() {
-        use super::super::extras::{Found, LastScrub, ScrubRow, ScrubRun};
+        use super::super::extras::{Found, LastScrub, ScrubRow, ScrubRun, SpareRow};
         let found = Found { differed: 3, repaired: 2, unreadable: 1 };
         let run = ScrubRun { began: 7, repair: true, prefer: Uuid([3; 16]), at: vec![1, 2], found };
         let last = Some(LastScrub { ended: 9, found });
+        let spare = SpareRow { drive: Uuid([5; 16]), path: "/dev/s".into() };
         let scrub = ScrubRow { every_days: 7, repair: true, last, run: Some(run) };
-        let config = PoolConfig { extras: Extras { scrub }, ..sample() };
+        let config = PoolConfig { extras: Extras { scrub, spares: vec![spare] }, ..sample() };
         let bytes = config.encode();
         assert_eq!(PoolConfig::decode(&bytes), Ok(config.clone()));
         let without = sample().encode().len();
@@ -229,7 +230,7 @@ pub(crate) mod tests {
         assert_eq!(config.slot(1).features.incompat, Features::EXTRAS);
         assert_eq!(sample().slot(1).features, Features::default(), "an older program reads it until then");
         let mut empty = sample().encode();
-        empty.extend([0; 7]);
+        empty.extend([0; 9]);
         assert_eq!(PoolConfig::decode(&empty), Err(Malformed));
     }
 

@@ -497,7 +497,8 @@ impl Office {
         let open: Vec<OpenDrive> = {
             let desk = self.desk();
             let p = desk.pool(id).expect("orders come one by one");
-            p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect()
+            let spares = p.spares.iter().filter_map(|s| s.open.clone());
+            p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).chain(spares).collect()
         };
         let mut failed = vec![];
         for o in &open {

@@ -4,6 +4,7 @@ use super::config::{PoolConfig, array_uuid};
 use super::files::protocol_word;
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
+use super::spares::SpareDesk;
 use super::turned_away::TurnedAway;
 use super::volumes::net_words;
 use crate::layout::{ArrayId, PoolId};
@@ -135,6 +136,8 @@ pub(crate) struct PoolDesk {
     pub keeping: bool,
     /// The keeper shall wait: an order changes what it works on.
     pub held: bool,
+    /// Its hot spares, in the order of its configuration.
+    pub spares: Vec<SpareDesk>,
     /// The scrub under way, and what the last one found.
     pub scrub: ScrubDesk,
     /// Its configuration on some drive, or the witness, could not be written.
@@ -170,12 +173,16 @@ pub(crate) struct LegDesk {
     pub full: bool,
     /// Shards whose reads of it take far longer than those of other legs.
     pub slow: BTreeSet<u16>,
+    /// When it was put out or missed first, by this head; and whether it will not come back by itself.
+    pub out_since: Option<Instant>,
+    pub out_for_good: bool,
 }
 
 impl LegDesk {
     pub fn new(uuid: Uuid, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, synced, slow) = Default::default();
-        Self { uuid, path, open, reason, synced, joined, full: false, slow }
+        let (full, out_since, out_for_good) = (false, None, false);
+        Self { uuid, path, open, reason, synced, joined, full, slow, out_since, out_for_good }
     }
 }
 
@@ -190,7 +197,13 @@ pub(crate) struct OpenDrive {
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     /// A leg is out.
-    Lost { array: usize, leg: usize, why: String },
+    Lost {
+        array: usize,
+        leg: usize,
+        why: String,
+        /// It answers and refuses: nobody expects it back by itself.
+        for_good: bool,
+    },
     /// A leg is there again (its drive is open on the desk) and is resynced.
     Joined { array: usize, leg: usize, full: bool },
     /// A leg has everything.
@@ -382,8 +395,18 @@ impl Desk {
         }
         None
     }
+    /// A spare by its drive's path or UUID.
+    pub fn spare_named(&self, drive: &str) -> Option<(PoolId, SpareDesk)> {
+        let uuid: Option<Uuid> = drive.parse().ok();
+        let mut spares = self.pools.iter().flat_map(|p| p.spares.iter().map(|s| (p.id, s)));
+        let found = spares.find(|(_, s)| s.path == drive || uuid == Some(s.uuid));
+        found.map(|(id, s)| (id, s.clone()))
+    }
     /// A drive that we hold, by its path.
     pub fn holds(&self, path: &str) -> Option<String> {
+        if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {
+            return self.pool(id).map(|p| p.config.name.clone());
+        }
         let mut legs = self.pools.iter().flat_map(|p| {
             p.arrays
                 .iter()
@@ -455,7 +478,7 @@ impl Desk {
             Note::LegFailed { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::LegFailed { leg, epoch: _, error } => {
                 let why = format!("the drive {}", error_words(error));
-                pool.wishes.push_back(Wish::Lost { array: a, leg, why });
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why, for_good: is_for_good(error) });
             }
             Note::Synced { leg, epoch } => {
                 let desk = &mut pool.arrays[a].legs[leg];
@@ -546,6 +569,14 @@ impl PoolDesk {
     }
     pub fn drive_path(&self, array: usize, leg: usize) -> &str {
         &self.arrays[array].legs[leg].path
+    }
+}
+
+/// A drive that answers and refuses does not come back by itself; one that is gone or silent may.
+pub(crate) fn is_for_good(error: DriveError) -> bool {
+    match error {
+        DriveError::Medium | DriveError::Other(_) => true,
+        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace => false,
     }
 }
 

@@ -152,6 +152,30 @@ impl Office {
         record: &MembershipRecord,
         config: &ConfigSlot,
     ) -> Result<(), DriveError> {
+        self.clear_drive(id, label).await?;
+        if let Some((geometry, array, dirty)) = dirty {
+            let mut bytes = vec![0; geometry.bitmap_bytes() as usize];
+            array::encode(geometry, array, dirty, &mut bytes);
+            self.cx.write(id, geometry.bitmap_at, &bytes).await?;
+        }
+        self.cx.write(id, label.membership_at[record.slot()], &record.encode()).await?;
+        let bytes = config.encode().expect("the caller checked that it fits");
+        self.cx.write(id, label.config_at[config.slot()], &bytes).await?;
+        self.put_label(id, label).await
+    }
+    /// Makes a drive ours that holds nothing of a pool yet.
+    pub(crate) async fn label_alone(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        self.clear_drive(id, label).await?;
+        self.put_label(id, label).await
+    }
+    /// The last step: from here on it is ours.
+    async fn put_label(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        self.cx.flush(id).await?;
+        self.cx.write(id, label_copy_at(label.drive_bytes), &label.encode()).await?;
+        self.cx.write(id, LABEL_AT, &label.encode()).await
+    }
+    /// Takes away what would be mistaken, by us or by others.
+    async fn clear_drive(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
         let zeroes = vec![0u8; array::format::ALIGNMENT as usize];
         let (front, copy_at) = (label.config_at[0] as usize, label_copy_at(label.drive_bytes));
         // The old labels go first: a crash from here on leaves a drive that is nobody's.
@@ -169,17 +193,7 @@ impl Office {
         if rest > 0 {
             self.cx.write(id, tail_at + zeroes.len() as u64, &zeroes[..rest as usize]).await?;
         }
-        if let Some((geometry, array, dirty)) = dirty {
-            let mut bytes = vec![0; geometry.bitmap_bytes() as usize];
-            array::encode(geometry, array, dirty, &mut bytes);
-            self.cx.write(id, geometry.bitmap_at, &bytes).await?;
-        }
-        self.cx.write(id, label.membership_at[record.slot()], &record.encode()).await?;
-        let bytes = config.encode().expect("the caller checked that it fits");
-        self.cx.write(id, label.config_at[config.slot()], &bytes).await?;
-        self.cx.flush(id).await?;
-        self.cx.write(id, copy_at, &label.encode()).await?;
-        self.cx.write(id, LABEL_AT, &label.encode()).await
+        Ok(())
     }
     /// Takes our mark from a drive.
     pub(crate) async fn unlabel_drive(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {

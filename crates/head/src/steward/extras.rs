@@ -6,8 +6,19 @@ use base::codec::{Malformed, Reader, Writer};
 /// Written behind the rest, and only if there is something to say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Extras {
+    /// Drives that wait to take a failed leg's place, in the order in which they are used.
+    pub spares: Vec<SpareRow>,
     /// The pool's scrubs.
     pub scrub: ScrubRow,
+}
+
+/// A hot spare.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpareRow {
+    /// The drive, as its label says.
+    pub drive: Uuid,
+    /// Where it was last seen.
+    pub path: String,
 }
 
 /// Scrubs: when, the last one, the one under way.
@@ -80,6 +91,10 @@ impl Extras {
         *self == Self::default()
     }
     pub fn encode(&self, w: &mut Writer) {
+        w.u16(self.spares.len() as u16);
+        for spare in &self.spares {
+            w.bytes(&spare.drive.0).text(&spare.path);
+        }
         let s = &self.scrub;
         w.u32(s.every_days).u8(u8::from(s.repair));
         w.u8(u8::from(s.last.is_some()));
@@ -97,6 +112,10 @@ impl Extras {
         }
     }
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut spares = vec![];
+        for _ in 0..r.u16()? {
+            spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
+        }
         let (every_days, repair) = (r.u32()?, get_bool(r)?);
         let last = match get_bool(r)? {
             true => Some(LastScrub { ended: r.u64()?, found: get_found(r)? }),
@@ -110,7 +129,7 @@ impl Extras {
             }
             false => None,
         };
-        let extras = Self { scrub: ScrubRow { every_days, repair, last, run } };
+        let extras = Self { spares, scrub: ScrubRow { every_days, repair, last, run } };
         // What says nothing is not written: each configuration has one form.
         if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
     }

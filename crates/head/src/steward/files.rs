@@ -3,6 +3,7 @@
 use super::Office;
 use super::desk::{PortalDesk, refuse};
 use super::text::{self, Section, TextError};
+use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{EventLine, Refusal, RefusalKind, Weight};
 use access::{Host, Hosts, parse_secret, print_secret};
@@ -340,12 +341,20 @@ impl Office {
     }
     /// Writes down which pools are here, and those that should be.
     pub(crate) async fn write_pools(&self) -> Result<(), Refusal> {
+        self.write_pools_and(None).await
+    }
+    /// The same, with a drive that is about to become one of a pool's: wherever the power goes, it is looked at.
+    pub(crate) async fn write_pools_and(&self, coming: Option<(PoolId, &str)>) -> Result<(), Refusal> {
         let rows = {
             let desk = self.desk();
             let here = desk.pools.iter().filter(|p| !p.leaving).map(|p| PoolRow {
                 uuid: p.config.uuid,
                 name: p.config.name.clone(),
-                drives: p.arrays.iter().flat_map(|a| &a.legs).map(|l| l.path.clone()).collect(),
+                drives: {
+                    let legs = p.arrays.iter().flat_map(|a| &a.legs).map(|l| &l.path);
+                    let coming = coming.filter(|(id, _)| *id == p.id).map(|(_, path)| path.to_string());
+                    legs.chain(p.spares.iter().map(|s| &s.path)).cloned().chain(coming).collect()
+                },
             });
             let absent = desk.absent.iter().map(|p| PoolRow {
                 uuid: p.uuid,

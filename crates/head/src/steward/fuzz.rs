@@ -32,7 +32,7 @@ pub fn configuration_example() -> Vec<u8> {
     grants.add_volume(uuid, 1);
     let scrub = super::extras::ScrubRow { every_days: 7, ..Default::default() };
     let config = PoolConfig {
-        extras: super::extras::Extras { scrub },
+        extras: super::extras::Extras { scrub, spares: vec![] },
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,

@@ -4,6 +4,7 @@ use super::Office;
 use super::config::PoolConfig;
 use super::desk::{array_word, refuse};
 use super::drives::Probe;
+use super::spares::is_spare;
 use crate::order::{Refusal, RefusalKind};
 use array::format::{
     Assembly, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict, assemble,
@@ -61,8 +62,9 @@ impl Office {
         // whole, everything is copied to it. Alone, it is the best there is.
         let array_of = |p: &Probe| p.good_label().expect("gathered by label").array;
         let believed = |p: &Probe| p.whole || !probes.iter().any(|o| o.whole && array_of(o) == array_of(p));
-        let found: Vec<Found> = probes
-            .iter()
+        // Spares hold nothing of the pool: they neither prove nor disprove anything.
+        let legs = probes.iter().filter(|p| p.good_label().is_none_or(|l| !is_spare(l)));
+        let found: Vec<Found> = legs
             .map(|p| Found {
                 drive: p.good_label().expect("gathered by label").drive,
                 record: p.record.as_ref().ok().filter(|_| believed(p)).cloned(),

@@ -10,7 +10,7 @@
 //! the leg before a crash would still find it in sync.
 
 use super::Office;
-use super::desk::{PoolDesk, Wish, error_words};
+use super::desk::{PoolDesk, Wish, error_words, is_for_good};
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
@@ -27,6 +27,8 @@ impl Office {
         self.cx.spawn(async move { office.watch_clean(pool).await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_scrubs(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_spares(pool).await });
     }
 
     async fn keep(&self, pool: PoolId) {
@@ -78,7 +80,7 @@ impl Office {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             for (array, leg, error) in failed {
                 let why = format!("{what}: the drive {}", error_words(error));
-                p.wishes.push_back(Wish::Lost { array, leg, why });
+                p.wishes.push_back(Wish::Lost { array, leg, why, for_good: is_for_good(error) });
             }
         }
     }
@@ -94,7 +96,7 @@ impl Office {
             let mut record = p.record.next(me, incarnation);
             let mut events = vec![];
             for wish in wishes {
-                let Wish::Lost { array, leg, why } = wish else { unreachable!("chosen by kind") };
+                let Wish::Lost { array, leg, why, for_good } = wish else { unreachable!("chosen by kind") };
                 if matches!(record.arrays[array].legs[leg].state, LegState::Out | LegState::JustOut) {
                     continue;
                 }
@@ -112,6 +114,7 @@ impl Office {
                 desk_leg.reason = why.clone();
                 desk_leg.synced.clear();
                 desk_leg.slow.clear();
+                (desk_leg.out_since, desk_leg.out_for_good) = (Some(now), for_good);
                 events.push((
                     format!("drive {}", desk_leg.path),
                     format!("it was taken out of pool {}: {why}", p.config.name),
@@ -154,6 +157,7 @@ impl Office {
             let changed = p.changed(&record);
             let desk_leg = &mut p.arrays[array].legs[leg];
             desk_leg.joined = record.counter;
+            desk_leg.out_since = None;
             desk_leg.synced.clear();
             desk_leg.full = full;
             desk_leg.reason = if full {
@@ -237,7 +241,12 @@ impl Office {
                             "it could not take the membership record: the drive {}",
                             error_words(*error)
                         );
-                        p.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why });
+                        p.wishes.push_back(Wish::Lost {
+                            array: *array,
+                            leg: *leg,
+                            why,
+                            for_good: is_for_good(*error),
+                        });
                     }
                 }
                 p.trouble = match &witness {

@@ -29,6 +29,7 @@ pub mod runtime;
 mod scrub;
 pub mod sessions;
 mod signature;
+mod spares;
 mod status;
 #[cfg(test)]
 mod tests;

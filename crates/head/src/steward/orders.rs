@@ -47,6 +47,9 @@ impl Office {
             Order::DriveReturn { drive } => self.drive_return(&drive).await,
             Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
+            Order::SpareAdd { pool, drive, force } => self.spare_add(&pool, &drive, force).await,
+            Order::DriveRemove { drive } => self.drive_remove(&drive).await,
+            Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
             Order::Status | Order::Events { .. } => self.look(order).await,
@@ -145,7 +148,7 @@ impl Office {
         }
         let why = "the operator took it out".to_string();
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why });
+            p.wishes.push_back(Wish::Lost { array, leg, why, for_good: false });
         }
         let office = self.clone();
         self.cx
@@ -181,9 +184,11 @@ impl Office {
             // It may have another path today: then its label says whose it is.
             Err(r) => {
                 let Ok(probe) = self.probe(drive).await else { return Err(r) };
-                let uuid = probe.good_label().map(|l| l.drive.to_string());
+                let label = probe.good_label().cloned();
                 self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
-                self.leg_of("drive", &uuid.ok_or(r)?)?
+                let label = label.ok_or(r)?;
+                let found = self.leg_of("drive", &label.drive.to_string());
+                found.map_err(|r| self.once_a_drive(drive, &label).unwrap_or(r))?
             }
         };
         let (state, open, uuid, path, pool_name) = {
@@ -268,6 +273,15 @@ impl Office {
                 })
             }
         }
+    }
+    /// A drive that carries the label of a pool that is here, and is none of its drives.
+    fn once_a_drive(&self, drive: &str, label: &Label) -> Option<Refusal> {
+        let desk = self.desk();
+        let pool = desk.pools.iter().find(|p| p.config.uuid == label.pool)?;
+        let name = &pool.config.name;
+        let message = format!("{drive} was a drive of pool {name} once: another one has taken its place");
+        let next = format!("millrace pool add {name} spare {drive}");
+        Some(refuse(RefusalKind::Conflict, "drive", message).then(next))
     }
     /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
     /// to date. The error is the end of a sentence.
@@ -371,35 +385,124 @@ impl Office {
             let message = format!("{old_path} holds data that is nowhere else: it cannot be replaced");
             return Err(refuse(RefusalKind::Conflict, "old", message).then("millrace status"));
         }
-        if !matches!(state, LegState::Out | LegState::JustOut) {
-            self.drive_fail(old).await?;
+        // The new drive is looked at before the old one is touched.
+        let itself = new == old_path;
+        if !itself {
+            let probe = self.probe_new(new).await?;
+            let good = self.check_replacement(pool, array, &probe, force);
+            if let Err(r) = good {
+                self.let_go(probe.id);
+                return Err(r);
+            }
+            self.make_way(pool, array, leg, old, state).await.inspect_err(|_| self.let_go(probe.id))?;
+            self.clear_place(pool, array, leg).await;
+            return self.place(pool, array, leg, &probe, force).await;
         }
+        self.make_way(pool, array, leg, old, state).await?;
+        if !self.clear_place(pool, array, leg).await {
+            let message = format!("{old_path} still holds operations that were begun before it failed");
+            return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another"));
+        }
+        let probe = self.probe_new(new).await?;
+        self.place(pool, array, leg, &probe, force).await
+    }
+    async fn probe_new(&self, new: &str) -> Result<Probe, Refusal> {
+        if let Some((pool, spare)) = self.desk().spare_named(new) {
+            let name = self.desk().pool(pool).map_or(String::new(), |p| p.config.name.clone());
+            let message = format!("{} is a spare of pool {name}", spare.path);
+            return Err(refuse(RefusalKind::Conflict, "new", message)
+                .then(format!("millrace drive rm {}, and this again", spare.path)));
+        }
+        if let Some((pool, array, leg)) = self.desk().leg_named(new) {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let message =
+                format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config.name);
+            return Err(refuse(RefusalKind::Conflict, "new", message).then("millrace drive ls"));
+        }
+        let probe = self.probe(new).await;
+        probe.map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))
+    }
+    async fn make_way(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        old: &str,
+        state: LegState,
+    ) -> Result<(), Refusal> {
+        match state {
+            LegState::Out | LegState::JustOut => Ok(()),
+            LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => {
+                let others = self.desk().pool(pool).is_some_and(|p| {
+                    let legs = 0..p.arrays[array].legs.len();
+                    legs.into_iter().any(|l| l != leg && p.leg_state(array, l) == LegState::InSync)
+                });
+                if !others {
+                    let message = format!("no other drive of the mirror of {old} is in sync yet");
+                    return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace status"));
+                }
+                self.drive_fail(old).await.map(drop)
+            }
+        }
+    }
+    /// Lets go of what stands in a leg's place; false if the kernel still holds operations on it.
+    pub(crate) async fn clear_place(&self, pool: PoolId, array: usize, leg: usize) -> bool {
         let open = {
             let mut desk = self.desk_mut();
             desk.pool_mut(pool).and_then(|p| p.arrays[array].legs[leg].open.take())
         };
-        if let Some(o) = open {
-            self.publish().await;
-            let gone = self.let_go_wholly(o.id, RETURN_PATIENCE).await;
-            if !gone && new == old_path {
-                let message = format!("{old_path} still holds operations that were begun before it failed");
-                return Err(
-                    refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another")
-                );
-            }
-        }
-        let probe = self
-            .probe(new)
-            .await
-            .map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))?;
-        let result = self.put_in_place(pool, array, leg, &probe, force).await;
-        if let Err(r) = result {
+        let Some(open) = open else { return true };
+        self.publish().await;
+        self.let_go_wholly(open.id, RETURN_PATIENCE).await
+    }
+    /// A new drive in an empty place. It is let go of if that is refused.
+    pub(crate) async fn place(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        probe: &Probe,
+        force: bool,
+    ) -> Answered {
+        if let Err(r) = self.put_in_place(pool, array, leg, probe, force).await {
             self.let_go(probe.id);
             return Err(Refusal { field: r.field.map(|_| "new".to_string()), ..r });
         }
         self.joined(pool, array, leg).await;
         self.write_pools().await?;
         Ok(Reply::Done)
+    }
+    /// Whether a drive may become a leg of an array.
+    fn check_replacement(
+        &self,
+        pool: PoolId,
+        array: usize,
+        probe: &Probe,
+        force: bool,
+    ) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
+        if let Some(r) = check_probes(core::slice::from_ref(probe), force || p.retired(probe)) {
+            return Err(Refusal { field: Some("new".into()), ..r });
+        }
+        let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
+            let message = "no other drive of the mirror is there to copy from";
+            refuse(RefusalKind::NotReady, "old", message).then("millrace status")
+        })?;
+        if !fits(probe, &like.label) {
+            let message = format!("{} is smaller than the drives of the mirror", probe.info.path);
+            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
+        }
+        let block = probe.info.block_bytes;
+        if block > p.config.drive_block_bytes && p.config.volumes.iter().any(|v| v.block_bytes < block) {
+            let message = format!(
+                "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
+                probe.info.path
+            );
+            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
+        }
+        Ok(())
     }
     async fn put_in_place(
         &self,
@@ -409,9 +512,7 @@ impl Office {
         probe: &Probe,
         force: bool,
     ) -> Result<(), Refusal> {
-        if let Some(r) = check_probes(core::slice::from_ref(probe), force) {
-            return Err(r);
-        }
+        self.check_replacement(pool, array, probe, force)?;
         let (like, mut config, record, generation, uuid, block, dirty_uuid) = {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
@@ -433,21 +534,9 @@ impl Office {
                 p.array_uuid(array),
             )
         };
-        if !fits(probe, &like) {
-            let message = format!("{} is smaller than the drives of the mirror", probe.info.path);
-            return Err(
-                refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls, for a larger one")
-            );
-        }
-        if probe.info.block_bytes > block
-            && config.volumes.iter().any(|v| v.block_bytes < probe.info.block_bytes)
-        {
-            let message = format!(
-                "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
-                probe.info.path
-            );
-            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls, for another"));
-        }
+        // A spare is one no more in the same write that makes it a leg.
+        let was = probe.good_label().map(|l| l.drive);
+        config.extras.spares.retain(|s| Some(s.drive) != was);
         let row = &mut config.arrays[array].legs[leg];
         (row.drive, row.path) = (uuid, probe.info.path.clone());
         config.drive_block_bytes = block.max(probe.info.block_bytes);
@@ -473,10 +562,12 @@ impl Office {
             )
         })?;
         self.mark_all(pool, array).await?;
+        self.write_pools_and(Some((pool, &probe.info.path))).await?;
         let failed = self.write_config(pool, &slot).await;
         self.wish_away(pool, failed, "it could not take the configuration");
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             (p.config, p.generation) = (config, generation);
+            p.spares.retain(|s| Some(s.uuid) != was);
             let l = &mut p.arrays[array].legs[leg];
             (l.uuid, l.path, l.open) = (uuid, probe.info.path.clone(), None);
             l.open = Some(super::desk::OpenDrive { id: probe.id, info: probe.info.clone(), label });

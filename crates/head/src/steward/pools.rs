@@ -8,6 +8,7 @@ use super::files::PoolRow;
 use super::join::{self, Boxed};
 use super::judge::Judged;
 use super::scrub::ScrubDesk;
+use super::spares::SpareDesk;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
@@ -218,7 +219,9 @@ impl Office {
                 let used: BTreeSet<_> = {
                     let desk = self.desk();
                     let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-                    legs.filter_map(|l| l.open.as_ref()).map(|o| o.id).collect()
+                    let spares = desk.pools.iter().flat_map(|p| &p.spares);
+                    let spares = spares.filter_map(|s| s.open.as_ref());
+                    legs.filter_map(|l| l.open.as_ref()).chain(spares).map(|o| o.id).collect()
                 };
                 probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
                 Ok(notices)
@@ -277,7 +280,9 @@ impl Office {
                         notices.push(format!("something wrote to the first 4K of {}", p.info.path));
                     }
                 }
+                let out = matches!(state, LegState::Out | LegState::JustOut);
                 legs.push(LegDesk {
+                    out_since: out.then_some(now),
                     reason: reason.into(),
                     full: state == LegState::RebuildingFull,
                     ..LegDesk::new(uuid, row.path.clone(), open, next.counter)
@@ -329,6 +334,16 @@ impl Office {
                 medium_lost: 0,
             });
         }
+        let mut spares = vec![];
+        for row in &mut config.extras.spares {
+            let probe = probes.iter().find(|p| p.good_label().is_some_and(|l| l.drive == row.drive));
+            if let Some(p) = probe {
+                row.path = p.info.path.clone();
+                used.insert(p.id);
+            }
+            let open = probe.and_then(Probe::opened);
+            spares.push(SpareDesk { uuid: row.drive, path: row.path.clone(), open });
+        }
         for p in probes.iter().filter(|p| !used.contains(&p.id)) {
             notices.push(format!(
                 "{} was a drive of pool {} once and is not any more",
@@ -345,6 +360,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
             p.serving = true;
+            p.spares = spares;
             (p.config.name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
         };
         let drives: Vec<&str> =
@@ -411,6 +427,7 @@ impl Office {
         desk.pools.push(PoolDesk {
             id,
             scrub: ScrubDesk::of(&config),
+            spares: vec![],
             config,
             generation,
             record,
@@ -448,7 +465,8 @@ impl Office {
             if p.is_last(a, l) {
                 return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
             }
-            p.wishes.push_back(super::desk::Wish::Lost { array: a, leg: l, why });
+            let for_good = super::desk::is_for_good(error);
+            p.wishes.push_back(super::desk::Wish::Lost { array: a, leg: l, why, for_good });
         }
         Ok(())
     }
@@ -707,7 +725,8 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(i) = desk.pools.iter().position(|p| p.id == id) else { return };
             let p = desk.pools.remove(i);
-            p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open).collect()
+            let spares = p.spares.into_iter().filter_map(|s| s.open);
+            p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open).chain(spares).collect()
         };
         if self.desk().ready {
             self.publish().await;

@@ -152,6 +152,11 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             });
         }
     }
+    for spare in p.spares.iter().filter(|s| s.open.is_none()) {
+        let message = format!("its spare {} is not there", spare.path);
+        let next = Some(format!("attach it, or millrace drive rm {}", spare.path));
+        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+    }
     let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
     if p.scrub.run.is_none() && last.differed > last.repaired {
         let message = format!(
@@ -193,6 +198,7 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             .collect(),
         arrays,
         scrub,
+        spares: p.spares_shown(),
     }
 }
 
@@ -344,6 +350,25 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 }
                 out.push(drive);
             }
+        }
+        for spare in &p.spares {
+            let mut drive = Drive {
+                path: spare.path.clone(),
+                uuid: spare.uuid,
+                pool: Some(p.config.name.clone()),
+                role: DriveRole::Spare,
+                ..Drive::default()
+            };
+            match &spare.open {
+                Some(o) => {
+                    drive.kind = o.info.kind.clone();
+                    (drive.model, drive.serial) = (o.info.model.clone(), o.info.serial.clone());
+                    (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
+                    drive.volatile_cache = o.info.volatile_cache;
+                }
+                None => (drive.state, drive.reason) = (State::Offline, "it was not found".into()),
+            }
+            out.push(drive);
         }
     }
     out

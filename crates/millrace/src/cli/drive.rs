@@ -77,6 +77,17 @@ Examples:
         #[arg(long)]
         force: bool,
     },
+    /// Take a hot spare from its pool
+    #[command(after_help = "\
+A leg of a mirror cannot be removed: it is replaced, or failed for a time.
+
+Examples:
+  millrace drive rm /dev/nvme9n1")]
+    Rm {
+        /// Its path, the last part of it, or its UUID
+        #[arg(value_name = "DRIVE")]
+        drive: String,
+    },
     /// Make a drive slow, limited, faulty or absent, to see what happens (until restart)
     #[command(after_help = "\
 What is not named stays as it is.
@@ -153,6 +164,11 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             client.act(&format!("{path}/replace"), &api::DriveReplace { new: new.clone(), force })?;
             let what = format!("Drive {new} takes the place of {name} and is being resynced.");
             Ok(context.done(what, "millrace status --watch"))
+        }
+        DriveCommand::Rm { drive } => {
+            let (path, name) = resource(&drive, context)?;
+            client.delete(&path)?;
+            Ok(context.done(format!("Drive {name} is no spare any more."), "millrace drive ls"))
         }
         DriveCommand::Shape(args) => shape(&args, context),
     }
@@ -237,6 +253,8 @@ fn state_cell(drive: &Drive) -> Cell {
     match drive.role {
         DriveRole::Leg => Cell::state(drive.state),
         DriveRole::Missing => Cell::new(Look::Bad, "missing"),
+        DriveRole::Spare if drive.state == api::State::Optimal => Cell::new(Look::Plain, "spare"),
+        DriveRole::Spare => Cell::new(Look::Bad, "spare, missing"),
         DriveRole::Free => Cell::new(Look::Good, "free"),
         DriveRole::Foreign | DriveRole::Labelled => Cell::new(Look::Warn, drive.role.word()),
         DriveRole::Unusable => Cell::new(Look::Bad, "unusable"),

@@ -23,12 +23,15 @@ pub enum PoolCommand {
     /// Make a pool of drives
     #[command(after_help = LAYOUT_HELP)]
     Create(CreateArgs),
-    /// Append arrays to a pool
+    /// Append arrays to a pool, or hot spares
     #[command(after_help = "\
 The new arrays become a zone of their own behind the pool's present space.
+A spare takes the place of a drive that fails: at once if the drive answers and
+refuses, after five minutes if it may come back (it is gone or silent).
 
 Examples:
-  millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1")]
+  millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1
+  millrace pool add tank spare /dev/nvme9n1")]
     Add(AddArgs),
     /// List pools
     #[command(after_help = "\
@@ -274,6 +277,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let next = format!("millrace volume create {name}/NAME --size SIZE");
             Ok(context.created(&created, format!("Pool {name} is made: {words}."), &next))
         }
+        PoolCommand::Add(args) if args.layout[0] == "spare" => add_spares(&args, context),
         PoolCommand::Add(args) => {
             let arrays = parse_layout(&args.layout, &args.weights)?;
             let words = describe(&arrays);
@@ -320,6 +324,20 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             Ok(context.done(format!("Pool {pool} is gone."), ""))
         }
     }
+}
+
+/// `millrace pool add POOL spare DRIVE…`.
+fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
+    let drives = &args.layout[1..];
+    if drives.is_empty() {
+        return Err(Failure::usage("no drive follows the word spare").with_next("millrace pool add --help"));
+    }
+    for drive in drives {
+        let body = api::SpareAdd { drive: drive_path(drive), force: args.force };
+        context.client.act(&format!("/pools/{}/spares", segment(&args.pool)), &body)?;
+    }
+    let what = format!("Pool {} has {} more.", args.pool, count(drives.len(), "spare"));
+    Ok(context.done(what, &format!("millrace pool show {}", args.pool)))
 }
 
 fn list(pools: &[Pool], context: &Context) -> String {
@@ -429,6 +447,13 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
             );
             row(&format!("{} reads", array_name(a, i)), hedged.into());
         }
+    }
+    for (i, spare) in pool.spares.iter().enumerate() {
+        let words = match spare.ready {
+            true => format!("{} ({})", spare.path, print(spare.bytes)).into(),
+            false => Cell::new(Look::Bad, format!("{}: {}", spare.path, spare.reason)),
+        };
+        row(if i == 0 { "spares" } else { "" }, words);
     }
     for (i, words) in scrub_words(&pool.scrub).into_iter().enumerate() {
         row(if i == 0 { "scrub" } else { "" }, words.into());

@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_status))
         .routes(routes!(list_events))
         .routes(routes!(list_drives))
-        .routes(routes!(get_drive))
+        .routes(routes!(get_drive, remove_drive))
         .routes(routes!(fail_drive))
         .routes(routes!(return_drive))
         .routes(routes!(replace_drive))
@@ -40,6 +40,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(add_to_pool))
         .routes(routes!(release_pool))
         .routes(routes!(scrub_pool))
+        .routes(routes!(add_spare))
         .routes(routes!(list_imports, import_pool))
         .routes(routes!(list_volumes, create_volume))
         .routes(routes!(get_volume, set_volume, remove_volume))
@@ -150,6 +151,14 @@ async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<a
     }
 }
 
+/// Take a hot spare from its pool
+#[utoipa::path(delete, path = "/drives/{drive}", tag = "drives",
+    params(("drive" = String, Path, description = "Path or UUID")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn remove_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
+    done(api.order(Order::DriveRemove { drive }).await?)
+}
+
 /// Take a drive out of its mirror
 #[utoipa::path(post, path = "/drives/{drive}/fail", tag = "drives",
     params(("drive" = String, Path, description = "Path or UUID")),
@@ -225,6 +234,14 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done {
     done(api.order(Order::PoolRelease { pool }).await?)
+}
+
+/// Add a hot spare to a pool
+#[utoipa::path(post, path = "/pools/{pool}/spares", tag = "pools", request_body = api::SpareAdd,
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn add_spare(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::SpareAdd>) -> Done {
+    done(api.order(Order::SpareAdd { pool, drive: b.drive, force: b.force }).await?)
 }
 
 /// Compare the legs of a pool's mirrors, now or by schedule

@@ -256,6 +256,7 @@ pub fn snapshot() -> Snapshot {
         drives: drives().into_iter().take(6).collect(),
         pools: vec![Pool {
             scrub: Default::default(),
+            spares: vec![],
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,

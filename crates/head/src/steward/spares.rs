@@ -1,0 +1,297 @@
+//! Hot spares: drives that belong to a pool and wait to take a failed leg's place.
+//!
+//! A spare carries a label of the pool and nothing else of it; the pool's configuration lists it. When a leg
+//! has been out for good, or for long enough that it will not come back by itself, the first spare that
+//! fits is taken from the list, labelled as the leg, and copied in full, like a drive that an operator
+//! names. What decides is an order of the Steward's own, so that it never meets another change of the pool.
+
+use super::Office;
+use super::create::{check_probes, fits};
+use super::desk::{OpenDrive, PoolDesk, error_words, refuse};
+use super::drives::Probe;
+use super::extras::SpareRow;
+use crate::layout::PoolId;
+use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
+use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
+use base::{Duration, Uuid};
+
+/// How often it is looked whether a leg needs a spare.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// A leg that may come back (it is gone, silent, or was taken out by hand) gets this time: drives that
+/// overheat, and cables that are moved, come back within minutes, and then miss little.
+pub(crate) const SPARE_AFTER: Duration = Duration::from_secs(300);
+/// How long a drive may take to come back from the kernel.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// In a spare's label: it is no leg.
+const NO_ARRAY: u32 = u32::MAX;
+
+/// A spare of an imported pool.
+#[derive(Clone)]
+pub(crate) struct SpareDesk {
+    pub uuid: Uuid,
+    pub path: String,
+    /// None: it was not found.
+    pub open: Option<OpenDrive>,
+}
+
+/// Whether a label is a spare's.
+pub(crate) fn is_spare(label: &Label) -> bool {
+    label.features.incompat & Features::SPARE != 0
+}
+
+impl PoolDesk {
+    /// The spares, as `status` tells them.
+    pub(crate) fn spares_shown(&self) -> Vec<Spare> {
+        let spare = |s: &SpareDesk| Spare {
+            path: s.path.clone(),
+            uuid: s.uuid,
+            bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
+            ready: s.open.is_some(),
+            reason: if s.open.is_some() { String::new() } else { "it was not found".into() },
+        };
+        self.spares.iter().map(spare).collect()
+    }
+    /// The first leg that needs a spare, and the spare for it.
+    fn match_spare(&self, now: base::Instant) -> Option<(usize, usize, SpareDesk)> {
+        for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config.arrays[*a].mirror) {
+            let Some(like) = array.legs.iter().enumerate().find_map(|(l, leg)| {
+                let in_sync = self.leg_state(a, l) == LegState::InSync;
+                leg.open.as_ref().filter(|_| in_sync)
+            }) else {
+                continue;
+            };
+            for (l, leg) in array.legs.iter().enumerate() {
+                let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let long = leg.out_since.is_some_and(|at| leg.out_for_good || now.since(at) >= SPARE_AFTER);
+                if !out || !long {
+                    continue;
+                }
+                let wanted =
+                    |s: &&SpareDesk| s.open.as_ref().is_some_and(|o| self.spare_fits(o, &like.label));
+                if let Some(spare) = self.spares.iter().find(wanted) {
+                    return Some((a, l, spare.clone()));
+                }
+            }
+        }
+        None
+    }
+    fn spare_fits(&self, spare: &OpenDrive, like: &Label) -> bool {
+        let block = spare.info.block_bytes;
+        let blocks = block <= self.config.drive_block_bytes
+            || self.config.volumes.iter().all(|v| v.block_bytes >= block);
+        blocks && tail_at(spare.info.bytes) >= like.data_at + like.data_bytes
+    }
+    /// Whether a drive carries a label of this pool and is none of its drives any more: it may be used again.
+    pub(crate) fn retired(&self, probe: &Probe) -> bool {
+        let Some(label) = probe.good_label() else { return false };
+        let mut legs = self.record.arrays.iter().flat_map(|a| &a.legs);
+        label.pool == self.config.uuid
+            && !legs.any(|l| l.drive == label.drive)
+            && !self.spares.iter().any(|s| s.uuid == label.drive)
+    }
+}
+
+impl Office {
+    /// Order: add a spare.
+    pub(crate) async fn spare_add(&self, pool: &str, drive: &str, force: bool) -> Answered {
+        let (id, there) = {
+            let desk = self.desk();
+            if let Some(holder) = desk.holds(drive) {
+                let message = format!("{drive} is a drive of pool {holder}");
+                return Err(refuse(RefusalKind::Conflict, "drive", message).then("millrace drive ls"));
+            }
+            let p = desk.pool_named(pool)?;
+            if !p.config.arrays.iter().any(|a| a.mirror) {
+                let message = format!("pool {pool} has no mirror: a spare could never stand in for a drive");
+                return Err(refuse(RefusalKind::Invalid, "pool", message).then("millrace pool show"));
+            }
+            (p.id, p.spares.len() + p.arrays.iter().map(|a| a.legs.len()).sum::<usize>())
+        };
+        if there >= DRIVES_MAX {
+            let message = format!("a pool has at most {DRIVES_MAX} drives");
+            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+        }
+        let probe = self
+            .probe(drive)
+            .await
+            .map_err(|e| refuse(RefusalKind::Invalid, "drive", e.words).then("millrace drive ls"))?;
+        let added = self.label_spare(id, &probe, force).await;
+        if let Err(r) = added {
+            self.let_go(probe.id);
+            return Err(r);
+        }
+        self.write_pools().await?;
+        let now = self.cx.now();
+        let message = format!("{} is a spare of it now", probe.info.path);
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
+        Ok(Reply::Done)
+    }
+    async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
+        let (mut config, name, uuid, created, retired, smallest) = {
+            let mut desk = self.desk_mut();
+            let (uuid, created) = (desk.new_uuid(), desk.unix(self.cx.now()));
+            let p =
+                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
+            let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
+            (p.config.clone(), p.config.name.clone(), uuid, created, p.retired(probe), smallest)
+        };
+        let path = probe.info.path.clone();
+        if let Some(r) = check_probes(core::slice::from_ref(probe), force || retired) {
+            return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
+        }
+        if tail_at(probe.info.bytes) < smallest {
+            let message = format!("{path} is smaller than the drives of every mirror of pool {name}");
+            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+        }
+        let block = probe.info.block_bytes;
+        if block > config.drive_block_bytes && config.volumes.iter().any(|v| v.block_bytes < block) {
+            let message =
+                format!("{path} takes no 512-byte writes, and the pool has volumes of 512-byte blocks");
+            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+        }
+        let usual = Label::usual(probe.info.bytes);
+        let data_at = 5 << 20;
+        let label = Label {
+            features: Features { incompat: Features::SPARE, ..Features::default() },
+            pool: config.uuid,
+            drive: uuid,
+            array: NO_ARRAY,
+            legs: 1,
+            block_bytes: block,
+            data_at,
+            data_bytes: tail_at(probe.info.bytes) - data_at,
+            region_bytes: 1 << 20,
+            created,
+            pool_name: name.clone(),
+            ..usual
+        };
+        self.label_alone(probe.id, &label).await.map_err(|e| {
+            let message = format!("{path} could not be labelled: the drive {}", error_words(e));
+            refuse(RefusalKind::Internal, "drive", message).then("millrace drive ls")
+        })?;
+        // The label first: a drive that the configuration does not list is nobody's.
+        config.extras.spares.push(SpareRow { drive: uuid, path: path.clone() });
+        if let Err(r) = self.commit(pool, config).await {
+            let _ = self.unlabel_drive(probe.id, &label).await;
+            return Err(r);
+        }
+        let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.spares.push(SpareDesk { uuid, path, open: Some(open) });
+        }
+        Ok(())
+    }
+
+    /// Order: remove a drive. Spares only: a leg is failed or replaced.
+    pub(crate) async fn drive_remove(&self, drive: &str) -> Answered {
+        let Some((pool, spare)) = self.desk().spare_named(drive) else {
+            let desk = self.desk();
+            let Some((pool, array, leg)) = desk.leg_named(drive) else {
+                let message = format!("{drive} is no drive of an imported pool");
+                return Err(refuse(RefusalKind::NotFound, "drive", message).then("millrace drive ls"));
+            };
+            let p = desk.pool(pool).expect("just found");
+            let (path, name) = (p.drive_path(array, leg), &p.config.name);
+            let (message, next) = match p.config.arrays[array].mirror {
+                true => (
+                    format!("{path} is a leg of pool {name}: it can be replaced, or taken out for a time"),
+                    format!("millrace drive replace {path} NEW, or millrace drive fail {path}"),
+                ),
+                false => (
+                    format!("{path} holds data of pool {name} that is nowhere else: it cannot be removed"),
+                    format!("millrace pool show {name}"),
+                ),
+            };
+            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
+        };
+        let (mut config, name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            (p.config.clone(), p.config.name.clone())
+        };
+        config.extras.spares.retain(|s| s.drive != spare.uuid);
+        self.commit(pool, config).await?;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.spares.retain(|s| s.uuid != spare.uuid);
+        }
+        if let Some(open) = &spare.open {
+            // What keeps its label is of a pool that does not list it: it may be used again.
+            let _ = self.unlabel_drive(open.id, &open.label).await;
+            self.let_go_wholly(open.id, PATIENCE).await;
+        }
+        self.write_pools().await?;
+        let now = self.cx.now();
+        let message = format!("{} is no spare of it any more", spare.path);
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        Ok(Reply::Done)
+    }
+
+    /// Looks now and then whether a leg of the pool needs a spare.
+    pub(crate) async fn watch_spares(&self, pool: PoolId) {
+        loop {
+            self.cx.sleep(LOOK_INTERVAL).await;
+            let needed = {
+                let desk = self.desk();
+                let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return };
+                !p.spares.is_empty() && p.match_spare(self.cx.now()).is_some()
+            };
+            if needed && self.desk().orders.is_empty() {
+                self.desk_mut().orders.push_back((None, Order::SpareUse { pool }));
+            }
+        }
+    }
+
+    /// Order of the Steward's own: a spare takes the place of a leg, if one still needs it.
+    pub(crate) async fn spare_use(&self, pool: PoolId) -> Answered {
+        let now = self.cx.now();
+        let found = self.desk().pool(pool).filter(|p| !p.leaving).and_then(|p| p.match_spare(now));
+        let Some((array, leg, spare)) = found else { return Ok(Reply::Done) };
+        let (old, name, why) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let l = &p.arrays[array].legs[leg];
+            (l.path.clone(), p.config.name.clone(), l.reason.clone())
+        };
+        let message = format!("the spare {} takes the place of {old}: {why}", spare.path);
+        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), message);
+        let result = self.use_spare(pool, array, leg, &spare).await;
+        if let Err(r) = &result {
+            // It is none that can be relied on: without it, the next one is tried.
+            let now = self.cx.now();
+            let message = format!("the spare {} could not be used: {}", spare.path, r.message);
+            self.desk_mut().event(now, Weight::Error, format!("pool {name}"), message);
+            if let Some(p) = self.desk_mut().pool_mut(pool)
+                && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
+            {
+                s.open = None;
+            }
+        }
+        result
+    }
+    async fn use_spare(&self, pool: PoolId, array: usize, leg: usize, spare: &SpareDesk) -> Answered {
+        let open = spare.open.as_ref().expect("it was found");
+        if !self.let_go_wholly(open.id, PATIENCE).await {
+            let message = format!("{} does not answer", spare.path);
+            return Err(refuse(RefusalKind::NotReady, "", message).then("millrace status"));
+        }
+        let probe = self
+            .probe(&spare.path)
+            .await
+            .map_err(|e| refuse(RefusalKind::NotReady, "", e.words).then("millrace drive ls"))?;
+        let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
+        let like = {
+            let desk = self.desk();
+            let p = desk.pool(pool);
+            p.and_then(|p| p.arrays[array].legs.iter().find_map(|l| Some(l.open.as_ref()?.label.clone())))
+        };
+        if !ours || !like.is_some_and(|like| fits(&probe, &like)) {
+            self.let_go(probe.id);
+            let message = format!("{} is another drive now", spare.path);
+            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
+        }
+        self.clear_place(pool, array, leg).await;
+        self.place(pool, array, leg, &probe, true).await?;
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,191 @@
+//! Hot spares, and drives that take the place of others.
+
+use super::*;
+use crate::order::DriveRole;
+
+fn with_spare() -> World {
+    let mut rest = four();
+    rest.drives.extend(drives(&["/f/s", "/f/t"]).drives);
+    let mut w = World::start(rest, 1);
+    for order in [tank(), volume("vm1", 9 * MIB), spare("/f/s")] {
+        w.good(order);
+    }
+    w
+}
+fn spare(drive: &str) -> Order {
+    Order::SpareAdd { pool: "tank".into(), drive: drive.into(), force: false }
+}
+fn replace(old: &str, new: &str) -> Order {
+    Order::DriveReplace { old: old.into(), new: new.into(), force: false }
+}
+fn spares(w: &mut World) -> Vec<String> {
+    w.status().pools[0].spares.iter().map(|s| format!("{} {}", s.path, s.ready)).collect()
+}
+/// Every shard has copied everything, and made the legs the same after the crash.
+fn well(w: &mut World) {
+    for array in w.layout.arrays.clone() {
+        for shard in 0..SHARDS {
+            w.note(shard, array.id, Note::CrashClean { epoch: array.membership.epoch });
+        }
+    }
+    synced(w, 1);
+    assert_eq!(w.status().health, State::Optimal, "{:?}", w.status().reasons);
+}
+fn legs_of(w: &mut World) -> Vec<String> {
+    w.status().pools[0].arrays[0].legs.iter().map(|l| l.path.clone()).collect()
+}
+
+#[test]
+fn a_spare_is_kept_with_the_pool_and_comes_back_with_it() {
+    let mut w = with_spare();
+    assert_eq!(spares(&mut w), ["/f/s true"]);
+    let mut w = w.crash(2);
+    assert_eq!(spares(&mut w), ["/f/s true"]);
+    assert_eq!(w.status().health, State::Optimal);
+    assert!(w.status().drives.iter().any(|d| d.role == DriveRole::Spare && d.path == "/f/s"));
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    let all = ["/f/a", "/f/b", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
+    w.good(Order::PoolImport { pool: Some("tank".into()), drives: all, force: false });
+    assert_eq!(spares(&mut w), ["/f/s true"]);
+    // One that is missing is told, and does not keep the pool from coming up.
+    w.rest.drives.remove("/f/s");
+    let mut w = w.crash(3);
+    assert_eq!(spares(&mut w), ["/f/s false"]);
+    let reason = w.status().reasons[0].clone();
+    assert_eq!(reason.message, "its spare /f/s is not there");
+    w.good(Order::DriveRemove { drive: "/f/s".into() });
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_leg_that_fails_for_good_is_replaced_at_once() {
+    let mut w = with_spare();
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
+    w.run();
+    w.pass(6);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    assert_eq!(legs_of(&mut w), ["/f/a", "/f/s"]);
+    assert_eq!(spares(&mut w), [""; 0]);
+    let story = w.events();
+    let at = |words: &str| {
+        story.iter().position(|e| e.contains(words)).unwrap_or_else(|| panic!("{words}: {story:#?}"))
+    };
+    let steps = [
+        at("it was taken out of pool tank: the drive failed to read or write blocks"),
+        at("the spare /f/s takes the place of /f/b: the drive failed to read or write blocks"),
+        at("drive /f/s: it is back in pool tank; everything is being copied to it"),
+    ];
+    assert!(steps.is_sorted(), "{story:#?}");
+    // The bitmaps know what is left, so a crash in the middle does not begin anew.
+    let mut w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    assert_eq!(legs_of(&mut w), ["/f/a", "/f/s"]);
+    well(&mut w);
+    // The old drive does not come back by mistake.
+    let (kind, _, message) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
+    let words = "/f/b was a drive of pool tank once: another one has taken its place";
+    assert_eq!((kind, message.as_str()), (RefusalKind::Conflict, words));
+    w.good(spare("/f/b"));
+    assert_eq!(spares(&mut w), ["/f/b true"], "it may be used again without force");
+}
+
+#[test]
+fn a_leg_that_may_come_back_is_given_five_minutes() {
+    let mut w = with_spare();
+    lose(&mut w, 1);
+    w.pass(280);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    synced(&mut w, 1);
+    w.pass(100);
+    assert_eq!(
+        (legs_of(&mut w), spares(&mut w)),
+        (vec!["/f/a".into(), "/f/b".into()], vec!["/f/s true".into()])
+    );
+    lose(&mut w, 1);
+    w.pass(310);
+    assert_eq!(legs_of(&mut w), ["/f/a", "/f/s"]);
+}
+
+#[test]
+fn a_spare_that_fails_when_it_is_needed_leaves_its_turn_to_the_next() {
+    let mut w = with_spare();
+    w.good(spare("/f/t"));
+    w.rest.drives.get_mut("/f/s").expect("there").fails = Some(DriveError::Gone);
+    lose(&mut w, 1);
+    w.pass(320);
+    assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
+    assert_eq!(spares(&mut w), ["/f/s false"]);
+    assert!(w.events().iter().any(|e| e.contains("the spare /f/s could not be used")));
+}
+
+#[test]
+fn wherever_the_power_goes_while_a_spare_takes_its_place_the_pool_comes_up_with_its_data() {
+    let mut before = with_spare();
+    let (array, epoch) = (before.layout.arrays[0].id, before.layout.arrays[0].membership.epoch);
+    let fail = Note::LegFailed { leg: 1, epoch, error: DriveError::Medium };
+    before.note(1, array, fail);
+    before.run();
+    let rest = before.rest.clone();
+    let effects = {
+        let mut w = World::start(rest.clone(), 5);
+        let start = w.effects_done;
+        w.good(replace("/f/b", "/f/t"));
+        w.effects_done - start
+    };
+    assert!(effects > 20);
+    for cut in 0..effects {
+        let mut w = World::start(rest.clone(), 5);
+        w.effects_left = cut;
+        w.send(replace("/f/b", "/f/t"));
+        w.run();
+        let mut w = w.crash(6);
+        assert_eq!(w.legs(0)[0], LegState::InSync, "cut at {cut}");
+        assert_eq!(w.layout.volumes.len(), 1);
+        if legs_of(&mut w)[1] != "/f/t" {
+            // It had not begun to count: the same order again needs no force.
+            w.good(replace("/f/b", "/f/t"));
+        }
+        assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding], "cut at {cut}");
+        well(&mut w);
+    }
+}
+
+#[test]
+fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
+    let mut w = with_spare();
+    let small = FakeDrive { bytes: 70 * MIB, ..w.rest.drives["/f/t"].clone() };
+    w.rest.drives.insert("/f/small".into(), small);
+    let cases = [
+        (spare("/f/s"), RefusalKind::Conflict, "/f/s is a drive of pool tank"),
+        (spare("/f/a"), RefusalKind::Conflict, "/f/a is a drive of pool tank"),
+        (spare("/f/none"), RefusalKind::Invalid, "no such file"),
+        (spare("/f/small"), RefusalKind::Invalid, "smaller than the drives of every mirror"),
+        (replace("/f/a", "/f/small"), RefusalKind::Invalid, "smaller than the drives of the mirror"),
+        (replace("/f/a", "/f/s"), RefusalKind::Conflict, "/f/s is a spare of pool tank"),
+        (replace("/f/a", "/f/b"), RefusalKind::Conflict, "is a drive of pool tank already"),
+        (Order::DriveRemove { drive: "/f/a".into() }, RefusalKind::Conflict, "is a leg of pool tank"),
+        (
+            Order::DriveRemove { drive: "/f/none".into() },
+            RefusalKind::NotFound,
+            "no drive of an imported pool",
+        ),
+    ];
+    for (order, kind, words) in cases {
+        let text = format!("{order:?}");
+        let (k, _, message) = w.refused(order);
+        assert!(k == kind && message.contains(words), "{text}: {k:?} {message}");
+    }
+    // A refused replacement has not touched the old drive.
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+    assert_eq!(w.status().health, State::Optimal);
+    // While the other leg is being copied, the only one in sync stays.
+    lose(&mut w, 1);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    let (kind, ..) = w.refused(replace("/f/a", "/f/t"));
+    assert_eq!(kind, RefusalKind::Conflict);
+    w.good(Order::DriveRemove { drive: "/f/s".into() });
+    let mut w = w.crash(2);
+    assert_eq!(spares(&mut w), [""; 0]);
+}
