@@ -195,6 +195,11 @@ pub enum Order {
         /// Its path, or its UUID.
         drive: String,
     },
+    /// The Steward's own: legs that were gone or silent are tried again.
+    LegReturn {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
     /// The Steward's own: a spare takes the place of a leg that is out.
     SpareUse {
         /// The pool.

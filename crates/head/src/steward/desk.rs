@@ -173,16 +173,19 @@ pub(crate) struct LegDesk {
     pub full: bool,
     /// Shards whose reads of it take far longer than those of other legs.
     pub slow: BTreeSet<u16>,
-    /// When it was put out or missed first, by this head; and whether it will not come back by itself.
+    /// When it was put out or missed first, by this head; and what is to be expected of it.
     pub out_since: Option<Instant>,
-    pub out_for_good: bool,
+    pub outlook: Outlook,
+    /// When it is tried to take it back, and how often that was done.
+    pub return_at: Option<Instant>,
+    pub returns: u32,
 }
 
 impl LegDesk {
     pub fn new(uuid: Uuid, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, synced, slow) = Default::default();
-        let (full, out_since, out_for_good) = (false, None, false);
-        Self { uuid, path, open, reason, synced, joined, full, slow, out_since, out_for_good }
+        let (full, out_since, outlook, return_at, returns) = Default::default();
+        Self { uuid, path, open, reason, synced, joined, full, slow, out_since, outlook, return_at, returns }
     }
 }
 
@@ -197,13 +200,7 @@ pub(crate) struct OpenDrive {
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     /// A leg is out.
-    Lost {
-        array: usize,
-        leg: usize,
-        why: String,
-        /// It answers and refuses: nobody expects it back by itself.
-        for_good: bool,
-    },
+    Lost { array: usize, leg: usize, why: String, outlook: Outlook },
     /// A leg is there again (its drive is open on the desk) and is resynced.
     Joined { array: usize, leg: usize, full: bool },
     /// A leg has everything.
@@ -478,7 +475,7 @@ impl Desk {
             Note::LegFailed { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::LegFailed { leg, epoch: _, error } => {
                 let why = format!("the drive {}", error_words(error));
-                pool.wishes.push_back(Wish::Lost { array: a, leg, why, for_good: is_for_good(error) });
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error) });
             }
             Note::Synced { leg, epoch } => {
                 let desk = &mut pool.arrays[a].legs[leg];
@@ -572,11 +569,23 @@ impl PoolDesk {
     }
 }
 
+/// What may be expected of a leg that is out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Outlook {
+    /// It is gone or silent, and may come back.
+    #[default]
+    MayReturn,
+    /// It answers and refuses.
+    Broken,
+    /// The operator took it out, and will say when it comes back.
+    ByHand,
+}
+
 /// A drive that answers and refuses does not come back by itself; one that is gone or silent may.
-pub(crate) fn is_for_good(error: DriveError) -> bool {
+pub(crate) fn outlook(error: DriveError) -> Outlook {
     match error {
-        DriveError::Medium | DriveError::Other(_) => true,
-        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace => false,
+        DriveError::Medium | DriveError::Other(_) => Outlook::Broken,
+        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace => Outlook::MayReturn,
     }
 }
 

@@ -10,7 +10,7 @@
 //! the leg before a crash would still find it in sync.
 
 use super::Office;
-use super::desk::{PoolDesk, Wish, error_words, is_for_good};
+use super::desk::{PoolDesk, Wish, error_words, outlook};
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
@@ -80,7 +80,7 @@ impl Office {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             for (array, leg, error) in failed {
                 let why = format!("{what}: the drive {}", error_words(error));
-                p.wishes.push_back(Wish::Lost { array, leg, why, for_good: is_for_good(error) });
+                p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error) });
             }
         }
     }
@@ -96,7 +96,7 @@ impl Office {
             let mut record = p.record.next(me, incarnation);
             let mut events = vec![];
             for wish in wishes {
-                let Wish::Lost { array, leg, why, for_good } = wish else { unreachable!("chosen by kind") };
+                let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
                 if matches!(record.arrays[array].legs[leg].state, LegState::Out | LegState::JustOut) {
                     continue;
                 }
@@ -114,7 +114,8 @@ impl Office {
                 desk_leg.reason = why.clone();
                 desk_leg.synced.clear();
                 desk_leg.slow.clear();
-                (desk_leg.out_since, desk_leg.out_for_good) = (Some(now), for_good);
+                (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
+                desk_leg.return_at = Some(now + super::spares::return_after(desk_leg.returns));
                 events.push((
                     format!("drive {}", desk_leg.path),
                     format!("it was taken out of pool {}: {why}", p.config.name),
@@ -245,7 +246,7 @@ impl Office {
                             array: *array,
                             leg: *leg,
                             why,
-                            for_good: is_for_good(*error),
+                            outlook: outlook(*error),
                         });
                     }
                 }

@@ -49,6 +49,7 @@ impl Office {
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
             Order::SpareAdd { pool, drive, force } => self.spare_add(&pool, &drive, force).await,
             Order::DriveRemove { drive } => self.drive_remove(&drive).await,
+            Order::LegReturn { pool } => self.legs_return(pool).await,
             Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
@@ -148,7 +149,7 @@ impl Office {
         }
         let why = "the operator took it out".to_string();
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why, for_good: false });
+            p.wishes.push_back(Wish::Lost { array, leg, why, outlook: super::desk::Outlook::ByHand });
         }
         let office = self.clone();
         self.cx
@@ -177,7 +178,7 @@ impl Office {
     }
 
     /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
-    async fn drive_return(&self, drive: &str) -> Answered {
+    pub(crate) async fn drive_return(&self, drive: &str) -> Answered {
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match found {
             Ok(leg) => leg,

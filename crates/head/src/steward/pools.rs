@@ -283,6 +283,7 @@ impl Office {
                 let out = matches!(state, LegState::Out | LegState::JustOut);
                 legs.push(LegDesk {
                     out_since: out.then_some(now),
+                    return_at: out.then_some(now),
                     reason: reason.into(),
                     full: state == LegState::RebuildingFull,
                     ..LegDesk::new(uuid, row.path.clone(), open, next.counter)
@@ -465,8 +466,8 @@ impl Office {
             if p.is_last(a, l) {
                 return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
             }
-            let for_good = super::desk::is_for_good(error);
-            p.wishes.push_back(super::desk::Wish::Lost { array: a, leg: l, why, for_good });
+            let outlook = super::desk::outlook(error);
+            p.wishes.push_back(super::desk::Wish::Lost { array: a, leg: l, why, outlook });
         }
         Ok(())
     }

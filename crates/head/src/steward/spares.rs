@@ -1,4 +1,5 @@
-//! Hot spares: drives that belong to a pool and wait to take a failed leg's place.
+//! Legs that are out: those that were gone or silent are taken back when they answer again; hot spares take
+//! the place of those that do not. A spare is a drive that belongs to a pool and waits for that.
 //!
 //! A spare carries a label of the pool and nothing else of it; the pool's configuration lists it. When a leg
 //! has been out for good, or for long enough that it will not come back by itself, the first spare that
@@ -7,7 +8,7 @@
 
 use super::Office;
 use super::create::{check_probes, fits};
-use super::desk::{OpenDrive, PoolDesk, error_words, refuse};
+use super::desk::{OpenDrive, Outlook, PoolDesk, error_words, refuse};
 use super::drives::Probe;
 use super::extras::SpareRow;
 use crate::layout::PoolId;
@@ -20,6 +21,16 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// A leg that may come back (it is gone, silent, or was taken out by hand) gets this time: drives that
 /// overheat, and cables that are moved, come back within minutes, and then miss little.
 pub(crate) const SPARE_AFTER: Duration = Duration::from_secs(300);
+/// How long after a leg was put out it is tried first to take it back, and how often then. Each return
+/// doubles it, so that a drive that comes and goes does not keep its mirror copying.
+const RETURN_AFTER: Duration = Duration::from_secs(10);
+const RETURN_DOUBLES_MAX: u32 = 6;
+
+/// See `RETURN_AFTER`.
+pub(crate) fn return_after(returns: u32) -> Duration {
+    RETURN_AFTER * (1 << returns.min(RETURN_DOUBLES_MAX))
+}
+
 /// How long a drive may take to come back from the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// In a spare's label: it is no leg.
@@ -62,7 +73,9 @@ impl PoolDesk {
             };
             for (l, leg) in array.legs.iter().enumerate() {
                 let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
-                let long = leg.out_since.is_some_and(|at| leg.out_for_good || now.since(at) >= SPARE_AFTER);
+                let long = leg
+                    .out_since
+                    .is_some_and(|at| leg.outlook == Outlook::Broken || now.since(at) >= SPARE_AFTER);
                 if !out || !long {
                     continue;
                 }
@@ -74,6 +87,20 @@ impl PoolDesk {
             }
         }
         None
+    }
+    /// Legs that are out and may be back.
+    fn due_to_return(&self, now: base::Instant) -> Vec<(usize, usize)> {
+        let mut due = vec![];
+        for (a, array) in self.arrays.iter().enumerate() {
+            for (l, leg) in array.legs.iter().enumerate() {
+                let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let time = leg.return_at.is_some_and(|at| at <= now);
+                if out && time && leg.outlook == Outlook::MayReturn {
+                    due.push((a, l));
+                }
+            }
+        }
+        due
     }
     fn spare_fits(&self, spare: &OpenDrive, like: &Label) -> bool {
         let block = spare.info.block_bytes;
@@ -227,16 +254,45 @@ impl Office {
         Ok(Reply::Done)
     }
 
-    /// Looks now and then whether a leg of the pool needs a spare.
+    /// Order of the Steward's own: legs of the pool that may be back are tried. Nothing is said if they are not.
+    pub(crate) async fn legs_return(&self, pool: PoolId) -> Answered {
+        let now = self.cx.now();
+        let due = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let due = p.due_to_return(now);
+            for (a, l) in &due {
+                let leg = &mut p.arrays[*a].legs[*l];
+                leg.return_at = Some(now + return_after(leg.returns));
+            }
+            due.into_iter().map(|(a, l)| (a, l, p.arrays[a].legs[l].uuid.to_string())).collect::<Vec<_>>()
+        };
+        for (array, leg, drive) in due {
+            if self.drive_return(&drive).await.is_ok()
+                && let Some(p) = self.desk_mut().pool_mut(pool)
+            {
+                p.arrays[array].legs[leg].returns += 1;
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Looks now and then whether a leg of the pool is back, or needs a spare.
     pub(crate) async fn watch_spares(&self, pool: PoolId) {
         loop {
             self.cx.sleep(LOOK_INTERVAL).await;
-            let needed = {
-                let desk = self.desk();
+            let (back, needed) = {
+                let (desk, now) = (self.desk(), self.cx.now());
                 let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return };
-                !p.spares.is_empty() && p.match_spare(self.cx.now()).is_some()
+                if !desk.orders.is_empty() || desk.ordering {
+                    continue;
+                }
+                (!p.due_to_return(now).is_empty(), !p.spares.is_empty() && p.match_spare(now).is_some())
             };
-            if needed && self.desk().orders.is_empty() {
+            if back {
+                self.desk_mut().orders.push_back((None, Order::LegReturn { pool }));
+            }
+            if needed {
                 self.desk_mut().orders.push_back((None, Order::SpareUse { pool }));
             }
         }

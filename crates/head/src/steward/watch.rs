@@ -130,7 +130,12 @@ impl Office {
                 );
             } else if let Some(p) = desk.pool_mut(w.pool) {
                 let why = format!("the drive {why}");
-                p.wishes.push_back(Wish::Lost { array: w.array, leg: w.leg, why, for_good: false });
+                p.wishes.push_back(Wish::Lost {
+                    array: w.array,
+                    leg: w.leg,
+                    why,
+                    outlook: super::desk::Outlook::MayReturn,
+                });
             }
             return;
         }

@@ -93,16 +93,21 @@ fn a_leg_that_fails_for_good_is_replaced_at_once() {
 #[test]
 fn a_leg_that_may_come_back_is_given_five_minutes() {
     let mut w = with_spare();
+    let gone = |w: &mut World, error| w.rest.drives.get_mut("/f/b").expect("there").fails = error;
+    gone(&mut w, Some(DriveError::Gone));
     lose(&mut w, 1);
     w.pass(280);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
-    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    gone(&mut w, None);
+    w.pass(15);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding], "it comes back by itself");
     synced(&mut w, 1);
     w.pass(100);
     assert_eq!(
         (legs_of(&mut w), spares(&mut w)),
         (vec!["/f/a".into(), "/f/b".into()], vec!["/f/s true".into()])
     );
+    gone(&mut w, Some(DriveError::Gone));
     lose(&mut w, 1);
     w.pass(310);
     assert_eq!(legs_of(&mut w), ["/f/a", "/f/s"]);
@@ -112,7 +117,9 @@ fn a_leg_that_may_come_back_is_given_five_minutes() {
 fn a_spare_that_fails_when_it_is_needed_leaves_its_turn_to_the_next() {
     let mut w = with_spare();
     w.good(spare("/f/t"));
-    w.rest.drives.get_mut("/f/s").expect("there").fails = Some(DriveError::Gone);
+    for drive in ["/f/s", "/f/b"] {
+        w.rest.drives.get_mut(drive).expect("there").fails = Some(DriveError::Gone);
+    }
     lose(&mut w, 1);
     w.pass(320);
     assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
@@ -188,4 +195,57 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
     w.good(Order::DriveRemove { drive: "/f/s".into() });
     let mut w = w.crash(2);
     assert_eq!(spares(&mut w), [""; 0]);
+}
+
+/// What real drives do when they overheat: silent; the kernel's reset and its time-out; errors, and gone; back
+/// after minutes.
+#[test]
+fn a_drive_that_overheats_is_taken_back_by_bitmap_and_the_events_tell_the_story() {
+    let mut w = with_spare();
+    w.rest.drives.get_mut("/f/b").expect("there").hangs = true;
+    w.pass(60);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    let b = w.rest.drives.get_mut("/f/b").expect("there");
+    (b.hangs, b.fails) = (false, Some(DriveError::Gone));
+    w.pass(200);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    w.rest.drives.get_mut("/f/b").expect("there").fails = None;
+    w.pass(20);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    assert!(w.status().pools[0].arrays[0].resync.is_some_and(|r| r.partial), "only what it missed");
+    synced(&mut w, 1);
+    w.pass(600);
+    assert_eq!(w.status().health, State::Optimal);
+    assert_eq!(spares(&mut w), ["/f/s true"], "the spare was not needed");
+    let story: Vec<String> = w.events().into_iter().filter(|e| e.starts_with("drive /f/b")).collect();
+    let told = [
+        "drive /f/b: it was taken out of pool tank",
+        "drive /f/b: it is back in pool tank; what it missed is being copied to it",
+        "drive /f/b: it is in sync again in pool tank",
+    ];
+    assert_eq!(story.len(), told.len(), "{story:#?}");
+    assert!(story.iter().zip(told).all(|(e, t)| e.starts_with(t)), "{story:#?}");
+}
+
+#[test]
+fn a_leg_that_was_taken_out_by_hand_stays_out_and_one_that_comes_and_goes_is_tried_less_often() {
+    let mut w = with_spare();
+    w.good(Order::DriveRemove { drive: "/f/s".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.pass(1000);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    synced(&mut w, 1);
+    let mut waits = vec![];
+    for _ in 0..4 {
+        lose(&mut w, 1);
+        let mut seconds = 0;
+        while w.legs(0)[1] == LegState::Missing {
+            w.pass(1);
+            seconds += 1;
+        }
+        synced(&mut w, 1);
+        waits.push(seconds);
+    }
+    assert!(waits.windows(2).all(|p| p[1] > p[0]) && waits[3] >= 80, "{waits:?}");
 }
