@@ -129,6 +129,7 @@ impl Array {
             let usual = self.legs[source].latency.usual(len);
             if age >= usual.map_or(UNKNOWN, |usual| (usual * FACTOR).clamp(FLOOR, CEILING)) {
                 self.unwatch(id);
+                self.legs[source].latency.late(len, age);
                 self.hedge(now, id, io);
             }
             id = next;

@@ -64,6 +64,11 @@ impl Latency {
         // Up by an eighth, down by a thousandth: it comes to rest where one read of 128 is above it.
         *high = if took > *high { (*high + *high / 8 + 1).min(took) } else { *high - *high / 1024 };
     }
+    /// A read takes so long and has not ended: enough to send fewer there, before the first one ends.
+    pub(crate) fn late(&mut self, len: u64, age: Duration) {
+        let mean = &mut self.mean[class_of(len)];
+        *mean += (age.as_nanos() as u64 >> 4).saturating_sub(*mean >> 4);
+    }
     /// What nearly all reads of this size stay below; None if nothing is known.
     pub(crate) fn usual(&self, len: u64) -> Option<Duration> {
         let high = self.high[class_of(len)];

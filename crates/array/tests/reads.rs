@@ -246,3 +246,35 @@ fn a_read_whose_both_legs_fail_it_ends_in_an_error_once() {
         }
     }
 }
+
+#[test]
+fn a_leg_that_falls_silent_gets_few_reads_before_the_first_one_has_timed_out() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.read_many(400, [100, 100, 0, 0]);
+    let (mut silent, mut flying) = (0, vec![]);
+    let began = b.now;
+    let mut ticket = 10_000;
+    while b.now.since(began) < Duration::from_millis(800) {
+        // Sixteen reads are under way all the time; leg 1 answers none of them.
+        while flying.len() < 16 {
+            b.io.hedges.push(Slice::new((5 + ticket) << 40, 4096));
+            b.command(ticket, Kind::Read, ticket * 7919 % 200 * MIB, 4096);
+            flying.push(ticket);
+            ticket += 1;
+        }
+        b.sleep(Duration::from_micros(200));
+        b.timer();
+        for op in core::mem::take(&mut b.io.ops) {
+            if op.drive == DriveId(1) {
+                silent += 1;
+            } else {
+                b.end(op.token.0, Ok(()));
+            }
+        }
+        let done = b.done();
+        flying.retain(|t| !done.iter().any(|d| d.0 == *t));
+        b.io.hedges.clear();
+    }
+    assert!(silent < 12, "{silent} reads went to the silent leg");
+    assert!(b.array.progress().hedges_won >= silent, "and all of them were answered by the other one");
+}
