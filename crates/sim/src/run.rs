@@ -385,6 +385,7 @@ impl Run {
             orders.push_back(Order::HostAdd { name: format!("h{i}"), settings });
             orders.push_back(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
         }
+        orders.extend(crate::operator::orders(self.options.seed));
         orders.push_back(Order::Status);
         orders
     }
@@ -400,6 +401,7 @@ impl Run {
     fn answered(&mut self, answer: Answered) -> Result<(), String> {
         match (self.stage, answer) {
             (_, Ok(Reply::Snapshot(snapshot))) => {
+                crate::operator::verdict(&snapshot)?;
                 if self.stage == Stage::Ordering {
                     self.stage = Stage::Working;
                     self.begin_work(&snapshot);
