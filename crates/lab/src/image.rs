@@ -175,8 +175,39 @@ fn mirrors() -> BTreeMap<String, String> {
     found
 }
 
-/// Fetches the packages of a Debian release with all that they need.
-fn download(suite: &str) -> Result<Vec<PathBuf>> {
+/// More packages of the kernel's Debian release, without what they need: unpacked, as a tar archive to be
+/// laid over a guest's root. Fetched once.
+pub fn packages(kernel: Kernel, names: &[&str]) -> Result<PathBuf> {
+    let parent = kernel.folder();
+    fs::create_dir_all(&parent)?;
+    let lock = File::create(parent.join("lock-packages"))?;
+    lock.lock()?;
+    let name = format!("packages-{:016x}", crate::vm::fnv(names.join(" ").as_bytes()));
+    let archive = parent.join(format!("{name}.tgz"));
+    if archive.is_file() {
+        return Ok(archive);
+    }
+    let get = apt(kernel.suite())?;
+    output(&mut get(&["update"]))?;
+    let work = folder().join("apt").join(&name);
+    fs::remove_dir_all(&work).ok();
+    fs::create_dir_all(work.join("root"))?;
+    say(&format!("downloading {} more packages", names.len()));
+    output(get(&["download", "-qq"]).args(names).current_dir(&work))?;
+    let script = r#"set -e -o pipefail; cd "$R"
+        for deb in *.deb; do
+            dpkg-deb --fsys-tarfile $deb | tar -x -C root --keep-directory-symlink --no-same-owner \
+                --exclude=./usr/share/{doc,man,locale,info}
+        done
+        tar -C root -czf new.tgz ."#;
+    output(as_root("bash").args(["-c", script]).env("R", &work).env("PATH", PATH))?;
+    fs::rename(work.join("new.tgz"), &archive)?;
+    fs::remove_dir_all(&work).ok();
+    Ok(archive)
+}
+
+/// Makes apt-get commands for a Debian release, with a state of their own.
+fn apt(suite: &str) -> Result<impl Fn(&[&str]) -> Command> {
     let apt = folder().join("apt").join(suite);
     for sub in ["lists/partial", "archives/partial"] {
         fs::create_dir_all(apt.join(sub))?;
@@ -197,25 +228,32 @@ fn download(suite: &str) -> Result<Vec<PathBuf>> {
                APT::Keep-Downloaded-Packages "true"; Debug::NoLocking "true";"#
         ),
     )?;
-    let get = |args: &[&str]| {
+    let conf = apt.join("apt.conf");
+    Ok(move |args: &[&str]| {
         let mut command = Command::new("apt-get");
-        command.env("APT_CONFIG", apt.join("apt.conf")).env("LC_ALL", "C").args(args);
+        command.env("APT_CONFIG", &conf).env("LC_ALL", "C").args(args);
         command
-    };
+    })
+}
+
+/// Fetches the packages of a Debian release with all that they need.
+fn download(suite: &str) -> Result<Vec<PathBuf>> {
+    let archives = folder().join("apt").join(suite).join("archives");
+    let get = apt(suite)?;
     say(&format!("reading the package lists of Debian {suite}"));
     output(&mut get(&["update"]))?;
     let listed = output(get(&["install", "-qq", "-y", "--print-uris"]).args(PACKAGES))?;
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     say(&format!("downloading {} packages", names.len()));
     output(get(&["install", "-qq", "-y", "--download-only"]).args(PACKAGES))?;
-    let mut files: Vec<PathBuf> = fs::read_dir(apt.join("archives"))?
+    let mut files: Vec<PathBuf> = fs::read_dir(&archives)?
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension() == Some(OsStr::new("deb")))
         .collect();
     files.sort();
     if files.is_empty() {
-        bail!("apt downloaded no packages into {at}/archives");
+        bail!("apt downloaded no packages into {}", archives.display());
     }
     Ok(files)
 }

@@ -20,7 +20,7 @@ mod net;
 mod vm;
 
 pub use host::{cannot, folder, sh, skipped};
-pub use image::{Kernel, setup};
+pub use image::{Kernel, packages, setup};
 pub use job::{Job, Output};
 pub use net::{LANS, Net};
 pub use vm::{Builder, Vm};

@@ -8,4 +8,5 @@ mod kernel;
 mod libiscsi;
 mod operator;
 mod qemu;
+mod systemd;
 mod wire;
