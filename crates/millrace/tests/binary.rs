@@ -157,6 +157,27 @@ fn three_fatal_signals_in_a_minute_leave_the_management_alone_and_kills_do_not()
 }
 
 #[test]
+#[cfg_attr(not(debug_assertions), ignore = "only builds with debug assertions let a panic be provoked")]
+fn a_panic_of_a_shard_ends_the_daemon_and_three_of_them_leave_the_management_alone() {
+    let mut daemon = Daemon::new();
+    for n in 1..=3 {
+        daemon.start(&[]);
+        assert_eq!(daemon.status()["daemon"]["management_only"], false);
+        assert_eq!(daemon.signal("-USR1").code(), None, "it ended by SIGABRT");
+        let crashes = fs::read_to_string(daemon.path("state/crashes")).expect("the record");
+        assert_eq!(crashes.lines().count(), n, "one line for each, not two: {crashes}");
+        assert!(crashes.contains("panic in shard-0: this letter is not for a shard"), "{crashes}");
+    }
+    daemon.start(&[]);
+    let status = daemon.status();
+    assert_eq!(status["daemon"]["management_only"], true);
+    assert!(
+        status["reasons"][0]["message"].as_str().is_some_and(|m| m.contains("panic in shard-0")),
+        "{status}"
+    );
+}
+
+#[test]
 fn a_daemon_whose_parent_is_gone_does_not_start() {
     let daemon = Daemon::new();
     let output =

@@ -98,7 +98,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>) -> Result<(), Failure> {
             config.socket.display()
         );
         notify(&[NotifyState::Ready]);
-        wait_stop(&news);
+        wait_stop(&news, &machines);
     }
     notify(&[NotifyState::Stopping]);
     let result = stop(machines, &news);
@@ -122,9 +122,10 @@ fn wait_ready(news: &Receiver<News>) -> bool {
     }
 }
 
-fn wait_stop(news: &Receiver<News>) {
+fn wait_stop(news: &Receiver<News>, machines: &Machines) {
     loop {
         match news.recv() {
+            Ok(News::Signal(server::PROVOKED)) => machines.provoke_panic(),
             Ok(News::Signal(name)) => {
                 tracing::info!("stopping in order, because of {name}");
                 return;

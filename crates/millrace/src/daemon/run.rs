@@ -95,6 +95,10 @@ impl Machines {
             tracing::error!("the Steward is gone and cannot stop in order");
         }
     }
+    /// Lets the first shard panic, by a letter that is none for it.
+    pub fn provoke_panic(&self) {
+        let _ = self.house.post().send(Address::Shard(0), Mail::Stopped);
+    }
     /// Ends the threads.
     pub fn end(self) -> Result<(), Failure> {
         self.house.stop().map_err(|panicked| {

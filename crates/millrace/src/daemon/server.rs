@@ -127,6 +127,9 @@ impl Listeners {
     }
 }
 
+/// The signal that provokes a panic, in builds with debug assertions.
+pub const PROVOKED: &str = "SIGUSR1";
+
 async fn tell_signals<S: From<Stop>>(to: Sender<S>) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -134,10 +137,19 @@ async fn tell_signals<S: From<Stop>>(to: Sender<S>) {
         tracing::error!("signals cannot be listened to: only kill -9 will stop this daemon");
         return;
     };
+    // Builds for tests alone: how a panic of a shard is provoked.
+    let mut provoke = if cfg!(debug_assertions) { signal(SignalKind::user_defined1()).ok() } else { None };
     loop {
+        let provoked = async {
+            match &mut provoke {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let name = tokio::select! {
             _ = term.recv() => "SIGTERM",
             _ = int.recv() => "SIGINT",
+            _ = provoked => PROVOKED,
         };
         if to.send(Stop(name).into()).is_err() {
             return;
