@@ -2,15 +2,13 @@
 //!
 //! Contents live in three layers: `durable` (what a power cut leaves), `cached` (completed writes that a
 //! Flush has not covered), and operations under way. A completed write is visible at once; a power cut
-//! keeps any subset of the cached sectors and any subset of the sectors under way. The drive is never
-//! kinder than a kernel: operations complete in any order, and overlapping writes under way may land in
-//! either order.
+//! keeps any subset of the cached sectors (in any of the versions that passed through the cache since the
+//! last Flush) and any subset of the sectors under way. The drive is never kinder than a kernel: operations
+//! complete in any order, and overlapping writes under way may land in either order. A sector is a block
+//! of the drive, and lands whole or not at all.
 
 use base::{DriveError, DriveInfo, DriveOpKind, Prng};
 use std::collections::BTreeMap;
-
-/// Bytes of a sector, the unit in which writes tear.
-pub const SECTOR: u64 = 4096;
 
 /// One sector's contents. Uniform ones are kept small.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +44,7 @@ impl Sector {
 }
 
 /// What may go wrong with a drive, from now on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
     /// Reads that end in `Medium`, per million.
     pub read_errors_ppm: u32,
@@ -56,12 +54,14 @@ pub struct Faults {
     pub hang: bool,
     /// Every operation ends in `Gone`.
     pub gone: bool,
+    /// Operations take up to so much longer, microseconds.
+    pub slow_us: u64,
 }
 
 impl Faults {
     /// Whether anything is wrong.
     pub fn any(&self) -> bool {
-        self.hang || self.gone || self.read_errors_ppm > 0 || self.write_errors_ppm > 0
+        *self != Faults::default()
     }
 }
 
@@ -87,8 +87,14 @@ pub struct Disk {
     pub spec: String,
     /// Size, bytes.
     pub bytes: u64,
+    /// Bytes of a sector: 512 or 4096.
+    pub sector: u64,
     /// It has a volatile cache.
     pub volatile_cache: bool,
+    /// Ranges that were deallocated read as zeroes; if not, they stay as they are.
+    pub deallocate_zeroes: bool,
+    /// Which of its appearances this is: it grows when the drive is unplugged.
+    pub appearance: u32,
     /// What goes wrong.
     pub faults: Faults,
     durable: BTreeMap<u64, Sector>,
@@ -96,19 +102,28 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An empty drive, all zeroes.
+    /// An empty drive, all zeroes, with sectors of 4096 bytes.
     pub fn new(spec: String, bytes: u64, volatile_cache: bool) -> Self {
-        let (durable, cached) = Default::default();
-        Self { spec, bytes, volatile_cache, faults: Faults::default(), durable, cached }
+        Self {
+            spec,
+            bytes,
+            sector: 4096,
+            volatile_cache,
+            deallocate_zeroes: true,
+            appearance: 0,
+            faults: Faults::default(),
+            durable: BTreeMap::new(),
+            cached: BTreeMap::new(),
+        }
     }
 
     /// What an opener learns.
     pub fn info(&self) -> DriveInfo {
         DriveInfo {
             bytes: self.bytes,
-            block_bytes: SECTOR as u32,
+            block_bytes: self.sector as u32,
             volatile_cache: self.volatile_cache,
-            deallocate_zeroes: true,
+            deallocate_zeroes: self.deallocate_zeroes,
             reads_zeroes: self.durable.is_empty() && self.cached.is_empty(),
             kind: "sim".into(),
             path: self.spec.clone(),
@@ -122,8 +137,7 @@ impl Disk {
         if self.faults.gone {
             return Err(DriveError::Gone);
         }
-        let end = op.at.checked_add(op.len);
-        if end.is_none_or(|end| end > self.bytes) {
+        if op.kind != DriveOpKind::Flush && !self.exists(op) {
             return Err(DriveError::Other(22));
         }
         match op.kind {
@@ -136,49 +150,60 @@ impl Disk {
             }
             DriveOpKind::Write | DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => {
                 if rng.chance(u64::from(self.faults.write_errors_ppm), 1_000_000) {
-                    self.apply(op, |_| rng.chance(1, 2));
+                    self.apply(op, rng, true);
                     return Err(DriveError::Medium);
                 }
-                self.apply(op, |_| true);
+                self.apply(op, rng, false);
                 if op.fua {
-                    for sector in op.at / SECTOR..(op.at + op.len) / SECTOR {
+                    for sector in op.at / self.sector..(op.at + op.len) / self.sector {
                         self.make_durable(sector);
                     }
                 }
                 Ok(())
             }
             DriveOpKind::Flush => {
-                self.flush();
+                if rng.chance(u64::from(self.faults.write_errors_ppm), 1_000_000) {
+                    return Err(DriveError::Medium);
+                }
+                self.durable.append(&mut self.cached);
                 Ok(())
             }
         }
     }
+    /// Whole blocks, at least one, on the drive.
+    fn exists(&self, op: &DiskOp) -> bool {
+        let whole = op.at.is_multiple_of(self.sector) && op.len.is_multiple_of(self.sector) && op.len > 0;
+        whole && op.at.checked_add(op.len).is_some_and(|end| end <= self.bytes)
+    }
 
     /// Reads without faults: what the drive holds now.
     pub fn read(&self, at: u64, out: &mut [u8]) {
-        for (i, part) in out.chunks_mut(SECTOR as usize).enumerate() {
-            let sector = at / SECTOR + i as u64;
-            match self.cached.get(&sector).or_else(|| self.durable.get(&sector)) {
-                Some(s) => s.copy_to(part),
-                None => part.fill(0),
+        out.fill(0);
+        let range = at / self.sector..(at + out.len() as u64) / self.sector;
+        // Cached ones lie over the durable ones.
+        for layer in [&self.durable, &self.cached] {
+            for (sector, contents) in layer.range(range.clone()) {
+                let from = (sector * self.sector - at) as usize;
+                contents.copy_to(&mut out[from..from + self.sector as usize]);
             }
         }
     }
 
-    /// Changes bytes behind everybody's back.
+    /// Changes a bit of a sector behind everybody's back.
     pub fn rot(&mut self, at: u64, rng: &mut Prng) {
-        let mut bytes = vec![0; SECTOR as usize];
-        self.read(at / SECTOR * SECTOR, &mut bytes);
-        let i = rng.below(SECTOR) as usize;
+        let mut bytes = vec![0; self.sector as usize];
+        let sector = at / self.sector;
+        self.read(sector * self.sector, &mut bytes);
+        let i = rng.below(self.sector) as usize;
         bytes[i] ^= 1 << rng.below(8);
-        self.durable.insert(at / SECTOR, Sector::from(&bytes));
-        self.cached.remove(&(at / SECTOR));
+        self.durable.insert(sector, Sector::from(&bytes));
+        self.cached.remove(&sector);
     }
 
-    /// Part of an operation lands although it is never answered (the head was killed, or the power cut).
+    /// Part of an operation lands although it is never answered (the power was cut).
     pub fn tear(&mut self, op: &DiskOp, rng: &mut Prng) {
-        if !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush) && op.at + op.len <= self.bytes {
-            self.apply(op, |_| rng.chance(1, 2));
+        if !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush) && self.exists(op) {
+            self.apply(op, rng, true);
         }
     }
 
@@ -193,7 +218,7 @@ impl Disk {
 
     /// Sectors that hold something, in a range of bytes.
     pub fn sectors(&self, at: u64, len: u64) -> Vec<u64> {
-        let range = at / SECTOR..(at + len) / SECTOR;
+        let range = at / self.sector..(at + len) / self.sector;
         let mut all: Vec<u64> =
             self.durable.range(range.clone()).chain(self.cached.range(range)).map(|(s, _)| *s).collect();
         all.sort_unstable();
@@ -201,19 +226,29 @@ impl Disk {
         all
     }
 
-    fn apply(&mut self, op: &DiskOp, mut keep: impl FnMut(u64) -> bool) {
-        let target = if self.volatile_cache { &mut self.cached } else { &mut self.durable };
-        for i in 0..op.len / SECTOR {
-            let sector = op.at / SECTOR + i;
-            if !keep(sector) {
+    /// A write lands, or with `torn` any part of it: each sector whole or not at all.
+    fn apply(&mut self, op: &DiskOp, rng: &mut Prng, torn: bool) {
+        if op.kind == DriveOpKind::Deallocate && !self.deallocate_zeroes {
+            return;
+        }
+        for i in 0..op.len / self.sector {
+            if torn && rng.chance(1, 2) {
                 continue;
             }
             let contents = if op.kind == DriveOpKind::Write {
-                Sector::from(&op.data[(i * SECTOR) as usize..][..SECTOR as usize])
+                Sector::from(&op.data[(i * self.sector) as usize..][..self.sector as usize])
             } else {
                 Sector::Stamp([0; 16])
             };
-            target.insert(sector, contents);
+            let sector = op.at / self.sector + i;
+            if !self.volatile_cache {
+                self.durable.insert(sector, contents);
+            } else if let Some(older) = self.cached.insert(sector, contents)
+                && rng.chance(1, 2)
+            {
+                // The cache had written the older one out already.
+                self.durable.insert(sector, older);
+            }
         }
     }
     fn make_durable(&mut self, sector: u64) {
@@ -221,14 +256,13 @@ impl Disk {
             self.durable.insert(sector, contents);
         }
     }
-    fn flush(&mut self) {
-        self.durable.append(&mut self.cached);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECTOR: u64 = 4096;
 
     fn write(at: u64, byte: u8, fua: bool) -> DiskOp<'static> {
         let data = match byte {

@@ -4,17 +4,18 @@
 use crate::memory::SimMemory;
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
 use base::{
-    ConnectionId, Dma, Duration, Effects, Event, FaultKind, HostCommand, HostStatus, Instant, Machine,
+    ConnectionId, Dma, Duration, Effects, Event, Fault, FaultKind, HostCommand, HostStatus, Instant, Machine,
     Memory, Op, Prng, Slice,
 };
 use load::{Initiator, State};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Bytes of one block.
-pub const BLOCK: usize = 4096;
-/// Most blocks of one command.
-pub const BLOCKS_MAX: u32 = 32;
+/// Bytes of the longest command.
+pub const TRANSFER_MAX: u32 = 128 << 10;
+/// A host that has no answer for so long gives its session up and begins another.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// What a host does, per seed.
 #[derive(Clone, Debug)]
@@ -35,15 +36,45 @@ pub struct Habits {
     pub abort_permille: u64,
     /// Writes among 1000 that are forced to the medium.
     pub fua_permille: u64,
+    /// Of 1000 commands: blocks that need not be kept, and comparisons.
+    pub deallocate_permille: u64,
+    /// See `deallocate_permille`.
+    pub compare_permille: u64,
     /// Longest command, blocks.
     pub blocks_max: u64,
+    /// Bytes of a block.
+    pub block_bytes: u32,
     /// Sessions are dropped without good-bye so many times in a million turns.
     pub reset_ppm: u64,
 }
 
+impl Habits {
+    /// What a seed gives a host to do.
+    pub fn swarm(rng: &mut Prng) -> Self {
+        Self {
+            commands: 1000,
+            depth: rng.between(1, 16) as u32,
+            blocks: rng.between(8, 400),
+            write_permille: rng.between(200, 800),
+            flush_permille: rng.below(60),
+            zero_permille: rng.below(60),
+            abort_permille: rng.below(30),
+            fua_permille: rng.below(200),
+            deallocate_permille: rng.below(40),
+            compare_permille: rng.below(40),
+            blocks_max: rng.between(1, 8),
+            block_bytes: 4096,
+            reset_ppm: rng.below(1500),
+        }
+    }
+}
+
 enum Doing {
     Read(Read),
+    Compare(Read),
     Write(Write),
+    /// A deallocation: advice.
+    Advice(Write),
     Flush(Flush),
 }
 
@@ -65,6 +96,8 @@ pub struct Ledger {
     pub sessions: u64,
     /// Promises broken.
     pub broken: Vec<Broken>,
+    /// What targets said when they said no, in the protocol's own numbers too.
+    pub refused: BTreeSet<(FaultKind, u32)>,
     /// Every command has ended.
     pub finished: bool,
     /// Longest time that a read took.
@@ -98,6 +131,8 @@ pub struct Host {
     rng: Prng,
     issued: u32,
     retry_at: Option<Instant>,
+    /// The target asked for some air.
+    pause_until: Instant,
     /// Writes of sessions that were lost: they may land until the next session is up.
     limbo: Vec<Write>,
 }
@@ -116,7 +151,7 @@ impl Host {
         let own = at + staging;
         let rings = config.memory_bytes();
         let first = own + rings;
-        let size = BLOCKS_MAX as usize * BLOCK;
+        let size = TRANSFER_MAX as usize;
         let depth = habits.depth;
         assert!(first + u64::from(depth) * size as u64 <= at + bytes, "a host's memory is large enough");
         let buffers = (0..depth)
@@ -133,12 +168,13 @@ impl Host {
             rng: Prng::new(seed),
             issued: 0,
             retry_at: None,
+            pause_until: Instant(0),
             limbo: vec![],
         }
     }
     /// Memory that a host of this configuration and depth needs beyond its staging.
     pub fn memory_bytes(config: &load::Config, depth: u32) -> u64 {
-        config.memory_bytes() + u64::from(depth) * u64::from(BLOCKS_MAX) * BLOCK as u64
+        config.memory_bytes() + u64::from(depth) * u64::from(TRANSFER_MAX)
     }
 
     fn end_commands(&mut self, now: Instant) {
@@ -147,8 +183,8 @@ impl Host {
             let mut ledger = self.ledger.borrow_mut();
             let (took, figures) = (now.since(began), &mut *ledger);
             let slowest = match slot.doing {
-                Doing::Read(_) => &mut figures.slowest_read,
-                Doing::Write(_) | Doing::Flush(_) => &mut figures.slowest_write,
+                Doing::Read(_) | Doing::Compare(_) => &mut figures.slowest_read,
+                Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => &mut figures.slowest_write,
             };
             *slowest = took.max(*slowest);
             ledger.tell(|| format!("{} ends: {:?}", done.id, done.status));
@@ -156,17 +192,27 @@ impl Host {
             match done.status {
                 HostStatus::Good => ledger.good += 1,
                 HostStatus::ConnectionLost => ledger.lost += 1,
-                HostStatus::Failed(_) | HostStatus::Retry { .. } => ledger.failed += 1,
+                HostStatus::Failed(fault) => {
+                    ledger.failed += 1;
+                    ledger.refused.insert((fault.kind, fault.raw));
+                }
+                HostStatus::Retry { after, fault } => {
+                    ledger.failed += 1;
+                    ledger.refused.insert((fault.kind, fault.raw));
+                    self.pause_until = self.pause_until.max(now + after);
+                }
             }
+            let block_bytes = self.habits.block_bytes as usize;
             let mut volume = self.volume.borrow_mut();
             match slot.doing {
                 Doing::Write(w) if good => volume.write_ends(w),
-                Doing::Write(w) => {
+                Doing::Advice(w) if good => volume.advice_ends(w),
+                Doing::Write(w) | Doing::Advice(w) => {
                     volume.write_lost(&w);
                     match done.status {
                         HostStatus::ConnectionLost => self.limbo.push(w),
                         // Promise 3: it has landed, in whole or in part, or it never will.
-                        HostStatus::Failed(f) if f.kind == FaultKind::Aborted => volume.write_settled(&w),
+                        HostStatus::Failed(f) if f.kind == FaultKind::Aborted => self.limbo.push(w),
                         HostStatus::Good | HostStatus::Failed(_) | HostStatus::Retry { .. } => {}
                     }
                 }
@@ -174,56 +220,31 @@ impl Host {
                 Doing::Flush(_) => {}
                 Doing::Read(r) => {
                     let data = good.then(|| self.memory.bytes(slot.data));
-                    if let Err(broken) = volume.read_ends(r, data, BLOCK) {
-                        ledger.broken.push(broken);
-                    }
+                    ledger.broken.extend(volume.read_ends(r, data, block_bytes).err());
+                }
+                Doing::Compare(r) => {
+                    let data = self.memory.bytes(slot.data);
+                    let ended = match done.status {
+                        HostStatus::Good => volume.compare_ends(r, data, block_bytes, true),
+                        HostStatus::Failed(Fault { kind: FaultKind::Miscompare, .. }) => {
+                            volume.compare_ends(r, data, block_bytes, false)
+                        }
+                        _ => volume.read_ends(r, None, block_bytes),
+                    };
+                    ledger.broken.extend(ended.err());
                 }
             }
-            self.buffers.push(slot.data);
+            self.buffers.push(Slice::new(slot.data.at, TRANSFER_MAX));
         }
     }
 
     fn begin_commands(&mut self, now: Instant) {
-        let stop = self.ledger.borrow().stop;
+        let stop = self.ledger.borrow().stop || now < self.pause_until;
         while !stop && self.issued < self.habits.commands && self.initiator.free() > 0 {
             let Some(id) = self.slots.iter().position(Option::is_none) else { return };
             let Some(buffer) = self.buffers.pop() else { return };
             self.issued += 1;
-            let (rng, habits) = (&mut self.rng, &self.habits);
-            let blocks = rng.between(1, habits.blocks_max.min(habits.blocks)) as u32;
-            let at = rng.below(habits.blocks - u64::from(blocks) + 1);
-            let dice = rng.below(1000);
-            let fua = rng.chance(habits.fua_permille, 1000);
-            let mut volume = self.volume.borrow_mut();
-            let (op, doing) = if dice < habits.write_permille {
-                (Op::Write, Doing::Write(volume.write_starts(at, blocks, fua, false)))
-            } else if dice < habits.write_permille + habits.zero_permille {
-                let op = Op::WriteZeroes { deallocate: rng.chance(1, 2) };
-                (op, Doing::Write(volume.write_starts(at, blocks, false, true)))
-            } else if dice < habits.write_permille + habits.zero_permille + habits.flush_permille {
-                (Op::Flush, Doing::Flush(volume.flush_starts()))
-            } else {
-                (Op::Read, Doing::Read(volume.read_starts(at, blocks)))
-            };
-            let full = buffer;
-            let len = if matches!(op, Op::Read | Op::Write) { blocks * BLOCK as u32 } else { 0 };
-            let data = Slice::new(full.at, len);
-            if let Doing::Write(w) = &doing
-                && op == Op::Write
-            {
-                stamp(w.id, at, BLOCK, self.memory.bytes_mut(data));
-            }
-            let blocks = if op == Op::Flush { 0 } else { blocks };
-            let at = if op == Op::Flush { 0 } else { at };
-            let command = HostCommand { id: id as u32, op, at, blocks, fua: fua && op == Op::Write, data };
-            drop(volume);
-            self.ledger.borrow_mut().tell(|| {
-                let name = if let Doing::Write(w) = &doing { w.id } else { 0 };
-                format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks")
-            });
-            let taken = self.initiator.submit(&command, &mut self.memory);
-            assert!(taken, "there was room");
-            self.slots[id] = Some((Slot { doing, data: Slice::new(full.at, data.len) }, now));
+            self.begin(now, id, buffer);
             if self.rng.chance(self.habits.abort_permille, 1000) {
                 let victim = self.rng.below(self.slots.len() as u64) as u32;
                 if self.slots[victim as usize].is_some() {
@@ -232,6 +253,71 @@ impl Host {
                 }
             }
         }
+    }
+    /// What is done next.
+    fn choose(&mut self) -> Op {
+        let habits = &self.habits;
+        let dice = self.rng.below(1000);
+        let mut below = 0;
+        let mut falls = |permille: u64| {
+            below += permille;
+            dice < below
+        };
+        if falls(habits.write_permille) {
+            Op::Write
+        } else if falls(habits.zero_permille) {
+            Op::WriteZeroes { deallocate: self.rng.chance(1, 2) }
+        } else if falls(habits.flush_permille) {
+            Op::Flush
+        } else if falls(habits.deallocate_permille) {
+            Op::Deallocate
+        } else if falls(habits.compare_permille) {
+            Op::Compare
+        } else {
+            Op::Read
+        }
+    }
+    fn begin(&mut self, now: Instant, id: usize, buffer: Slice) {
+        let op = self.choose();
+        let habits = &self.habits;
+        let block_bytes = habits.block_bytes;
+        let blocks = self.rng.between(1, habits.blocks_max.min(habits.blocks)) as u32;
+        let at = self.rng.below(habits.blocks - u64::from(blocks) + 1);
+        let fua = op == Op::Write && self.rng.chance(habits.fua_permille, 1000);
+        let moves = matches!(op, Op::Read | Op::Write | Op::Compare);
+        let data = Slice::new(buffer.at, if moves { blocks * block_bytes } else { 0 });
+        let (at, blocks) = if op == Op::Flush { (0, 0) } else { (at, blocks) };
+        let mut volume = self.volume.borrow_mut();
+        let doing = match op {
+            Op::Write => Doing::Write(volume.write_starts(at, blocks, fua, false)),
+            Op::WriteZeroes { .. } => Doing::Write(volume.write_starts(at, blocks, false, true)),
+            Op::Deallocate => Doing::Advice(volume.write_starts(at, blocks, false, true)),
+            Op::Flush => Doing::Flush(volume.flush_starts()),
+            Op::Compare => Doing::Compare(volume.read_starts(at, blocks)),
+            Op::Read | Op::CompareAndWrite => Doing::Read(volume.read_starts(at, blocks)),
+        };
+        let bytes = self.memory.bytes_mut(data);
+        match &doing {
+            Doing::Write(w) if op == Op::Write => stamp(w.id, at, block_bytes as usize, bytes),
+            Doing::Compare(_) => volume.guess(at, block_bytes as usize, bytes),
+            // So that a read that fills nothing is noticed.
+            Doing::Read(_) => bytes.fill(0xee),
+            Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => {}
+        }
+        drop(volume);
+        self.ledger.borrow_mut().tell(|| {
+            let name = if let Doing::Write(w) | Doing::Advice(w) = &doing { w.id } else { 0 };
+            format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks")
+        });
+        let command = HostCommand { id: id as u32, op, at, blocks, fua, data };
+        let taken = self.initiator.submit(&command, &mut self.memory);
+        assert!(taken, "there was room");
+        self.slots[id] = Some((Slot { doing, data }, now));
+    }
+
+    /// When the command began that has waited longest.
+    fn oldest(&self) -> Option<Instant> {
+        self.slots.iter().flatten().map(|(_, began)| *began).min()
     }
 
     fn go_on(&mut self, now: Instant, fx: &mut Effects<()>) {
@@ -248,10 +334,17 @@ impl Host {
                 Some(_) => {}
             },
             State::Ready => {
+                if self.pause_until <= now {
+                    self.pause_until = Instant(0);
+                }
                 let mut volume = self.volume.borrow_mut();
-                self.limbo.drain(..).for_each(|w| volume.write_settled(&w));
+                if !volume.hangs {
+                    self.limbo.drain(..).for_each(|w| volume.write_settled(&w));
+                }
                 drop(volume);
-                if self.rng.chance(self.habits.reset_ppm, 1_000_000) {
+                let patient = self.oldest().is_none_or(|began| now.since(began) < PATIENCE);
+                if !patient || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
+                    self.ledger.borrow_mut().tell(|| "the session is given up".into());
                     self.initiator.reset(fx);
                 } else {
                     self.begin_commands(now);
@@ -285,7 +378,11 @@ impl Machine for Host {
         self.go_on(now, fx);
     }
     fn next_deadline(&self) -> Option<Instant> {
-        [self.initiator.next_deadline(), self.retry_at].into_iter().flatten().min()
+        let ready = self.initiator.state() == State::Ready;
+        let patience = self.oldest().filter(|_| ready).map(|began| began + PATIENCE);
+        let pauses = ready && self.pause_until > Instant(0);
+        let pause = Some(self.pause_until).filter(|_| pauses);
+        [self.initiator.next_deadline(), self.retry_at, patience, pause].into_iter().flatten().min()
     }
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {
         self.initiator.segments(connection, max, out);

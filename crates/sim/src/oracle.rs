@@ -119,6 +119,11 @@ impl Block {
         self.views.push((self.readers, ReadView { allowed, disturbed }));
         self.readers
     }
+    /// Whether a read under way can only find `what`.
+    pub fn is_certain(&self, handle: u32, what: WriteId) -> bool {
+        let (_, view) = self.views.iter().find(|(h, _)| *h == handle).expect("it is under way");
+        view.allowed.iter().all(|w| shows(*w) == what)
+    }
     /// A read ended with `found`, or without data.
     pub fn read_ends(&mut self, handle: u32, found: Option<WriteId>) -> Result<(), Stale> {
         let i = self.views.iter().position(|(h, _)| *h == handle).expect("a read ends once");

@@ -9,8 +9,15 @@ pub const STAMP: usize = 16;
 /// One volume, block by block.
 pub struct Volume {
     blocks: BTreeMap<u64, Block>,
+    /// Blocks in which a leg rotted, and the last write that had begun then.
+    rotten: BTreeMap<u64, WriteId>,
+    /// Those that were written since: a power cut may bring the rotten ones back.
+    overwritten: BTreeMap<u64, WriteId>,
     writes: WriteId,
     cuts: u32,
+    /// A drive holds operations back: a write that was given up on the last leg may land although its host
+    /// was let in again (docs/faults.md).
+    pub hangs: bool,
 }
 
 /// A write under way, for all its blocks.
@@ -29,6 +36,8 @@ pub struct Write {
 pub struct Read {
     at: u64,
     handles: Vec<u32>,
+    /// A leg had rotted in one of the blocks when it began.
+    rotten: bool,
 }
 
 /// A Flush under way.
@@ -52,11 +61,23 @@ pub enum Broken {
         /// Its first bytes.
         head: [u8; STAMP],
     },
+    /// A comparison failed that could not.
+    Miscompared {
+        /// The first block.
+        at: u64,
+    },
 }
 
 impl Default for Volume {
     fn default() -> Self {
-        Self { blocks: BTreeMap::new(), writes: 1, cuts: 0 }
+        Self {
+            blocks: BTreeMap::new(),
+            rotten: BTreeMap::new(),
+            overwritten: BTreeMap::new(),
+            writes: 1,
+            cuts: 0,
+            hangs: false,
+        }
     }
 }
 
@@ -75,8 +96,54 @@ impl Volume {
             return self.write_lost(&write);
         }
         for (i, replaced) in write.replaced.into_iter().enumerate() {
-            self.block(write.at + i as u64).write_ends(write.id, replaced, write.fua);
+            let block = write.at + i as u64;
+            self.block(block).write_ends(write.id, replaced, write.fua);
+            if self.rotten.get(&block).is_some_and(|then| *then < write.id & !ZEROES) {
+                self.overwritten.extend(self.rotten.remove(&block).map(|then| (block, then)));
+            }
         }
+    }
+    /// A deallocation was answered with success: it may have been carried out, block by block, or not.
+    pub fn advice_ends(&mut self, write: Write) {
+        self.write_lost(&write);
+        self.write_settled(&write);
+    }
+    /// A leg rots in this block.
+    pub fn rots(&mut self, block: u64) {
+        self.rotten.insert(block, self.writes);
+    }
+    /// Whether a leg rotted there, and nobody has written it since.
+    pub fn is_rotten(&self, block: u64) -> bool {
+        self.rotten.contains_key(&block)
+    }
+    /// Fills `out` with something that the blocks may hold now.
+    pub fn guess(&mut self, at: u64, block_bytes: usize, out: &mut [u8]) {
+        for (i, bytes) in out.chunks_mut(block_bytes).enumerate() {
+            let block = at + i as u64;
+            let id = *self.block(block).possible().last().expect("something is possible");
+            if id == 0 || id & ZEROES != 0 { bytes.fill(0) } else { stamp(id, block, block_bytes, bytes) }
+        }
+    }
+    /// A comparison with `data` ended: equal, or not.
+    pub fn compare_ends(
+        &mut self,
+        read: Read,
+        data: &[u8],
+        block_bytes: usize,
+        equal: bool,
+    ) -> Result<(), Broken> {
+        if equal {
+            return self.read_ends(read, Some(data), block_bytes);
+        }
+        let mut certain = !read.rotten;
+        for (i, handle) in read.handles.iter().enumerate() {
+            let block = read.at + i as u64;
+            let given = unstamp(block, &data[i * block_bytes..][..block_bytes])?;
+            certain &= !self.is_rotten(block) && self.block(block).is_certain(*handle, given);
+        }
+        let at = read.at;
+        self.read_ends(read, None, block_bytes)?;
+        if certain { Err(Broken::Miscompared { at }) } else { Ok(()) }
     }
     /// It failed, or was never answered.
     pub fn write_lost(&mut self, write: &Write) {
@@ -92,7 +159,9 @@ impl Volume {
     }
     /// A read begins.
     pub fn read_starts(&mut self, at: u64, blocks: u32) -> Read {
-        Read { at, handles: (at..at + u64::from(blocks)).map(|b| self.block(b).read_starts()).collect() }
+        let all = at..at + u64::from(blocks);
+        let rotten = all.clone().any(|b| self.is_rotten(b));
+        Read { at, handles: all.map(|b| self.block(b).read_starts()).collect(), rotten }
     }
     /// It ended with data, or without.
     pub fn read_ends(&mut self, read: Read, data: Option<&[u8]>, block_bytes: usize) -> Result<(), Broken> {
@@ -106,7 +175,7 @@ impl Volume {
                 }
                 Err(broken) => {
                     let _ = self.block(block).read_ends(handle, None);
-                    Err(broken)
+                    if read.rotten || self.is_rotten(block) { Ok(()) } else { Err(broken) }
                 }
             };
             first = first.and(ended);
@@ -130,6 +199,7 @@ impl Volume {
     /// The power was cut.
     pub fn power_cut(&mut self) {
         self.cuts += 1;
+        self.rotten.append(&mut self.overwritten);
         self.blocks.values_mut().for_each(Block::power_cut);
     }
     /// Blocks that were ever touched.
@@ -163,4 +233,14 @@ fn unstamp(block: u64, bytes: &[u8]) -> Result<WriteId, Broken> {
         return Err(Broken::Garbled { block, head });
     }
     Ok(id)
+}
+
+/// The block that a stamp names, though a bit of it may have rotted; None where there is none.
+pub fn block_of(bytes: &[u8]) -> Option<u64> {
+    let mut marks = bytes.chunks(STAMP).take(5).collect::<Vec<_>>();
+    marks.sort_unstable();
+    let mark = marks[2];
+    let id = WriteId::from_le_bytes(mark[..8].try_into().expect("8 bytes"));
+    let at = u64::from_le_bytes(mark[8..].try_into().expect("8 bytes"));
+    (id != 0).then_some(at)
 }

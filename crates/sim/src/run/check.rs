@@ -1,0 +1,151 @@
+//! What must be true when a run is over, and the words for what is not.
+
+use super::{READ_MAX, Run, Trouble, WRITE_MAX};
+use crate::host::Ledger;
+use crate::volume::Broken;
+use base::FaultKind;
+
+impl Run {
+    /// What the hosts have seen so far: only data that may be there, and no error without a cause.
+    pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            let ledger = ledger.borrow();
+            if let Some(broken) = ledger.broken.first() {
+                return Err(tell(i, broken));
+            }
+            if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !self.may_refuse(*kind)) {
+                return Err(format!("status: host {i} was told {kind:?} ({raw:#x}), for no reason"));
+            }
+        }
+        Ok(())
+    }
+    /// Whether a command may end so in this world.
+    fn may_refuse(&self, kind: FaultKind) -> bool {
+        match kind {
+            FaultKind::Changed | FaultKind::Aborted | FaultKind::Miscompare => true,
+            // A head that begins, a mirror without a leg to live on; or a comparison whose leg hangs: it
+            // has no second buffer.
+            FaultKind::NotReady => {
+                let waits = self.options.troubles.iter().any(|t| matches!(t, Trouble::Hang | Trouble::Slow));
+                self.lives > 1 || self.options.ill_max > 1 || waits
+            }
+            // A host that wants blocks forgotten where that is not offered.
+            FaultKind::Unsupported => !self.options.deallocate_zeroes,
+            FaultKind::Medium
+            | FaultKind::OutOfRange
+            | FaultKind::WriteProtected
+            | FaultKind::Busy
+            | FaultKind::Transport
+            | FaultKind::NoVolume
+            | FaultKind::Other => false,
+        }
+    }
+
+    /// Everything was answered in time, and legs hold the same, byte for byte.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        self.check_times()?;
+        for mirror in 0..self.options.mirrors {
+            let first = mirror * self.options.legs;
+            for leg in 1..self.options.legs {
+                self.check_legs(first, first + leg)?;
+            }
+        }
+        Ok(())
+    }
+    /// Promise 7. While the head is down nobody answers, and when it is back there is much to do; links
+    /// that keep bytes back make anything late; and a mirror without a leg answers when it has one.
+    fn check_times(&self) -> Result<(), String> {
+        if self.lives > 1 || self.stalls || self.options.ill_max > 1 {
+            return Ok(());
+        }
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            let Ledger { slowest_read, slowest_write, .. } = *ledger.borrow();
+            if slowest_read > READ_MAX || slowest_write > WRITE_MAX {
+                return Err(format!(
+                    "time: host {i} waited {slowest_read:?} for a read and {slowest_write:?} for a write"
+                ));
+            }
+        }
+        Ok(())
+    }
+    fn check_legs(&self, first: usize, other: usize) -> Result<(), String> {
+        let (at, len) = self.data_space(first).ok_or(format!("legs: d{first} has lost its label"))?;
+        let (a, b) = (&self.world.disks[first], &self.world.disks[other]);
+        let mut sectors = a.sectors(at, len);
+        sectors.extend(b.sectors(at, len));
+        let size = a.sector as usize;
+        let (mut x, mut y) = (vec![0; size], vec![0; size]);
+        for sector in sectors {
+            a.read(sector * a.sector, &mut x);
+            b.read(sector * b.sector, &mut y);
+            let named = || [first, other].into_iter().filter_map(|d| self.block_in(d, sector));
+            let rotten = || named().any(|block| self.volume.borrow().is_rotten(block));
+            if x != y && !rotten() {
+                return Err(format!(
+                    "legs: d{first} and d{other} differ at byte {} of the array: {:?} and {:?}",
+                    sector * a.sector - at,
+                    &x[..16],
+                    &y[..16]
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not as it should be: unfinished hosts, and the reasons of the last `status`.
+    pub(super) fn ills(&self) -> String {
+        let mut lines = vec![];
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            let l = ledger.borrow();
+            if !l.finished {
+                lines.push(format!("host {i} has ended {} commands", l.good + l.failed + l.lost));
+            }
+        }
+        if !self.restless.is_empty() {
+            lines.push(self.restless.clone());
+        }
+        match &self.last_look {
+            None => lines.push("no status was answered".into()),
+            Some(s) => {
+                lines.push(format!("the system is {}", s.health.word()));
+                lines.extend(
+                    s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.message)),
+                );
+                for array in s.pools.iter().flat_map(|p| &p.arrays) {
+                    let legs: Vec<_> = array
+                        .legs
+                        .iter()
+                        .map(|l| format!("{} {} {}", l.path, l.state.word(), l.reason))
+                        .collect();
+                    lines.push(format!("array, epoch {}: {legs:?}, resync {:?}", array.epoch, array.resync));
+                }
+                let drives = s
+                    .drives
+                    .iter()
+                    .map(|d| format!("drive {} {:?} {}: {}", d.path, d.role, d.state.word(), d.reason));
+                lines.extend(drives);
+                lines.extend(
+                    s.events.iter().rev().take(12).rev().map(|e| format!("event: {}: {}", e.what, e.message)),
+                );
+            }
+        }
+        lines.iter().map(|l| format!("\n    {l}")).collect()
+    }
+}
+
+fn tell(host: usize, broken: &Broken) -> String {
+    match broken {
+        Broken::Stale { block, what } => {
+            format!(
+                "data: host {host} read write {} in block {block}; allowed were {:?}",
+                what.found, what.allowed
+            )
+        }
+        Broken::Garbled { block, head } => {
+            format!("data: host {host} read {head:?} in block {block}, which is no stamp of it")
+        }
+        Broken::Miscompared { at } => {
+            format!("data: host {host} compared block {at} with the only thing it may hold, and was told no")
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What a seed decides.
+
+use super::MIB;
+use crate::host::Habits;
+use crate::memory::SimMemory;
+use crate::world::{HeadMachine, Kindness};
+use base::view::Protocol;
+use base::{Duration, Prng};
+use head::Shard;
+
+/// What kind of trouble a seed makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// The head is killed, between any two effects, and comes back.
+    Kill,
+    /// The power goes, for the head and its drives, between any two effects.
+    PowerCut,
+    /// A link breaks, at once or behind any byte.
+    Cut,
+    /// A link brings bytes late, up to seconds.
+    Stall,
+    /// A link brings nothing any more, and nobody is told.
+    Silence,
+    /// A drive takes operations and does not answer for a while.
+    Hang,
+    /// A drive refuses everything as gone for a while.
+    Drop,
+    /// A drive is pulled and put back: what was opened stays dead.
+    Unplug,
+    /// One drive alone loses its power, and what it had not made durable.
+    DrivePower,
+    /// A drive is slow for a while.
+    Slow,
+    /// A drive fails writes and flushes for a while.
+    WriteErrors,
+    /// A drive fails reads for a while.
+    ReadErrors,
+    /// A bit of somebody's data changes on one drive.
+    Rot,
+}
+
+impl Trouble {
+    const ALL: [Trouble; 13] = [
+        Trouble::Kill,
+        Trouble::PowerCut,
+        Trouble::Cut,
+        Trouble::Stall,
+        Trouble::Silence,
+        Trouble::Hang,
+        Trouble::Drop,
+        Trouble::Unplug,
+        Trouble::DrivePower,
+        Trouble::Slow,
+        Trouble::WriteErrors,
+        Trouble::ReadErrors,
+        Trouble::Rot,
+    ];
+    /// Whether it makes a drive ill.
+    pub(super) fn ails_a_drive(self) -> bool {
+        use Trouble::{DrivePower, Drop, Hang, ReadErrors, Slow, Unplug, WriteErrors};
+        matches!(self, Hang | Drop | Unplug | DrivePower | Slow | WriteErrors | ReadErrors)
+    }
+    /// Whether nothing is lost when all legs of a mirror have it at once: they only keep everybody waiting.
+    pub(super) fn is_patient(self) -> bool {
+        matches!(self, Trouble::Hang | Trouble::Drop | Trouble::Slow)
+    }
+}
+
+/// Puts something between the world and a shard: a test that watches it.
+pub type Wrap = fn(Shard<SimMemory>) -> Box<dyn HeadMachine>;
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed.
+    pub seed: u64,
+    /// Shards of the head.
+    pub shards: u16,
+    /// Legs of each mirror.
+    pub legs: usize,
+    /// Mirrors.
+    pub mirrors: usize,
+    /// Drives have volatile caches.
+    pub volatile: bool,
+    /// Bytes of a block, of drives and volume.
+    pub block_bytes: u32,
+    /// Deallocated ranges read as zeroes on all drives; if not, on the first only.
+    pub deallocate_zeroes: bool,
+    /// One host each.
+    pub hosts: Vec<Protocol>,
+    /// Commands of each host.
+    pub commands: u32,
+    /// What may go wrong.
+    pub troubles: Vec<Trouble>,
+    /// Drives that may be ill at a time. With 1, only while every leg is in sync, so that there is always
+    /// a leg to live on; with 2, whole mirrors may be away.
+    pub ill_max: usize,
+    /// Mean time between troubles.
+    pub pause: Duration,
+    /// Most troubles, and among them most ends of the head: a head that lives for a few milliseconds at
+    /// a time gets nowhere, and teaches nothing that the first dozen lives did not.
+    pub troubles_max: u32,
+    /// See `troubles_max`.
+    pub kills_max: u32,
+    /// Memory of each shard, bytes. Plenty: with less than 3 MiB heads come to a stop (docs/faults.md).
+    pub shard_bytes: u64,
+    /// How kind the world is.
+    pub kindness: Kindness,
+    /// What hosts do.
+    pub habits: Habits,
+    /// Keep a story.
+    pub tell: bool,
+    /// Tell the whole story at once, as it happens, on standard error.
+    pub trace: bool,
+    /// Shards as they are, if None.
+    pub wrap: Option<Wrap>,
+}
+
+impl Options {
+    /// The options that belong to `seed`: each seed is another world.
+    pub fn swarm(seed: u64) -> Self {
+        let mut rng = Prng::new(seed ^ 0x5157_4152_4d01);
+        let mut troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| rng.chance(3, 10)).collect();
+        let ill_max = if rng.chance(3, 4) { 1 } else { 2 };
+        if ill_max > 1 {
+            troubles.retain(|t| !t.ails_a_drive() || t.is_patient());
+        }
+        let protocols = [Protocol::Nvme, Protocol::Iscsi];
+        let hosts = (0..2).map(|_| *rng.pick(&protocols)).collect();
+        let legs = *rng.pick(&[2, 2, 2, 2, 2, 3, 3, 4]);
+        Self {
+            shard_bytes: 24 * MIB,
+            seed,
+            shards: rng.between(1, 4) as u16,
+            legs,
+            mirrors: if legs == 2 { rng.between(1, 2) as usize } else { 1 },
+            volatile: rng.chance(1, 2),
+            block_bytes: if rng.chance(1, 6) { 512 } else { 4096 },
+            deallocate_zeroes: rng.chance(3, 4),
+            hosts,
+            commands: 1000,
+            troubles,
+            ill_max,
+            pause: Duration::from_millis(rng.between(3, 80)),
+            troubles_max: 150,
+            kills_max: 12,
+            kindness: Kindness {
+                drive_us: rng.between(20, 2000),
+                link_us: rng.between(10, 500),
+                mail_us: *rng.pick(&[1, 3, 30, 300]),
+                split_permille: rng.below(300),
+            },
+            habits: Habits::swarm(&mut rng),
+            tell: false,
+            trace: false,
+            wrap: None,
+        }
+    }
+    /// A world of this size with nothing wrong in it: what speed is measured by.
+    pub fn calm(seed: u64) -> Self {
+        let mut options = Self::swarm(seed);
+        (options.legs, options.mirrors, options.troubles) = (2, 2, vec![]);
+        options
+    }
+}

@@ -1,0 +1,162 @@
+//! Faults of a run: when, which, and what an operator does about them.
+
+use super::options::Trouble;
+use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_TROUBLE, Run};
+use crate::world::Fate;
+use array::format::{LABEL_AT, Label, RECORD_BYTES};
+use base::Duration;
+use head::order::{DriveRole, Order, Snapshot, State};
+
+/// Effects that a head carries out at most before it falls: a few turns.
+const DOOM_EFFECTS: u64 = 40;
+
+/// What a drive held back has landed so long after it went on.
+pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
+
+impl Run {
+    pub(super) fn next_trouble(&mut self) {
+        if !self.options.troubles.is_empty() && self.troubles < self.options.troubles_max {
+            let mean = self.options.pause.as_micros() as u64;
+            let after = Duration::from_micros(self.rng.between(mean / 4, mean * 2));
+            self.world.alarm(after, ALARM_TROUBLE);
+        }
+    }
+
+    pub(super) fn trouble(&mut self) {
+        self.troubles += 1;
+        let trouble = *self.rng.pick(&self.options.troubles.clone());
+        self.world.say(|| format!("trouble: {trouble:?}"));
+        match trouble {
+            Trouble::Kill | Trouble::PowerCut => {
+                if !self.down && self.kills < self.options.kills_max {
+                    self.kills += 1;
+                    let fate = if trouble == Trouble::Kill { Fate::Killed } else { Fate::PowerCut };
+                    self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, fate);
+                }
+            }
+            Trouble::Cut => self.world.cut_one_link(),
+            Trouble::Stall => {
+                let time = Duration::from_micros(self.rng.between(100, 3_000_000));
+                self.stalls = true;
+                self.world.stall_one_link(time);
+            }
+            Trouble::Silence => {
+                self.stalls = true;
+                self.world.silence_one_link();
+            }
+            Trouble::Rot => self.rot(),
+            ill => self.ail(ill),
+        }
+    }
+
+    /// The head has fallen.
+    pub(super) fn fell(&mut self, fate: Fate) {
+        if fate == Fate::PowerCut {
+            self.volume.borrow_mut().power_cut();
+        }
+        self.down = true;
+        let pause = Duration::from_micros(self.rng.between(10, 20_000));
+        self.world.alarm(pause, ALARM_BOOT);
+    }
+
+    fn ail(&mut self, trouble: Trouble) {
+        let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
+        let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+        let until = Duration::from_micros(self.rng.between(100, 8_000_000));
+        let may = match self.options.ill_max {
+            1 => ill == 0 && self.all_well(),
+            most => ill < most,
+        };
+        if !may || self.world.disks[disk].faults.any() {
+            return;
+        }
+        let slow = self.rng.between(1000, 300_000);
+        let faults = &mut self.world.disks[disk].faults;
+        match trouble {
+            Trouble::Hang => {
+                faults.hang = true;
+                self.volume.borrow_mut().hangs = true;
+            }
+            Trouble::Drop => faults.gone = true,
+            Trouble::Slow => faults.slow_us = slow,
+            Trouble::WriteErrors => faults.write_errors_ppm = 300_000,
+            Trouble::ReadErrors => faults.read_errors_ppm = 300_000,
+            Trouble::Unplug => self.world.unplug(disk, false),
+            Trouble::DrivePower => self.world.unplug(disk, true),
+            other => unreachable!("{other:?} makes no drive ill"),
+        }
+        self.world.say(|| format!("drive d{disk} is ill for {until:?}"));
+        self.world.alarm(until, ALARM_HEAL + disk as u64);
+    }
+
+    /// A bit of a block that a host wrote changes on one leg. A mirror cannot know which leg is right, so
+    /// reads of that block may return either until it is written again.
+    fn rot(&mut self) {
+        let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+        let Some((at, len)) = self.data_space(disk) else { return };
+        let sectors = self.world.disks[disk].sectors(at, len);
+        if sectors.is_empty() {
+            return;
+        }
+        let sector = *self.rng.pick(&sectors);
+        let bytes = self.world.disks[disk].sector;
+        let Some(block) = self.block_in(disk, sector) else { return };
+        self.volume.borrow_mut().rots(block);
+        self.world.say(|| format!("block {block} rots on d{disk}"));
+        let world = &mut self.world;
+        world.disks[disk].rot(sector * bytes, &mut world.rng);
+    }
+    /// The block of the volume whose stamp lies in a sector of a drive.
+    pub(super) fn block_in(&self, disk: usize, sector: u64) -> Option<u64> {
+        let disk = &self.world.disks[disk];
+        let mut bytes = vec![0; disk.sector as usize];
+        disk.read(sector * disk.sector, &mut bytes);
+        crate::volume::block_of(&bytes)
+    }
+    /// Where the data of the drive's array lie on it, if its label can be read.
+    pub(super) fn data_space(&self, disk: usize) -> Option<(u64, u64)> {
+        let mut label = vec![0; RECORD_BYTES];
+        self.world.disks[disk].read(LABEL_AT, &mut label);
+        Label::decode(&label).ok().map(|label| (label.data_at, label.data_bytes))
+    }
+
+    /// Whether every leg was in sync when last looked at; asks for a new look.
+    fn all_well(&mut self) -> bool {
+        let well = self.snapshot.take().is_some_and(|s| s.health == State::Optimal);
+        if self.orders.is_empty() {
+            self.orders.push_back(Order::Status);
+        }
+        well
+    }
+
+    pub(super) fn heal(&mut self, disk: usize) {
+        self.world.say(|| format!("drive d{disk} is well again"));
+        self.world.disks[disk].faults = Default::default();
+        self.world.alarm(LANDED_AFTER, ALARM_LANDED);
+        self.orders.push_back(Order::DriveReturn { drive: format!("d{disk}") });
+        self.snapshot = None;
+        self.orders.push_back(Order::Status);
+    }
+
+    /// Whether writes that were given up may still land.
+    pub(super) fn look_for_hangs(&mut self) {
+        self.volume.borrow_mut().hangs = self.world.disks.iter().any(|d| d.faults.hang);
+    }
+
+    /// Does what `status` says, as an operator would: drives that are out are taken back.
+    pub(super) fn nurse(&mut self, snapshot: &Snapshot) {
+        if !self.orders.is_empty() {
+            return;
+        }
+        for drive in &snapshot.drives {
+            let out =
+                matches!(drive.state, State::Failed | State::Offline) || drive.role == DriveRole::Missing;
+            if out && drive.role != DriveRole::Free {
+                self.orders.push_back(Order::DriveReturn { drive: drive.path.clone() });
+            }
+        }
+        if snapshot.pools.is_empty() || snapshot.health == State::Offline {
+            self.orders.push_back(Order::PoolImport { pool: None, drives: vec![], force: false });
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Who lives in the world: the machines of the head, and hosts.
+
+use base::{Dma, Event, Instant, Machine, Slice};
+use head::mail::Mail;
+
+/// A machine of the head.
+pub trait HeadMachine: Machine<Mail = Mail> + Dma {
+    /// Nothing is under way, and nothing is kept that should be free; else what, one sentence.
+    fn at_rest(&self) -> Result<(), String>;
+}
+
+impl<M: base::Memory> HeadMachine for head::Shard<M>
+where
+    head::Shard<M>: Dma,
+{
+    fn at_rest(&self) -> Result<(), String> {
+        if !self.idle() || self.arrays().any(|(_, a)| !a.idle()) {
+            return Err("a shard has something under way".into());
+        }
+        let (used, kept) = (self.buffers_used(), self.buffers_kept());
+        if used != kept {
+            return Err(format!("{used} bytes of a shard's buffers are in use, and {kept} accounted for"));
+        }
+        self.arrays().for_each(|(_, a)| a.check_invariants());
+        Ok(())
+    }
+}
+
+impl HeadMachine for head::steward::Steward {
+    fn at_rest(&self) -> Result<(), String> {
+        if self.idle() { Ok(()) } else { Err("the Steward is not idle".into()) }
+    }
+}
+
+/// A host: a machine that writes no mail.
+pub trait HostMachine: Machine<Mail = ()> + Dma {}
+impl<T: Machine<Mail = ()> + Dma> HostMachine for T {}
+
+/// Who an event is for: an index into the world's actors.
+pub type ActorId = usize;
+
+pub(super) enum Body {
+    Head(Box<dyn HeadMachine>),
+    Host(Box<dyn HostMachine>),
+}
+
+/// An event for either kind.
+pub(super) enum HeadOrHost {
+    Head(Event<Mail>),
+    Host(Event<()>),
+}
+
+pub(super) struct Actor {
+    pub body: Body,
+    /// Tells lives of the same place apart: events of an earlier life are dropped.
+    pub life: u32,
+    pub timer: Option<Instant>,
+    pub staging: Vec<Slice>,
+    pub starved: Vec<usize>,
+}
+
+/// Bytes of a staging buffer.
+pub const STAGING_PIECE: u32 = 16 << 10;
+
+impl Actor {
+    pub fn new(body: Body, life: u32, staging: Slice) -> Self {
+        let pieces = staging.len / STAGING_PIECE;
+        let staging = (0..pieces).rev().map(|i| staging.part(i * STAGING_PIECE, STAGING_PIECE)).collect();
+        Self { body, life, timer: None, staging, starved: vec![] }
+    }
+    /// Gives `with` the bytes of `data`, which must be this machine's.
+    pub fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) {
+        assert!(self.try_dma(data, with), "a machine names memory of its own");
+    }
+    /// As `dma`; false if the memory is another's.
+    pub fn try_dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool {
+        match &mut self.body {
+            Body::Head(m) => m.dma(data, with),
+            Body::Host(m) => m.dma(data, with),
+        }
+    }
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match &self.body {
+            Body::Head(m) => m.next_deadline(),
+            Body::Host(m) => m.next_deadline(),
+        }
+    }
+}
+
+/// A number for what happened, for the hash of a run.
+pub(super) fn kind_of<M>(event: &Event<M>) -> u64 {
+    match event {
+        Event::Accepted { connection, .. } => 1 << 56 ^ connection.0,
+        Event::Connected { connection, result } => 2 << 56 ^ connection.0 ^ u64::from(result.is_ok()) << 40,
+        Event::Received { connection, data } => 3 << 56 ^ connection.0 ^ u64::from(data.len) << 32,
+        Event::Sent { connection, bytes } => 4 << 56 ^ connection.0 ^ u64::from(*bytes) << 32,
+        Event::Broken { connection } => 5 << 56 ^ connection.0,
+        Event::Closed { connection } => 6 << 56 ^ connection.0,
+        Event::DriveDone { token, result } => 7 << 56 ^ token.0 ^ u64::from(result.is_ok()) << 40,
+        Event::DriveOpened { token, .. } => 8 << 56 ^ token.0,
+        Event::DriveClosed { drive } => 9 << 56 ^ u64::from(drive.0),
+        Event::Listening { portal, .. } => 10 << 56 ^ u64::from(portal.0),
+        Event::State { token, .. } => 11 << 56 ^ token.0,
+        Event::Mail { .. } => 12 << 56,
+    }
+}

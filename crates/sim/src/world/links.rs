@@ -1,0 +1,339 @@
+//! Links between hosts and the head: they delay, split, stall, fall silent, and break at any byte.
+
+use super::actor::{ActorId, Body};
+use super::{Happening, World};
+use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, Slice};
+use core::net::{Ipv4Addr, SocketAddr};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Nothing arrives on this way any more.
+const NEVER: Instant = Instant(u64::MAX);
+
+/// One direction of a link.
+#[derive(Default)]
+struct Way {
+    /// Arrived and not yet received: what each send brought, and how much of the first is taken.
+    inbox: VecDeque<Vec<u8>>,
+    taken: usize,
+    /// When the last bytes sent will arrive: later ones do not overtake.
+    last: Instant,
+    /// The receiver's receive under way.
+    receive: Option<Option<Slice>>,
+    /// The sender has closed, and that is known at this end.
+    ended: bool,
+    told: bool,
+    /// The link breaks when so many more bytes have been sent on this way.
+    fuse: Option<u64>,
+}
+
+impl Way {
+    /// Fills `memory` with what has arrived, as far as that goes.
+    fn take(&mut self, memory: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < memory.len()
+            && let Some(first) = self.inbox.front()
+        {
+            let n = (first.len() - self.taken).min(memory.len() - filled);
+            memory[filled..filled + n].copy_from_slice(&first[self.taken..self.taken + n]);
+            (filled, self.taken) = (filled + n, self.taken + n);
+            if self.taken == first.len() {
+                self.inbox.pop_front();
+                self.taken = 0;
+            }
+        }
+        filled
+    }
+}
+
+#[derive(Clone, Copy)]
+struct End {
+    actor: ActorId,
+    id: ConnectionId,
+    open: bool,
+}
+
+struct Link {
+    ends: [End; 2],
+    /// `ways[i]` leads to `ends[i]`.
+    ways: [Way; 2],
+    /// What is sent now arrives after this.
+    stalled_until: Instant,
+    /// What is sent is lost, and nobody is told.
+    silent: bool,
+}
+
+/// Every link, and who listens.
+#[derive(Default)]
+pub(super) struct Links {
+    all: Vec<Option<Link>>,
+    by_end: BTreeMap<(ActorId, ConnectionId), (usize, usize)>,
+    accepts: u64,
+    listeners: BTreeMap<PortalId, SocketAddr>,
+}
+
+impl Links {
+    fn ends_of(&self, id: ActorId) -> Vec<(usize, usize)> {
+        let all = (id, ConnectionId(0))..=(id, ConnectionId(u64::MAX));
+        self.by_end.range(all).map(|(_, end)| *end).collect()
+    }
+    pub fn listen(&mut self, portal: PortalId, address: SocketAddr) {
+        self.listeners.insert(portal, address);
+    }
+    pub fn unlisten(&mut self, portal: PortalId) {
+        self.listeners.remove(&portal);
+    }
+    pub fn nobody_listens(&mut self) {
+        self.listeners.clear();
+    }
+}
+
+impl World {
+    fn any_link(&mut self) -> Option<usize> {
+        let live: Vec<usize> = (0..self.links.all.len()).filter(|i| self.links.all[*i].is_some()).collect();
+        if live.is_empty() { None } else { Some(*self.rng.pick(&live)) }
+    }
+    /// A link breaks for both ends: at once (bytes under way are lost), or behind one of the next bytes.
+    pub fn cut_one_link(&mut self) {
+        let Some(link) = self.any_link() else { return };
+        if self.rng.chance(1, 2) {
+            return self.cut(link);
+        }
+        let (to, after) = (self.rng.below(2) as usize, self.rng.below(9000));
+        self.say(|| format!("link {link} will be cut behind byte {after} towards end {to}"));
+        self.links.all[link].as_mut().expect("it is live").ways[to].fuse = Some(after);
+    }
+    /// What is sent on a link waits for a while. If its host gives it up meanwhile, that is lost: what
+    /// arrives after a host's next login is a promise of nobody on one path (docs/faults.md).
+    pub fn stall_one_link(&mut self, time: Duration) {
+        let Some(link) = self.any_link() else { return };
+        self.say(|| format!("link {link} stalls for {time:?}"));
+        let until = self.now() + time;
+        self.links.all[link].as_mut().expect("it is live").stalled_until = until;
+    }
+    /// A link takes bytes and brings them nowhere; nobody is told.
+    pub fn silence_one_link(&mut self) {
+        let Some(link) = self.any_link() else { return };
+        self.say(|| format!("link {link} is silent from now on"));
+        self.links.all[link].as_mut().expect("it is live").silent = true;
+    }
+    pub(super) fn cut_links_of(&mut self, id: ActorId) {
+        for (link, _) in self.links.ends_of(id) {
+            self.cut(link);
+        }
+    }
+    pub(super) fn drop_ends_of(&mut self, id: ActorId) {
+        for (link, end) in self.links.ends_of(id) {
+            self.drop_end(link, end);
+        }
+    }
+    fn cut(&mut self, link: usize) {
+        self.say(|| format!("link {link} is cut"));
+        for to in 0..2 {
+            if let Some(l) = &mut self.links.all[link] {
+                (l.ways[to].inbox, l.ways[to].taken) = Default::default();
+                l.ways[to].last = NEVER;
+                self.push(self.now(), Happening::Hangup { link, to });
+            }
+        }
+    }
+    pub(super) fn arrive(&mut self, link: usize, to: usize, bytes: Vec<u8>) {
+        if let Some(l) = self.links.all[link].as_mut().filter(|l| l.ways[to].last < NEVER) {
+            l.ways[to].inbox.push_back(bytes);
+            self.deliver(link, to);
+        }
+    }
+    pub(super) fn hang_up(&mut self, link: usize, to: usize) {
+        if let Some(l) = &mut self.links.all[link] {
+            l.ways[to].ended = true;
+            self.deliver(link, to);
+        }
+    }
+
+    pub(super) fn connect(&mut self, host: ActorId, id: ConnectionId, peer: SocketAddr) {
+        let listeners = &self.links.listeners;
+        let portal = listeners.iter().find(|(_, a)| a.port() == peer.port()).map(|(p, a)| (*p, *a));
+        let shards: Vec<ActorId> = self
+            .addresses
+            .iter()
+            .filter(|(a, _)| matches!(a, Address::Shard(_)))
+            .map(|(_, id)| *id)
+            .collect();
+        let Some((portal, local)) = portal else {
+            let failed = || Event::Connected { connection: id, result: Err(NetError::Refused) };
+            let host_failed = || Event::Connected { connection: id, result: Err(NetError::Refused) };
+            self.tell_either(host, 30, failed, host_failed);
+            return;
+        };
+        let shard = *self.rng.pick(&shards);
+        self.links.accepts += 1;
+        let accepts = self.links.accepts;
+        let theirs = ConnectionId::new((accepts % 4096) as u32, (accepts / 4096) as u32);
+        let end = |actor, id| End { actor, id, open: true };
+        // The number is not used again in this run: late happenings may still name it.
+        let index = self.links.all.len();
+        self.links.all.push(Some(Link {
+            ends: [end(host, id), end(shard, theirs)],
+            ways: [Way::default(), Way::default()],
+            stalled_until: Instant(0),
+            silent: false,
+        }));
+        self.links.by_end.insert((host, id), (index, 0));
+        self.links.by_end.insert((shard, theirs), (index, 1));
+        let from = SocketAddr::from((
+            Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1),
+            40000 + (accepts % 20000) as u16,
+        ));
+        self.tell_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
+        let ok = || Event::Connected { connection: id, result: Ok(()) };
+        let host_ok = || Event::Connected { connection: id, result: Ok(()) };
+        self.tell_either(host, 30, ok, host_ok);
+    }
+    pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>) {
+        let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
+        let way = &mut self.links.all[link].as_mut().expect("ends lead to links").ways[end];
+        assert!(way.receive.is_none(), "two receives of one connection are under way");
+        way.receive = Some(into);
+        self.deliver(link, end);
+    }
+    /// A staging buffer is free again: those who waited for one get what has arrived.
+    pub(super) fn deliver_starved(&mut self, id: ActorId) {
+        for link in core::mem::take(&mut self.actors[id].starved) {
+            self.deliver(link, 0);
+            self.deliver(link, 1);
+        }
+    }
+    /// Gives the receiver what is there, or tells it that the other end is gone.
+    fn deliver(&mut self, link: usize, to: usize) {
+        let Some(l) = &mut self.links.all[link] else { return };
+        let end = l.ends[to];
+        if !end.open {
+            return;
+        }
+        let way = &mut l.ways[to];
+        if way.inbox.is_empty() {
+            if way.ended && !way.told {
+                way.told = true;
+                let connection = end.id;
+                self.tell_either(
+                    end.actor,
+                    1,
+                    || Event::Broken { connection },
+                    || Event::Broken { connection },
+                );
+            }
+            return;
+        }
+        let Some(into) = way.receive else { return };
+        let place = match into {
+            Some(slice) => slice,
+            None => match self.actors[end.actor].staging.pop() {
+                Some(piece) => piece,
+                None => {
+                    self.actors[end.actor].starved.push(link);
+                    return;
+                }
+            },
+        };
+        way.receive = None;
+        let mut filled = 0;
+        self.actors[end.actor].dma(place, &mut |memory| filled = way.take(memory));
+        assert!(filled > 0, "a receive gets at least a byte");
+        let data = place.head(filled as u32);
+        let connection = end.id;
+        let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
+        self.tell_either(end.actor, 1, head, host);
+    }
+    pub(super) fn send(&mut self, id: ActorId, connection: ConnectionId) {
+        let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
+        let bytes = self.bytes_to_send(id, connection);
+        let bytes_sent = bytes.len() as u32;
+        self.carry_bytes(link, 1 - end, bytes);
+        let sent = || Event::Sent { connection, bytes: bytes_sent };
+        let host_sent = || Event::Sent { connection, bytes: bytes_sent };
+        let late = 1 + self.rng.below(10);
+        self.tell_either(id, late, sent, host_sent);
+    }
+    /// What the kernel takes of a connection's segments: all, or the beginning.
+    fn bytes_to_send(&mut self, id: ActorId, connection: ConnectionId) -> Vec<u8> {
+        let mut segments = core::mem::take(&mut self.segments);
+        segments.clear();
+        match &self.actors[id].body {
+            Body::Head(m) => m.segments(connection, 1024, &mut segments),
+            Body::Host(m) => m.segments(connection, 1024, &mut segments),
+        }
+        let total: u64 = segments.iter().map(|s| u64::from(s.len)).sum();
+        assert!(total > 0, "a send of nothing");
+        let split = self.rng.chance(self.kindness.split_permille, 1000);
+        let taken = if split { self.rng.between(1, total) } else { total };
+        let mut bytes = Vec::with_capacity(taken as usize);
+        for s in &segments {
+            let n = u64::from(s.len).min(taken - bytes.len() as u64) as u32;
+            if n > 0 {
+                self.actors[id].dma(s.head(n), &mut |piece| bytes.extend_from_slice(piece));
+            }
+        }
+        self.segments = segments;
+        bytes
+    }
+    fn carry_bytes(&mut self, link: usize, to: usize, mut bytes: Vec<u8>) {
+        let delay = Duration::from_micros(1 + self.rng.below(self.kindness.link_us));
+        let now = self.now();
+        let l = self.links.all[link].as_mut().expect("ends lead to links");
+        let stalled = l.stalled_until;
+        let way = &mut l.ways[to];
+        if way.last == NEVER || l.silent {
+            return;
+        }
+        let breaks = way.fuse.is_some_and(|left| left < bytes.len() as u64);
+        if let Some(left) = &mut way.fuse {
+            bytes.truncate(bytes.len().min(*left as usize));
+            *left -= bytes.len() as u64;
+        }
+        let at = (now + delay).max(way.last).max(stalled);
+        way.last = at;
+        if !bytes.is_empty() {
+            self.push(at, Happening::Arrive { link, to, bytes });
+        }
+        if breaks {
+            self.push(at, Happening::Cut { link });
+        }
+    }
+    pub(super) fn break_link(&mut self, link: usize) {
+        if self.links.all[link].is_none() {
+            return;
+        }
+        self.say(|| format!("link {link} breaks"));
+        for to in 0..2 {
+            let l = self.links.all[link].as_mut().expect("looked at above");
+            l.ways[to].last = NEVER;
+            self.push(self.now(), Happening::Hangup { link, to });
+        }
+    }
+    pub(super) fn close(&mut self, id: ActorId, connection: ConnectionId) {
+        if let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) {
+            self.drop_end(link, end);
+        }
+        // Late enough for the `Sent` of a send under way.
+        self.tell_either(id, 15, || Event::Closed { connection }, || Event::Closed { connection });
+    }
+    fn drop_end(&mut self, link: usize, end: usize) {
+        let now = self.now();
+        let l = self.links.all[link].as_mut().expect("ends lead to links");
+        l.ends[end].open = false;
+        self.links.by_end.remove(&(l.ends[end].actor, l.ends[end].id));
+        if !l.ends[1 - end].open {
+            self.links.all[link] = None;
+            return;
+        }
+        if l.silent {
+            return;
+        }
+        let way = &mut l.ways[1 - end];
+        let stalled = l.stalled_until > now;
+        let at = if stalled || way.last == NEVER { now } else { way.last.max(now) };
+        if stalled {
+            way.last = NEVER;
+        }
+        self.push(at + Duration::from_micros(1), Happening::Hangup { link, to: 1 - end });
+    }
+}

@@ -1,0 +1,489 @@
+//! The simulated world: one thread, virtual time, one seed.
+//!
+//! It carries out the effects of a head's machines and of hosts. Everything that happens is one entry of
+//! a queue ordered by time and by the order in which it was asked for, so that the same seed gives the
+//! same run. Every event is folded into a hash that proves it. Links, drives and the state directory have
+//! files of their own; here are time, turns, lives, and the story.
+
+mod actor;
+mod drives;
+mod links;
+mod state;
+
+pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
+
+use crate::disk::Disk;
+use actor::{Actor, Body, HeadOrHost, kind_of};
+use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
+use core::cmp::Reverse;
+use drives::Drives;
+use head::mail::Mail;
+use links::Links;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+/// Lines of a story.
+const STORY_LINES: usize = 400;
+
+enum Happening {
+    Event {
+        actor: ActorId,
+        life: u32,
+        event: HeadOrHost,
+    },
+    Timer {
+        actor: ActorId,
+        life: u32,
+        at: Instant,
+    },
+    Arrive {
+        link: usize,
+        to: usize,
+        bytes: Vec<u8>,
+    },
+    Hangup {
+        link: usize,
+        to: usize,
+    },
+    Cut {
+        link: usize,
+    },
+    DriveDone {
+        op: usize,
+        nth: u64,
+    },
+    /// For the script that drives the world.
+    Alarm {
+        mark: u64,
+    },
+}
+
+struct Entry {
+    at: Instant,
+    seq: u64,
+    what: Happening,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, o: &Self) -> bool {
+        self.seq == o.seq
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, o: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, o: &Self) -> core::cmp::Ordering {
+        (self.at, self.seq).cmp(&(o.at, o.seq))
+    }
+}
+
+/// How kind the world is; chosen per seed.
+#[derive(Clone, Debug)]
+pub struct Kindness {
+    /// Longest delay of a drive operation, microseconds.
+    pub drive_us: u64,
+    /// Longest delay of bytes on a link, microseconds.
+    pub link_us: u64,
+    /// Longest delay of mail between machines of the head, microseconds.
+    pub mail_us: u64,
+    /// Sends are cut into pieces, so many times in a thousand.
+    pub split_permille: u64,
+}
+
+impl Default for Kindness {
+    fn default() -> Self {
+        Self { drive_us: 200, link_us: 50, mail_us: 3, split_permille: 100 }
+    }
+}
+
+/// How a life of the head ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// The process is killed; the kernel finishes what it has taken.
+    Killed,
+    /// The power goes, for the head and its drives.
+    PowerCut,
+}
+
+/// What a step of the world told its script.
+#[derive(Debug)]
+pub enum Step {
+    /// Something happened.
+    Happened,
+    /// An alarm of the script's.
+    Alarm(u64),
+    /// Mail for the manager.
+    ToManager(Mail),
+    /// The head's life has ended, as `doom` said.
+    Fell(Fate),
+    /// Nothing is left to happen.
+    Quiet,
+}
+
+/// The world.
+pub struct World {
+    now: Instant,
+    seq: u64,
+    /// The one source of chance.
+    pub rng: Prng,
+    hash: u64,
+    queue: BinaryHeap<Reverse<Entry>>,
+    actors: Vec<Actor>,
+    addresses: BTreeMap<Address, ActorId>,
+    heads: Vec<ActorId>,
+    links: Links,
+    /// The drives of the machine.
+    pub disks: Vec<Disk>,
+    drives: Drives,
+    /// The state directory.
+    pub state: BTreeMap<String, Vec<u8>>,
+    to_manager: VecDeque<Mail>,
+    /// When the last letter from one machine to another arrives.
+    mailed: BTreeMap<(ActorId, ActorId), Instant>,
+    /// The head falls before it has carried out so many more effects.
+    doom: Option<(u32, Fate)>,
+    fell: Option<Fate>,
+    /// How kind it is.
+    pub kindness: Kindness,
+    segments: Vec<Slice>,
+    /// Room for the effects of a turn, kept.
+    head_fx: Effects<Mail>,
+    host_fx: Effects<()>,
+    /// The last events, for a readable story.
+    pub story: VecDeque<String>,
+    /// Keep a story (slow).
+    pub tell: bool,
+    /// Tell it on standard error, too.
+    pub trace: bool,
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(seed: u64, kindness: Kindness) -> Self {
+        Self {
+            now: Instant(1_000_000_000),
+            seq: 0,
+            rng: Prng::new(seed),
+            hash: 0xcbf2_9ce4_8422_2325,
+            queue: BinaryHeap::new(),
+            actors: vec![],
+            addresses: BTreeMap::new(),
+            heads: vec![],
+            links: Links::default(),
+            disks: vec![],
+            drives: Drives::default(),
+            state: BTreeMap::new(),
+            to_manager: VecDeque::new(),
+            mailed: BTreeMap::new(),
+            doom: None,
+            fell: None,
+            kindness,
+            segments: vec![],
+            head_fx: vec![],
+            host_fx: vec![],
+            story: VecDeque::new(),
+            tell: false,
+            trace: false,
+        }
+    }
+    /// Virtual time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+    /// The hash of everything that happened.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Adds or replaces a machine of the head. Its staging buffers lie in `staging`, cut into pieces.
+    pub fn put_head(&mut self, address: Address, machine: Box<dyn HeadMachine>, staging: Slice) -> ActorId {
+        let body = Body::Head(machine);
+        match self.addresses.get(&address) {
+            Some(&id) => {
+                let life = self.actors[id].life + 1;
+                self.actors[id] = Actor::new(body, life, staging);
+                id
+            }
+            None => {
+                self.actors.push(Actor::new(body, 0, staging));
+                self.addresses.insert(address, self.actors.len() - 1);
+                self.heads.push(self.actors.len() - 1);
+                self.actors.len() - 1
+            }
+        }
+    }
+    /// Adds a host.
+    pub fn put_host(&mut self, machine: Box<dyn HostMachine>, staging: Slice) -> ActorId {
+        self.actors.push(Actor::new(Body::Host(machine), 0, staging));
+        self.actors.len() - 1
+    }
+    /// Gives a machine a turn without an event, so that it may begin.
+    pub fn nudge(&mut self, id: ActorId) {
+        self.turn(id, Turn::Nudge);
+    }
+    /// Mail from the manager.
+    pub fn manage(&mut self, to: Address, mail: Mail) {
+        let id = self.addresses[&to];
+        self.post(
+            id,
+            Duration::from_micros(1),
+            HeadOrHost::Head(Event::Mail { from: Address::Manager, mail }),
+        );
+    }
+    /// Calls the script back.
+    pub fn alarm(&mut self, after: Duration, mark: u64) {
+        self.push(self.now + after, Happening::Alarm { mark });
+    }
+    /// No drive has anything to do, and every machine of the head is at rest.
+    pub fn at_rest(&self) -> Result<(), String> {
+        if !self.drives.idle() {
+            return Err("drives have operations under way".into());
+        }
+        for id in &self.heads {
+            if let Body::Head(machine) = &self.actors[*id].body {
+                machine.at_rest()?;
+            }
+        }
+        Ok(())
+    }
+    /// A line of the story.
+    pub fn say(&mut self, text: impl FnOnce() -> String) {
+        if self.tell {
+            if self.story.len() == STORY_LINES {
+                self.story.pop_front();
+            }
+            let line = format!("{:>12.3} ms  {}", self.now.0 as f64 / 1e6, text());
+            if self.trace {
+                eprintln!("{line}");
+            }
+            self.story.push_back(line);
+        }
+    }
+
+    // ---- lives
+
+    /// The head's life ends before it carries out the effect after `effects` more: in the middle of a
+    /// turn, as a rule. `Step::Fell` tells when.
+    pub fn doom(&mut self, effects: u32, fate: Fate) {
+        self.doom = Some((effects, fate));
+    }
+    /// The head is gone: its machines, its connections, its claims. What it had asked of drives lands
+    /// (a kill), or any part of it does, and drives lose what they had not made durable (a power cut).
+    fn fall(&mut self, fate: Fate) {
+        self.say(|| format!("the head falls: {fate:?}"));
+        match fate {
+            Fate::Killed => self.orphan_ops(),
+            Fate::PowerCut => self.tear_ops(),
+        }
+        for id in self.heads.clone() {
+            if fate == Fate::PowerCut {
+                self.cut_links_of(id);
+            }
+            self.actors[id].life += 1;
+            self.actors[id].timer = None;
+            self.drop_ends_of(id);
+        }
+        self.links.nobody_listens();
+        self.to_manager.clear();
+    }
+
+    /// Lets the next thing happen.
+    pub fn step(&mut self) -> Step {
+        if let Some(mail) = self.to_manager.pop_front() {
+            return Step::ToManager(mail);
+        }
+        let Some(Reverse(entry)) = self.queue.pop() else { return Step::Quiet };
+        self.now = self.now.max(entry.at);
+        match entry.what {
+            Happening::Event { actor, life, event } => {
+                if self.actors[actor].life == life {
+                    self.fold(actor, &event);
+                    self.turn(actor, Turn::Event(event));
+                }
+            }
+            Happening::Timer { actor, life, at } => {
+                if self.actors[actor].life == life && self.actors[actor].timer == Some(at) {
+                    self.actors[actor].timer = None;
+                    self.say(|| format!("timer of actor {actor}"));
+                    self.turn(actor, Turn::Timer);
+                }
+            }
+            Happening::Arrive { link, to, bytes } => self.arrive(link, to, bytes),
+            Happening::Hangup { link, to } => self.hang_up(link, to),
+            Happening::Cut { link } => self.break_link(link),
+            Happening::DriveDone { op, nth } => self.drive_done(op, nth),
+            Happening::Alarm { mark } => return Step::Alarm(mark),
+        }
+        match self.fell.take() {
+            Some(fate) => {
+                self.fall(fate);
+                Step::Fell(fate)
+            }
+            None => Step::Happened,
+        }
+    }
+
+    // ---- turns
+
+    fn turn(&mut self, id: ActorId, turn: Turn) {
+        let now = self.now;
+        match &mut self.actors[id].body {
+            Body::Head(m) => {
+                let mut fx = core::mem::take(&mut self.head_fx);
+                match turn {
+                    Turn::Event(HeadOrHost::Head(e)) => m.on_event(now, e, &mut fx),
+                    Turn::Timer => m.on_timer(now, &mut fx),
+                    Turn::Event(HeadOrHost::Host(_)) | Turn::Nudge => {}
+                }
+                m.end_of_turn(now, &mut fx);
+                self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
+            }
+            Body::Host(m) => {
+                let mut fx = core::mem::take(&mut self.host_fx);
+                match turn {
+                    Turn::Event(HeadOrHost::Host(e)) => m.on_event(now, e, &mut fx),
+                    Turn::Timer => m.on_timer(now, &mut fx),
+                    Turn::Event(HeadOrHost::Head(_)) | Turn::Nudge => {}
+                }
+                m.end_of_turn(now, &mut fx);
+                self.host_fx = self.carry_out(id, fx, |_, _, _, ()| {});
+            }
+        }
+        self.arm(id);
+    }
+    fn arm(&mut self, id: ActorId) {
+        let actor = &self.actors[id];
+        if let Some(at) = actor.next_deadline().map(|at| at.max(self.now))
+            && actor.timer.is_none_or(|t| at < t)
+        {
+            let life = actor.life;
+            self.actors[id].timer = Some(at);
+            self.push(at, Happening::Timer { actor: id, life, at });
+        }
+    }
+    fn fold(&mut self, id: ActorId, event: &HeadOrHost) {
+        let mut h = self.hash;
+        let mut add = |x: u64| h = (h ^ x).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+        add(id as u64);
+        add(self.now.0);
+        match event {
+            HeadOrHost::Head(e) => add(kind_of(e)),
+            HeadOrHost::Host(e) => add(kind_of(e)),
+        }
+        self.hash = h;
+        if self.tell {
+            let text = match event {
+                HeadOrHost::Head(e) => format!("head actor {id}: {e:?}"),
+                HeadOrHost::Host(e) => format!("host actor {id}: {e:?}"),
+            };
+            self.say(|| text.chars().take(3000).collect());
+        }
+    }
+    /// Whether the head falls before its next effect.
+    fn falls(&mut self, id: ActorId) -> bool {
+        if self.fell.is_some() || !matches!(self.actors[id].body, Body::Head(_)) {
+            return false;
+        }
+        match &mut self.doom {
+            Some((0, fate)) => {
+                self.fell = Some(*fate);
+                self.doom = None;
+                true
+            }
+            Some((left, _)) => {
+                *left -= 1;
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn carry_out<M>(
+        &mut self,
+        id: ActorId,
+        mut fx: Effects<M>,
+        mut mail: impl FnMut(&mut Self, ActorId, Address, M),
+    ) -> Effects<M> {
+        for effect in fx.drain(..) {
+            if self.falls(id) {
+                break;
+            }
+            match effect {
+                Effect::Receive { connection, into } => self.receive(id, connection, into),
+                Effect::Recycle { data } => {
+                    self.actors[id].staging.push(Slice::new(data.at, STAGING_PIECE));
+                    self.deliver_starved(id);
+                }
+                Effect::Send { connection } => self.send(id, connection),
+                Effect::Close { connection } => self.close(id, connection),
+                Effect::Connect { connection, peer } => self.connect(id, connection, peer),
+                Effect::Listen { portal, address } => {
+                    self.links.listen(portal, address);
+                    self.tell_head(id, Event::Listening { portal, result: Ok(address) });
+                }
+                Effect::Unlisten { portal } => self.links.unlisten(portal),
+                Effect::Drive(op) => self.drive(id, op),
+                Effect::OpenDrive { token, drive, spec } => self.open_drive(id, token, drive, &spec),
+                Effect::CloseDrive { drive } => self.close_drive(id, drive),
+                Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
+                Effect::State { token, op } => {
+                    let result = self.state_op(op);
+                    self.tell_head(id, Event::State { token, result });
+                }
+                Effect::Mail { to, mail: letter } => mail(self, id, to, letter),
+            }
+        }
+        fx
+    }
+
+    fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
+        if to == Address::Manager {
+            self.to_manager.push_back(mail);
+            return;
+        }
+        let sender = *self.addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
+        let Some(&id) = self.addresses.get(&to) else { return };
+        // Mail of one pair stays in order.
+        let delay = Duration::from_micros(1 + self.rng.below(self.kindness.mail_us));
+        let last = self.mailed.entry((from, id)).or_default();
+        *last = (self.now + delay).max(*last);
+        let (at, life) = (*last, self.actors[id].life);
+        let event = HeadOrHost::Head(Event::Mail { from: sender, mail });
+        self.push(at, Happening::Event { actor: id, life, event });
+    }
+    fn tell_head(&mut self, id: ActorId, event: Event<Mail>) {
+        let delay = Duration::from_micros(1 + self.rng.below(20));
+        self.post(id, delay, HeadOrHost::Head(event));
+    }
+    fn tell_either(
+        &mut self,
+        id: ActorId,
+        delay_us: u64,
+        head: impl FnOnce() -> Event<Mail>,
+        host: impl FnOnce() -> Event<()>,
+    ) {
+        let event = match self.actors[id].body {
+            Body::Head(_) => HeadOrHost::Head(head()),
+            Body::Host(_) => HeadOrHost::Host(host()),
+        };
+        self.post(id, Duration::from_micros(delay_us), event);
+    }
+    fn post(&mut self, actor: ActorId, delay: Duration, event: HeadOrHost) {
+        let life = self.actors[actor].life;
+        self.push(self.now + delay, Happening::Event { actor, life, event });
+    }
+    fn push(&mut self, at: Instant, what: Happening) {
+        self.seq += 1;
+        self.queue.push(Reverse(Entry { at, seq: self.seq, what }));
+    }
+}
+
+/// What a turn begins with.
+enum Turn {
+    Event(HeadOrHost),
+    Timer,
+    Nudge,
+}
