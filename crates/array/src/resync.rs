@@ -21,6 +21,8 @@ use base::{DriveError, DriveOpKind, Duration, Instant, Slice};
 
 /// A region that could not be copied is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
+/// How long until a pass without a buffer looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pass {
@@ -191,7 +193,11 @@ impl Array {
         false
     }
     fn issue_piece(&mut self, now: Instant) -> bool {
-        let Some(buffer) = self.buffers.piece() else { return false };
+        let Some(buffer) = self.buffers.piece() else {
+            // Operations that were given up hold them all: whoever was told "now" would ask for ever.
+            self.resync.next_at = now + LOOK_AGAIN;
+            return false;
+        };
         let slice = self.buffers.slice(buffer);
         let current = self.resync.current.as_mut().expect("a region under way");
         let (at, len) = (current.next, (current.end - current.next).min(u64::from(PIECE_BYTES)));

@@ -88,7 +88,6 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 /// Runs one seed; a failure is told with how to see it again.
 fn attempt(options: Options) -> Result<Outcome, String> {
     let seed = options.seed;
-    let told = options.tell;
     let result = std::panic::catch_unwind(|| run(options));
     let (what, story) = match result {
         Ok(Ok(outcome)) => return Ok(outcome),
@@ -98,8 +97,22 @@ fn attempt(options: Options) -> Result<Outcome, String> {
             (text.or(panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default(), vec![])
         }
     };
-    let again = if told { String::new() } else { format!("\nsee it again: make sim SEED={seed} STORY=1") };
-    Err(format!("{}\nseed {seed}: {what}{again}", story.join("\n")))
+    Err(format!("{}\nseed {seed}: {what}", story.join("\n")))
+}
+
+/// The end of a story, in lines of a terminal's width or two.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let cut = |line: &&str| line.chars().take(200).collect::<String>();
+    lines[lines.len().saturating_sub(60)..].iter().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+/// What was run.
+fn commit() -> String {
+    let git = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let name =
+        git.ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    name.unwrap_or("unknown".into())
 }
 
 fn many(words: &Words) -> ExitCode {
@@ -119,14 +132,24 @@ fn many(words: &Words) -> ExitCode {
                 if seed >= from + count {
                     break;
                 }
-                if let Err(what) = attempt(words.options(seed)) {
-                    println!("{} {}", what.trim_start(), PLACE.take());
+                if attempt(words.options(seed)).is_err() {
+                    // Once more, with its story: keeping one costs more than the run itself.
+                    let mut options = words.options(seed);
+                    options.tell = true;
+                    let what = attempt(options).err().unwrap_or_else(|| {
+                        format!("seed {seed}: it failed once, and not when it was run again")
+                    });
+                    println!("{} {}", last_lines(what.trim_start()), PLACE.take());
+                    println!("at commit {}; see it again: make sim SEED={seed} STORY=1", commit());
                     stop.store(!words.all, Ordering::Relaxed);
                     failed += 1;
                 }
                 let n = done.fetch_add(1, Ordering::Relaxed) + 1;
                 if n.is_multiple_of(500) {
-                    println!("{n} of {count} seeds, {:.0} s", began.elapsed().as_secs_f64());
+                    let seconds = began.elapsed().as_secs_f64();
+                    let rate = n as f64 / seconds;
+                    let left = (count - n) as f64 / rate;
+                    println!("{n} of {count} seeds, {:.0} a minute, {left:.0} s left", rate * 60.0);
                 }
             }
             failed

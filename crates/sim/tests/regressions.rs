@@ -6,7 +6,7 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 3] = [
+const STORIES: [(u64, &str); 4] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
@@ -16,6 +16,11 @@ const STORIES: [(u64, &str); 3] = [
         828,
         "a write that was given up on the last leg landed after its host's next login: a limit, which the \
          oracle knows now (docs/faults.md)",
+    ),
+    (
+        1000,
+        "a shard turned without end: a resync whose buffers were all held by operations that hung was due, \
+         and could do nothing",
     ),
     (322, "a comparison on a hung leg was told NotReady: it has no second buffer; hosts try again"),
 ];

@@ -5,7 +5,9 @@ use super::actor::ActorId;
 use super::{Happening, HeadOrHost, World};
 use crate::disk::DiskOp;
 use base::machine::Shape;
-use base::{Address, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Event, Token};
+use base::{
+    Address, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, Duration, Event, OpenError, Token,
+};
 use std::collections::BTreeMap;
 
 /// A drive operation under way.
@@ -200,7 +202,7 @@ impl World {
                 self.open_waiting();
             }
             None => {
-                let result = Err(format!("there is no drive {spec}"));
+                let result = Err(format!("there is no drive {spec}").into());
                 self.tell_head(actor, Event::DriveOpened { token, result });
             }
         }
@@ -233,9 +235,9 @@ impl World {
             }
             let d = &self.disks[disk];
             let result = if held {
-                Err(format!("{} is in use", d.spec))
+                Err(OpenError { held: true, words: format!("{} is in use", d.spec) })
             } else if d.faults.gone {
-                Err(format!("{} is not there", d.spec))
+                Err(format!("{} is not there", d.spec).into())
             } else {
                 Ok(d.info())
             };
@@ -246,6 +248,17 @@ impl World {
                 self.tell_head(opening.actor, Event::DriveOpened { token: opening.token, result });
             }
         }
+    }
+    pub(super) fn inspect_drive(&mut self, actor: ActorId, token: Token, drive: DriveId) {
+        let alive = |p: &&Opened| {
+            let disk = &self.disks[p.disk];
+            !disk.faults.gone && disk.appearance == p.appearance
+        };
+        let result = match self.drives.open.get(&drive).filter(alive) {
+            Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, free_bytes: None }),
+            None => Err(DriveError::Gone),
+        };
+        self.tell_head(actor, Event::DriveInspected { token, result });
     }
     pub(super) fn shape(&mut self, drive: DriveId, shape: &Shape) {
         if let Some(opened) = self.drives.open.get(&drive) {

@@ -428,6 +428,7 @@ impl World {
                 Effect::Drive(op) => self.drive(id, op),
                 Effect::OpenDrive { token, drive, spec } => self.open_drive(id, token, drive, &spec),
                 Effect::CloseDrive { drive } => self.close_drive(id, drive),
+                Effect::InspectDrive { token, drive } => self.inspect_drive(id, token, drive),
                 Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
                 Effect::State { token, op } => {
                     let result = self.state_op(op);
