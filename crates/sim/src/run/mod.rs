@@ -282,7 +282,10 @@ impl Run {
             orders.push_back(Order::HostAdd { name: format!("h{i}"), settings });
             orders.push_back(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
         }
-        orders.extend(crate::operator::orders(self.options.seed));
+        // What rotted differs indeed, and stays `degraded` until somebody has it repaired.
+        if !self.options.troubles.contains(&Trouble::Rot) {
+            orders.extend(crate::operator::orders(self.options.seed));
+        }
         orders.push_back(Order::Status);
         orders
     }
