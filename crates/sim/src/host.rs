@@ -209,12 +209,9 @@ impl Host {
                 Doing::Advice(w) if good => volume.advice_ends(w),
                 Doing::Write(w) | Doing::Advice(w) => {
                     volume.write_lost(&w);
-                    match done.status {
-                        HostStatus::ConnectionLost => self.limbo.push(w),
-                        // Promise 3: it has landed, in whole or in part, or it never will.
-                        HostStatus::Failed(f) if f.kind == FaultKind::Aborted => self.limbo.push(w),
-                        HostStatus::Good | HostStatus::Failed(_) | HostStatus::Retry { .. } => {}
-                    }
+                    // One that was answered is over (promise 3), unless it was given up on a leg that may
+                    // still let it land; one that was lost is over when its host is let in again.
+                    self.limbo.push(w);
                 }
                 Doing::Flush(f) if good => volume.flush_ends(f),
                 Doing::Flush(_) => {}

@@ -34,8 +34,9 @@ pub struct Block {
     open: Vec<WriteId>,
     /// Values that a power cut may bring back.
     durable: Vec<WriteId>,
-    /// Writes that ended without success and may still land: they are at the drives until their host
-    /// is let in again (promise 3), or until a later write to the block has ended. Reads decide nothing.
+    /// Writes that ended without success and may still land: they are under way until their host is let
+    /// in again (promise 3), and a write that somebody else ends meanwhile may be the earlier one.
+    /// Reads decide nothing.
     unsettled: Vec<WriteId>,
     /// Answered writes that no Flush has covered, each with the values that it replaced.
     unflushed: Vec<(WriteId, Vec<WriteId>)>,
@@ -61,7 +62,7 @@ pub struct Stale {
 }
 
 impl Block {
-    /// A write begins; returns the values that it will replace: those that are settled now.
+    /// A write begins; returns the values that it will replace: those that cannot land behind it.
     pub fn write_starts(&mut self, id: WriteId) -> Vec<WriteId> {
         self.open.push(id);
         push(&mut self.durable, id);
@@ -69,13 +70,12 @@ impl Block {
             push(&mut view.allowed, id);
             view.disturbed = true;
         }
-        self.possible.clone()
+        self.possible.iter().filter(|w| !self.unsettled.contains(w)).copied().collect()
     }
     /// A write was answered with success; `replaced` is from its start.
     pub fn write_ends(&mut self, id: WriteId, replaced: Vec<WriteId>, durable: bool) {
         self.open.retain(|w| *w != id);
         self.possible.retain(|w| !replaced.contains(w));
-        self.unsettled.retain(|w| !replaced.contains(w));
         push(&mut self.possible, id);
         self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
         if durable {
@@ -187,6 +187,22 @@ mod tests {
         assert_eq!(b.read_ends(r, Some(1)), Ok(()));
         let r = b.read_starts();
         assert!(b.read_ends(r, Some(2)).is_err(), "the first read decided");
+    }
+
+    #[test]
+    fn a_write_whose_connection_was_lost_may_land_behind_others_until_its_host_is_back() {
+        let mut b = Block::default();
+        b.write_starts(1);
+        b.write_lost(1);
+        let replaced = b.write_starts(2);
+        b.write_ends(2, replaced, false);
+        let r = b.read_starts();
+        assert_eq!(b.read_ends(r, Some(1)), Ok(()), "it was under way longer");
+        b.write_settled(1);
+        let replaced = b.write_starts(3);
+        b.write_ends(3, replaced, false);
+        let r = b.read_starts();
+        assert!(b.read_ends(r, Some(1)).is_err(), "from then on it is history");
     }
 
     #[test]

@@ -36,6 +36,8 @@ const READ_MAX: Duration = Duration::from_millis(2100);
 const WRITE_MAX: Duration = Duration::from_millis(5100);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
+/// A drive that was pulled is noticed within this time, though nobody uses it.
+const NOTICED: Duration = Duration::from_secs(7);
 /// How often the operator looks at `status` while there is trouble, and when there is none.
 const LOOK: Duration = Duration::from_millis(500);
 /// See `LOOK`.
@@ -101,6 +103,11 @@ struct Run {
     lives: u64,
     troubles: u32,
     kills: u32,
+    /// No drive but this one falls ill before then: a command may meet one ill leg, not two in a row.
+    convalescent: (usize, Instant),
+    /// Until then a leg that lost its cache may not have been noticed: if the head falls, what was not
+    /// flushed may be lost with it (promise 1).
+    drained_until: Instant,
     /// Links have kept bytes back.
     stalls: bool,
     steps: u64,
@@ -139,6 +146,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         lives: 0,
         troubles: 0,
         kills: 0,
+        convalescent: (0, Instant(0)),
+        drained_until: Instant(0),
         stalls: false,
         steps: 0,
         snapshot: None,
@@ -393,7 +402,9 @@ impl Run {
             Stage::Calming { since } => {
                 let finished = self.ledgers.iter().all(|l| l.borrow().finished);
                 let optimal = self.snapshot.as_ref().is_some_and(|s| s.health == State::Optimal && quiet(s));
-                if finished && optimal {
+                // Somebody has looked at every drive since.
+                let looked = self.world.now().since(since) > NOTICED;
+                if finished && optimal && looked {
                     // Twice, so that no letter between machines is overlooked.
                     self.snapshot = None;
                     let rested = self.at_rest_since.take();

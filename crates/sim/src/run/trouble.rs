@@ -1,7 +1,7 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
 use super::options::Trouble;
-use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_TROUBLE, Run};
+use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX};
 use crate::world::Fate;
 use array::format::{LABEL_AT, Label, RECORD_BYTES};
 use base::Duration;
@@ -51,7 +51,7 @@ impl Run {
 
     /// The head has fallen.
     pub(super) fn fell(&mut self, fate: Fate) {
-        if fate == Fate::PowerCut {
+        if fate == Fate::PowerCut || self.world.now() < self.drained_until {
             self.volume.borrow_mut().power_cut();
         }
         self.down = true;
@@ -64,7 +64,10 @@ impl Run {
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let until = Duration::from_micros(self.rng.between(100, 8_000_000));
         let may = match self.options.ill_max {
-            1 => ill == 0 && self.all_well(),
+            1 => {
+                let (last, until) = self.convalescent;
+                ill == 0 && (disk == last || until < self.world.now()) && self.all_well()
+            }
             most => ill < most,
         };
         if !may || self.world.disks[disk].faults.any() {
@@ -84,6 +87,11 @@ impl Run {
             Trouble::Unplug => self.world.unplug(disk, false),
             Trouble::DrivePower => self.world.unplug(disk, true),
             other => unreachable!("{other:?} makes no drive ill"),
+        }
+        let well = self.world.now() + until;
+        self.convalescent = (disk, well + WRITE_MAX);
+        if trouble == Trouble::DrivePower {
+            self.drained_until = well + NOTICED;
         }
         self.world.say(|| format!("drive d{disk} is ill for {until:?}"));
         self.world.alarm(until, ALARM_HEAL + disk as u64);
