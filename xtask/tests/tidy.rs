@@ -24,6 +24,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "head"]),
     ("judge", &["lab"]),
     ("xtask", &[]),
+    ("peak", &[]),
+    ("path", &["base", "array", "head", "load", "pool", "volume"]),
 ];
 
 /// Further arrows for tests alone: both worlds must keep the same contract.
@@ -71,7 +73,7 @@ impl Source {
     fn room(&self) -> &str {
         let mut parts = self.path.split('/');
         match parts.next() {
-            Some("crates") => parts.next().unwrap_or(""),
+            Some("crates" | "bench") => parts.next().unwrap_or(""),
             Some(first) => first,
             None => "",
         }

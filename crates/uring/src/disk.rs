@@ -14,7 +14,7 @@ use crate::net::Kind;
 use crate::region::{CHUNK_BITS, Region, ZEROES};
 use crate::ring::{Done, Ring};
 use crate::shaper::Verdict;
-use base::{DriveError, DriveId, DriveOp, DriveOpKind, Event, Instant, Slice, Slots};
+use base::{DriveError, DriveId, DriveOp, DriveOpKind, Instant, Slice, Slots, Token};
 use io_uring::{opcode, squeue, types};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -86,8 +86,9 @@ pub(crate) struct Disk {
     region: Arc<Region>,
 }
 
-/// What a step of an operation came to.
-type Ended<M> = Option<Event<M>>;
+/// How an operation ended, if this step was its last. Small, where an event is not: null and RAM drives
+/// end here in every turn.
+type Ended = Option<(Token, Result<(), DriveError>)>;
 
 impl Disk {
     pub(crate) fn new(drives: Arc<Drives>, region: Arc<Region>) -> Self {
@@ -131,12 +132,12 @@ impl Disk {
     }
 
     /// `Effect::Drive`.
-    pub(crate) fn submit<M>(&mut self, ring: &mut Ring, now: Instant, op: DriveOp) -> Ended<M> {
+    pub(crate) fn submit(&mut self, ring: &mut Ring, now: Instant, op: DriveOp) -> Ended {
         let Some(local) = self.local(ring, op.drive) else {
-            return Some(Event::DriveDone { token: op.token, result: Err(DriveError::Gone) });
+            return Some((op.token, Err(DriveError::Gone)));
         };
         if let Err(error) = check(&local.drive, &op) {
-            return Some(Event::DriveDone { token: op.token, result: Err(error) });
+            return Some((op.token, Err(error)));
         }
         local.in_flight += 1;
         let shaped = local.drive.shaper.is_active();
@@ -151,7 +152,7 @@ impl Disk {
         if shaped { self.shape(ring, now, index) } else { self.begin(ring, index) }
     }
 
-    fn shape<M>(&mut self, ring: &mut Ring, now: Instant, index: u32) -> Ended<M> {
+    fn shape(&mut self, ring: &mut Ring, now: Instant, index: u32) -> Ended {
         let op = self.flights[index].op;
         let verdict = self.of(op.drive).drive.shaper.admit(now, &op);
         let flight = &mut self.flights[index];
@@ -179,7 +180,7 @@ impl Disk {
     }
 
     /// The next operation whose delay is over; call until there is none.
-    pub(crate) fn on_timer<M>(&mut self, ring: &mut Ring, now: Instant) -> Option<Ended<M>> {
+    pub(crate) fn on_timer(&mut self, ring: &mut Ring, now: Instant) -> Option<Ended> {
         let Reverse((at, ticket, index)) = *self.timers.peek()?;
         if at > now {
             return None;
@@ -191,12 +192,12 @@ impl Disk {
     }
 
     /// The shape of a drive changed: what it delays or holds is asked again.
-    pub(crate) fn on_shaped<M>(
+    pub(crate) fn on_shaped(
         &mut self,
         ring: &mut Ring,
         now: Instant,
         id: DriveId,
-        out: &mut VecDeque<Event<M>>,
+        out: &mut VecDeque<(Token, Result<(), DriveError>)>,
     ) {
         let of_drive = self.flights.iter().filter(|(_, f)| f.op.drive == id).map(|(i, f)| (i, f.state));
         for (index, state) in of_drive.collect::<Vec<_>>() {
@@ -243,7 +244,7 @@ impl Disk {
         }
     }
 
-    fn begin<M>(&mut self, ring: &mut Ring, index: u32) -> Ended<M> {
+    fn begin(&mut self, ring: &mut Ring, index: u32) -> Ended {
         let flight = &mut self.flights[index];
         if let Some(error) = flight.fate {
             return self.end(index, Err(error));
@@ -298,7 +299,7 @@ impl Disk {
     }
 
     /// A drive operation's step in the kernel completed.
-    pub(crate) fn on_done<M>(&mut self, ring: &mut Ring, index: u32, done: Done) -> Ended<M> {
+    pub(crate) fn on_done(&mut self, ring: &mut Ring, index: u32, done: Done) -> Ended {
         let flight = &mut self.flights[index];
         assert!(flight.state == State::Kernel, "a drive operation completed that was not in the kernel");
         let local = self.locals[flight.op.drive.index()].as_mut().expect("attached while in flight");
@@ -319,10 +320,10 @@ impl Disk {
         self.end(index, result)
     }
 
-    fn end<M>(&mut self, index: u32, result: Result<(), DriveError>) -> Ended<M> {
+    fn end(&mut self, index: u32, result: Result<(), DriveError>) -> Ended {
         let flight = self.flights.remove(index);
         self.of(flight.op.drive).in_flight -= 1;
-        Some(Event::DriveDone { token: flight.op.token, result })
+        Some((flight.op.token, result))
     }
 }
 

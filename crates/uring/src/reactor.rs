@@ -11,7 +11,7 @@ use crate::region::Region;
 use crate::ring::{Done, Ring, Wait, wait_until};
 use crate::staging::Staging;
 use crate::state::StateThread;
-use base::{Address, DriveId, Effect, Effects, Event, Instant, Machine, Slice};
+use base::{Address, DriveError, DriveId, Effect, Effects, Event, Instant, Machine, Slice, Token};
 use io_uring::{opcode, types};
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -76,6 +76,8 @@ pub(crate) struct World<M> {
     wake_count: Box<u64>,
     /// Events that happened here and not in the kernel.
     pending: VecDeque<Event<M>>,
+    /// Drive operations that ended here.
+    ended: VecDeque<(Token, Result<(), DriveError>)>,
     /// Mail of this turn, by receiver.
     outgoing: Vec<Vec<Letter<M>>>,
     incoming: VecDeque<Letter<M>>,
@@ -118,7 +120,8 @@ impl<M: Send + 'static> World<M> {
             place,
             inbox,
             wake_count: Box::new(0),
-            pending: VecDeque::with_capacity(4096),
+            pending: VecDeque::with_capacity(64),
+            ended: VecDeque::with_capacity(4096),
             outgoing,
             incoming: VecDeque::with_capacity(1024),
             state: None,
@@ -152,7 +155,12 @@ impl<M: Send + 'static> World<M> {
             self.read_mail(now, &mut events);
             self.ring.reap(&mut done, TURN_MAX);
             // Nothing in between may reorder what happened here first and in the kernel later: what
-            // happened here is told first.
+            // happened here is told first, and of that the drives, so that a drive's last operation comes
+            // before its end.
+            while let Some((token, result)) = self.ended.pop_front() {
+                told += 1;
+                machine.on_event(now, Event::DriveDone { token, result }, &mut fx);
+            }
             while let Some(event) = events.pop_front() {
                 told += 1;
                 machine.on_event(now, event, &mut fx);
@@ -183,7 +191,7 @@ impl<M: Send + 'static> World<M> {
             self.disk.release_idle(&mut self.ring, &self.shared.routes);
             self.place.counters.turns.fetch_add(1, Ordering::Relaxed);
             self.place.counters.refused.store(self.net.refused, Ordering::Relaxed);
-            if !self.pending.is_empty() && !self.ring.unsubmitted() && inner < INNER_TURNS_MAX {
+            if self.has_pending() && !self.ring.unsubmitted() && inner < INNER_TURNS_MAX {
                 inner += 1;
                 continue;
             }
@@ -192,12 +200,20 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
+    /// Something happened here that the machine has not been told.
+    fn has_pending(&self) -> bool {
+        !self.pending.is_empty() || !self.ended.is_empty()
+    }
+
     fn on_done(&mut self, done: Done) -> Option<Event<M>> {
         let (kind, index) = Kind::of(done.user);
         match kind {
             Kind::Receive => self.net.on_receive(&mut self.staging, index, done),
             Kind::Send => self.net.on_send(index, done),
-            Kind::Drive => self.disk.on_done(&mut self.ring, index, done),
+            Kind::Drive => {
+                let (token, result) = self.disk.on_done(&mut self.ring, index, done)?;
+                Some(Event::DriveDone { token, result })
+            }
             Kind::Accept => self.net.on_accept(&mut self.ring, index, done),
             Kind::Connect => self.net.on_connect(index, done),
             Kind::Cancel => None,
@@ -210,7 +226,7 @@ impl<M: Send + 'static> World<M> {
 
     fn own_timers(&mut self, now: Instant) {
         while let Some(ended) = self.disk.on_timer(&mut self.ring, now) {
-            self.pending.extend(ended);
+            self.ended.extend(ended);
         }
         if self.net.listeners.pausing && self.accept_again.is_none() {
             self.accept_again = Some(now + ACCEPT_PAUSE);
@@ -231,7 +247,7 @@ impl<M: Send + 'static> World<M> {
                     continue;
                 }
                 Letter::Control(Control::Shaped(drive)) => {
-                    self.disk.on_shaped(&mut self.ring, now, drive, events);
+                    self.disk.on_shaped(&mut self.ring, now, drive, &mut self.ended);
                     continue;
                 }
                 Letter::Control(Control::Closing(drive)) => {
@@ -258,7 +274,11 @@ impl<M: Send + 'static> World<M> {
 
     fn carry_out<T: Machine<Mail = M>>(&mut self, now: Instant, effect: Effect<M>, machine: &T) {
         let event = match effect {
-            Effect::Drive(op) => self.disk.submit(&mut self.ring, now, op),
+            Effect::Drive(op) => {
+                let ended = self.disk.submit(&mut self.ring, now, op);
+                self.ended.extend(ended);
+                return;
+            }
             Effect::Send { connection } => {
                 let segments = |max, out: &mut Vec<Slice>| machine.segments(connection, max, out);
                 self.net.send(&mut self.ring, connection, segments);
@@ -340,7 +360,7 @@ impl<M: Send + 'static> World<M> {
     /// Submits what there is, and sleeps if nothing is left to do.
     fn enter(&mut self, now: Instant, deadline: Option<Instant>) {
         let deadline = [deadline, self.disk.next_deadline(), self.accept_again].into_iter().flatten().min();
-        let busy = !self.pending.is_empty() || self.inbox.is_filled() || self.ring.has_completions();
+        let busy = self.has_pending() || self.inbox.is_filled() || self.ring.has_completions();
         if busy || deadline.is_some_and(|at| at <= now) {
             // EBUSY and the like go away as the next turn reaps.
             let _ = self.ring.enter(Wait::No);
