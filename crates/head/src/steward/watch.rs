@@ -2,13 +2,14 @@
 //!
 //! A mirror's leg that is gone, silent or cut off is put out before a host has to find out. A drive that
 //! holds what nothing else holds is never put out: what ails it is told, with the command that helps, until
-//! it is well again. What hosts' operations met is known from the shards' figures.
+//! it is well again. What hosts' operations met is known from the shards' figures. As long as another leg
+//! stands in, hosts notice nothing of it and nothing is lost: that is an event, and no bad state.
 
 use super::Office;
 use super::desk::{Desk, Ill, OpenDrive, Wish, error_words};
 use super::join::{self, Boxed};
 use crate::layout::PoolId;
-use crate::order::State;
+use crate::order::{State, Weight};
 use array::format::{LABEL_AT, LegState, RECORD_BYTES};
 use base::{DriveError, DriveHealth, DriveId, Duration, Instant};
 use std::collections::BTreeMap;
@@ -36,9 +37,11 @@ struct Watched {
 struct Seen {
     /// Operations that failed or were late, so far.
     errors: u64,
-    /// When there were more than before.
+    /// When there were more than before, with nothing to stand in.
     errors_at: Option<Instant>,
     last_error: Option<DriveError>,
+    /// When there were more than before, and another leg stood in.
+    helped_at: Option<Instant>,
     /// Looks in a row without an answer.
     silent: u32,
 }
@@ -95,8 +98,10 @@ impl Office {
         let Some(p) = p.filter(|p| same(p)) else { return };
         let last = p.is_last(w.array, w.leg);
         let (errors, last_error) = desk.errors_of(w.open.id);
-        if errors > seen.errors {
-            (seen.errors, seen.errors_at, seen.last_error) = (errors, Some(now), last_error);
+        let more = errors > seen.errors;
+        seen.errors = errors;
+        if more && last {
+            (seen.errors_at, seen.last_error) = (Some(now), last_error);
         }
         let silent = matches!(look, Look::Failed(DriveError::TimedOut));
         seen.silent = if silent { seen.silent + 1 } else { 0 };
@@ -139,8 +144,18 @@ impl Office {
             }
             return;
         }
-        let ill = ill_of(now, path, &look, seen);
+        let ill = if last { ill_of(now, path, &look, seen) } else { None };
         desk.set_ill(now, w.open.id, path, ill);
+        if more && !last {
+            let told = seen.helped_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
+            seen.helped_at = Some(now);
+            if !told {
+                let what = error_words(last_error.unwrap_or(DriveError::Medium));
+                let words =
+                    format!("the drive {what}: its mirror answered hosts; drive ls counts the errors");
+                desk.event(now, Weight::Warning, format!("drive {path}"), words);
+            }
+        }
     }
 }
 

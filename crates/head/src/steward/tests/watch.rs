@@ -108,6 +108,27 @@ fn errors_of_hosts_operations_are_told_for_a_minute_after_the_last() {
 }
 
 #[test]
+fn errors_that_a_mirror_answers_for_are_an_event_and_no_bad_state() {
+    let mut w = usual();
+    for n in 1..=20 {
+        errors(&mut w, "/f/b", n, DriveError::Medium);
+        w.pass(5);
+    }
+    let s = w.status();
+    assert_eq!((s.health, s.reasons.len()), (State::Optimal, 0), "hosts were served: {:?}", s.reasons);
+    assert_eq!(s.drives.iter().find(|d| d.path == "/f/b").map(|d| d.errors), Some(20));
+    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("its mirror answered hosts")).count();
+    assert_eq!(told(&mut w), 1, "however often");
+    // Alone it is not ill for what was before.
+    lose(&mut w, 0);
+    w.pass(6);
+    assert!(w.status().reasons.iter().all(|r| !r.message.contains("operations of hosts")));
+    errors(&mut w, "/f/b", 21, DriveError::Medium);
+    w.pass(6);
+    assert!(w.status().reasons.iter().any(|r| r.message.contains("/f/b") && r.message.contains("of hosts")));
+}
+
+#[test]
 fn what_a_drive_did_is_counted_over_its_returns() {
     let mut w = usual();
     errors(&mut w, "/f/b", 7, DriveError::Medium);
