@@ -3,7 +3,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) run --quiet --locked --package xtask --
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check lint unit judge sim fuzz lab deps build doc clean
+.PHONY: help demo test check lint unit judge sim soak fuzz lab deps build doc clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -25,6 +25,9 @@ judge: ## Real kernels, libiscsi, QEMU and tshark against the binary (TEST=name 
 
 sim: ## Simulation: SEED=n again (STORY=1: its last events), or SEEDS=n new ones (FROM=n)
 	@$(XTASK) sim $(if $(SEED),--seed $(SEED)) $(if $(STORY),--story) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+
+soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS=50 with a kernel host (10 s each), CUTS=24 of power
+	@$(XTASK) soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_ROUNDS),--guest $(SOAK_ROUNDS)) $(if $(CUTS),--cuts $(CUTS))
 
 fuzz: ## Every decoder under random bytes, for SECONDS=60 each
 	@$(XTASK) fuzz $(or $(SECONDS),60)

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             Ok(())
         }),
         Some("sim") => sim(rest),
+        Some("soak") => soak(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
         Some("lab") => lab(),
         Some("clean") => clean(),
@@ -113,6 +114,15 @@ fn judge(tally: &mut Tally, only: &[String]) {
     // Each test starts daemons and most start guests: more side by side would only slow all of them.
     tests.arg("--test-threads=2").args(only).env("MILLRACE_BIN", target().join("release/millrace"));
     tally.cargo_test("real hosts and tools", tests, Duration::from_secs(15 * 60));
+}
+
+/// The long runs; they print a table of their own.
+fn soak(words: &[String]) -> Result<(), String> {
+    deps::install(deps::TEST)?;
+    run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
+    let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "soak", "--"]);
+    command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
+    run(command)
 }
 
 fn demo(words: &[String]) -> Result<(), String> {

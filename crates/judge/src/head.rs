@@ -23,10 +23,12 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// cargo's folder: the test's own program lies in `debug/deps` or `release/deps` of it.
+/// cargo's folder: a program lies in `debug` or `release` of it, a test's in `deps` of that.
 fn target() -> PathBuf {
     let me = std::env::current_exe().expect("a program knows its path");
-    me.ancestors().nth(3).expect("three folders above").to_owned()
+    let folder = me.parent().expect("a program lies in a folder");
+    let profile = if folder.ends_with("deps") { folder.parent().expect("a folder above") } else { folder };
+    profile.parent().expect("a folder above").to_owned()
 }
 
 /// How a command was refused.

@@ -7,6 +7,9 @@
 //! Does not know: any crate of the product. What is seen here is seen by every user.
 
 mod head;
+pub mod legs;
+pub mod load;
+pub mod soak;
 
 pub use head::{Head, Refusal, binary};
 

@@ -8,5 +8,6 @@ mod kernel;
 mod libiscsi;
 mod operator;
 mod qemu;
+mod soak;
 mod systemd;
 mod wire;

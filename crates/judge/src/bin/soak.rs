@@ -1,0 +1,61 @@
+//! The long runs, as `make soak` starts them: `soak [--minutes N] [--rounds N] [--guest N] [--cuts N]`. Prints one table; ends with 1 if
+//! anything failed.
+
+use judge::soak::{self, Rows};
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::time::Duration;
+
+struct Options {
+    minutes: u64,
+    rounds: u32,
+    guest: u32,
+    cuts: u32,
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options { minutes: 30, rounds: 50, guest: 50, cuts: 24 };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value =
+            words.next().and_then(|v| v.parse::<u32>().ok()).ok_or(format!("{word} wants a number"))?;
+        match word.as_str() {
+            "--minutes" => options.minutes = value.into(),
+            "--rounds" => options.rounds = value,
+            "--guest" => options.guest = value,
+            "--cuts" => options.cuts = value,
+            other => {
+                return Err(format!("'{other}' is unknown: --minutes N, --rounds N, --guest N, --cuts N"));
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(why) => {
+            eprintln!("soak: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut failed = false;
+    let mut run = |name: &'static str, wanted: bool, run: &dyn Fn() -> Rows| {
+        if !wanted {
+            return;
+        }
+        let rows = catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
+            failed = true;
+            vec![("FAILED", "as told above".into())]
+        });
+        soak::print(name, &rows);
+    };
+    let (minutes, rounds) = (options.minutes, options.rounds);
+    run("ill drives", minutes > 0, &|| soak::mixed(Duration::from_secs(60 * minutes)));
+    run("kill -9", rounds > 0, &|| soak::kills(rounds));
+    let (guest, cuts) = (options.guest, options.cuts);
+    run("kernel host", guest > 0, &|| soak::guest(guest));
+    run("power cuts", cuts > 0, &|| soak::cuts(cuts));
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
