@@ -129,6 +129,9 @@ fn three_fatal_signals_in_a_minute_leave_the_management_alone_and_kills_do_not()
         daemon.signal("-KILL");
     }
     assert_eq!(crashes(&daemon), "", "kill -9 does not count");
+    daemon.start(&[]);
+    daemon.portal("iscsi");
+    daemon.signal("-KILL");
     for (signal, n) in [("-SEGV", 1), ("-ABRT", 2), ("-BUS", 3)] {
         daemon.start(&[]);
         assert_eq!(daemon.status()["daemon"]["management_only"], false, "after {} crashes", n - 1);
@@ -141,6 +144,9 @@ fn three_fatal_signals_in_a_minute_leave_the_management_alone_and_kills_do_not()
     let status = daemon.status();
     assert_eq!(status["daemon"]["management_only"], true);
     assert_eq!(status["health"], "offline");
+    // The portals are closed on purpose, and nobody is told to remove them.
+    assert_eq!(status["portals"][0]["listening"], false, "{status}");
+    assert_eq!(status["reasons"].as_array().map(Vec::len), Some(1), "{status}");
     let reason = &status["reasons"][0];
     assert!(
         reason["message"].as_str().expect("text").contains("crashed 3 times within a minute"),
