@@ -125,6 +125,7 @@ impl Office {
                     .to_string(),
             );
         }
+        let slot = config.slot(1);
         let id = self.settle_in(config, 1, record.clone(), arrays, &mut notices)?;
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         let trouble =
@@ -134,6 +135,7 @@ impl Office {
             return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
         }
         self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
+        self.keep_config(id, &slot).await;
         self.start_keeper(id);
         Ok((uuid, notices))
     }
@@ -509,6 +511,7 @@ impl Office {
         self.write_pools().await?;
         self.forget(id).await;
         self.remove_witness(uuid).await;
+        self.remove_kept(uuid).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");
         if failed.is_empty() {

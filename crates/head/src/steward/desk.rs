@@ -1,5 +1,6 @@
 //! The desk: all that the Steward knows and decides at one moment.
 
+use super::absent::AbsentPool;
 use super::config::{PoolConfig, array_uuid};
 use super::files::protocol_word;
 use super::scrub::ScrubDesk;
@@ -107,15 +108,6 @@ pub(crate) struct Ill {
     pub words: String,
     /// What helps.
     pub next: String,
-}
-
-/// A pool that was looked for in vain.
-pub(crate) struct AbsentPool {
-    pub uuid: Uuid,
-    pub name: String,
-    pub drives: Vec<String>,
-    pub reason: String,
-    pub next: Option<String>,
 }
 
 /// An imported pool.
@@ -458,7 +450,7 @@ impl Desk {
             Ask::NvmeAdmin { .. } | Ask::Iscsi { .. } | Ask::NvmeIo { .. } => None,
         };
         let Some(host) = host.and_then(|id| self.hosts.by_id(id)) else { return };
-        if !self.pools.iter().any(|p| p.config.grants.for_host(host).next().is_some()) {
+        if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
             let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));
             self.on_turned(now, portal, peer, &name, fate);
         }

@@ -275,7 +275,7 @@ impl Office {
         self.cx.state(op).await.map(drop).map_err(|e| super::files::state_words("the witness record", &e))
     }
 
-    /// Puts the pool's configuration on every reachable drive. Returns the legs that failed to take it.
+    /// Puts the pool's configuration on every reachable drive, then in the state directory. Returns the legs that failed to take it.
     pub(crate) async fn write_config(
         &self,
         pool: PoolId,
@@ -293,6 +293,11 @@ impl Office {
                 })
             })
             .collect();
-        join::all(writes).await.into_iter().flatten().collect()
+        let all = writes.len();
+        let failed: Vec<_> = join::all(writes).await.into_iter().flatten().collect();
+        if failed.len() < all {
+            self.keep_config(pool, slot).await;
+        }
+        failed
     }
 }

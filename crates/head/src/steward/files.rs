@@ -1,6 +1,7 @@
 //! The state directory: what a head keeps outside of its pools (docs/formats/state.md).
 
 use super::Office;
+use super::absent::KeptFile;
 use super::desk::{PortalDesk, refuse};
 use super::text::{self, Section, TextError};
 use crate::layout::PoolId;
@@ -11,6 +12,7 @@ use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::{StateError, StateOp};
 use base::view::{Portal, Protocol, System};
 use base::{Address, Uuid};
+use core::fmt::Write;
 use core::net::SocketAddr;
 
 const IDENTITY: &str = "identity";
@@ -52,18 +54,28 @@ pub(crate) fn witness_name(pool: Uuid) -> String {
 
 pub(crate) fn witness_text(record: &[u8]) -> Vec<u8> {
     let end = record.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
-    let hex: String = record[..end].iter().map(|b| format!("{b:02x}")).collect();
+    let hex = hex(&record[..end]);
     format!("# The latest membership record of a pool: do not edit, do not copy to another machine.\nrecord = {hex}\n").into_bytes()
 }
 
 fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
     let sections = text::parse(bytes, &[("", &["record"])]).ok()?;
-    let hex = sections[0].must("record").ok()?;
-    let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
-    let digits = digits.filter(|d| d.len().is_multiple_of(2) && d.len() <= 2 * RECORD_BYTES)?;
-    let mut record: Vec<u8> = digits.chunks(2).map(|p| p[0] << 4 | p[1]).collect();
+    let mut record = unhex(&sections[0].must("record").ok()?).filter(|r| r.len() <= RECORD_BYTES)?;
     record.resize(RECORD_BYTES, 0);
     MembershipRecord::decode(&record).ok()
+}
+
+/// Two digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|b| write!(out, "{b:02x}").expect("writing to a string"));
+    out
+}
+
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+    let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
+    Some(digits.chunks(2).map(|p| p[0] << 4 | p[1]).collect())
 }
 
 fn parse_identity(bytes: &[u8]) -> Result<System, TextError> {
@@ -233,13 +245,16 @@ pub(crate) fn read_any(bytes: &[u8]) {
     if let Some(record) = parse_witness(bytes) {
         assert!(parse_witness(&witness_text(&record.encode())) == Some(record), "another witness");
     }
+    if let Ok(file) = KeptFile::parse(bytes) {
+        assert!(KeptFile::parse(file.text().as_bytes()) == Ok(file), "another kept configuration");
+    }
     let events = parse_events(bytes);
     let text: String = events.iter().map(event_text).collect();
     assert!(parse_events(text.as_bytes()).len() == events.len(), "other events");
 }
 
 impl Office {
-    async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+    pub(crate) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         match self.cx.state(StateOp::Read { name: name.into() }).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(StateError::Missing) => Ok(None),

@@ -1,6 +1,7 @@
 //! Entry points for arbitrary bytes: what the Steward reads from drives and from the state directory.
 //! They must not panic, and what is read must be written down as the same.
 
+use super::absent::KeptFile;
 use super::config::{ArrayRow, LegRow, PoolConfig};
 use super::files;
 use base::Uuid;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {
     if let Ok(config) = PoolConfig::decode(bytes) {
+        let kept = KeptFile { slot: config.slot(1), deallocates: true };
+        assert!(KeptFile::parse(kept.text().as_bytes()) == Ok(kept), "another kept file");
         assert!(PoolConfig::decode(&config.encode()) == Ok(config), "another configuration");
     }
 }
@@ -68,5 +71,7 @@ pub fn state_file_examples() -> Vec<Vec<u8>> {
     ];
     let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
     all.push(files::witness_text(&record));
+    let config = PoolConfig::decode(&configuration_example()).expect("the example is good");
+    all.push(KeptFile { slot: config.slot(1), deallocates: false }.text().into_bytes());
     all
 }

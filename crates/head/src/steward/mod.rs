@@ -10,6 +10,7 @@
 //!
 //! Owns everything that is decided once for the head: the desk. Does not move hosts' bytes.
 
+mod absent;
 mod config;
 mod create;
 mod desk;

@@ -1,8 +1,9 @@
 //! Pools come and go: start, import, release, stop.
 
 use super::Office;
+use super::absent::AbsentPool;
 use super::config::{PoolConfig, geometry_of};
-use super::desk::{AbsentPool, ArrayDesk, LegDesk, OpenDrive, PoolDesk, refuse};
+use super::desk::{ArrayDesk, LegDesk, OpenDrive, PoolDesk, refuse};
 use super::drives::Probe;
 use super::files::PoolRow;
 use super::join::{self, Boxed};
@@ -49,12 +50,17 @@ impl Office {
         for row in &rows {
             let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
             let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
+            let kept = self.read_kept(row.uuid).await.unwrap_or_else(|words| {
+                notices.push(words);
+                None
+            });
             self.desk_mut().absent.push(AbsentPool {
                 uuid: row.uuid,
                 name: row.name.clone(),
                 drives: row.drives.clone(),
                 reason,
                 next,
+                kept,
             });
         }
         if let Some(why) = hold {
@@ -153,8 +159,18 @@ impl Office {
                     } else {
                         format!("{} ({})", r.message, failures.join("; "))
                     };
+                    // Nothing was found: it is not a matter of where to look, but of drives that are away.
+                    let away = r.kind == RefusalKind::NotFound && !row.drives.is_empty();
+                    let next = match away {
+                        true => Some(format!(
+                            "attach {}, then millrace pool import {}",
+                            row.drives.join(" and "),
+                            row.name
+                        )),
+                        false => r.next,
+                    };
                     if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
-                        (p.reason, p.next) = (reason, r.next);
+                        (p.reason, p.next) = (reason, next);
                     }
                 }
             }
@@ -228,6 +244,7 @@ impl Office {
             }
             Err(r) => {
                 probes.iter().for_each(|p| self.let_go(p.id));
+                self.keep_unless_elsewhere(uuid, &probes).await;
                 Err(r)
             }
         }
@@ -383,10 +400,12 @@ impl Office {
     ) -> Result<PoolId, Refusal> {
         let mut desk = self.desk_mut();
         let full = |e: access::AccessError| refuse(RefusalKind::NoSpace, "pool", e.to_string());
+        let uuid = config.uuid;
+        let is_other = |c: &&PoolConfig| c.uuid != uuid;
         let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
         for (volume, nsid) in rows {
             let others: Vec<u32> =
-                desk.pools.iter().flat_map(|p| p.config.grants.iter()).map(|g| g.nsid).collect();
+                desk.configs().filter(is_other).flat_map(|c| c.grants.iter()).map(|g| g.nsid).collect();
             if others.contains(&nsid) {
                 let own = config.grants.iter().map(|g| g.nsid);
                 let free =
@@ -403,9 +422,9 @@ impl Office {
             let mine: Vec<_> = config.grants.for_host(host).collect();
             for (volume, _, lun) in mine {
                 let others: Vec<u32> = desk
-                    .pools
-                    .iter()
-                    .flat_map(|p| p.config.grants.for_host(host))
+                    .configs()
+                    .filter(is_other)
+                    .flat_map(|c| c.grants.for_host(host))
                     .map(|(_, _, l)| u32::from(l))
                     .collect();
                 if others.contains(&u32::from(lun)) {
@@ -422,7 +441,7 @@ impl Office {
             }
         }
         let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
-        let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|u| (u, desk.new_volume())).collect();
+        let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|v| (v, desk.volume_id(uuid, v))).collect();
         let space = config.space().expect("decoding or creation checked it");
         let id = desk.new_pool();
         desk.pools.push(PoolDesk {
@@ -588,10 +607,12 @@ impl Office {
 
     /// Order: release.
     pub(crate) async fn pool_release(&self, pool: &str) -> Answered {
-        let absent = self.desk().absent.iter().any(|p| p.name == pool);
-        if absent && self.desk().pool_named(pool).is_err() {
-            self.desk_mut().absent.retain(|p| p.name != pool);
+        let absent = self.desk().absent.iter().find(|p| p.name == pool).map(|p| p.uuid);
+        if let Some(uuid) = absent.filter(|_| self.desk().pool_named(pool).is_err()) {
+            self.desk_mut().absent.retain(|p| p.uuid != uuid);
             self.write_pools().await?;
+            self.remove_kept(uuid).await;
+            self.publish().await;
             return Ok(Reply::Done);
         }
         let (id, uuid, name) = {
@@ -616,6 +637,7 @@ impl Office {
         self.write_pools().await?;
         self.forget(id).await;
         self.remove_witness(uuid).await;
+        self.remove_kept(uuid).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {name}"), "it was released");
         written.map(|()| Reply::Done)

@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::desk::{Desk, PoolDesk};
-use crate::layout::{ArrayLayout, Layout, PoolLayout, VolumeLayout};
+use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::Mail;
 use array::format::LegState;
 use base::view::{Export, View};
@@ -31,14 +31,20 @@ impl Office {
 
 /// Stands for the drive of a leg that is not open: ids begin at 1.
 const NO_DRIVE: base::DriveId = base::DriveId(0);
+/// Stands for a pool that is absent; none of its volumes is ready. Ids begin at 1.
+const NO_POOL: PoolId = PoolId(0);
 
 /// What the front ends may know.
 fn view_of(desk: &Desk) -> View {
     let hosts = desk.hosts.iter().map(|host| {
         let mut exports = vec![];
-        for pool in desk.pools.iter().filter(|p| !p.leaving) {
+        for pool in desk.shown() {
             for (volume, nsid, lun) in pool.config.grants.for_host(host) {
                 let Some(v) = pool.config.volumes.by_uuid(volume) else { continue };
+                // What is kept of an absent pool may be older than a number that was given away since.
+                if exports.iter().any(|e: &Export| e.nsid == nsid || e.lun == lun) {
+                    continue;
+                }
                 exports.push(Export {
                     nsid,
                     lun,
@@ -49,10 +55,10 @@ fn view_of(desk: &Desk) -> View {
                     naa: v.naa,
                     block_bytes: v.block_bytes,
                     blocks: v.bytes / u64::from(v.block_bytes),
-                    deallocate: deallocates(pool),
+                    deallocate: pool.deallocates,
                     // Its two steps need one owner for all writes of a block, single arrays included.
                     compare_and_write: false,
-                    ready: pool.serving && pool.complete(),
+                    ready: pool.ready,
                 });
             }
         }
@@ -66,12 +72,6 @@ fn view_of(desk: &Desk) -> View {
     }
 }
 
-/// Promise 2: deallocated blocks yield zeroes on every leg, or nothing is passed down.
-fn deallocates(pool: &PoolDesk) -> bool {
-    let mut open = pool.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
-    open.all(|o| o.info.deallocate_zeroes)
-}
-
 /// Where the bytes are.
 fn layout_of(desk: &Desk) -> Layout {
     let mut layout = Layout { generation: desk.generation, ..Layout::default() };
@@ -83,17 +83,16 @@ fn layout_of(desk: &Desk) -> Layout {
             arrays: pool.arrays.iter().map(|a| a.id).collect(),
         });
         layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a)));
-        if pool.leaving {
-            continue;
-        }
+    }
+    for pool in desk.shown() {
         for v in pool.config.volumes.iter() {
             layout.volumes.push(VolumeLayout {
                 id: pool.volume_ids[&v.uuid],
-                pool: pool.id,
+                pool: pool.id.unwrap_or(NO_POOL),
                 block_bytes: v.block_bytes,
                 blocks: v.bytes / u64::from(v.block_bytes),
                 map: Arc::new(v.map.clone()),
-                ready: pool.serving && pool.complete(),
+                ready: pool.ready,
             });
         }
     }

@@ -1,6 +1,7 @@
 //! What is: the snapshot for `status`, and events.
 
 use super::Office;
+use super::absent::Shown;
 use super::desk::{ArrayDesk, Desk, Ill, LegDesk, PoolDesk, array_word, count};
 use super::files::protocol_word;
 use super::sessions::Place;
@@ -69,10 +70,10 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         reasons.push(Reason {
             state: State::Offline,
             what: format!("pool {}", p.name),
-            message: p.reason.clone(),
+            message: p.words(),
             next: p.next.clone(),
         });
-        let (name, uuid, reason) = (p.name.clone(), p.uuid, p.reason.clone());
+        let (name, uuid, reason) = (p.name.clone(), p.uuid, p.words());
         pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -84,8 +85,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         reasons.push(Reason { state: State::Degraded, what, message: p.reason.clone(), next });
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
-    let mut volumes: Vec<Volume> =
-        desk.pools.iter().filter(|p| !p.leaving).flat_map(|p| volumes_of(desk, p, &pools)).collect();
+    let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
     Snapshot {
         at: desk.unix(now),
@@ -375,7 +375,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
     out
 }
 
-fn volumes_of(desk: &Desk, p: &PoolDesk, pools: &[Pool]) -> Vec<Volume> {
+fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
     let state = pools.iter().find(|x| x.uuid == p.config.uuid).map_or(State::Offline, |x| x.state);
     let volume = |v: &volume::Volume| {
         let id = p.volume_ids[&v.uuid];
@@ -408,7 +408,7 @@ fn volumes_of(desk: &Desk, p: &PoolDesk, pools: &[Pool]) -> Vec<Volume> {
 
 fn host_of(desk: &Desk, h: &access::Host) -> Host {
     let mut exports = vec![];
-    for p in desk.pools.iter().filter(|p| !p.leaving) {
+    for p in desk.shown() {
         for (volume, nsid, lun) in p.config.grants.for_host(h) {
             if let Some(v) = p.config.volumes.by_uuid(volume) {
                 exports.push((format!("{}/{}", p.config.name, v.name), nsid, lun));

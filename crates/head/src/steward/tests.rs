@@ -17,6 +17,7 @@ use std::sync::Arc;
 const SHARDS: u16 = 2;
 const MIB: u64 = 1 << 20;
 
+mod absent;
 mod scrub;
 mod spares;
 mod watch;
@@ -550,7 +551,7 @@ fn the_leg_that_was_lost_does_not_come_up_alone() {
         "{}",
         s.pools[0].reason
     );
-    assert!(w.layout.volumes.is_empty());
+    assert!(w.layout.arrays.is_empty() && w.layout.volumes.iter().all(|v| !v.ready));
     // With its mirror it comes up; or by the operator's word.
     let mut forced = World::start(w.rest.clone(), 3);
     forced.good(import(&[], true));

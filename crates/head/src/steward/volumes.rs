@@ -106,7 +106,7 @@ impl Office {
                 .volumes
                 .check_new(name, bytes, block, p.config.drive_block_bytes)
                 .map_err(volume_refusal)?;
-            let used = desk.pools.iter().flat_map(|p| p.config.grants.iter()).map(|g| g.nsid);
+            let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
             (p.id, p.config.clone(), uuid, nsid, p.space.clone())
         };
@@ -297,7 +297,7 @@ impl Office {
         let host = hosts.remove(name).map_err(access_refusal)?;
         let pools: Vec<(PoolId, PoolConfig)> =
             self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
-        let exports: usize = pools.iter().map(|(_, c)| c.grants.for_host(&host).count()).sum();
+        let exports: usize = self.desk().configs().map(|c| c.grants.for_host(&host).count()).sum();
         if exports > 0 && !force {
             let are = if exports == 1 { "is" } else { "are" };
             let message = format!("{} {are} exported to host {name}", count(exports, "volume"));
@@ -412,12 +412,8 @@ impl Office {
                 .get(host)
                 .cloned()
                 .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
-            let used: Vec<u32> = desk
-                .pools
-                .iter()
-                .flat_map(|p| p.config.grants.for_host(&host))
-                .map(|(_, _, l)| u32::from(l))
-                .collect();
+            let used: Vec<u32> =
+                desk.configs().flat_map(|c| c.grants.for_host(&host)).map(|(_, _, l)| u32::from(l)).collect();
             let lun = match lun {
                 Some(n) if n > LUN_MAX || used.contains(&u32::from(n)) => {
                     return Err(access_refusal(AccessError::Lun(n)));

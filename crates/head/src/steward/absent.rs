@@ -1,0 +1,209 @@
+//! Pools that this head had and whose drives are away: hosts keep their namespaces and LUNs, not ready.
+//!
+//! The file `config-UUID` (docs/formats/state.md) is all that is known of such a pool: names, numbers, sizes and
+//! grants. Nothing about data is taken from it.
+
+use super::Office;
+use super::config::PoolConfig;
+use super::desk::{Desk, PoolDesk, count};
+use super::drives::Probe;
+use super::files::{hex, state_words, unhex};
+use super::text::{self, TextError};
+use crate::layout::PoolId;
+use crate::order::Weight;
+use array::format::ConfigSlot;
+use base::machine::{StateError, StateOp};
+use base::{Uuid, VolumeId};
+use std::collections::BTreeMap;
+
+/// A pool that was looked for in vain.
+pub(crate) struct AbsentPool {
+    pub uuid: Uuid,
+    pub name: String,
+    pub drives: Vec<String>,
+    pub reason: String,
+    pub next: Option<String>,
+    /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
+    pub kept: Option<Kept>,
+}
+
+impl AbsentPool {
+    /// Why it is not here, and what that means for hosts: one sentence.
+    pub fn words(&self) -> String {
+        let volumes = self.kept.as_ref().map_or(0, |k| k.config.volumes.iter().len());
+        match volumes {
+            0 => self.reason.clone(),
+            n => {
+                let are = if n == 1 { "is" } else { "are" };
+                format!("{}; {} {are} kept for the hosts, not ready", self.reason, count(n, "volume"))
+            }
+        }
+    }
+}
+
+/// What hosts are told of an absent pool.
+pub(crate) struct Kept {
+    pub config: PoolConfig,
+    pub generation: u64,
+    pub deallocates: bool,
+    /// The numbers under which shards know its volumes: they stay at import.
+    pub volume_ids: BTreeMap<Uuid, VolumeId>,
+}
+
+/// A pool as hosts see it, absent or not.
+pub(crate) struct Shown<'a> {
+    /// None for an absent one.
+    pub id: Option<PoolId>,
+    pub config: &'a PoolConfig,
+    pub volume_ids: &'a BTreeMap<Uuid, VolumeId>,
+    pub ready: bool,
+    pub deallocates: bool,
+}
+
+/// The file `config-UUID`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KeptFile {
+    pub slot: ConfigSlot,
+    pub deallocates: bool,
+}
+
+impl KeptFile {
+    pub fn text(&self) -> String {
+        let mut out = String::from(
+            "# What hosts are told of a pool while its drives are away: written at every change, do not edit.\n",
+        );
+        text::line(&mut out, "deallocate", if self.deallocates { "yes" } else { "no" });
+        text::line(&mut out, "config", &hex(&self.slot.encode().expect("it was written to drives or read")));
+        out
+    }
+    pub fn parse(bytes: &[u8]) -> Result<Self, TextError> {
+        let sections = text::parse(bytes, &[("", &["deallocate", "config"])])?;
+        let s = &sections[0];
+        let wrong = |message: &str| TextError { line: s.line, message: message.into() };
+        let deallocates = match s.must("deallocate")?.as_str() {
+            "yes" => true,
+            "no" => false,
+            _ => return Err(wrong("deallocate is yes or no")),
+        };
+        let bytes = unhex(&s.must("config")?).ok_or_else(|| wrong("config is not in hex digits"))?;
+        let slot = ConfigSlot::decode(&bytes)
+            .map_err(|fault| TextError { line: s.line, message: format!("config is {fault}") })?;
+        // As on drives: longer than a slot is none.
+        slot.encode().ok_or_else(|| wrong("config is too long"))?;
+        Ok(Self { slot, deallocates })
+    }
+}
+
+fn file_name(pool: Uuid) -> String {
+    format!("config-{pool}")
+}
+
+impl Office {
+    /// What is kept for the hosts of a pool that is not here. The error is a sentence.
+    pub(crate) async fn read_kept(&self, pool: Uuid) -> Result<Option<Kept>, String> {
+        let name = file_name(pool);
+        let Some(bytes) = self.read_file(&name).await? else { return Ok(None) };
+        let wrong = |words: String| {
+            format!(
+                "the file {name} of the state directory: {words}; hosts do not see the volumes of that pool until it is imported"
+            )
+        };
+        let file = KeptFile::parse(&bytes).map_err(|e| wrong(format!("line {}: {}", e.line, e.message)))?;
+        let config = PoolConfig::decode(&file.slot.body)
+            .ok()
+            .filter(|c| c.uuid == pool)
+            .ok_or_else(|| wrong("it contradicts itself".into()))?;
+        let mut desk = self.desk_mut();
+        let volume_ids = config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect();
+        Ok(Some(Kept { generation: file.slot.generation, deallocates: file.deallocates, config, volume_ids }))
+    }
+
+    /// Keeps what hosts shall be told if the pool's drives are not found at the next start. The drives have it
+    /// already: a failure is told and refuses nothing.
+    pub(crate) async fn keep_config(&self, pool: PoolId, slot: &ConfigSlot) {
+        let found = self.desk().pool(pool).map(|p| (p.config.uuid, p.config.name.clone(), p.deallocates()));
+        let Some((uuid, name, deallocates)) = found else { return };
+        let text = KeptFile { slot: slot.clone(), deallocates }.text();
+        let op = StateOp::Write { name: file_name(uuid), contents: text.into_bytes() };
+        if let Err(e) = self.cx.state(op).await {
+            self.not_kept(uuid, &name, &e).await;
+        }
+    }
+    async fn not_kept(&self, uuid: Uuid, name: &str, error: &StateError) {
+        // What it was before would tell hosts of volumes that are not there.
+        self.remove_kept(uuid).await;
+        let words = state_words(&format!("the kept configuration of pool {name}"), error);
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), words);
+    }
+    /// The pool is not this head's any more.
+    pub(crate) async fn remove_kept(&self, pool: Uuid) {
+        // One that stays is of a pool that no file names: nobody reads it.
+        let _ = self.cx.state(StateOp::Remove { name: file_name(pool) }).await;
+    }
+
+    /// A pool could not be taken. If its drives say that another head has it, or let go of it, since what is
+    /// kept here was written, hosts find it there: two ways to the same volume with different contents are none.
+    pub(crate) async fn keep_unless_elsewhere(&self, pool: Uuid, probes: &[Probe]) {
+        let newest =
+            probes.iter().filter_map(|p| p.config.as_ref().ok()).max_by_key(|c| c.generation).cloned();
+        let Some(slot) = newest else { return };
+        let Ok(config) = PoolConfig::decode(&slot.body) else { return };
+        let went = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let row = desk.absent.iter_mut().find(|p| p.uuid == pool);
+            let is_later = |k: &mut Kept| slot.generation > k.generation && config.holder != me;
+            row.and_then(|p| p.kept.take_if(is_later)).is_some()
+        };
+        if went {
+            self.remove_kept(pool).await;
+            if self.desk().ready {
+                self.publish().await;
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Every pool that hosts may know of.
+    pub fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
+        let here = self.pools.iter().filter(|p| !p.leaving).map(|p| Shown {
+            id: Some(p.id),
+            config: &p.config,
+            volume_ids: &p.volume_ids,
+            ready: p.serving && p.complete(),
+            deallocates: p.deallocates(),
+        });
+        // One that is being imported is on the desk and among the absent.
+        let is_here = |p: &&AbsentPool| self.pools.iter().any(|x| x.config.uuid == p.uuid);
+        let absent = self.absent.iter().filter(move |p| !is_here(p)).filter_map(|p| p.kept.as_ref());
+        here.chain(absent.map(|k| Shown {
+            id: None,
+            config: &k.config,
+            volume_ids: &k.volume_ids,
+            ready: false,
+            deallocates: k.deallocates,
+        }))
+    }
+    /// Configurations whose namespace ids and LUNs are taken, those of absent pools included.
+    pub fn configs(&self) -> impl Iterator<Item = &PoolConfig> {
+        let absent = self.absent.iter().filter_map(|p| p.kept.as_ref()).map(|k| &k.config);
+        let away = absent.filter(|c| self.pools.iter().all(|p| p.config.uuid != c.uuid));
+        self.pools.iter().map(|p| &p.config).chain(away)
+    }
+    /// The number under which shards knew this volume while its pool was absent, or a new one.
+    pub fn volume_id(&mut self, pool: Uuid, volume: Uuid) -> VolumeId {
+        let kept = self.absent.iter().find(|p| p.uuid == pool).and_then(|p| p.kept.as_ref());
+        let known = kept.and_then(|k| k.volume_ids.get(&volume).copied());
+        known.unwrap_or_else(|| self.new_volume())
+    }
+}
+
+impl PoolDesk {
+    /// Promise 2: deallocated blocks yield zeroes on every leg, or nothing is passed down.
+    pub fn deallocates(&self) -> bool {
+        let mut open = self.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
+        open.all(|o| o.info.deallocate_zeroes)
+    }
+}

@@ -1,0 +1,190 @@
+//! Pools whose drives are away: hosts keep what they have, not ready.
+
+use super::*;
+use base::view::Export;
+
+type Away = BTreeMap<String, FakeDrive>;
+
+/// The head after the usual orders and a stop, started again without these drives; and the drives.
+fn started_without(paths: &[&str], seed: u64) -> (World, Away) {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    without(w.rest, paths, seed)
+}
+fn without(mut rest: Rest, paths: &[&str], seed: u64) -> (World, Away) {
+    let away = paths.iter().map(|p| (p.to_string(), rest.drives.remove(*p).expect("a drive"))).collect();
+    (World::start(rest, seed), away)
+}
+const ALL: &[&str] = &["/f/a", "/f/b", "/f/c", "/f/d"];
+
+fn kept_files(w: &World) -> Vec<&String> {
+    w.rest.files.keys().filter(|name| name.starts_with("config-")).collect()
+}
+fn exports(w: &World) -> &[Export] {
+    &w.view.hosts[0].exports
+}
+/// What a host may never see change: all but whether it is ready.
+fn face(e: &Export) -> Export {
+    Export { ready: false, ..e.clone() }
+}
+
+#[test]
+fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_they_were() {
+    let before = face(&usual().view.hosts[0].exports[0]);
+    let (mut w, away) = started_without(ALL, 2);
+    let kept = exports(&w)[0].clone();
+    assert!(!kept.ready);
+    assert_eq!(Export { volume: kept.volume, ..before }, kept, "only the head's own number is new");
+    let v = &w.layout.volumes[0];
+    assert_eq!((v.id, v.ready, v.blocks), (kept.volume, false, 9 * MIB / 4096), "commands end in not ready");
+
+    let s = w.status();
+    assert_eq!(
+        (s.health, s.pools[0].state, s.volumes[0].state),
+        (State::Offline, State::Offline, State::Offline)
+    );
+    assert_eq!(s.hosts[0].exports, [("tank/vm1".to_string(), 1, 0)]);
+    let reason = &s.reasons[0];
+    assert!(reason.message.contains("none of its drives was found"), "{reason:?}");
+    assert!(reason.message.contains("/f/a: no such file") && reason.message.contains("1 volume is kept"));
+    let next = "attach /f/a and /f/b and /f/c and /f/d, then millrace pool import tank";
+    assert_eq!(reason.next.as_deref(), Some(next));
+    let (kind, _, words) = w.refused(Order::VolumeRemove { volume: "tank/vm1".into(), force: true });
+    assert!(kind == RefusalKind::NotReady && words.contains("not imported"), "{words}");
+
+    w.rest.drives.extend(away);
+    w.good(import(&[], false));
+    let after = exports(&w)[0].clone();
+    assert!(after.ready && face(&after) == kept, "{after:?}");
+    assert!(w.layout.volumes[0].ready);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_pool_with_an_array_that_is_away_is_kept_too() {
+    let (mut w, away) = started_without(&["/f/c", "/f/d"], 2);
+    assert!(!exports(&w)[0].ready);
+    assert!(w.open.is_empty(), "the drives that are here are let go of");
+    assert!(w.status().reasons[0].message.contains("the drives are missing: /f/c, /f/d"));
+    w.rest.drives.extend(away);
+    w.good(import(&[], false));
+    assert!(exports(&w)[0].ready);
+}
+
+#[test]
+fn numbers_of_an_absent_pool_are_taken() {
+    let (mut w, away) = started_without(ALL, 2);
+    w.rest.drives.extend(drives(&["/f/e", "/f/g"]).drives);
+    w.good(create("other", vec![mirror("/f/e", "/f/g")]));
+    w.good(Order::VolumeCreate { pool: "other".into(), name: "x".into(), bytes: 9 * MIB, block_bytes: None });
+    let grant = |lun| Order::Export { volume: "other/x".into(), host: "esx1".into(), lun };
+    assert_eq!(w.refused(grant(Some(0))).1, "lun");
+    w.good(grant(None));
+    let numbers = |w: &World| {
+        let mut all: Vec<_> = exports(w).iter().map(|e| (e.name.clone(), e.nsid, e.lun)).collect();
+        all.sort();
+        all
+    };
+    let expected = [("other/x".to_string(), 2, 1), ("tank/vm1".to_string(), 1, 0)];
+    assert_eq!(numbers(&w), expected);
+    assert_eq!(w.refused(Order::HostRemove { name: "esx1".into(), force: false }).0, RefusalKind::Unsafe);
+    w.rest.drives.extend(away);
+    w.good(import(&[], false));
+    assert_eq!(numbers(&w), expected, "nothing was renumbered");
+}
+
+#[test]
+fn whoever_gives_a_pool_up_takes_it_from_the_hosts() {
+    // An absent one, one that is here, and one that is destroyed.
+    let (mut w, _) = started_without(ALL, 2);
+    assert_eq!(kept_files(&w).len(), 1);
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    assert!(exports(&w).is_empty() && w.layout.volumes.is_empty() && kept_files(&w).is_empty());
+    assert!(w.crash(3).status().pools.is_empty());
+    for order in
+        [Order::PoolRelease { pool: "tank".into() }, Order::PoolDestroy { pool: "tank".into(), force: true }]
+    {
+        let mut w = usual();
+        assert_eq!(kept_files(&w).len(), 1);
+        w.good(order);
+        assert!(exports(&w).is_empty() && kept_files(&w).is_empty());
+    }
+}
+
+#[test]
+fn a_pool_that_went_on_at_another_head_is_not_shown_here() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let mut there = World::start(Rest { drives: w.rest.drives.clone(), ..Rest::default() }, 7);
+    there.good(import(ALL, true));
+    let rest = Rest { drives: there.rest.drives, ..w.rest };
+    let mut here = World::start(rest, 8);
+    assert!(exports(&here).is_empty(), "its hosts find it there");
+    assert!(here.status().reasons[0].message.contains("not released by the system that had it"));
+    assert!(kept_files(&here).is_empty());
+}
+
+#[test]
+fn a_damaged_file_is_told_and_the_pool_is_imported_from_its_drives_all_the_same() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let name = kept_files(&w)[0].clone();
+    let good = w.rest.files[&name].clone();
+    // Behind the body the slot is filled up with zeroes that nobody reads.
+    let at = good.windows(9).position(|w| w == b"config = ").expect("the key") + 9 + 2 * 100;
+    for damage in
+        [b"config = 00\n".to_vec(), good[..at].to_vec(), [&good[..at], b"f", &good[at + 1..]].concat()]
+    {
+        let mut rest = w.rest.clone();
+        rest.files.insert(name.clone(), damage);
+        let (mut w, away) = without(rest, ALL, 2);
+        let notices = w.ready.clone().expect("it comes up all the same");
+        assert!(notices.iter().any(|n| n.contains(&name)), "{notices:?}");
+        assert!(exports(&w).is_empty(), "no guess");
+        w.rest.drives.extend(away);
+        w.good(import(&[], false));
+        assert!(exports(&w)[0].ready);
+        assert_eq!(w.rest.files[&name].len(), good.len(), "and it is written again");
+    }
+}
+
+#[test]
+fn what_could_not_be_kept_is_told_and_nothing_older_stays() {
+    let mut w = usual();
+    w.rest.disk_full = true;
+    w.good(volume("vm2", 5 * MIB));
+    assert!(
+        w.events().iter().any(|e| e.contains("the kept configuration of pool tank could not be written"))
+    );
+    assert!(kept_files(&w).is_empty());
+    w.rest.disk_full = false;
+    w.good(volume("vm3", 5 * MIB));
+    assert_eq!(kept_files(&w).len(), 1);
+}
+
+#[test]
+fn whatever_was_answered_is_kept_wherever_the_power_goes() {
+    let mut n = 0;
+    loop {
+        let mut w = World::power_on(four(), 1, n);
+        w.run();
+        if w.ready.is_some() {
+            let second = Order::Export { volume: "tank/vm2".into(), host: "esx1".into(), lun: None };
+            for order in [tank(), host(), volume("vm1", 9 * MIB), export(), volume("vm2", 5 * MIB), second] {
+                w.send(order);
+            }
+            w.run();
+        }
+        let (answered, done) = (w.answers.len(), w.effects_left > 0);
+        let (w, _) = without(w.rest, ALL, 2);
+        let names: Vec<&str> =
+            w.view.hosts.iter().flat_map(|h| &h.exports).map(|e| e.name.as_str()).collect();
+        assert!(answered < 4 || names.contains(&"tank/vm1"), "cut after effect {n}: {names:?}");
+        assert!(answered < 6 || names == ["tank/vm1", "tank/vm2"], "cut after effect {n}: {names:?}");
+        if done {
+            break;
+        }
+        n += 5;
+    }
+    assert!(n > 100, "there was something to cut: {n}");
+}
