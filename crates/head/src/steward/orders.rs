@@ -143,7 +143,10 @@ impl Office {
             let message = format!("{path} {what}: without it the pool does not work");
             let next = match other {
                 Some(other) => format!("millrace drive return {other}, and this again once it is in sync"),
-                None => format!("millrace drive shape {path} --gone, to try what happens without it"),
+                None if mirror => {
+                    "millrace status --watch, and this again once the other leg is in sync".into()
+                }
+                None => format!("millrace drive show {path}"),
             };
             return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
         }

@@ -164,7 +164,11 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             "the last scrub found {} bytes in which legs differ, and did not repair them",
             last.differed - last.repaired
         );
-        let next = format!("millrace pool scrub {} --repair", p.config.name);
+        // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
+        let next = format!(
+            "millrace events, to see where; then millrace pool scrub {} --repair --prefer GOOD",
+            p.config.name
+        );
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
     }
     if let Some(words) = &p.trouble {

@@ -54,7 +54,10 @@ fn differences_are_told_by_volume_and_offset() {
     let told = "pool tank: volume tank/vm1, bytes 131072 to 139263: /f/b and /f/a differ; which one is right cannot be known";
     assert!(w.events().iter().any(|e| e == told), "{:#?}", w.events());
     assert_eq!(s.health, State::Degraded);
-    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace pool scrub tank --repair"));
+    assert_eq!(
+        s.reasons[0].next.as_deref(),
+        Some("millrace events, to see where; then millrace pool scrub tank --repair --prefer GOOD")
+    );
     // A scrub that repairs ends that.
     let prefer = Some("/f/b".to_string());
     w.good(scrub_with(true, prefer));
