@@ -61,7 +61,7 @@ impl Builder {
     }
 
     /// The same, and every write and flush is also kept in `log`, in the format of dm-log-writes. The file must hold
-    /// zeroes and the log be empty. (There is none for NVMe: QEMU 7.2 takes FUA there and does not obey it. These disks
+    /// zeroes and the log be empty. (There is none for NVMe: with QEMU 7.2, writes with FUA there were seen to be lost. These disks
     /// announce a volatile cache without FUA.)
     pub fn disk_logged(mut self, file: impl AsRef<Path>, log: impl AsRef<Path>) -> Builder {
         self.disks.push((file.as_ref().into(), Some(log.as_ref().into())));
