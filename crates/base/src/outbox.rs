@@ -37,20 +37,34 @@ impl Outbox {
         self.pending
     }
     /// Copies `bytes` into the ring. Panics without room: ask `room` before taking on a command.
-    pub fn header(&mut self, memory: &mut impl Memory, mut bytes: &[u8]) {
+    pub fn header(&mut self, memory: &mut impl Memory, bytes: &[u8]) {
         assert!(bytes.len() as u64 <= u64::from(self.room()), "an outbox ran out of room");
-        while !bytes.is_empty() {
-            let n = (self.ring.len - self.write).min(bytes.len() as u32);
-            let place = self.ring.part(self.write, n);
-            memory.bytes_mut(place).copy_from_slice(&bytes[..n as usize]);
-            bytes = &bytes[n as usize..];
-            self.write = if self.write + n == self.ring.len { 0 } else { self.write + n };
-            self.used += n;
-            self.pending += u64::from(n);
-            match self.parts.back_mut() {
-                Some(Part::Ring(last)) if last.end() == place.at => last.len += n,
-                _ => self.parts.push_back(Part::Ring(place)),
+        if bytes.is_empty() {
+            return;
+        }
+        let until_end = (self.ring.len - self.write) as usize;
+        if bytes.len() < until_end {
+            self.piece(memory, bytes);
+        } else {
+            let (now, later) = bytes.split_at(until_end);
+            self.piece(memory, now);
+            self.write = 0;
+            if !later.is_empty() {
+                self.piece(memory, later);
             }
+        }
+    }
+    /// Bytes that lie in the ring in one piece.
+    fn piece(&mut self, memory: &mut impl Memory, bytes: &[u8]) {
+        let n = bytes.len() as u32;
+        let place = self.ring.part(self.write, n);
+        memory.bytes_mut(place).copy_from_slice(bytes);
+        self.write += n;
+        self.used += n;
+        self.pending += u64::from(n);
+        match self.parts.back_mut() {
+            Some(Part::Ring(last)) if last.end() == place.at => last.len += n,
+            _ => self.parts.push_back(Part::Ring(place)),
         }
     }
     /// Sends `data` from where it lies; it must stay as it is until it is sent.

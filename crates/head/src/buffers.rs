@@ -3,6 +3,9 @@
 //! A buffer may be held by several: by its request, by sends, and by a drive operation that hangs
 //! after its request was answered. It is free when the last lets go. Nothing here allocates after
 //! `new`; running out is an answer (`None`), and the caller waits in line.
+//!
+//! Runs that were just freed are not merged at once: a few of each size lie ready, since commands tend to
+//! be of one size. When no run is large enough they are merged first.
 
 use base::Slice;
 
@@ -19,8 +22,21 @@ enum Page {
     Free(u8),
     /// First page of a buffer of this order, held by so many.
     Held(u8, u16),
+    /// First page of a run that lies ready, neither free nor held.
+    Ready,
     /// Inside a run.
     Inside,
+}
+
+/// Runs of one order that lie ready, at most.
+const READY_MAX: usize = 64;
+
+/// Runs of one order that lie ready: the last one put there is the first one taken, as its bytes are
+/// likely to be in the processor's cache.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    pages: [u32; READY_MAX],
+    count: usize,
 }
 
 /// The allocator. It knows addresses, not bytes.
@@ -31,6 +47,7 @@ pub struct Buffers {
     // Free runs of each order as doubly linked lists through their first pages.
     first: [u32; ORDERS],
     links: Vec<(u32, u32)>,
+    ready: [Ready; ORDERS],
     used_pages: u64,
 }
 
@@ -44,6 +61,7 @@ impl Buffers {
             pages: vec![Page::Inside; count],
             first: [NONE; ORDERS],
             links: vec![(NONE, NONE); count],
+            ready: [Ready { pages: [NONE; READY_MAX], count: 0 }; ORDERS],
             used_pages: 0,
         };
         let mut page = 0;
@@ -60,12 +78,19 @@ impl Buffers {
     pub fn take(&mut self, len: u32) -> Option<Slice> {
         assert!(len > 0 && u64::from(len) <= BUFFER_MAX, "a buffer of {len} bytes");
         let want = order_of(len);
-        let order = (want..ORDERS).find(|o| self.first[*o] != NONE)?;
-        let page = self.first[order];
-        self.unlink(page, order);
-        for half in (want..order).rev() {
-            self.put(page + (1 << half), half);
-        }
+        let ready = &mut self.ready[want];
+        let page = if ready.count > 0 {
+            ready.count -= 1;
+            ready.pages[ready.count]
+        } else {
+            match self.split(want) {
+                Some(page) => page,
+                None => {
+                    self.merge_ready();
+                    self.split(want)?
+                }
+            }
+        };
         self.pages[page as usize] = Page::Held(want as u8, 1);
         self.used_pages += 1 << want;
         Some(Slice::new(self.start + u64::from(page) * PAGE, len))
@@ -86,9 +111,38 @@ impl Buffers {
         if *holders > 0 {
             return false;
         }
-        let mut order = usize::from(*order);
+        let order = usize::from(*order);
         self.used_pages -= 1 << order;
-        let mut page = page;
+        let ready = &mut self.ready[order];
+        if ready.count < READY_MAX {
+            ready.pages[ready.count] = page;
+            ready.count += 1;
+            self.pages[page as usize] = Page::Ready;
+        } else {
+            self.merge(page, order);
+        }
+        true
+    }
+    /// A run of this order, cut from a free one.
+    fn split(&mut self, want: usize) -> Option<u32> {
+        let order = (want..ORDERS).find(|o| self.first[*o] != NONE)?;
+        let page = self.first[order];
+        self.unlink(page, order);
+        for half in (want..order).rev() {
+            self.put(page + (1 << half), half);
+        }
+        Some(page)
+    }
+    /// Frees all runs that lie ready.
+    fn merge_ready(&mut self) {
+        for order in 0..ORDERS {
+            let Ready { pages, count } = self.ready[order];
+            self.ready[order].count = 0;
+            pages[..count].iter().for_each(|page| self.merge(*page, order));
+        }
+    }
+    /// Frees a run, together with its neighbours if they are free.
+    fn merge(&mut self, mut page: u32, mut order: usize) {
         self.pages[page as usize] = Page::Inside;
         while order + 1 < ORDERS {
             let buddy = page ^ (1 << order);
@@ -100,7 +154,6 @@ impl Buffers {
             order += 1;
         }
         self.put(page, order);
-        true
     }
     /// Bytes in use.
     pub fn used(&self) -> u64 {

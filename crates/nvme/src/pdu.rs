@@ -214,6 +214,14 @@ impl Violation {
     }
 }
 
+/// What a common header says about the PDU's length.
+struct Shape {
+    /// Bytes of header and header digest.
+    whole: usize,
+    /// Bytes of padding behind them.
+    pad: u32,
+}
+
 /// Collects and checks headers.
 #[derive(Clone, Debug)]
 pub struct Decoder {
@@ -261,6 +269,21 @@ impl Decoder {
     /// Takes bytes of the header: how many, and the header once it is whole. Call it again with the rest
     /// as long as it takes bytes and gives None; after a header, take its data first.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(usize, Option<Incoming>), Violation> {
+        if self.have == 0
+            && let Some((common, _)) = bytes.split_first_chunk()
+            && let Ok(Shape { whole, pad: 0 }) = self.check_common(common)
+            && let Some(header) = bytes.get(..whole)
+            && let Ok(incoming) = self.finish(header)
+        {
+            // Nearly all headers: whole, and right. They are read where they lie; the copy is for `quote`, and
+            // of one size where that can be.
+            match bytes.first_chunk::<COMMAND_BYTES>() {
+                Some(some) if whole <= COMMAND_BYTES => self.bytes[..COMMAND_BYTES].copy_from_slice(some),
+                _ => self.bytes[..whole].copy_from_slice(header),
+            }
+            self.quote = whole;
+            return Ok((whole, Some(incoming)));
+        }
         let mut taken = 0;
         loop {
             let n = (self.need - self.have).min(bytes.len() - taken);
@@ -273,7 +296,8 @@ impl Decoder {
             }
             if self.need == COMMON_BYTES {
                 // The length is judged before anything else of the PDU is waited for.
-                self.need = self.check_common()?;
+                let common = self.bytes.first_chunk().expect("there is room for the longest header");
+                Shape { whole: self.need, pad: self.pad } = self.check_common(common)?;
                 continue;
             }
             break;
@@ -285,29 +309,23 @@ impl Decoder {
         if self.pad > 0 {
             return Ok((taken, None));
         }
-        let incoming = self.finish()?;
+        let incoming = self.finish(&self.bytes[..self.have])?;
         self.have = 0;
         self.need = COMMON_BYTES;
         Ok((taken, Some(incoming)))
     }
 
-    fn hlen(&self) -> usize {
-        usize::from(self.bytes[2])
-    }
-    fn plen(&self) -> u32 {
-        u32_at(&self.bytes, 4)
-    }
     /// Initialization and termination PDUs carry no digests (NVMe/TCP 3.3.1).
-    fn header_digest(&self) -> bool {
-        self.digests.header && !matches!(self.bytes[0], kind::IC_REQ..=kind::C2H_TERM)
+    fn header_digest(&self, kind: u8) -> bool {
+        self.digests.header && !matches!(kind, kind::IC_REQ..=kind::C2H_TERM)
     }
-    fn data_digest(&self) -> bool {
-        self.digests.data && self.bytes[1] & flag::DDGST != 0
+    fn data_digest(&self, flags: u8) -> bool {
+        self.digests.data && flags & flag::DDGST != 0
     }
 
-    /// Checks the common header; gives the bytes of header and header digest, sets the padding.
-    fn check_common(&mut self) -> Result<usize, Violation> {
-        let kind = self.bytes[0];
+    /// Checks the common header.
+    fn check_common(&self, common: &[u8; COMMON_BYTES]) -> Result<Shape, Violation> {
+        let kind = common[0];
         let (receiver, hlen) = match kind {
             kind::IC_REQ => (Receiver::Controller, IC_BYTES),
             kind::IC_RESP => (Receiver::Host, IC_BYTES),
@@ -322,31 +340,31 @@ impl Decoder {
         if receiver != self.receiver {
             return Err(Violation::field(0, "PDU type of the other direction"));
         }
-        if self.hlen() != hlen {
+        if usize::from(common[2]) != hlen {
             return Err(Violation::field(2, "wrong header length"));
         }
         let mut flags = 0;
-        if self.header_digest() {
+        if self.header_digest(kind) {
             flags |= flag::HDGST;
         }
-        if self.bytes[1] & flag::HDGST != flags {
+        if common[1] & flag::HDGST != flags {
             return Err(Violation::field(1, "header digest flag is not what was agreed"));
         }
-        let whole = hlen + if self.header_digest() { DIGEST_BYTES } else { 0 };
-        let plen = self.plen();
+        let whole = hlen + if self.header_digest(kind) { DIGEST_BYTES } else { 0 };
+        let plen = u32_at(common, 4);
         let carries = matches!(kind, kind::COMMAND | kind::H2C_DATA | kind::C2H_DATA);
         let term = matches!(kind, kind::H2C_TERM | kind::C2H_TERM);
         let data_max = if term { TERM_QUOTE_MAX as u32 } else { self.data_max };
-        self.pad = 0;
+        let bare = Ok(Shape { whole, pad: 0 });
         if plen < whole as u32 {
             return Err(Violation::field(4, "PDU shorter than its header"));
         }
         if plen == whole as u32 {
-            return Ok(whole);
+            return bare;
         }
         if term {
             return match plen <= whole as u32 + data_max {
-                true => Ok(whole),
+                true => bare,
                 false => Err(Violation::field(4, "PDU too long")),
             };
         }
@@ -354,35 +372,33 @@ impl Decoder {
             return Err(Violation::field(4, "PDU longer than its header"));
         }
         // NVMe/TCP 3.6.1: PDO points at the data and is a multiple of what the receiver asked for.
-        let pdo = u32::from(self.bytes[3]);
+        let pdo = u32::from(common[3]);
         if pdo < whole as u32 || pdo > plen || !pdo.is_multiple_of(self.alignment) {
             return Err(Violation::field(3, "wrong data offset"));
         }
-        if self.digests.data != (self.bytes[1] & flag::DDGST != 0) {
+        if self.digests.data != (common[1] & flag::DDGST != 0) {
             return Err(Violation::field(1, "data digest flag is not what was agreed"));
         }
-        let digest = if self.data_digest() { DIGEST_BYTES as u32 } else { 0 };
+        let digest = if self.data_digest(common[1]) { DIGEST_BYTES as u32 } else { 0 };
         let Some(data) = (plen - pdo).checked_sub(digest) else {
             return Err(Violation::field(4, "PDU without room for its digest"));
         };
         if data > data_max {
             return Err(Violation::field(4, "PDU too long"));
         }
-        self.pad = pdo - whole as u32;
-        Ok(whole)
+        Ok(Shape { whole, pad: pdo - whole as u32 })
     }
 
-    fn finish(&self) -> Result<Incoming, Violation> {
-        let hlen = self.hlen();
-        let mut whole = hlen;
-        if self.header_digest() {
-            let received = u32_at(&self.bytes, hlen);
-            if crc32c(&self.bytes[..hlen]) != received {
+    /// Reads a header, whole with its digest, whose common part is right.
+    fn finish(&self, b: &[u8]) -> Result<Incoming, Violation> {
+        if self.header_digest(b[0]) {
+            let (header, digest) = b.split_at(usize::from(b[2]));
+            let received = u32_at(digest, 0);
+            if crc32c(header) != received {
                 return Err(Violation { fes: fes::HEADER_DIGEST, fei: received, why: "header digest" });
             }
-            whole += DIGEST_BYTES;
         }
-        let b = &self.bytes;
+        let (plen, whole) = (u32_at(b, 4), b.len() as u32);
         let transfer = || Transfer {
             cccid: u16_at(b, 8),
             ttag: u16_at(b, 10),
@@ -417,10 +433,10 @@ impl Decoder {
             kind::R2T => Header::R2t(transfer()),
             _ => unreachable!("the type was checked with the common header"),
         };
-        let (mut data, mut digest) = (self.plen() - whole as u32, false);
+        let (mut data, mut digest) = (plen - whole, false);
         if data > 0 && matches!(b[0], kind::COMMAND | kind::H2C_DATA | kind::C2H_DATA) {
-            digest = self.data_digest();
-            data = self.plen() - u32::from(b[3]) - if digest { DIGEST_BYTES as u32 } else { 0 };
+            digest = self.data_digest(b[1]);
+            data = plen - u32::from(b[3]) - if digest { DIGEST_BYTES as u32 } else { 0 };
         }
         if let Header::Data { transfer, .. } = header
             && transfer.length != data
@@ -466,12 +482,12 @@ fn u32_at(b: &[u8], at: usize) -> u32 {
 
 /// A header ready to be sent, its digest and padding included.
 #[derive(Clone, Copy, Debug)]
-pub struct Encoded {
-    bytes: [u8; TERM_BYTES + TERM_QUOTE_MAX],
+pub struct Encoded<const N: usize = { TERM_BYTES + TERM_QUOTE_MAX }> {
+    bytes: [u8; N],
     len: u8,
 }
 
-impl Deref for Encoded {
+impl<const N: usize> Deref for Encoded<N> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -482,20 +498,21 @@ impl Deref for Encoded {
 pub mod encode {
     use super::*;
 
-    fn start(kind: u8, flags: u8, hlen: usize) -> Encoded {
-        let mut e = Encoded { bytes: [0; TERM_BYTES + TERM_QUOTE_MAX], len: hlen as u8 };
+    fn start<const N: usize>(kind: u8, flags: u8, hlen: usize) -> Encoded<N> {
+        let mut e = Encoded { bytes: [0; N], len: hlen as u8 };
         (e.bytes[0], e.bytes[1], e.bytes[2]) = (kind, flags, hlen as u8);
         e
     }
-    fn put(e: &mut Encoded, at: usize, bytes: &[u8]) {
+    fn put<const N: usize>(e: &mut Encoded<N>, at: usize, bytes: &[u8]) {
         e.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
-    fn plen(e: &mut Encoded, plen: u32) {
+    fn plen<const N: usize>(e: &mut Encoded<N>, plen: u32) {
         put(e, 4, &plen.to_le_bytes());
     }
 
     /// Sets PDO, PLEN and digest flags, appends header digest and padding.
-    fn seal(e: &mut Encoded, data: u32, digests: Digests, alignment_field: u8) {
+    #[inline]
+    fn seal<const N: usize>(e: &mut Encoded<N>, data: u32, digests: Digests, alignment_field: u8) {
         let hlen = usize::from(e.len);
         let mut len = hlen + if digests.header { DIGEST_BYTES } else { 0 };
         let mut total = len as u32;
@@ -552,13 +569,13 @@ pub mod encode {
         e
     }
     /// CapsuleResp.
-    pub fn response(cqe: &Cqe, digests: Digests) -> Encoded {
+    pub fn response(cqe: &Cqe, digests: Digests) -> Encoded<{ RESPONSE_BYTES + DIGEST_BYTES }> {
         let mut e = start(kind::RESPONSE, 0, RESPONSE_BYTES);
         put(&mut e, COMMON_BYTES, cqe.as_bytes());
         seal(&mut e, 0, digests, 0);
         e
     }
-    fn transfer(kind: u8, flags: u8, t: Transfer) -> Encoded {
+    fn transfer<const N: usize>(kind: u8, flags: u8, t: Transfer) -> Encoded<N> {
         let mut e = start(kind, flags, DATA_BYTES);
         put(&mut e, 8, &t.cccid.to_le_bytes());
         put(&mut e, 10, &t.ttag.to_le_bytes());
@@ -580,7 +597,7 @@ pub mod encode {
         e
     }
     /// R2T.
-    pub fn r2t(t: Transfer, digests: Digests) -> Encoded {
+    pub fn r2t(t: Transfer, digests: Digests) -> Encoded<{ DATA_BYTES + DIGEST_BYTES }> {
         let mut e = transfer(kind::R2T, 0, t);
         seal(&mut e, 0, digests, 0);
         e
