@@ -58,6 +58,35 @@ pub(crate) struct Standing {
     pub(crate) latency: Latency,
 }
 
+/// What follows from the legs' standing, kept at hand for every command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Sets {
+    writable: Legs,
+    in_sync: Legs,
+    rebuilding: Legs,
+    volatile: Legs,
+}
+
+impl Sets {
+    fn of(legs: &[Standing]) -> Self {
+        let mut sets = Self::default();
+        for (i, standing) in legs.iter().enumerate() {
+            let Some(leg) = standing.leg.filter(|leg| leg.state != LegState::Missing) else { continue };
+            sets.volatile |= if leg.volatile_cache { bit(i) } else { 0 };
+            if standing.lost {
+                continue;
+            }
+            sets.writable |= bit(i);
+            match leg.state {
+                LegState::InSync => sets.in_sync |= bit(i),
+                LegState::Rebuilding => sets.rebuilding |= bit(i),
+                LegState::Missing => unreachable!("passed over"),
+            }
+        }
+        sets
+    }
+}
+
 /// One array on one shard.
 #[derive(Debug)]
 pub struct Array {
@@ -66,6 +95,7 @@ pub struct Array {
     pub(crate) shard: u16,
     pub(crate) shards: u16,
     pub(crate) legs: [Standing; LEGS_MAX],
+    sets: Sets,
     pub(crate) epoch: u64,
     pub(crate) recorded: u64,
     pub(crate) flights: Slots<Flight>,
@@ -128,6 +158,7 @@ impl Array {
             shard: config.shard,
             shards: config.shards,
             legs,
+            sets: Sets::of(&legs),
             epoch: config.membership.epoch,
             recorded: config.membership.epoch,
             flights: Slots::with_capacity(FLIGHTS_MAX),
@@ -204,9 +235,6 @@ impl Array {
         if redundant && change {
             assert_eq!(self.owner(at), self.shard, "a change came to a shard that does not own its region");
         }
-        let mut flight = Flight::new(Job::Host(ticket), Plan::Read, kind, at, len);
-        flight.data = data;
-        flight.fua = fua;
         let forget = kind == Kind::Deallocate;
         if forget && !self.present().all(|leg| leg.deallocate_zeroes) {
             // Promise 2: zeroes on every leg, or advice that is not taken.
@@ -227,20 +255,22 @@ impl Array {
                 "a read of a dirty region came to a shard that does not own it"
             );
         }
-        flight.plan = match kind {
+        let plan = match kind {
             Kind::Read if dirty => Plan::Copy,
-            Kind::Read => Plan::Read,
+            Kind::Read => return self.read(now, ticket, at, data, io),
             Kind::Flush => Plan::Flush,
             Kind::Write | Kind::WriteZeroes | Kind::Deallocate => Plan::Change,
         };
         self.commands += 1;
+        let mut flight = Flight::new(Job::Host(ticket), plan, kind, at, len);
+        flight.data = data;
+        flight.fua = fua;
         let id = self.insert(flight);
-        match self.flights[id].plan {
-            Plan::Read => self.start_read(now, id, io),
+        match plan {
             Plan::Flush => self.start_flush(now, id, io),
             Plan::Change if !redundant => self.start_legs(now, id, io),
             Plan::Change | Plan::Copy => self.queue(id),
-            Plan::Scrub => unreachable!("no host asks for a scrub"),
+            Plan::Read | Plan::Scrub => unreachable!("reads need no flight, and no host asks for a scrub"),
         }
         self.drain(now, io);
     }
@@ -254,7 +284,13 @@ impl Array {
         result: Result<(), DriveError>,
         io: &mut impl ArrayIo,
     ) {
-        let DriveTag { owner, leg, buffer, given_up, since, len, read, share } = self.ops[tag];
+        if let Owner::Read(ticket) = self.ops[tag].owner {
+            if result.is_ok() {
+                return self.read_good(now, ticket, tag, io);
+            }
+            self.give_flight(tag);
+        }
+        let DriveTag { owner, leg, buffer, given_up, since, len, read, share, .. } = self.ops[tag];
         assert!(!given_up, "an operation ended twice");
         self.legs[leg].in_flight -= 1;
         let late = result == Err(DriveError::TimedOut);
@@ -284,6 +320,7 @@ impl Array {
             Owner::Block(block) => self.block_done(now, block, leg, result, io),
             Owner::Clear => self.clear_flushed(now, leg, result, io),
             Owner::Sync => self.sync_flushed(now, leg, result, io),
+            Owner::Read(_) => unreachable!("it has a flight now"),
             Owner::Nobody => unreachable!("only operations that were given up belong to nobody"),
         };
         if late && !keeps {
@@ -308,6 +345,7 @@ impl Array {
             Owner::Flight(id) => self.flight_late(now, id),
             Owner::Block(block) => self.block_late(now, block),
             Owner::Clear | Owner::Sync => unreachable!("a flush is not waited for once it was given up"),
+            Owner::Read(_) => unreachable!("what failed has a flight"),
             Owner::Loser => unreachable!("what was given up has no owner, unless it may still land"),
             Owner::Nobody => {}
         }
@@ -422,32 +460,25 @@ impl Array {
             self.scrub_step(now, io);
         }
     }
+    /// The standing of some leg has changed.
+    pub(crate) fn legs_changed(&mut self) {
+        self.sets = Sets::of(&self.legs);
+    }
     /// Legs that are written: in sync or rebuilding, and not lost here.
     pub(crate) fn writable(&self) -> Legs {
-        self.legs_where(|s, _| !s.lost)
+        self.sets.writable
     }
     /// Legs that are read.
     pub(crate) fn in_sync(&self) -> Legs {
-        self.legs_where(|s, leg| !s.lost && leg.state == LegState::InSync)
+        self.sets.in_sync
     }
     /// Legs that are written and not yet read.
     pub(crate) fn rebuilding(&self) -> Legs {
-        self.legs_where(|s, leg| !s.lost && leg.state == LegState::Rebuilding)
+        self.sets.rebuilding
     }
-    fn legs_where(&self, is: impl Fn(&Standing, &Leg) -> bool) -> Legs {
-        let mut set = 0;
-        for (i, standing) in self.legs.iter().enumerate() {
-            if let Some(leg) = &standing.leg
-                && leg.state != LegState::Missing
-                && is(standing, leg)
-            {
-                set |= bit(i);
-            }
-        }
-        set
-    }
+    /// Members with a volatile cache, lost here or not.
     pub(crate) fn volatile(&self) -> Legs {
-        self.legs_where(|_, leg| leg.volatile_cache)
+        self.sets.volatile
     }
     fn present(&self) -> impl Iterator<Item = &Leg> {
         self.legs.iter().filter_map(|s| s.leg.as_ref()).filter(|leg| leg.state != LegState::Missing)
@@ -471,7 +502,7 @@ impl Array {
         assert!(self.writable() & bit(leg) != 0, "an operation for a leg that gets none");
         let read = kind == DriveOpKind::Read;
         let since = Instant(0);
-        let tag = DriveTag { owner, leg, buffer, since, len, read, share: false, given_up: false };
+        let tag = DriveTag { owner, leg, buffer, since, at, len, data, read, share: false, given_up: false };
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each flight");
         if let Some(buffer) = buffer {
             self.buffers.hold(buffer);
@@ -490,6 +521,7 @@ impl Array {
             return false;
         }
         self.legs[leg].lost = true;
+        self.legs_changed();
         io.note(Note::LegFailed { leg, epoch: self.epoch, error });
         true
     }
@@ -555,7 +587,9 @@ impl Array {
             .flights
             .iter()
             .filter(|(_, f)| matches!(f.job, Job::Host(_)) && f.phase != Phase::AwaitingLate);
-        assert_eq!(hosts.count() as u32, self.commands, "commands are counted");
+        let reads = self.ops.iter().filter(|(_, op)| matches!(op.owner, Owner::Read(_)));
+        assert_eq!((hosts.count() + reads.count()) as u32, self.commands, "commands are counted");
+        assert_eq!(self.sets, Sets::of(&self.legs), "the sets of legs are up to date");
         for (leg, standing) in self.legs.iter().enumerate() {
             let live = self.ops.iter().filter(|(_, op)| op.leg == leg && !op.given_up).count();
             assert_eq!(live as u32, standing.in_flight, "operations are counted");

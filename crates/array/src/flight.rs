@@ -5,7 +5,7 @@
 //! change  AwaitingLock ▶ AwaitingIntent ▶ AwaitingLegs ▶ (AwaitingCache) ▶ (AwaitingRecord) ▶ over
 //! copy    AwaitingLock ▶ AwaitingIntent ▶ AwaitingSource ▶ AwaitingLegs ▶ (AwaitingRecord) ▶ over
 //! scrub   AwaitingLock ▶ AwaitingScrub ▶ (AwaitingIntent ▶ AwaitingLegs) ▶ over
-//! read    AwaitingSource ▶ over
+//! read    (no flight) ▶ over, or if it fails or is late: AwaitingSource ▶ over
 //! flush   AwaitingLegs ▶ (AwaitingRecord) ▶ over
 //! ```
 //!
@@ -26,7 +26,12 @@ pub(crate) fn bit(leg: usize) -> Legs {
 
 /// The members of a set of legs.
 pub(crate) fn members(legs: Legs) -> impl Iterator<Item = usize> {
-    (0..crate::geometry::LEGS_MAX).filter(move |leg| legs & bit(*leg) != 0)
+    let mut left = legs & ((1 << crate::geometry::LEGS_MAX) - 1);
+    core::iter::from_fn(move || {
+        let leg = (left != 0).then_some(left.trailing_zeros() as usize);
+        left &= left.wrapping_sub(1);
+        leg
+    })
 }
 
 /// For whom a flight flies.
@@ -165,6 +170,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Whose a drive operation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
+    /// A host's read: most need no flight. They get one when they fail or are late.
+    Read(Ticket),
     /// A flight's.
     Flight(u32),
     /// A bitmap block's.
@@ -185,9 +192,11 @@ pub(crate) struct DriveTag {
     pub(crate) owner: Owner,
     pub(crate) leg: usize,
     pub(crate) buffer: Option<BufferId>,
-    /// Reads: when it began, and how long it is.
+    /// Reads: when it began; its range in the data space, and where the data go.
     pub(crate) since: Instant,
+    pub(crate) at: u64,
     pub(crate) len: u64,
+    pub(crate) data: Slice,
     pub(crate) read: bool,
     /// It holds a share of the pool for hedges.
     pub(crate) share: bool,

@@ -12,13 +12,15 @@
 //! waits for its deadline like any other. A loser that misses its deadline counts against its leg
 //! like any other read: being late alone fails nobody.
 //!
-//! Reads under way are in a list in the order of their start, so that looking for late ones costs
-//! nothing while there are none.
+//! Reads stand in a queue in the order of their start; whoever is over when he comes to its front leaves
+//! it without a word. A read that is beyond the floor gets a flight, and a place in a list, where it is
+//! looked at until it is over: that costs nothing while all are fast.
 
 use crate::array::Array;
-use crate::door::{ArrayIo, Kind};
-use crate::flight::{Flight, Job, List, NONE, Owner, Phase, Plan, bit};
+use crate::door::{ArrayIo, COMMANDS_MAX, Kind};
+use crate::flight::{DriveTag, Flight, Job, List, NONE, Owner, Phase, bit};
 use base::{DriveError, DriveOpKind, Duration, Instant};
+use std::collections::VecDeque;
 
 /// No read is late before this time, however fast its leg usually is.
 const FLOOR: Duration = Duration::from_millis(5);
@@ -36,11 +38,15 @@ const HEDGED_BYTES_MAX: u64 = 4 << 20;
 /// One in so many reads may be hedged, and so many at once after a time without.
 const CREDIT_FOR_ONE: u32 = 32;
 const CREDIT_MAX: u32 = HEDGES_MAX * CREDIT_FOR_ONE;
+/// Room in the queue of young reads. One that does not fit gets its flight early.
+const YOUNG_MAX: usize = 4 * COMMANDS_MAX as usize;
 
 /// The hedging of one instance.
 #[derive(Debug)]
 pub(crate) struct Hedging {
-    /// Reads that may become late, oldest first; linked by `Flight::next` and `Flight::previous`.
+    /// Operations of reads without a flight, and when they began, oldest first. Some are over.
+    young: VecDeque<(u32, Instant)>,
+    /// Reads beyond the floor, oldest first; linked by `Flight::next` and `Flight::previous`.
     reads: List,
     /// Those beyond the floor were looked at; not again before.
     next_at: Instant,
@@ -54,6 +60,7 @@ pub(crate) struct Hedging {
 impl Hedging {
     pub(crate) fn new() -> Self {
         Self {
+            young: VecDeque::with_capacity(YOUNG_MAX),
             reads: List::EMPTY,
             next_at: Instant(0),
             credit: CREDIT_MAX,
@@ -75,18 +82,40 @@ impl Hedging {
 
 impl Array {
     /// A host's read was sent to its first leg.
-    pub(crate) fn watch(&mut self, id: u32) {
-        let Flight { job, plan, .. } = self.flights[id];
-        let host = matches!(job, Job::Host(_)) && plan == Plan::Read;
-        if !host || self.in_sync().count_ones() < 2 {
+    pub(crate) fn watch(&mut self, tag: u32, now: Instant) {
+        if self.in_sync().count_ones() < 2 {
             return;
+        }
+        while let Some((tag, since)) = self.hedging.young.front().copied()
+            && !self.young(tag, since)
+        {
+            self.hedging.young.pop_front();
+        }
+        if self.hedging.young.len() == YOUNG_MAX {
+            self.grow_old();
         }
         let hedging = &mut self.hedging;
         hedging.credit = (hedging.credit + 1).min(CREDIT_MAX);
+        hedging.young.push_back((tag, now));
+    }
+    /// Whether an entry of the queue is still the read that it was. (Another one with its tag, of the same
+    /// moment, is as old.)
+    fn young(&self, tag: u32, began: Instant) -> bool {
+        let is = |op: &DriveTag| matches!(op.owner, Owner::Read(_)) && op.since == began;
+        self.ops.get(tag).is_some_and(is)
+    }
+    /// The first of the queue gets a flight and a place in the list, if it is not over.
+    fn grow_old(&mut self) {
+        let Some((tag, since)) = self.hedging.young.pop_front() else { return };
+        if !self.young(tag, since) {
+            return;
+        }
+        let id = self.give_flight(tag);
+        let tail = self.hedging.reads.tail;
         let flight = &mut self.flights[id];
-        (flight.watched, flight.previous, flight.next) = (true, hedging.reads.tail, NONE);
-        match hedging.reads.tail {
-            NONE => hedging.reads.head = id,
+        (flight.watched, flight.previous, flight.next) = (true, tail, NONE);
+        match tail {
+            NONE => self.hedging.reads.head = id,
             tail => self.flights[tail].next = id,
         }
         self.hedging.reads.tail = id;
@@ -109,14 +138,21 @@ impl Array {
         }
     }
     pub(crate) fn hedge_deadline(&self) -> Option<Instant> {
-        let oldest = self.flights.get(self.hedging.reads.head)?;
-        Some((oldest.since + FLOOR).max(self.hedging.next_at))
+        let old = self.flights.get(self.hedging.reads.head).map(|oldest| oldest.since);
+        let young = self.hedging.young.front().map(|(_, since)| *since);
+        let oldest = old.into_iter().chain(young).min()?;
+        Some((oldest + FLOOR).max(self.hedging.next_at))
     }
 
     /// Hedges what is late.
     pub(crate) fn hedge_tick(&mut self, now: Instant, io: &mut impl ArrayIo) {
         if now < self.hedging.next_at {
             return;
+        }
+        while let Some((tag, since)) = self.hedging.young.front().copied()
+            && (now.since(since) >= FLOOR || !self.young(tag, since))
+        {
+            self.grow_old();
         }
         let mut id = self.hedging.reads.head;
         while id != NONE {

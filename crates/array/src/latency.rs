@@ -7,7 +7,7 @@
 
 use crate::array::{Array, Standing};
 use crate::door::{ArrayIo, Note};
-use crate::flight::{Flight, Job, bit, members};
+use crate::flight::{Flight, Job, Legs, bit, members};
 use base::{Duration, Instant};
 
 /// Size classes of reads: up to 16 KiB, up to 128 KiB, larger.
@@ -88,7 +88,20 @@ impl Array {
             Job::Heal { leg, .. } => tried | bit(leg),
             Job::Host(_) | Job::Piece | Job::Scrub => tried,
         };
-        let candidates = self.in_sync() & !barred;
+        self.choose_among(now, self.in_sync() & !barred, at, len)
+    }
+
+    /// The same among these legs.
+    pub(crate) fn choose_among(
+        &mut self,
+        now: Instant,
+        candidates: Legs,
+        at: u64,
+        len: u64,
+    ) -> Option<usize> {
+        if candidates.count_ones() < 2 {
+            return members(candidates).next();
+        }
         let class = class_of(len);
         let means = members(candidates).map(|leg| self.legs[leg].latency.mean[class]);
         let best = means.filter(|mean| *mean > 0).min().unwrap_or(0);
@@ -150,7 +163,7 @@ impl Array {
     }
 
     /// The legs have changed: nobody has an old debt, and a leg that joined is measured anew.
-    pub(crate) fn forget_latency(&mut self, joined: crate::flight::Legs) {
+    pub(crate) fn forget_latency(&mut self, joined: Legs) {
         for (leg, standing) in self.legs.iter_mut().enumerate() {
             standing.latency.picked = 0;
             if joined & bit(leg) != 0 {

@@ -8,7 +8,7 @@
 
 use crate::array::Array;
 use crate::door::{ArrayIo, Leg, LegState, Membership};
-use crate::flight::{Job, Legs, Phase, bit, members};
+use crate::flight::{Legs, Phase, bit, members};
 use base::{DriveError, Instant};
 
 fn works(leg: Option<Leg>) -> bool {
@@ -52,6 +52,7 @@ impl Array {
                 promoted |= bit(i);
             }
         }
+        self.legs_changed();
         self.spoil_clearing();
         self.forget_latency(joined);
         for leg in members(joined) {
@@ -102,6 +103,7 @@ impl Array {
             self.legs[leg].kept = false;
             self.legs[leg].lost = false;
             self.legs[leg].errors = 0;
+            self.legs_changed();
             self.rewrite_blocks(leg, true);
             self.resync.poke = true;
         }
@@ -149,7 +151,6 @@ impl Array {
 
     /// Commands of hosts under way, for the head's accounting.
     pub fn commands(&self) -> u32 {
-        let hosts = self.flights.iter().filter(|(_, f)| matches!(f.job, Job::Host(_)));
-        hosts.filter(|(_, f)| f.phase != Phase::AwaitingLate).count() as u32
+        self.commands
     }
 }

@@ -7,9 +7,9 @@
 
 use crate::array::{Array, HEALS_MAX};
 use crate::buffers::PIECE_BYTES;
-use crate::door::{ArrayIo, Kind, Note};
-use crate::flight::{Flight, Job, NONE, Owner, Phase, Plan, bit, members, status_of};
-use base::{DriveError, DriveOpKind, Duration, Instant, Status};
+use crate::door::{ArrayIo, Kind, Note, Ticket};
+use crate::flight::{DriveTag, Flight, Job, NONE, Owner, Phase, Plan, bit, members, status_of};
+use base::{DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Token};
 
 /// Weighted read errors at which a leg is failed.
 const ERRORS_MAX: u32 = 32;
@@ -26,13 +26,65 @@ fn weight(error: DriveError) -> u32 {
 }
 
 impl Array {
+    /// A host's read of blocks that every leg in sync may answer.
+    pub(crate) fn read(&mut self, now: Instant, ticket: Ticket, at: u64, data: Slice, io: &mut impl ArrayIo) {
+        let len = u64::from(data.len);
+        let Some(leg) = self.choose_among(now, self.in_sync(), at, len) else {
+            io.done(ticket, Status::NotReady);
+            return;
+        };
+        self.commands += 1;
+        let standing = &mut self.legs[leg];
+        standing.in_flight += 1;
+        standing.last_end = at + len;
+        let drive = standing.leg.expect("a leg in sync is a member").drive;
+        let tag = DriveTag {
+            owner: Owner::Read(ticket),
+            leg,
+            buffer: None,
+            since: now,
+            at,
+            len,
+            data,
+            read: true,
+            share: false,
+            given_up: false,
+        };
+        let tag = self.ops.insert(tag).expect("there is a tag for each operation of each command");
+        self.watch(tag, now);
+        let at = self.geometry.data_at + at;
+        let token = Token(u64::from(tag));
+        io.drive(DriveOp { drive, kind: DriveOpKind::Read, at, len, data, fua: false, token });
+    }
+
+    /// It is good, and nothing went wrong on the way.
+    pub(crate) fn read_good(&mut self, now: Instant, ticket: Ticket, tag: u32, io: &mut impl ArrayIo) {
+        let DriveTag { leg, since, len, .. } = self.ops[tag];
+        self.ops.free(tag);
+        self.legs[leg].in_flight -= 1;
+        self.note_latency(now, leg, len, since, io);
+        self.commands -= 1;
+        io.done(ticket, Status::Good);
+    }
+
+    /// It failed, or is late: from now on it needs more than a tag.
+    pub(crate) fn give_flight(&mut self, tag: u32) -> u32 {
+        let DriveTag { owner, leg, since, at, len, data, .. } = self.ops[tag];
+        let Owner::Read(ticket) = owner else { unreachable!("only hosts' reads have no flight") };
+        let mut flight = Flight::new(Job::Host(ticket), Plan::Read, Kind::Read, at, len);
+        flight.phase = Phase::AwaitingSource;
+        (flight.data, flight.since, flight.source) = (data, since, leg);
+        (flight.first, flight.pending) = (tag, 1);
+        let id = self.insert(flight);
+        self.ops[tag].owner = Owner::Flight(id);
+        id
+    }
+
+    /// The first half of a copy.
     pub(crate) fn start_read(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         self.flights[id].phase = Phase::AwaitingSource;
         match self.choose_leg(now, id) {
-            Some(leg) => {
-                self.read_from(now, id, leg, io);
-                self.watch(id);
-            }
+            Some(leg) => self.read_from(now, id, leg, io),
             None => self.read_lost(now, id, Status::NotReady, io),
         }
     }

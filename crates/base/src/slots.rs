@@ -46,6 +46,14 @@ impl<T> Slots<T> {
         self.used -= 1;
         item
     }
+    /// Empties slot `i` of an item that nobody needs any more. Panics if it is empty, as `remove` does.
+    pub fn free(&mut self, i: u32) {
+        let item = &mut self.items[i as usize];
+        assert!(item.is_some(), "slot is in use");
+        *item = None;
+        self.free.push(i);
+        self.used -= 1;
+    }
     /// The item in slot `i`, if any.
     pub fn get(&self, i: u32) -> Option<&T> {
         self.items.get(i as usize)?.as_ref()
