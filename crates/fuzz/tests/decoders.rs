@@ -125,7 +125,10 @@ fn fuzz_membership_records() {
     };
     let legs =
         |n: u8| (1..=n).map(|i| MemberLeg { drive: base::Uuid([i; 16]), state: LegState::InSync }).collect();
-    let arrays = vec![RecordArray { epoch: 1, legs: legs(2) }, RecordArray { epoch: 1, legs: legs(4) }];
+    let arrays = vec![
+        RecordArray { epoch: 1, rivals: 0, legs: legs(2) },
+        RecordArray { epoch: 1, rivals: 0, legs: legs(4) },
+    ];
     let first = MembershipRecord::first(base::Uuid([8; 16]), base::Uuid([9; 16]), 1, arrays);
     let examples = vec![first.encode(), first.next(base::Uuid([9; 16]), 2).encode()];
     assert_eq!(MembershipRecord::decode(&examples[0]), Ok(first), "the example is good");

@@ -6,7 +6,7 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 4] = [
+const STORIES: [(u64, &str); 5] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
@@ -21,6 +21,11 @@ const STORIES: [(u64, &str); 4] = [
         1000,
         "a shard turned without end: a resync whose buffers were all held by operations that hung was due, \
          and could do nothing",
+    ),
+    (
+        20038,
+        "heads that fell quickly one after the other left legs two records behind, and the pool waited for \
+         somebody to say which of them were right (seeds 10549 and 14329 of an earlier head, too)",
     ),
     (322, "a comparison on a hung leg was told NotReady: it has no second buffer; hosts try again"),
 ];

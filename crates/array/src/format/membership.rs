@@ -44,6 +44,9 @@ pub struct MemberLeg {
 pub struct RecordArray {
     /// Counter of the last record that changed this array.
     pub epoch: u64,
+    /// A bit for each leg that was in sync by a record before this one from the settled one on: a head may
+    /// have gone on from it, and know nothing of the records since.
+    pub rivals: u8,
     /// Its legs, in order.
     pub legs: Vec<MemberLeg>,
 }
@@ -59,6 +62,9 @@ pub struct MembershipRecord {
     pub counter: u64,
     /// This record's name.
     pub incarnation: Incarnation,
+    /// Counter of the latest record of this line that is known to be on every leg that took part; its own
+    /// once it is known itself. 0: not known (an older program wrote it), which counts as the parent's.
+    pub settled: u64,
     /// The system that wrote it.
     pub head: Uuid,
     /// The arrays may be written; a stop in order clears this.
@@ -87,12 +93,20 @@ impl MembershipRecord {
     pub fn first(pool: Uuid, head: Uuid, incarnation: Incarnation, arrays: Vec<RecordArray>) -> Self {
         assert!(incarnation != 0, "0 names nothing");
         let features = Features::default();
-        Self { features, pool, counter: 1, incarnation, head, open: true, ancestors: [0; ANCESTORS], arrays }
+        let ancestors = [0; ANCESTORS];
+        Self { features, pool, counter: 1, incarnation, settled: 0, head, open: true, ancestors, arrays }
     }
     /// The next record, the same but for its name and writer. The caller changes it before it is written.
     pub fn next(&self, head: Uuid, incarnation: Incarnation) -> Self {
         assert!(incarnation != 0, "0 names nothing");
-        let mut next = Self { counter: self.counter + 1, incarnation, head, ..self.clone() };
+        let settled = self.counter - self.lag_max();
+        let mut next = Self { counter: self.counter + 1, incarnation, settled, head, ..self.clone() };
+        let is_settled = settled == self.counter;
+        for array in &mut next.arrays {
+            let in_sync = array.legs.iter().enumerate().filter(|(_, l)| l.state == LegState::InSync);
+            let in_sync = in_sync.map(|(i, _)| 1 << i).sum::<u8>();
+            array.rivals = if is_settled { in_sync } else { array.rivals | in_sync };
+        }
         next.ancestors.copy_within(..ANCESTORS - 1, 1);
         next.ancestors[0] = self.incarnation;
         for leg in next.arrays.iter_mut().flat_map(|a| &mut a.legs) {
@@ -101,6 +115,15 @@ impl MembershipRecord {
             }
         }
         next
+    }
+    /// Every leg that takes part has it.
+    pub fn settle(&mut self) {
+        self.settled = self.counter;
+    }
+    /// How many steps behind this record the own record of a leg in sync may be: records that nobody knew
+    /// to be everywhere when this one was written.
+    pub fn lag_max(&self) -> u64 {
+        if self.settled == 0 { 1 } else { self.counter - self.settled }
     }
     /// The leg of this drive.
     pub fn leg(&self, drive: Uuid) -> Option<&MemberLeg> {
@@ -126,13 +149,13 @@ impl MembershipRecord {
     pub fn encode(&self) -> Vec<u8> {
         assert!(self.arrays.len() <= ARRAYS_MAX && self.drives() <= DRIVES_MAX, "a pool within its limits");
         let mut w = header(MAGIC, self.features);
-        w.bytes(&self.pool.0).u64(self.counter).u64(self.incarnation).u64(0).bytes(&self.head.0);
+        w.bytes(&self.pool.0).u64(self.counter).u64(self.incarnation).u64(self.settled).bytes(&self.head.0);
         w.u32(u32::from(self.open)).u16(self.arrays.len() as u16).u16(self.drives() as u16);
         for a in self.ancestors {
             w.u64(a);
         }
         for a in &self.arrays {
-            w.u64(a.epoch).u8(a.legs.len() as u8).u8(0);
+            w.u64(a.epoch).u8(a.legs.len() as u8).u8(a.rivals);
         }
         for leg in self.arrays.iter().flat_map(|a| &a.legs) {
             let state = match leg.state {
@@ -160,7 +183,7 @@ impl MembershipRecord {
     }
     fn fields(features: Features, mut r: Reader<'_>) -> Result<Self, Malformed> {
         let pool = Uuid(r.array()?);
-        let (counter, incarnation, _) = (r.u64()?, r.u64()?, r.u64()?);
+        let (counter, incarnation, settled) = (r.u64()?, r.u64()?, r.u64()?);
         let head = Uuid(r.array()?);
         let open = r.u32()? & 1 == 1;
         let (arrays, drives) = (usize::from(r.u16()?), usize::from(r.u16()?));
@@ -168,23 +191,24 @@ impl MembershipRecord {
         for a in &mut ancestors {
             *a = r.u64()?;
         }
-        if arrays == 0 || arrays > ARRAYS_MAX || drives > DRIVES_MAX || incarnation == 0 || counter == 0 {
+        let named = incarnation != 0 && counter != 0 && settled <= counter;
+        if arrays == 0 || arrays > ARRAYS_MAX || drives > DRIVES_MAX || !named {
             return Err(Malformed);
         }
         let mut shapes = vec![];
         for _ in 0..arrays {
-            let (epoch, legs, _) = (r.u64()?, r.u8()?, r.u8()?);
+            let (epoch, legs, rivals) = (r.u64()?, r.u8()?, r.u8()?);
             if legs == 0 || usize::from(legs) > RECORD_LEGS_MAX {
                 return Err(Malformed);
             }
-            shapes.push((epoch, legs));
+            shapes.push((epoch, rivals, legs));
         }
-        if shapes.iter().map(|(_, legs)| usize::from(*legs)).sum::<usize>() != drives {
+        if shapes.iter().map(|(_, _, legs)| usize::from(*legs)).sum::<usize>() != drives {
             return Err(Malformed);
         }
         let mut out = vec![];
-        for (epoch, legs) in shapes {
-            let mut array = RecordArray { epoch, legs: vec![] };
+        for (epoch, rivals, legs) in shapes {
+            let mut array = RecordArray { epoch, rivals, legs: vec![] };
             for _ in 0..legs {
                 let drive = Uuid(r.array()?);
                 let state = match r.u8()? {
@@ -199,7 +223,7 @@ impl MembershipRecord {
             }
             out.push(array);
         }
-        Ok(Self { features, pool, counter, incarnation, head, open, ancestors, arrays: out })
+        Ok(Self { features, pool, counter, incarnation, settled, head, open, ancestors, arrays: out })
     }
     fn drives(&self) -> usize {
         self.arrays.iter().map(|a| a.legs.len()).sum()
@@ -232,7 +256,11 @@ mod tests {
             state: [LegState::InSync, LegState::Out, LegState::Rebuilding, LegState::RebuildingFull][l % 4],
         };
         let arrays = (0..arrays)
-            .map(|a| RecordArray { epoch: a as u64, legs: (0..legs).map(|l| leg(a, l)).collect() })
+            .map(|a| RecordArray {
+                epoch: a as u64,
+                rivals: a as u8,
+                legs: (0..legs).map(|l| leg(a, l)).collect(),
+            })
             .collect();
         MembershipRecord::first(Uuid::from_random(9, 9), Uuid::from_random(8, 8), 77, arrays)
     }

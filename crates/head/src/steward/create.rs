@@ -542,7 +542,7 @@ fn pool_refusal(e: PoolError) -> Refusal {
 /// Rows of a membership record in which everybody is in sync.
 fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
     let leg = |l: &LegRow| MemberLeg { drive: l.drive, state: LegState::InSync };
-    rows.iter().map(|r| RecordArray { epoch, legs: r.legs.iter().map(leg).collect() }).collect()
+    rows.iter().map(|r| RecordArray { epoch, rivals: 0, legs: r.legs.iter().map(leg).collect() }).collect()
 }
 
 /// What speaks against these drives.

@@ -265,6 +265,12 @@ impl Office {
                 break;
             }
         }
+        if failed.is_empty()
+            && let Some(p) = self.desk_mut().pool_mut(pool)
+            && p.record.incarnation == record.incarnation
+        {
+            p.record.settle();
+        }
         (failed, witness)
     }
     async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {

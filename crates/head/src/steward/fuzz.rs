@@ -60,7 +60,7 @@ pub fn state_file(bytes: &[u8]) {
 /// Files that are good, one of each kind.
 pub fn state_file_examples() -> Vec<Vec<u8>> {
     let leg = array::format::MemberLeg { drive: Uuid([3; 16]), state: array::format::LegState::InSync };
-    let row = array::format::RecordArray { epoch: 1, legs: vec![leg] };
+    let row = array::format::RecordArray { epoch: 1, rivals: 0, legs: vec![leg] };
     let record = array::format::MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]).encode();
     let text = [
         "# Who\nuuid = 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\nnqn = nqn.2014-08.org.nvmexpress:uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\niqn = iqn.2026-01.org.millrace:a\nserial = 0123456789\n",
