@@ -165,7 +165,7 @@ pub struct Resync {
 pub struct ArraySpec {
     /// How it keeps its data.
     pub layout: ArrayLayout,
-    /// Paths, `ram:SIZE`, `null:SIZE`.
+    /// Paths, `ram:SIZE`, `null:SIZE`; each may have a shape in front, `shape:mbps-max=100@PATH`.
     pub drives: Vec<String>,
     /// Weight in the stripe, 1 to 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -257,7 +257,7 @@ pub enum ScrubAction {
 pub struct ArraySpec {
     /// `mirror` (2 to 4 drives); otherwise `single` (1 drive).
     pub mirror: bool,
-    /// Paths, `ram:SIZE`, `null:SIZE`.
+    /// Paths, `ram:SIZE`, `null:SIZE`; each may have a shape in front, `shape:mbps-max=100@PATH`.
     pub drives: Vec<String>,
     /// Its weight in the stripe, 1 to 64; 1 (or what was measured) if None.
     pub weight: Option<u32>,

@@ -5,6 +5,7 @@ use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size};
 use super::drives::Probe;
 use super::join::{self, Boxed};
+use super::shaped;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
 use array::format::{
@@ -180,8 +181,9 @@ impl Office {
                     .then("millrace drive ls"));
                 }
                 // Memory drives have no name to confuse: each is another.
-                let named = !d.starts_with("ram:") && !d.starts_with("null:");
-                if named && !seen.insert(d.clone()) {
+                let bare = shaped::bare(d);
+                let named = !bare.starts_with("ram:") && !bare.starts_with("null:");
+                if named && !seen.insert(bare.to_string()) {
                     return Err(bad("drives", format!("{d} is named twice")));
                 }
             }
@@ -362,6 +364,9 @@ impl Office {
             let weight = (rate * 4 + slowest / 2) / slowest;
             plan.weight = spec.weight.unwrap_or((weight as u32).clamp(1, WEIGHT_MAX));
         }
+        // 4:8:8:8 is 1:2:2:2 with a pattern four times as long, and harder to read.
+        let common = plans.iter().fold(0, |d, p| greatest_divisor(d, p.weight));
+        plans.iter_mut().for_each(|p| p.weight /= common);
         Ok(())
     }
     /// Bytes a second.
@@ -525,6 +530,10 @@ impl Office {
 /// How much is written and read to measure: 32 MiB of each drive.
 const MEASURE_PIECE: usize = 256 << 10;
 const MEASURE_PIECES: u64 = 128;
+
+fn greatest_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
 
 fn spaces(plans: &[Plan]) -> Vec<ArraySpace> {
     plans.iter().map(|p| ArraySpace { bytes: p.geometry.data_bytes, weight: p.weight }).collect()

@@ -391,8 +391,9 @@ impl Desk {
         let found = spares.find(|(_, s)| s.path == drive || uuid == Some(s.uuid));
         found.map(|(id, s)| (id, s.clone()))
     }
-    /// A drive that we hold, by its path.
-    pub fn holds(&self, path: &str) -> Option<String> {
+    /// The pool of a drive that we hold, by its path or specification.
+    pub fn holds(&self, spec: &str) -> Option<String> {
+        let path = super::shaped::bare(spec);
         if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {
             return self.pool(id).map(|p| p.config.name.clone());
         }

@@ -4,6 +4,7 @@ use super::Office;
 use super::config::geometry_of;
 use super::desk::{OpenDrive, error_words};
 use super::join::{self, Boxed};
+use super::shaped;
 use super::signature::{LOOK_BYTES, signature};
 use crate::layout::PoolId;
 use array::format::{
@@ -11,7 +12,7 @@ use array::format::{
     label_copy_at, newest_config, newest_label, newest_membership,
 };
 use array::{Bitmap, Geometry};
-use base::machine::StateOp;
+use base::machine::{Shape, StateOp};
 use base::{DriveError, DriveId, DriveInfo, OpenError, Uuid};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
@@ -58,16 +59,20 @@ impl Probe {
 }
 
 impl Office {
-    /// Claims, opens and looks at a drive.
+    /// Claims, opens, shapes and looks at a drive.
     pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
+        let (shape, bare) = shaped::split(spec)?;
         let id = self.desk_mut().new_drive();
-        let info = match self.cx.open(id, spec).await {
+        let info = match self.cx.open(id, bare).await {
             Ok(info) => info,
             Err(e) => {
                 self.desk_mut().free_drive(id);
                 return Err(e);
             }
         };
+        if let Some(shape) = shape {
+            self.shape(id, shape);
+        }
         match self.look_at(spec, id, info).await {
             Ok(probe) => Ok(probe),
             Err((path, error)) => {
@@ -124,6 +129,16 @@ impl Office {
         match config_bytes(&first) {
             Some(n) if n > RECORD_BYTES as u64 => self.cx.read(id, at, n as usize).await.unwrap_or_default(),
             Some(_) | None => first,
+        }
+    }
+    /// Changes how an open drive behaves, until it is let go of.
+    pub(crate) fn shape(&self, id: DriveId, shape: Shape) {
+        self.cx.shape(id, shape.clone());
+        let mut desk = self.desk_mut();
+        if shape == Shape::default() {
+            desk.shapes.remove(&id);
+        } else {
+            desk.shapes.insert(id, shape);
         }
     }
     /// Lets go of a drive that nobody else uses.

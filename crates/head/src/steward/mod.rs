@@ -29,6 +29,7 @@ mod publish;
 pub mod runtime;
 mod scrub;
 pub mod sessions;
+mod shaped;
 mod signature;
 mod spares;
 mod status;

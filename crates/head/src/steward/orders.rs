@@ -245,8 +245,7 @@ impl Office {
         })?;
         // What was shaped for a test stays so until somebody says otherwise.
         if let Some(shape) = shape {
-            self.cx.shape(probe.id, shape.clone());
-            self.desk_mut().shapes.insert(probe.id, shape);
+            self.shape(probe.id, shape);
         }
         let admitted = self.readmit(pool, array, leg, uuid, &probe).await;
         let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
@@ -588,13 +587,7 @@ impl Office {
             return Err(refuse(RefusalKind::NotReady, "drive", format!("{drive} is not open"))
                 .then(format!("millrace drive return {drive}")));
         };
-        self.cx.shape(open.id, shape.clone());
-        let mut desk = self.desk_mut();
-        if shape == Shape::default() {
-            desk.shapes.remove(&open.id);
-        } else {
-            desk.shapes.insert(open.id, shape);
-        }
+        self.shape(open.id, shape);
         Ok(Reply::Done)
     }
 }

@@ -907,6 +907,32 @@ fn a_shaped_drive_is_seen_and_a_gone_one_is_lost_and_returns() {
 }
 
 #[test]
+fn a_drive_given_with_a_shape_has_it_until_the_daemon_ends_and_its_own_name() {
+    let mut w = World::start(four(), 1);
+    let singles = |drives: &[&str]| {
+        let single = |d: &&str| ArraySpec { drives: vec![d.to_string()], ..ArraySpec::default() };
+        drives.iter().map(single).collect::<Vec<_>>()
+    };
+    let make = |drives: &[&str]| create("tank", singles(drives));
+    let (kind, field, words) = w.refused(make(&["shape:mbps-max=fast@/f/a", "/f/b"]));
+    assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "drives"));
+    assert!(words.contains("mbps-max: `fast` is not a whole number"), "{words}");
+    let (.., words) = w.refused(make(&["shape:mbps-max=1@/f/a", "/f/a"]));
+    assert!(words.contains("named twice"), "{words}");
+    w.good(make(&["shape:mbps-max=7@/f/a", "/f/b"]));
+    let shapes =
+        |s: &Snapshot| s.drives.iter().map(|d| (d.path.clone(), d.shape.clone())).collect::<Vec<_>>();
+    let shape = Shape { mbps_max: 7, ..Shape::default() };
+    assert_eq!(shapes(&w.status()), [("/f/a".into(), Some(shape)), ("/f/b".into(), None)]);
+    let arrays = singles(&["shape:iops-max=7@/f/a"]);
+    let (kind, ..) = w.refused(Order::PoolAdd { pool: "tank".into(), arrays, force: false });
+    assert_eq!(kind, RefusalKind::Conflict);
+    assert!(w.rest.files.values().all(|f| !String::from_utf8_lossy(f).contains("shape:")));
+    let mut w = w.crash(2);
+    assert_eq!(shapes(&w.status()), [("/f/a".into(), None), ("/f/b".into(), None)]);
+}
+
+#[test]
 fn a_slow_leg_is_shown_once_and_stays_in_use() {
     let mut w = World::start(four(), 1);
     w.good(tank());

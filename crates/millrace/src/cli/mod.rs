@@ -295,6 +295,11 @@ fn volume_path(name: &str) -> String {
 /// The daemon has another working directory: paths are made absolute here. `sdb` means `/dev/sdb`
 /// unless a file of that name lies here.
 fn drive_path(text: &str) -> String {
+    if text.starts_with("shape:")
+        && let Some((shape, drive)) = text.split_once('@')
+    {
+        return format!("{shape}@{}", drive_path(drive));
+    }
     let special = ["ram:", "null:", "file:/", "block:/"].iter().any(|prefix| text.starts_with(prefix));
     if special || text.starts_with('/') || text.is_empty() {
         return text.to_string();

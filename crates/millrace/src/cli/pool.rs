@@ -107,7 +107,11 @@ Examples:
   millrace pool create fast /dev/a /dev/b /dev/c /dev/d  # no redundancy
   millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d
   millrace pool create mix /dev/fast /dev/slow --weights 3,1  # at their sum
+  millrace pool create mix /dev/fast /dev/slow --measure  # shares as measured
   millrace pool create lab mirror ram:1G ram:1G  # in memory
+  millrace pool create try shape:mbps-max=200,latency-us=80@/dev/a /dev/b
+
+A drive with a shape in front (shape:OPTION=N,OPTION=N@DRIVE) is slower or less reliable than it is, until the daemon ends; options: latency-us, iops-max, mbps-max, read-errors-ppm and write-errors-ppm, as of `millrace drive shape`.
 
 A drive that carries a partition table, a file system or another pool's label is refused by name, unless --force says otherwise.";
 

@@ -281,6 +281,9 @@ fn drives_are_named_as_people_do() {
     assert_eq!(drive_path("/dev/sdb"), "/dev/sdb");
     assert_eq!(drive_path("ram:1G"), "ram:1G");
     assert_eq!(drive_path("null"), "/dev/null");
+    assert_eq!(drive_path("shape:mbps-max=1@null"), "shape:mbps-max=1@/dev/null");
+    assert_eq!(drive_path("shape:mbps-max=1@ram:1G"), "shape:mbps-max=1@ram:1G");
+    assert!(drive_path("shape:mbps-max=1@disk.img").starts_with("shape:mbps-max=1@/"));
     assert!(drive_path("disk.img").ends_with("/disk.img") && drive_path("disk.img").starts_with('/'));
 }
 
