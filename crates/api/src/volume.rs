@@ -13,7 +13,7 @@ pub struct Volume {
     pub uuid: String,
     /// NVMe identity, 32 hexadecimal digits.
     pub nguid: String,
-    /// SCSI identity, `naa.` and 32 hexadecimal digits.
+    /// SCSI identity: `naa.` and 16 hexadecimal digits (type 3, locally assigned) or 32 (type 6, of an OUI).
     pub naa: String,
     /// NVMe namespace id.
     pub nsid: u32,

@@ -99,7 +99,7 @@ impl Client {
         let stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(|e| self.unreachable(&e))?;
         let broken = |e: hyper::Error| {
             Failure::new(Exit::Unreachable, format!("the daemon at {} broke off: {e}", self.socket.display()))
-                .with_next("millrace status")
+                .with_next("journalctl -u millrace -n 20, for why it ended; systemd starts it again")
         };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;

@@ -120,6 +120,18 @@ impl Config {
         if empty(&self.state_dir) || empty(&self.socket) {
             return wrong("state_dir and socket must not be empty".into());
         }
+        // A daemon's working directory is nobody's choice: "state" would be another place at each start.
+        let paths = [
+            ("state_dir", Some(&self.state_dir)),
+            ("socket", Some(&self.socket)),
+            ("api.token_file", self.api.token_file.as_ref()),
+        ];
+        for (field, path) in paths {
+            if let Some(path) = path.filter(|p| !p.is_absolute()) {
+                let path = path.display();
+                return wrong(format!("{field} = \"{path}\": write the whole path, beginning with /"));
+            }
+        }
         if self.shards > SHARDS_MAX {
             return wrong(format!("shards = {}: at most {SHARDS_MAX}", self.shards));
         }
@@ -140,6 +152,14 @@ impl Config {
         sorted.dedup();
         if sorted.len() != self.cores.len() {
             return wrong("cores names a core twice".into());
+        }
+        let allowed = cores_allowed();
+        if let Some(core) = sorted.iter().find(|c| !allowed.is_empty() && !allowed.contains(c)) {
+            let list = allowed.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            return wrong(format!(
+                "cores = {:?}: there is no core {core} for the daemon here, only {list}",
+                self.cores
+            ));
         }
         if self.memory != 0 && self.memory < MEMORY_MIN {
             return wrong(format!("memory = {}: at least 64M", api::size::print(self.memory)));
@@ -199,6 +219,23 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The numbers of the cores that this process may use; empty if the machine does not say.
+fn cores_allowed() -> Vec<u16> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(parse_cores).unwrap_or_default()
+}
+
+/// `0-3,8`, as the kernel writes it (proc(5)).
+fn parse_cores(list: &str) -> Option<Vec<u16>> {
+    let mut out = Vec::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        out.extend(first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?);
+    }
+    Some(out)
+}
+
 /// Bytes of memory that the machine has; 0 if it does not say.
 fn machine_memory() -> u64 {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -243,7 +280,8 @@ mod tests {
         // Every key that is commented out there is a key.
         let whole: String =
             text.lines().map(|l| l.strip_prefix("#= ").unwrap_or(l)).map(|l| format!("{l}\n")).collect();
-        let config = Config::parse(&whole, Path::new("head.toml")).expect("every key is known");
+        // Its values are for a larger machine than every test runs on, and are not checked.
+        let config: Config = toml::from_str(&whole).expect("every key is known");
         assert_eq!((config.shards, config.memory), (4, 2 << 30));
         assert!(config.api.tcp.is_some() && config.api.token_file.is_some());
     }
@@ -263,11 +301,15 @@ mod tests {
             ("socket_mode = \"0888\"\n", &["line 1, socket_mode", "permissions"]),
             ("socket = \"\"\n", &["socket must not be empty"]),
             ("cores = [1, 1]\n", &["a core twice"]),
+            ("cores = [9999]\n", &["cores = [9999]", "no core 9999"]),
+            ("state_dir = \"state\"\n", &["state_dir = \"state\"", "beginning with /"]),
+            ("socket = \"./api.sock\"\n", &["socket = \"./api.sock\"", "beginning with /"]),
             ("shards = 3\ncores = [0, 1]\n", &["2 cores for 3 shards"]),
             ("state_dir = \n", &["line 1"]),
             ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["line 2, tcp", "socket address"]),
             ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["token_file"]),
-            ("[api]\ntoken_file = \"t\"\n", &["without api.tcp"]),
+            ("[api]\ntoken_file = \"/t\"\n", &["without api.tcp"]),
+            ("[api]\ntcp = \"127.0.0.1:1\"\ntoken_file = \"t\"\n", &["api.token_file = \"t\""]),
             ("\u{0}", &["head.toml line 1"]),
         ] {
             let error = error(text);
@@ -276,6 +318,14 @@ mod tests {
             }
             assert!(error.contains("Next:") && !error.contains('\n'), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn cores_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_cores("\t0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(parse_cores("0"), Some(vec![0]));
+        assert_eq!(parse_cores("all"), None);
+        assert!(!cores_allowed().is_empty());
     }
 
     #[test]

@@ -231,11 +231,13 @@ pub fn importable(p: order::Importable) -> api::Importable {
 /// A volume.
 pub fn volume(v: order::Volume) -> api::Volume {
     let exported = |e: order::Exported| api::Exported { host: e.host, names: e.names, lun: e.lun };
+    // As hosts read it (VPD page 83h): of an NAA that is not of type 6 only 8 bytes are meant.
+    let naa = if v.naa[0] >> 4 == 6 { &v.naa[..] } else { &v.naa[..8] };
     api::Volume {
         name: v.name,
         uuid: v.uuid.to_string(),
         nguid: hex(&v.nguid),
-        naa: format!("naa.{}", hex(&v.naa)),
+        naa: format!("naa.{}", hex(naa)),
         nsid: v.nsid,
         bytes: v.bytes,
         block_bytes: v.block_bytes,

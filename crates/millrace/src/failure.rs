@@ -61,9 +61,16 @@ impl Failure {
     pub fn with_next(self, next: impl Into<String>) -> Self {
         Self { next: Some(next.into()), ..self }
     }
-    /// The same with `next`, unless there is some.
-    pub fn or_next(self, next: impl FnOnce() -> String) -> Self {
-        Self { next: self.next.or_else(|| Some(next())), ..self }
+    /// The same with a way on for the command `what`, unless there is some.
+    pub fn or_next(self, what: &str) -> Self {
+        let usual = || match self.exit {
+            Exit::Usage => format!("millrace {what} --help").replace("  ", " "),
+            Exit::Refused => "millrace status".to_string(),
+            Exit::Internal | Exit::Unreachable => {
+                "journalctl -u millrace -n 20, or millrace status".to_string()
+            }
+        };
+        Self { next: self.next.or_else(|| Some(usual())), ..self }
     }
     /// The failure of the command `what` as JSON, one line.
     pub fn json(&self, what: &str) -> String {

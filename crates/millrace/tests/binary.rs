@@ -62,10 +62,18 @@ fn the_daemon_listens_where_its_configuration_says_whatever_the_environment_says
         command.arg("status").env("MILLRACE_SOCKET", socket).output().expect("it runs").status.code()
     };
     let answers = (ask(&daemon.path("api.sock")), ask(&elsewhere));
+    // An empty variable is none.
+    let words = |change: fn(&mut Command) -> &mut Command| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+        said(&change(command.arg("portal").arg("ls")).output().expect("it runs"))
+    };
+    let (empty, unset) =
+        (words(|c| c.env("MILLRACE_SOCKET", "")), words(|c| c.env_remove("MILLRACE_SOCKET")));
     let _ = child.kill();
     let _ = child.wait();
     assert!(obeyed, "the environment does not move the daemon");
     assert_eq!(answers, (Some(0), Some(4)));
+    assert_eq!(empty, unset);
 }
 
 #[test]

@@ -47,7 +47,9 @@ fn bad(field: &str, message: impl Into<String>) -> Refusal {
 impl Office {
     /// Order: create.
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
-        volume::check_name(&new.name).map_err(|e| bad("name", e.to_string()))?;
+        volume::check_name(&new.name).map_err(|e| {
+            bad("name", e.to_string()).then("millrace pool create tank DRIVE…, or another name of that kind")
+        })?;
         let taken = {
             let desk = self.desk();
             desk.pools.iter().any(|p| p.config.name == new.name)
@@ -63,9 +65,10 @@ impl Office {
         }
         let chunk = new.chunk_bytes.unwrap_or(CHUNK_BYTES_DEFAULT);
         StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }])
-            .map_err(|e| bad("chunk_bytes", e.to_string()))?;
+            .map_err(|e| bad("chunk_bytes", e.to_string()).then("the same command with --chunk 64K"))?;
         let block_bytes = new.block_bytes.unwrap_or(4096);
-        volume::check_block(block_bytes, 512).map_err(|e| bad("block_bytes", e.to_string()))?;
+        volume::check_block(block_bytes, 512)
+            .map_err(|e| bad("block_bytes", e.to_string()).then("the same command with --block 4096"))?;
         let mut plans = self.plan_arrays(&new.arrays, chunk, new.force, 0).await?;
         let made = self.make_pool(&new, chunk, block_bytes, &mut plans).await;
         if made.is_err() {
@@ -150,7 +153,8 @@ impl Office {
         there: usize,
     ) -> Result<Vec<Plan>, Refusal> {
         if specs.is_empty() {
-            return Err(bad("arrays", "a pool needs at least one array"));
+            return Err(bad("arrays", "a pool needs at least one array")
+                .then("millrace pool create NAME mirror DRIVE DRIVE"));
         }
         let drives: usize = specs.iter().map(|s| s.drives.len()).sum();
         if specs.len() > pool::ARRAYS_MAX || drives + there > DRIVES_MAX {
@@ -163,13 +167,16 @@ impl Office {
         for spec in specs {
             let n = spec.drives.len();
             if spec.mirror && !(2..=array::LEGS_MAX).contains(&n) {
-                return Err(bad("arrays", format!("a mirror has 2 to {} drives, not {n}", array::LEGS_MAX)));
+                let message = format!("a mirror has 2 to {} drives, not {n}", array::LEGS_MAX);
+                return Err(bad("arrays", message).then("millrace pool create NAME mirror DRIVE DRIVE"));
             }
             if !spec.mirror && n != 1 {
-                return Err(bad("arrays", format!("a single array has one drive, not {n}")));
+                return Err(bad("arrays", format!("a single array has one drive, not {n}"))
+                    .then("millrace pool create NAME DRIVE DRIVE"));
             }
             if let Some(w) = spec.weight.filter(|w| !(1..=WEIGHT_MAX).contains(w)) {
-                return Err(bad("weight", format!("the weight {w} is not from 1 to {WEIGHT_MAX}")));
+                return Err(bad("weight", format!("the weight {w} is not from 1 to {WEIGHT_MAX}"))
+                    .then("the same command with --weights 1,2 (one for each array)"));
             }
             for d in &spec.drives {
                 if let Some(pool) = self.desk().holds(d) {
@@ -237,7 +244,13 @@ impl Office {
             }
         }
         if let Some(p) = too_small.first() {
-            let r = bad("drives", format!("{} is too small", p.info.path));
+            let message = format!(
+                "{} has {}: too small for the pool's records, a bitmap and one chunk of {}",
+                p.info.path,
+                size(p.info.bytes),
+                size(u64::from(chunk))
+            );
+            let r = bad("drives", message);
             plans.iter().flat_map(|p| &p.legs).chain(&too_small).for_each(|p| self.let_go(p.id));
             return Err(r);
         }

@@ -615,10 +615,19 @@ pub(crate) fn array_word(mirror: bool, index: usize) -> String {
     format!("{}-{index}", if mirror { "mirror" } else { "single" })
 }
 
-/// A refusal about a field.
+/// A refusal about a field, with the command that shows what there is of such things.
 pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>) -> Refusal {
+    let next = match (kind, field) {
+        (RefusalKind::Internal, _) | (_, "") => "millrace events, or journalctl -u millrace -n 20",
+        (_, "drive" | "drives" | "old" | "new" | "prefer") => "millrace drive ls",
+        (_, "host" | "nqns" | "iqns" | "chap_user" | "chap_secret" | "mutual_secret") => "millrace host ls",
+        (_, "volume" | "bytes" | "lun") => "millrace volume ls",
+        (_, "address") => "millrace portal ls",
+        (_, "pool" | "arrays" | "weight" | "chunk_bytes" | "block_bytes") => "millrace pool ls",
+        (..) => "millrace status",
+    };
     let field = (!field.is_empty()).then(|| field.to_string());
-    Refusal { kind, field, message: message.into(), next: None }
+    Refusal { kind, field, message: message.into(), next: Some(next.into()) }
 }
 
 impl Refusal {

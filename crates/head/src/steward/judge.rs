@@ -85,7 +85,7 @@ impl Office {
             Verdict::Assembled(a) => a,
             Verdict::Nothing => {
                 let message = format!("no drive of pool {} carries a readable membership record", label_name);
-                return Err(no(RefusalKind::Internal, message));
+                return Err(no(RefusalKind::Internal, message).then(others_first(&label_name)));
             }
             Verdict::Diverged(sides) => {
                 let path = |d: &Uuid| {
@@ -117,14 +117,15 @@ impl Office {
             return Err(no(
                 RefusalKind::Internal,
                 format!("no drive of pool {label_name} carries a readable configuration"),
-            ));
+            )
+            .then(others_first(&label_name)));
         };
         let Ok(config) = PoolConfig::decode(&slot.body) else {
             let message = format!(
                 "the configuration of pool {label_name} contradicts itself (generation {})",
                 slot.generation
             );
-            return Err(no(RefusalKind::Internal, message));
+            return Err(no(RefusalKind::Internal, message).then(others_first(&label_name)));
         };
         if !config.holder.is_nil() && config.holder != me && !force {
             let message =
@@ -141,7 +142,8 @@ impl Office {
             return Err(no(
                 RefusalKind::Internal,
                 format!("membership and configuration of pool {} contradict each other", config.name),
-            ));
+            )
+            .then(others_first(&config.name)));
         }
         record.arrays.truncate(config.arrays.len());
         let record = record.clone();
@@ -149,12 +151,17 @@ impl Office {
             if record.arrays[i].legs.len() != row.legs.len() {
                 let message =
                     format!("membership and configuration of pool {} contradict each other", config.name);
-                return Err(no(RefusalKind::Internal, message));
+                return Err(no(RefusalKind::Internal, message).then(others_first(&config.name)));
             }
             check_array(&config, &record, &mut assembly, i, probes, force)?;
         }
         Ok(Judged { config, generation: slot.generation, record, assembly, notices })
     }
+}
+
+/// What helps where the drives that are here do not say enough.
+fn others_first(pool: &str) -> String {
+    format!("attach its other drives, then millrace pool import {pool}")
 }
 
 /// Whether an array may be taken, and with `force` makes it so. A refusal names the drives.

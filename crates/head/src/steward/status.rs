@@ -176,7 +176,7 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
             state: State::Degraded,
             what: what.clone(),
             message: words.clone(),
-            next: None,
+            next: Some("millrace status -v names the state directory: df -h and ls -ld there".into()),
         });
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();

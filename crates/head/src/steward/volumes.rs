@@ -29,7 +29,24 @@ fn volume_refusal(e: VolumeError) -> Refusal {
         | VolumeError::BlockSize(_)
         | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
     };
-    refuse(kind, e.field(), e.to_string())
+    let next = match &e {
+        VolumeError::Name(_) => {
+            "millrace volume create POOL/vm1 --size SIZE, or another name of that kind".into()
+        }
+        VolumeError::NameTaken(_) | VolumeError::TooMany | VolumeError::TooScattered => {
+            "millrace volume ls".into()
+        }
+        VolumeError::SizeZero | VolumeError::SizeTooLarge(_) => {
+            "the same command with a size such as --size 100G".into()
+        }
+        VolumeError::SizeUneven { bytes, block_bytes } => {
+            format!("the same command with --size {}", bytes.next_multiple_of(u64::from(*block_bytes)))
+        }
+        VolumeError::BlockSize(_) | VolumeError::BlockTooSmall { .. } => {
+            "the same command with --block 4096".into()
+        }
+    };
+    refuse(kind, e.field(), e.to_string()).then(next)
 }
 
 fn access_refusal(e: AccessError) -> Refusal {
@@ -47,8 +64,24 @@ fn access_refusal(e: AccessError) -> Refusal {
         | AccessError::ChapUser
         | AccessError::Lun(_) => RefusalKind::Invalid,
     };
-    let next = matches!(e, AccessError::NoHost(_)).then(|| "millrace host ls".to_string());
-    refuse(kind, e.field(), e.to_string()).then_try(next)
+    let next = match &e {
+        AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {
+            "millrace host ls".into()
+        }
+        AccessError::HostName(_) => "millrace host add web1 --nqn NQN, or another name of that kind".into(),
+        AccessError::HostTaken(name) => {
+            format!("millrace host show {name}, or millrace host set {name} to change it")
+        }
+        AccessError::Nameless => "the same command with --nqn NQN, or --iqn IQN, or both".into(),
+        AccessError::Nqn { .. } => "cat /etc/nvme/hostnqn, on the host".into(),
+        AccessError::Iqn { .. } => "cat /etc/iscsi/initiatorname.iscsi, on the host".into(),
+        AccessError::NameOfAnother { host, .. } => format!("millrace host show {host}"),
+        AccessError::Secret { .. } => "openssl rand -hex 12 > FILE, and the same command with it".into(),
+        AccessError::ChapUser => "the same command with --chap-user NAME".into(),
+        AccessError::Lun(_) => "the same command without --lun, which takes the lowest free one".into(),
+        AccessError::Full => "millrace volume ls".into(),
+    };
+    refuse(kind, e.field(), e.to_string()).then(next)
 }
 
 fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {

@@ -42,16 +42,16 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Mode::Randread, value_name = "MODE")]
     rw: Mode,
     /// Bytes of one operation
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = block)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "4k", value_parser = block)]
     bs: u32,
     /// Operations under way on each connection
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1023))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1023))]
     qd: u16,
     /// Connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     connections: u16,
     /// Reads among 100 operations, with randrw and rw
-    #[arg(long, value_name = "PERCENT", default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
     mix: u8,
     /// Stamp what is written and check what is read
     #[arg(long)]
@@ -63,10 +63,10 @@ pub struct BenchArgs {
     #[arg(long, requires = "verify")]
     read_back: bool,
     /// Seconds to measure (0: until Ctrl-C)
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 10)]
     seconds: u32,
     /// Load before it that is not counted, seconds
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 0)]
     ramp: u32,
     /// Writes are durable before they are answered
     #[arg(long)]
@@ -75,13 +75,13 @@ pub struct BenchArgs {
     #[arg(long)]
     digests: bool,
     /// First byte of the volume that is used
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = offset)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "0", value_parser = offset)]
     region_at: u64,
     /// Part of the volume that is used [default: the rest]
-    #[arg(long, value_name = "SIZE", value_parser = api::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = api::size::parse)]
     region: Option<u64>,
     /// Seconds for which lost connections and refusals are retried
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 5)]
     patience: u32,
     /// File with the secret that we prove (CHAP)
     #[arg(long, value_name = "FILE")]
@@ -93,7 +93,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE", requires = "chap_secret_file")]
     mutual_secret_file: Option<PathBuf>,
     /// Decides every random choice
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     seed: u64,
     /// Print the progress every second; with --json, one object a line
     #[arg(long)]

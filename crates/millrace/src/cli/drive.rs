@@ -108,19 +108,19 @@ pub struct ShapeArgs {
     #[arg(value_name = "DRIVE")]
     drive: String,
     /// Add so many microseconds to every operation
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     latency_us: Option<u32>,
     /// Carry out at most so many operations a second (0: no limit)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     iops_max: Option<u32>,
     /// Move at most so many MB a second (0: no limit)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     mbps_max: Option<u32>,
     /// Let so many of a million reads fail
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     read_errors_ppm: Option<u32>,
     /// Let so many of a million writes fail
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     write_errors_ppm: Option<u32>,
     /// Take operations and do not answer them
     #[arg(long)]

@@ -18,7 +18,7 @@ pub struct EventsArgs {
     #[arg(long, short)]
     pub follow: bool,
     /// First event wanted, by its number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, default_value_t = 0)]
     since: u64,
 }
 

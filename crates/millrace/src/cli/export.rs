@@ -23,7 +23,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "HOST")]
     host: String,
     /// Its logical unit number for iSCSI [default: the lowest free one]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=16383))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u16).range(0..=16383))]
     lun: Option<u16>,
 }
 

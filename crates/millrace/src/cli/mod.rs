@@ -179,7 +179,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     let result = Cli::try_parse_from(&words).map_err(|e| usage(&e, json)).and_then(run);
     let Err(failure) = result else { return ExitCode::SUCCESS };
     // Whatever went wrong, there is a way on.
-    let failure = failure.or_next(|| format!("millrace {what} --help").replace("  ", " "));
+    let failure = failure.or_next(&what);
     match json {
         true => eprintln!("{}", failure.json(&what)),
         false => eprintln!("{failure}"),

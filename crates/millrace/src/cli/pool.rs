@@ -25,6 +25,8 @@ pub enum PoolCommand {
     Create(CreateArgs),
     /// Append arrays to a pool, or hot spares
     #[command(after_help = "\
+LAYOUT is as for `pool create`, or the word `spare` and drives.
+
 The new arrays become a zone of their own behind the pool's present space.
 A spare takes the place of a drive that fails: at once if the drive answers and
 refuses, after five minutes if it may come back (it is gone or silent).
@@ -125,13 +127,13 @@ pub struct CreateArgs {
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
     /// Chunk of the stripe, a power of two from 16K to 4M
-    #[arg(long, value_name = "SIZE", value_parser = small_size)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = small_size)]
     chunk: Option<u32>,
     /// Block size of its volumes unless they say otherwise
-    #[arg(long, value_name = "BYTES", value_parser = block_size)]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = block_size)]
     block: Option<u32>,
     /// The arrays' shares in the stripe, in order
-    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
     weights: Vec<u32>,
     /// Measure the shares (writes to every drive)
     #[arg(long, conflicts_with = "weights")]
@@ -147,11 +149,11 @@ pub struct AddArgs {
     /// The pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// Drives, and the words `mirror` and `single`
+    /// Drives, and the words `mirror`, `single` and `spare`
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
     /// The arrays' shares in the stripe, in order
-    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
     weights: Vec<u32>,
     /// Use drives that carry something foreign
     #[arg(long)]

@@ -24,7 +24,7 @@ pub struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["repair", "every", "never"])]
     stop: bool,
     /// Begin one so many days after the last one ended
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650), conflicts_with = "never")]
+    #[arg(long, value_name = "DAYS", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=3650), conflicts_with = "never")]
     every: Option<u32>,
     /// Begin none by schedule
     #[arg(long, conflicts_with = "repair")]

@@ -27,10 +27,10 @@ Examples:
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
         name: String,
         /// Its size
-        #[arg(long, value_name = "SIZE", value_parser = size)]
+        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
         size: u64,
         /// Its block size, for life: 512 or 4096 [default: the pool's]
-        #[arg(long, value_name = "BYTES", value_parser = block_size)]
+        #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = block_size)]
         block: Option<u32>,
     },
     /// List volumes
@@ -60,7 +60,7 @@ Examples:
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
         name: String,
         /// Its new size
-        #[arg(long, value_name = "SIZE", value_parser = size)]
+        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
         size: u64,
         /// Needed to shrink: what lies beyond is lost
         #[arg(long)]

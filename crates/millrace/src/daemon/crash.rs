@@ -7,6 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const CRASHES_MAX: usize = 3;
 /// See `CRASHES_MAX`.
 const WINDOW_SECONDS: u64 = 60;
+/// Like everything in the state directory, the record is nobody else's business.
+const MODE: u32 = 0o600;
 /// Lines kept when the daemon starts.
 const LINES_MAX: usize = 200;
 /// How a line begins, after the time, that ends what was before it.
@@ -52,15 +55,24 @@ impl Crashes {
         if lines.len() > 2 * LINES_MAX {
             let kept = lines[lines.len() - LINES_MAX..].join("\n") + "\n";
             let new = self.path.with_extension("new");
-            std::fs::write(&new, kept)?;
+            OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(MODE)
+                .open(&new)?
+                .write_all(kept.as_bytes())?;
             std::fs::rename(&new, &self.path)?;
         }
-        let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+        let file = self.append()?;
         Ok((file, too_many(&text)))
+    }
+    fn append(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).mode(MODE).open(&self.path)
     }
     /// Says that the operator wants to go on: what was before counts no more.
     pub fn resume(&self, why: &str) -> io::Result<()> {
-        let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+        let mut file = self.append()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         file.write_all(format!("{} {RESUMED}{why}\n", crate::convert::time(now)).as_bytes())?;
         file.sync_all()
@@ -163,6 +175,8 @@ mod tests {
         file.write_all(line(1_100_000_000, "panic").as_bytes()).expect("appended");
         let text = std::fs::read_to_string(crashes.path()).expect("read");
         assert_eq!(text.lines().count(), LINES_MAX + 1);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().expect("there").permissions());
+        assert_eq!(mode & 0o777, MODE);
         crashes.resume("test").expect("appended");
         assert!(std::fs::read_to_string(crashes.path()).expect("read").ends_with("resumed: test\n"));
     }

@@ -39,10 +39,10 @@ pub struct DemoArgs {
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp/millrace-demo")]
     dir: PathBuf,
     /// Length of the measured load
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(4..=86400))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 12, value_parser = clap::value_parser!(u32).range(4..=86400))]
     seconds: u32,
     /// Size of each of the four drives
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = drive_size)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "512M", value_parser = drive_size)]
     drive_size: u64,
 }
 

@@ -14,6 +14,11 @@ const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// So much of a body that is too large is still read.
 const BODY_DRAINED_MAX: usize = 16 << 20;
 
+/// A request that is not what the document says.
+pub fn wrong(error: Error) -> Refused {
+    Refused(error.with_next(format!("GET {}/openapi.json describes every field and parameter", api::BASE)))
+}
+
 /// A JSON body; an empty one is `{}`.
 pub struct Body<T>(pub T);
 
@@ -23,8 +28,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         let bytes = tokio::time::timeout(BODY_TIMEOUT, read(request.into_body()))
             .await
             .unwrap_or_else(|_| Err(format!("the body was not there within {} s", BODY_TIMEOUT.as_secs())));
-        let bytes = bytes.map_err(|why| Refused(Error::new(ErrorKind::Malformed, why)))?;
-        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body).map_err(Refused)
+        let bytes = bytes.map_err(|why| wrong(Error::new(ErrorKind::Malformed, why)))?;
+        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body).map_err(wrong)
     }
 }
 
@@ -83,7 +88,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let query = parts.uri.query().unwrap_or("");
         let pairs: Option<Vec<_>> = query.split('&').filter(|p| !p.is_empty()).map(pair).collect();
         pairs.map(Params).ok_or_else(|| {
-            Refused(Error::new(ErrorKind::Malformed, "the parameters are not percent-encoded UTF-8"))
+            wrong(Error::new(ErrorKind::Malformed, "the parameters are not percent-encoded UTF-8"))
         })
     }
 }
@@ -101,21 +106,21 @@ impl Params {
         match &self.all(name)[..] {
             [] => Ok(default),
             [value] => value.parse().map_err(|_| {
-                Refused(
+                wrong(
                     Error::new(ErrorKind::Invalid, format!("{name}: \"{value}\" is not understood"))
                         .with_field(name),
                 )
             }),
-            _ => Err(Refused(
-                Error::new(ErrorKind::Invalid, format!("{name} is given twice")).with_field(name),
-            )),
+            _ => {
+                Err(wrong(Error::new(ErrorKind::Invalid, format!("{name} is given twice")).with_field(name)))
+            }
         }
     }
     /// Refuses whatever was not taken.
     pub fn end(self) -> Result<(), Refused> {
         match self.0.first() {
             None => Ok(()),
-            Some((name, _)) => Err(Refused(
+            Some((name, _)) => Err(wrong(
                 Error::new(ErrorKind::Invalid, format!("unknown parameter {name}")).with_field(name),
             )),
         }

@@ -1,6 +1,6 @@
 //! The resources: each handler turns a request into an order and its reply into JSON.
 
-use super::extract::{Body, Params};
+use super::extract::{Body, Params, wrong};
 use super::{Api, Refused, odd_reply};
 use crate::convert;
 use api::{Created, Error, ErrorBody, ErrorKind};
@@ -315,7 +315,7 @@ async fn get_volume(
 async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>) -> Made {
     let Some((pool, name)) = b.name.split_once('/') else {
         let message = format!("name: \"{}\" does not name a volume: POOL/VOLUME", b.name);
-        return Err(Refused(Error::new(ErrorKind::Invalid, message).with_field("name")));
+        return Err(wrong(Error::new(ErrorKind::Invalid, message).with_field("name")));
     };
     let (pool, name) = (pool.to_string(), name.to_string());
     made(api.order(Order::VolumeCreate { pool, name, bytes: b.bytes, block_bytes: b.block_bytes }).await?)
@@ -335,10 +335,8 @@ async fn set_volume(
     match (b.bytes, b.name) {
         (Some(bytes), None) => done(api.order(Order::VolumeResize { volume, bytes, force: b.force }).await?),
         (None, Some(name)) => done(api.order(Order::VolumeRename { volume, name }).await?),
-        (None, None) => {
-            Err(Refused(Error::new(ErrorKind::Invalid, "nothing is to be changed: bytes or name")))
-        }
-        (Some(_), Some(_)) => Err(Refused(
+        (None, None) => Err(wrong(Error::new(ErrorKind::Invalid, "nothing is to be changed: bytes or name"))),
+        (Some(_), Some(_)) => Err(wrong(
             Error::new(ErrorKind::Invalid, "bytes and name are changed one at a time").with_field("name"),
         )),
     }
@@ -426,7 +424,7 @@ async fn list_portals(State(api): State<Api>) -> Answer<Vec<api::Portal>> {
 fn address(text: &str) -> Result<SocketAddr, Refused> {
     text.parse().map_err(|_| {
         let message = format!("address: \"{text}\" is not an address with a port, such as 10.0.0.1:4420");
-        Refused(Error::new(ErrorKind::Invalid, message).with_field("address"))
+        wrong(Error::new(ErrorKind::Invalid, message).with_field("address"))
     })
 }
 
@@ -446,7 +444,7 @@ async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Ma
 async fn remove_portal(State(api): State<Api>, Path((protocol, at)): Path<(String, String)>) -> Done {
     let protocol: api::Protocol = protocol
         .parse()
-        .map_err(|e: String| Refused(Error::new(ErrorKind::Invalid, e).with_field("protocol")))?;
+        .map_err(|e: String| wrong(Error::new(ErrorKind::Invalid, e).with_field("protocol")))?;
     let (protocol, address) = (convert::to_protocol(protocol), address(&at)?);
     done(api.order(Order::PortalRemove { protocol, address }).await?)
 }

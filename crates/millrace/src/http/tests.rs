@@ -488,6 +488,7 @@ fn bad_requests_get_an_answer_that_names_what_is_wrong() {
             "{method} {path} {body}: {}",
             error.message
         );
+        assert!(error.next.is_some(), "{method} {path} {body}: {} has no next step", error.message);
     };
     check("GET", "/", "", 404, None);
     check("GET", "/api/v1/nothing", "", 404, None);
@@ -616,6 +617,7 @@ fn the_document_knows_every_resource_and_every_shape() {
         assert!(paths.contains(&path), "{paths:?}");
     }
     valid(&document);
+    expect_test::expect_file!["openapi.json"].assert_eq(&(openapi_json() + "\n"));
     let text = document.to_string();
     assert!(text.contains("ErrorBody") && text.contains("HostSet"));
     drop(fake.folder);
