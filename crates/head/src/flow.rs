@@ -4,37 +4,41 @@
 //! shard that owns the region. A request whose flights have all ended is told to its connection. When
 //! flights run out, requests wait their turn; nothing is refused.
 
-use crate::buffers::Buffers;
 use crate::layout::{ArrayId, ArrayLayout, Layout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
 use crate::report::DriveReport;
-use crate::request::{Flight, Op, Owner, Phase, Request, worse};
+use crate::request::{Flight, Op, Owner, Phase, worse};
 use crate::shard::{ArrayState, Core, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
 use base::{
     Address, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice,
     Slots, Status, Token,
 };
-use std::collections::VecDeque;
 
 /// How often drive operations are checked for missed deadlines.
 const OP_SCAN: Duration = Duration::from_millis(100);
 
-/// Takes an array's effects.
+/// Takes an array's effects, while the array is out of its place in the core.
 pub(crate) struct Sink<'a, M: Memory> {
     now: Instant,
     array: ArrayId,
-    memory: &'a mut M,
-    buffers: &'a mut Buffers,
-    requests: &'a mut Slots<Request>,
-    flights: &'a Slots<Flight>,
-    ops: &'a mut Slots<Op>,
-    drives: &'a mut Vec<DriveReport>,
-    landed: &'a mut VecDeque<(u32, Status)>,
-    notes: &'a mut Vec<(ArrayId, Note)>,
-    op_scan: &'a mut Option<Instant>,
+    core: &'a mut Core<M>,
     fx: &'a mut Effects<Mail>,
+}
+
+/// Marks the ticket of a command that is all of its request: it needs no flight of the shard's.
+const WHOLE: u64 = 1 << 63;
+
+/// The request that `ticket` belongs to, if it is one of this shard.
+fn request_of(flights: &Slots<Flight>, ticket: Ticket) -> Option<u32> {
+    if ticket.0 & WHOLE != 0 {
+        return Some(ticket.0 as u32);
+    }
+    match flights[ticket.0 as u32].owner {
+        Owner::Request(index) => Some(index),
+        Owner::Peer { .. } => None,
+    }
 }
 
 impl<M: Memory> ArrayIo for Sink<'_, M> {
@@ -51,38 +55,38 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
             held: false,
         };
         let index = loop {
-            match self.ops.insert(slot) {
+            match self.core.ops.insert(slot) {
                 Ok(index) => break index,
                 // Only operations that hang in the kernel beyond their deadline can use up the table.
                 Err(back) => slot = back,
             }
-            self.ops.reserve(limits::FLIGHTS_MAX);
+            self.core.ops.reserve(limits::FLIGHTS_MAX);
         };
-        figures(self.drives, op.drive).in_flight += 1;
+        figures(&mut self.core.drives, op.drive).in_flight += 1;
         op.token = Token(u64::from(index));
-        self.op_scan.get_or_insert(self.now + OP_SCAN);
+        self.core.op_scan.get_or_insert(self.now + OP_SCAN);
         self.fx.push(Effect::Drive(op));
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
-        self.landed.push_back((ticket.0 as u32, status));
+        self.core.landed.push_back((ticket, status));
     }
     fn note(&mut self, note: Note) {
-        self.notes.push((self.array, note));
+        self.core.notes.push((self.array, note));
     }
     fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
-        self.memory.bytes_mut(data)
+        self.core.memory.bytes_mut(data)
     }
     fn same(&mut self, a: Slice, b: Slice) -> bool {
-        self.memory.bytes(a) == self.memory.bytes(b)
+        self.core.memory.bytes(a) == self.core.memory.bytes(b)
     }
     fn replace_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         // A peer's read (a region dirty since a crash) is answered with `NotReady` and comes again.
-        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else { return None };
-        let request = &mut self.requests[index];
+        let index = request_of(&self.core.flights, ticket)?;
+        let request = &mut self.core.requests[index];
         let first = request.buffer.filter(|_| request.compare.is_none())?;
         let second = match request.second {
             Some(second) => second,
-            None => self.buffers.take(first.len)?,
+            None => self.core.buffers.take(first.len)?,
         };
         request.second = Some(second);
         // A read that hangs a second time hangs in the second buffer: there is no third.
@@ -91,31 +95,29 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         Some(second.part(offset, old.len))
     }
     fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
-        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else { return None };
-        let request = &mut self.requests[index];
+        let index = request_of(&self.core.flights, ticket)?;
+        let request = &mut self.core.requests[index];
         let first = request.buffer.filter(|_| request.compare.is_none() && request.hedge.is_none())?;
         let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
         // Hosts' commands come first: a hedge must not make them wait for memory.
         let (share, of) = limits::SOLICITED_SHARE;
-        if self.buffers.used() + u64::from(first.len) > self.buffers.bytes() / of * share {
+        if self.core.buffers.used() + u64::from(first.len) > self.core.buffers.bytes() / of * share {
             return None;
         }
-        let hedge = self.buffers.take(first.len)?;
+        let hedge = self.core.buffers.take(first.len)?;
         request.hedge = Some(hedge);
         Some(hedge.part(offset, old.len))
     }
     fn answer_from_hedge(&mut self, ticket: Ticket, old: Slice, hedge: Slice, read: bool) -> bool {
-        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else {
-            unreachable!("only requests of this shard are hedged")
-        };
-        let request = &mut self.requests[index];
+        let index = request_of(&self.core.flights, ticket).expect("only requests of this shard are hedged");
+        let request = &mut self.core.requests[index];
         let whole = request.hedge.expect("a hedge has its buffer");
         let part = ((hedge.at - whole.at) as u32, old.len);
         match request.second {
             None => request.second = request.hedge.take(),
             Some(second) if read => {
-                self.memory.copy(hedge, second.part(part.0, part.1));
-                self.buffers.release(whole);
+                self.core.memory.copy(hedge, second.part(part.0, part.1));
+                self.core.buffers.release(whole);
                 request.hedge = None;
             }
             Some(_) => return false,
@@ -124,17 +126,15 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         true
     }
     fn drop_hedge(&mut self, ticket: Ticket, _: Slice) {
-        let Owner::Request(index) = self.flights[ticket.0 as u32].owner else {
-            unreachable!("only requests of this shard are hedged")
-        };
-        let whole = self.requests[index].hedge.take().expect("a hedge has its buffer");
-        self.buffers.release(whole);
+        let index = request_of(&self.core.flights, ticket).expect("only requests of this shard are hedged");
+        let whole = self.core.requests[index].hedge.take().expect("a hedge has its buffer");
+        self.core.buffers.release(whole);
     }
     fn hold(&mut self, tag: u32) {
         let of_array = |op: &Op| op.array == self.array && op.tag == tag;
-        let (_, op) = self.ops.iter_mut().find(|(_, op)| of_array(op)).expect("an operation under way");
+        let (_, op) = self.core.ops.iter_mut().find(|(_, op)| of_array(op)).expect("an operation under way");
         op.held = true;
-        self.buffers.hold(op.data);
+        self.core.buffers.hold(op.data);
     }
 }
 
@@ -173,7 +173,7 @@ impl<M: Memory> Core<M> {
                 Some(_) => {
                     let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else { break };
                     self.parked.pop_front();
-                    self.take_off(now, flight, array, command, fx);
+                    self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
                 }
                 None => {
                     self.parked.pop_front();
@@ -312,6 +312,13 @@ impl<M: Memory> Core<M> {
         if here && state.busy >= array::COMMANDS_MAX {
             return Started::Blocked;
         }
+        let request = &mut self.requests[index];
+        if here && request.cursor == 0 && len == request.length {
+            (request.flights, request.cursor, request.whole) = (1, request.length, Some(array));
+            let command = ArrayCommand { kind, at, len, data, fua: command.fua };
+            self.take_off(now, Ticket(WHOLE | u64::from(index)), array, command, fx);
+            return Started::Yes;
+        }
         let flight = Flight { owner: Owner::Request(index), array, at: (!here).then_some(place) };
         let Ok(flight) = self.flights.insert(flight) else { return Started::Blocked };
         let request = &mut self.requests[index];
@@ -319,7 +326,7 @@ impl<M: Memory> Core<M> {
         request.cursor += if kind == Kind::Flush { 1 } else { len };
         let command = ArrayCommand { kind, at, len, data, fua: command.fua };
         if here {
-            self.take_off(now, flight, array, command, fx);
+            self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
         } else {
             let mail = Mail::Run { flight: FlightId(flight), array, command };
             fx.push(Effect::Mail { to: Address::Shard(place), mail });
@@ -330,7 +337,7 @@ impl<M: Memory> Core<M> {
     fn take_off(
         &mut self,
         now: Instant,
-        flight: u32,
+        ticket: Ticket,
         array: ArrayId,
         command: ArrayCommand,
         fx: &mut Effects<Mail>,
@@ -338,22 +345,38 @@ impl<M: Memory> Core<M> {
         if let Some(state) = self.arrays[array.index()].as_mut() {
             state.busy += 1;
         }
-        let ticket = Ticket(u64::from(flight));
         self.with_array(now, array, fx, |a, io| a.on_command(now, ticket, command, io));
     }
 
-    /// A flight ended.
-    pub fn flight_landed(&mut self, flight: u32, status: Status, fx: &mut Effects<Mail>) {
-        let flight = self.flights.remove(flight);
-        if flight.at.is_none()
-            && let Some(state) = self.arrays[flight.array.index()].as_mut()
-        {
+    /// A command of an array ended: its place there is free.
+    pub fn landed(&mut self, ticket: Ticket, status: Status, fx: &mut Effects<Mail>) {
+        if ticket.0 & WHOLE != 0 {
+            let index = ticket.0 as u32;
+            let array = self.requests[index].whole.take().expect("it had one command, which was whole");
+            self.leave_array(array);
+            self.part_landed(index, status);
+        } else {
+            let array = self.flights[ticket.0 as u32].array;
+            self.leave_array(array);
+            self.flight_landed(ticket.0 as u32, status, fx);
+        }
+    }
+
+    fn leave_array(&mut self, array: ArrayId) {
+        if let Some(state) = self.arrays[array.index()].as_mut() {
             state.busy -= 1;
         }
-        let Owner::Request(index) = flight.owner else {
-            self.answer_peer(flight.owner, status, fx);
-            return;
-        };
+    }
+
+    /// A flight ended, here or on another shard.
+    pub fn flight_landed(&mut self, flight: u32, status: Status, fx: &mut Effects<Mail>) {
+        match self.flights.remove(flight).owner {
+            Owner::Request(index) => self.part_landed(index, status),
+            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, fx),
+        }
+    }
+
+    fn part_landed(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         request.flights -= 1;
         request.status = worse(request.status, status);
@@ -440,6 +463,10 @@ impl<M: Memory> Core<M> {
                     .filter(|(_, f)| f.owner == Owner::Request(index))
                     .map(|(i, f)| (i, f.array, f.at))
                     .collect();
+                if let Some(array) = self.requests[index].whole {
+                    let ticket = Ticket(WHOLE | u64::from(index));
+                    self.with_array(now, array, fx, |a, io| a.on_abort(now, ticket, io));
+                }
                 for (flight, array, at) in mine {
                     match at {
                         None => {
@@ -487,26 +514,9 @@ impl<M: Memory> Core<M> {
         fx: &mut Effects<Mail>,
         input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
     ) {
-        let Self { arrays, memory, buffers, requests, flights, ops, drives, landed, notes, op_scan, .. } =
-            self;
-        let Some(state) = arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        input(
-            &mut state.array,
-            &mut Sink {
-                now,
-                array: id,
-                memory,
-                buffers,
-                requests,
-                flights,
-                ops,
-                drives,
-                landed,
-                notes,
-                op_scan,
-                fx,
-            },
-        );
+        let Some(mut state) = self.arrays.get_mut(id.index()).and_then(Option::take) else { return };
+        input(&mut state.array, &mut Sink { now, array: id, core: self, fx });
+        self.arrays[id.index()] = Some(state);
     }
 
     /// The kernel let go of an operation.
@@ -651,7 +661,7 @@ impl<M: Memory> Core<M> {
         let epoch = wanted.membership.epoch;
         let regions = wanted.geometry.redundant().then_some(wanted.geometry);
         let state = ArrayState { array, regions, scratch, busy: 0, quiescing: false, epoch };
-        set(&mut self.arrays, wanted.id.index(), state);
+        set(&mut self.arrays, wanted.id.index(), Box::new(state));
         self.ops.reserve(array::COMMANDS_MAX);
     }
 

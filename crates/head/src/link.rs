@@ -188,6 +188,7 @@ impl<M: Memory> Io<'_, M> {
             cursor: 0,
             length: 0,
             flights: 0,
+            whole: None,
             status: Status::Good,
             aborted: false,
             started: self.now,

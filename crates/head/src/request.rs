@@ -50,8 +50,10 @@ pub(crate) struct Request {
     /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.
     pub cursor: u64,
     pub length: u64,
-    /// Flights that have not ended.
+    /// Parts of it that have not ended.
     pub flights: u32,
+    /// It is at this array as a whole, without a flight.
+    pub whole: Option<ArrayId>,
     pub status: Status,
     pub aborted: bool,
     pub started: Instant,

@@ -17,7 +17,7 @@ use crate::link::{Connection, Front, Io, Life, Link};
 use crate::mail::Mail;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
 use crate::request::{Flight, Op, Parked, Phase, Request};
-use array::{Array, ArrayConfig, Geometry, Note};
+use array::{Array, ArrayConfig, Geometry, Note, Ticket};
 use base::front::Close;
 use base::view::View;
 use base::{
@@ -92,7 +92,8 @@ pub(crate) struct Core<M: Memory> {
     pub volumes: Vec<Option<VolumeLayout>>,
     pub pools: Vec<Option<PoolLayout>>,
     pub volume_counters: Vec<Counters>,
-    pub arrays: Vec<Option<ArrayState>>,
+    /// Boxed, so that one is taken out of its place while it works: its effects need the rest.
+    pub arrays: Vec<Option<Box<ArrayState>>>,
     pub requests: Slots<Request>,
     pub promised: u32,
     pub flights: Slots<Flight>,
@@ -102,7 +103,7 @@ pub(crate) struct Core<M: Memory> {
     pub waiting: VecDeque<u32>,
     pub waiting_inline: VecDeque<u32>,
     pub turns: VecDeque<u32>,
-    pub landed: VecDeque<(u32, Status)>,
+    pub landed: VecDeque<(Ticket, Status)>,
     pub told: VecDeque<u32>,
     pub parked: VecDeque<Parked>,
     pub notes: Vec<(ArrayId, Note)>,
@@ -177,9 +178,13 @@ impl<M: Memory> Core<M> {
     }
     /// Ends a request that nobody needs any more.
     pub fn retire(&mut self, link: &mut Link, index: u32) {
-        let request = self.requests.remove(index);
+        let Request { buffer, compare, second, .. } = self.requests[index];
+        self.requests.free(index);
         link.live -= 1;
-        for data in [request.buffer, request.compare, request.second].into_iter().flatten() {
+        if let Some(data) = buffer {
+            self.buffers.release(data);
+        }
+        for data in [compare, second].into_iter().flatten() {
             self.buffers.release(data);
         }
     }
@@ -464,9 +469,10 @@ impl<M: Memory> Shard<M> {
             }
             let request = &self.core.requests[index];
             let Connection { front, link } = &mut self.connections[request.link];
-            count(&mut link.counters, request, now);
+            let figures = figures_of(request, now);
+            link.counters.add(&figures);
             if let Some(counters) = self.core.volume_counters.get_mut(request.command.volume.index()) {
-                count(counters, request, now);
+                counters.add(&figures);
             }
             self.core.touch(link);
             match link.life {
@@ -501,8 +507,8 @@ impl<M: Memory> Shard<M> {
     /// Everything that events left behind, until nothing is left to do.
     fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         loop {
-            while let Some((flight, status)) = self.core.landed.pop_front() {
-                self.core.flight_landed(flight, status, fx);
+            while let Some((ticket, status)) = self.core.landed.pop_front() {
+                self.core.landed(ticket, status, fx);
             }
             self.tell(now, fx);
             self.grant(now, fx);
@@ -667,7 +673,7 @@ impl<M: Memory> Shard<M> {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.parked.push_back(Parked { shard, flight, array, command });
             }
-            Mail::Ran { flight, status } => self.core.landed.push_back((flight.0, status)),
+            Mail::Ran { flight, status } => self.core.flight_landed(flight.0, status, fx),
             Mail::Abort { flight, array } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.abort_for_peer(now, shard, flight, array, fx);
@@ -727,20 +733,19 @@ impl<M: Memory> Shard<M> {
     }
 }
 
-fn count(counters: &mut Counters, request: &Request, now: Instant) {
-    counters.busy_ns += now.since(request.started).as_nanos() as u64;
+/// What an ended request adds to counters.
+fn figures_of(request: &Request, now: Instant) -> Counters {
+    let busy_ns = now.since(request.started).as_nanos() as u64;
+    let mut figures = Counters { busy_ns, ..Counters::default() };
     match (request.status, request.command.op) {
-        (Status::Good, base::Op::Read) => {
-            counters.reads += 1;
-            counters.read_bytes += request.length;
-        }
+        (Status::Good, base::Op::Read) => (figures.reads, figures.read_bytes) = (1, request.length),
         (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. } | base::Op::CompareAndWrite) => {
-            counters.writes += 1;
-            counters.write_bytes += request.length;
+            (figures.writes, figures.write_bytes) = (1, request.length);
         }
-        (Status::Good | Status::Miscompare { .. }, _) => counters.others += 1,
-        _ => counters.errors += 1,
+        (Status::Good | Status::Miscompare { .. }, _) => figures.others = 1,
+        _ => figures.errors = 1,
     }
+    figures
 }
 
 /// Puts `item` at `index` of a sparse table.

@@ -480,9 +480,16 @@ fn u32_at(b: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
 }
 
-/// A header ready to be sent, its digest and padding included.
+/// Room for any header, padding included.
+const ENCODED_MAX: usize = TERM_BYTES + TERM_QUOTE_MAX;
+/// Room for the header of H2CData or C2HData without padding.
+const DATA_ROOM: usize = DATA_BYTES + DIGEST_BYTES;
+/// Room for the header of a command capsule without padding.
+const COMMAND_ROOM: usize = COMMAND_BYTES + DIGEST_BYTES;
+
+/// A header ready to be sent, its digest and padding included, in room for `N` bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Encoded<const N: usize = { TERM_BYTES + TERM_QUOTE_MAX }> {
+pub struct Encoded<const N: usize = ENCODED_MAX> {
     bytes: [u8; N],
     len: u8,
 }
@@ -561,12 +568,19 @@ pub mod encode {
         e.len = (TERM_BYTES + quote.len()) as u8;
         e
     }
-    /// CapsuleCmd with `data` bytes in the capsule; CPDA as ICResp said.
-    pub fn command(sqe: &Sqe, data: u32, digests: Digests, cpda: u8) -> Encoded {
+    fn capsule<const N: usize>(sqe: &Sqe, data: u32, digests: Digests, cpda: u8) -> Encoded<N> {
         let mut e = start(kind::COMMAND, 0, COMMAND_BYTES);
         put(&mut e, COMMON_BYTES, sqe.as_bytes());
         seal(&mut e, data, digests, cpda);
         e
+    }
+    /// CapsuleCmd with `data` bytes in the capsule; CPDA as ICResp said.
+    pub fn command(sqe: &Sqe, data: u32, digests: Digests, cpda: u8) -> Encoded {
+        capsule(sqe, data, digests, cpda)
+    }
+    /// CapsuleCmd to a controller that asks for no padding.
+    pub fn command_unpadded(sqe: &Sqe, data: u32, digests: Digests) -> Encoded<COMMAND_ROOM> {
+        capsule(sqe, data, digests, 0)
     }
     /// CapsuleResp.
     pub fn response(cqe: &Cqe, digests: Digests) -> Encoded<{ RESPONSE_BYTES + DIGEST_BYTES }> {
@@ -589,15 +603,22 @@ pub mod encode {
         seal(&mut e, t.length, digests, cpda);
         e
     }
-    /// C2HData; HPDA as ICReq said. `t.ttag` is reserved: 0.
-    pub fn c2h_data(t: Transfer, last: bool, success: bool, digests: Digests, hpda: u8) -> Encoded {
+    fn c2h<const N: usize>(t: Transfer, last: bool, success: bool, digests: Digests, hpda: u8) -> Encoded<N> {
         let flags = if last { flag::LAST } else { 0 } | if success { flag::SUCCESS } else { 0 };
         let mut e = transfer(kind::C2H_DATA, flags, t);
         seal(&mut e, t.length, digests, hpda);
         e
     }
+    /// C2HData; HPDA as ICReq said. `t.ttag` is reserved: 0.
+    pub fn c2h_data(t: Transfer, last: bool, success: bool, digests: Digests, hpda: u8) -> Encoded {
+        c2h(t, last, success, digests, hpda)
+    }
+    /// C2HData to a host that asks for no padding.
+    pub fn c2h_data_unpadded(t: Transfer, last: bool, success: bool, digests: Digests) -> Encoded<DATA_ROOM> {
+        c2h(t, last, success, digests, 0)
+    }
     /// R2T.
-    pub fn r2t(t: Transfer, digests: Digests) -> Encoded<{ DATA_BYTES + DIGEST_BYTES }> {
+    pub fn r2t(t: Transfer, digests: Digests) -> Encoded<DATA_ROOM> {
         let mut e = transfer(kind::R2T, 0, t);
         seal(&mut e, 0, digests, 0);
         e

@@ -376,7 +376,10 @@ impl Queue {
         sqe.flags |= flags::PSDT_SGL;
         // NVMe/TCP 3.3.2.1: data in the capsule if it fits, else by data PDUs.
         sqe.sgl = if in_capsule > 0 { Sgl::in_capsule(in_capsule) } else { Sgl::transport(slice.len) };
-        self.header(&encode::command(&sqe, in_capsule, self.digests, self.cpda), io);
+        match self.cpda {
+            0 => self.header(&encode::command_unpadded(&sqe, in_capsule, self.digests), io),
+            cpda => self.header(&encode::command(&sqe, in_capsule, self.digests, cpda), io),
+        }
         let mut moved = 0;
         if in_capsule > 0 {
             let crc = match data {

@@ -295,7 +295,9 @@ impl Connection {
     fn resume(&mut self, now: Instant, io: &mut impl FrontIo) {
         // Bytes that were not taken may be offered again.
         self.blocked = false;
-        self.read(now, &[], io);
+        if !matches!(self.rx, Rx::Header) {
+            self.read(now, &[], io);
+        }
         self.end(now, io);
     }
     /// The end of every input: events and answers go out, deadlines are set.
@@ -601,7 +603,9 @@ impl Connection {
         self.queue.head = (self.queue.head + 1) % self.queue.entries;
         let duplicate = self.table.find(sqe.cid.get()).is_some();
         let tag = self.table.insert(sqe, now, duplicate);
-        self.rx = Rx::Payload(Payload::to_nobody(data, digest));
+        if data > 0 {
+            self.rx = Rx::Payload(Payload::to_nobody(data, digest));
+        }
         if let Role::Admin(controller) = &mut self.role {
             controller.heard(now);
         }
@@ -820,7 +824,10 @@ impl Connection {
         let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
         if gives {
             let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
-            self.send(io, &encode::c2h_data(t, true, success, self.digests, self.hpda));
+            match self.hpda {
+                0 => self.send(io, &encode::c2h_data_unpadded(t, true, success, self.digests)),
+                hpda => self.send(io, &encode::c2h_data(t, true, success, self.digests, hpda)),
+            }
             let digest = self.digests.data.then(|| digest_bytes(crc32c(io.bytes(data))));
             io.payload(data);
             self.handed += u64::from(data.len);

@@ -108,6 +108,9 @@ impl Connection {
 
     /// A command was answered: so are the aborts that wait for it.
     pub(super) fn answer_aborts(&mut self, tag: u16, status: StatusField, io: &mut impl FrontIo) {
+        if self.aborts.is_empty() {
+            return;
+        }
         self.aborts.retain(|(id, of)| {
             if *of == tag {
                 io.intervened(*id, status == StatusField::ABORT_REQUESTED);
