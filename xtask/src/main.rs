@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         }),
         Some("sim") => sim(rest),
         Some("soak") => soak(rest),
+        Some("rates") => rates(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
         Some("lab") => lab(),
         Some("clean") => clean(),
@@ -121,6 +122,14 @@ fn soak(words: &[String]) -> Result<(), String> {
     deps::install(deps::TEST)?;
     run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
     let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "soak", "--"]);
+    command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
+    run(command)
+}
+
+/// What pools give of their drives' speed; prints a table of its own.
+fn rates(words: &[String]) -> Result<(), String> {
+    run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
+    let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "rates", "--"]);
     command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
     run(command)
 }

@@ -64,6 +64,7 @@ struct Operation {
     data: Slice,
     /// Commands that have not ended well yet.
     left: u16,
+    /// It was begun by the measurement, not by the ramp.
     measured: bool,
     failed: Option<FaultKind>,
     connection: u16,
@@ -445,8 +446,13 @@ impl Run {
         let bytes = u64::from(data.len);
         self.interval.0.record(latency);
         self.interval.1 += bytes;
-        let counts = self.phase == Phase::Measuring || self.plan.ops_max > 0;
-        if operation.measured && counts {
+        // What ends while the time runs counts, also what the ramp began: else a window of many long operations
+        // would miss those that cross its start and those that cross its end.
+        let counts = match self.plan.ops_max {
+            0 => self.phase == Phase::Measuring,
+            _ => operation.measured,
+        };
+        if counts {
             let c = &mut l.connections[usize::from(operation.connection)];
             let all = if pick.write { &mut self.writes } else { &mut self.reads };
             for (histogram, sum) in [c, all] {

@@ -234,6 +234,20 @@ fn stop_ends_a_run_without_end_and_progress_comes_meanwhile() {
 }
 
 #[test]
+fn a_window_of_two_latencies_tells_the_rate_of_a_long_one() {
+    let run = |time: u64| {
+        let (time, ramp) = (Duration::from_micros(time), Duration::from_millis(1));
+        let sessions = vec![nvme(|c| (c.queues, c.depth) = (1, 64))];
+        let base = plan(sessions);
+        let plan = Plan { ops_max: 0, verify: false, read_back: false, prepare: false, time, ramp, ..base };
+        finish(&mut world(1, &plan, host(), 4096, 512), plan).total
+    };
+    let long = run(20_000);
+    let short = run(2 * long.p50_us as u64);
+    assert!(short.iops > 0.8 * long.iops, "{} of {} IOPS", short.iops, long.iops);
+}
+
+#[test]
 fn iscsi_load_is_verified_with_every_way_to_send_data() {
     for (seed, (digests, immediate, initial_r2t, first_burst)) in [
         (false, true, false, 65_536),

@@ -374,7 +374,8 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         // Commands end in any order, and are carried out only then: what is lost with the connection
-        // never starts.
+        // never starts. A world with a command at the disk is not idle: time does not jump.
+        moved |= s.head.closed.is_none() && !s.head.submitted.is_empty();
         if s.head.closed.is_none() && !s.head.submitted.is_empty() && rng.chance(2, 3) {
             let at = rng.below(s.head.submitted.len() as u64) as usize;
             let (tag, command, data) = s.head.take_submitted(at);
