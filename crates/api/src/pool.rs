@@ -304,6 +304,8 @@ pub enum PoolScrub {
     },
     /// End the one under way.
     Stop,
+    /// Forget what the last one found: it was dealt with.
+    Clear,
     /// Begin one so many days after the last one ended.
     Schedule {
         /// 0 for never.

@@ -178,6 +178,7 @@ pub fn to_scrub(action: api::PoolScrub) -> order::ScrubAction {
     match action {
         api::PoolScrub::Start { repair, prefer } => order::ScrubAction::Start { repair, prefer },
         api::PoolScrub::Stop => order::ScrubAction::Stop,
+        api::PoolScrub::Clear => order::ScrubAction::Clear,
         api::PoolScrub::Schedule { days, repair } => order::ScrubAction::Schedule { days, repair },
     }
 }

@@ -102,20 +102,46 @@ impl Terminal {
         }
         out
     }
-    /// What to do next. Commands stay in one piece, so that they can be copied; what does not fit beside each other
-    /// is written below each other.
+    /// What to do next.
     pub fn next(self, next: &str) -> String {
-        let head = self.text(Look::Bold, "Next:");
-        if columns(next) + 6 <= self.width {
-            return format!("{head} {next}\n");
+        self.steps(Look::Bold, "Next:", next)
+    }
+    /// Steps behind a head of five columns. Commands stay in one piece, so that they can be copied; what does not fit
+    /// beside each other is written below each other.
+    pub fn steps(self, look: Look, head: &str, next: &str) -> String {
+        let mut out = String::new();
+        if columns(next) + STEP_HEAD <= self.width {
+            return format!("{} {next}\n", self.text(look, head));
         }
-        let mut parts = next.split(", or ");
-        let mut out = format!("{head} {}\n", parts.next().unwrap_or(""));
-        for part in parts {
-            out.push_str(&format!("  or: {part}\n"));
+        for (i, choice) in next.split(", or ").enumerate() {
+            for (j, step) in choice.split(", then ").enumerate() {
+                let head = match (i, j) {
+                    (0, 0) => self.text(look, head),
+                    (_, 0) => "  or:".to_string(),
+                    (_, _) => "then:".to_string(),
+                };
+                let room = self.width.saturating_sub(STEP_HEAD);
+                for (n, line) in wrapped(&whole_command(step), room, room).iter().enumerate() {
+                    let head = if n == 0 { head.as_str() } else { "     " };
+                    out.push_str(&format!("{head} {line}\n"));
+                }
+            }
         }
         out
     }
+}
+
+/// Columns before a step.
+const STEP_HEAD: usize = 6;
+
+/// A step whose command, if it is one, is not broken.
+fn whole_command(step: &str) -> String {
+    if !step.starts_with("millrace ") {
+        return step.to_string();
+    }
+    let end = [" (", ", "].iter().filter_map(|s| step.find(s)).min().unwrap_or(step.len());
+    let (command, rest) = step.split_at(end);
+    command.replace(' ', "\u{a0}") + rest
 }
 
 /// Columns that a text takes: none of ours is wider than one for each character.
@@ -463,6 +489,10 @@ mod tests {
             "Next: millrace drive return /dev/nvme3n1\n  or: millrace drive ls\n"
         );
         assert_eq!(t.next("a, or b"), "Next: a, or b\n");
+        assert_eq!(
+            t.next("attach /dev/nvme3n1 and /dev/nvme4n1, then millrace pool import tank, or millrace pool import tank --force (if nobody had it)"),
+            "Next: attach /dev/nvme3n1 and\n      /dev/nvme4n1\nthen: millrace pool import tank\n  or: millrace pool import tank --force\n      (if nobody had it)\n"
+        );
     }
 
     #[test]

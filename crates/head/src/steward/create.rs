@@ -530,6 +530,7 @@ impl Office {
         self.forget(id).await;
         self.remove_witness(uuid).await;
         self.remove_kept(uuid).await;
+        self.forget_released(uuid).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");
         if failed.is_empty() {

@@ -2,12 +2,13 @@
 
 use super::absent::AbsentPool;
 use super::config::{PoolConfig, array_uuid};
-use super::files::protocol_word;
+use super::files::{PoolRow, protocol_word};
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::spares::SpareDesk;
 use super::turned_away::TurnedAway;
 use super::volumes::net_words;
+use super::watch::Looks;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Fate;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
@@ -45,6 +46,10 @@ pub(crate) struct Desk {
     pub pools: Vec<PoolDesk>,
     /// Pools that should be here and are not, with the reason and the next command.
     pub absent: Vec<AbsentPool>,
+    /// Pools that were let go of, and where their drives lay.
+    pub released: Vec<PoolRow>,
+    /// The looks at drives.
+    pub looks: Looks,
     pub sessions: Sessions,
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
@@ -215,6 +220,8 @@ impl Desk {
             portals: vec![],
             pools: vec![],
             absent: vec![],
+            released: vec![],
+            looks: Looks::default(),
             sessions: Sessions::default(),
             orders: VecDeque::new(),
             ordering: false,

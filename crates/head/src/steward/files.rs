@@ -182,7 +182,7 @@ fn portals_text(portals: &[PortalDesk]) -> String {
     out
 }
 
-fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
+pub(crate) fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
     let sections = text::parse(bytes, &[("", &[]), ("pool", &["name", "drive"])])?;
     let row = |s: &Section| {
         let uuid = s
@@ -194,7 +194,7 @@ fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
     sections.iter().skip(1).map(row).collect()
 }
 
-fn pools_text(pools: &[PoolRow]) -> String {
+pub(crate) fn pools_text(pools: &[PoolRow]) -> String {
     let mut out = String::from("# Pools of this head, and where their drives were seen last.\n");
     for p in pools {
         text::section(&mut out, "pool", &p.uuid.to_string());
@@ -362,14 +362,10 @@ impl Office {
     pub(crate) async fn write_pools_and(&self, coming: Option<(PoolId, &str)>) -> Result<(), Refusal> {
         let rows = {
             let desk = self.desk();
-            let here = desk.pools.iter().filter(|p| !p.leaving).map(|p| PoolRow {
-                uuid: p.config.uuid,
-                name: p.config.name.clone(),
-                drives: {
-                    let legs = p.arrays.iter().flat_map(|a| &a.legs).map(|l| &l.path);
-                    let coming = coming.filter(|(id, _)| *id == p.id).map(|(_, path)| path.to_string());
-                    legs.chain(p.spares.iter().map(|s| &s.path)).cloned().chain(coming).collect()
-                },
+            let here = desk.pools.iter().filter(|p| !p.leaving).map(|p| {
+                let mut row = p.row();
+                row.drives.extend(coming.filter(|(id, _)| *id == p.id).map(|(_, path)| path.to_string()));
+                row
             });
             let absent = desk.absent.iter().map(|p| PoolRow {
                 uuid: p.uuid,

@@ -4,6 +4,7 @@ use super::Office;
 use super::config::PoolConfig;
 use super::desk::{array_word, refuse};
 use super::drives::Probe;
+use super::released::in_memory;
 use super::spares::is_spare;
 use crate::order::{Refusal, RefusalKind};
 use array::format::{
@@ -204,13 +205,33 @@ fn check_array(
         (0..legs.len()).filter(|l| legs[*l] == LegVerdict::Current).map(path).collect();
     let (name, array) = (&config.name, array_word(config.arrays[i].mirror, i));
     let what = if missing.len() == 1 { "drive is" } else { "drives are" };
-    let (message, next) = if !current.is_empty() {
+    let (message, next) = if !current.is_empty() && config.holder.is_nil() {
+        // Whoever imports a released pool may lose a leg at once and go on with the other: the one that was lost
+        // still says "released". So a leg alone proves nothing, not even where it was released.
+        let message = format!(
+            "pool {name} was released, and of {array} the {what} missing: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
+            missing.join(", "),
+            if missing.len() == 1 { "it" } else { "them" },
+            current.join(", ")
+        );
+        let next = format!(
+            "attach {}, or millrace pool import {name} --force (if no other head has had the pool since)",
+            missing.join(" and ")
+        );
+        (message, next)
+    } else if !current.is_empty() {
         let message = format!(
             "of {array} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
             missing.join(", "),
             current.join(", ")
         );
         (message, format!("attach {}, or millrace pool import {name} --force", missing.join(" and ")))
+    } else if stale.is_empty() && missing.iter().all(|d| in_memory(d)) {
+        let message = format!(
+            "of {array} of pool {name} every drive ({}) was in the memory of a daemon that has ended: what they held is gone",
+            missing.join(", ")
+        );
+        (message, format!("millrace pool release {name}, which forgets it"))
     } else if stale.is_empty() {
         let message = format!("of {array} of pool {name} the {what} missing: {}", missing.join(", "));
         (message, format!("attach {}, then millrace pool import {name}", missing.join(" and ")))

@@ -26,6 +26,7 @@ mod members;
 mod orders;
 mod pools;
 mod publish;
+mod released;
 pub mod runtime;
 mod scrub;
 pub mod sessions;
@@ -169,8 +170,16 @@ impl Steward {
                 // A drive that hangs may be what the order before waits for.
                 Order::DriveShape { drive, shape } => {
                     drop(desk);
+                    let hangs = shape.hang;
                     let answer = self.office.drive_shape(&drive, shape);
-                    fx.push(base::Effect::Mail { to: Address::Manager, mail: Mail::Answered { id, answer } });
+                    let office = self.office.clone();
+                    self.office.cx.spawn(async move {
+                        // One that hangs tells nothing at a look.
+                        if !hangs {
+                            office.look_now().await;
+                        }
+                        office.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                    });
                 }
                 order => desk.orders.push_back((Some(id), order)),
             },

@@ -44,7 +44,11 @@ impl Office {
             Order::Unexport { volume, host } => self.unexport(&volume, &host).await,
             Order::DriveList { drives } => self.drive_list(drives).await,
             Order::DriveFail { drive } => self.drive_fail(&drive).await,
-            Order::DriveReturn { drive } => self.drive_return(&drive).await,
+            Order::DriveReturn { drive } => {
+                let answer = self.drive_return(&drive).await;
+                self.look_now().await;
+                answer
+            }
             Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
             Order::SpareAdd { pool, drive, force } => self.spare_add(&pool, &drive, force).await,

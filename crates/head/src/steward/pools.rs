@@ -8,6 +8,7 @@ use super::drives::Probe;
 use super::files::PoolRow;
 use super::join::{self, Boxed};
 use super::judge::Judged;
+use super::released::in_memory;
 use super::scrub::ScrubDesk;
 use super::spares::SpareDesk;
 use crate::layout::PoolId;
@@ -46,6 +47,7 @@ impl Office {
                 vec![]
             }
         };
+        notices.extend(self.read_released().await.err());
         let now = self.cx.now();
         for row in &rows {
             let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
@@ -115,8 +117,9 @@ impl Office {
     /// daemon before has ended: going on without them would put legs out that are well.
     async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<String>) {
         let end = self.cx.now() + CLAIM_PATIENCE;
+        let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
         loop {
-            let (probes, failures) = self.gather(&row.drives, Some(row.uuid)).await;
+            let (probes, failures) = self.gather(&drives, Some(row.uuid)).await;
             if !failures.iter().any(|f| f.held) || self.cx.now() >= end {
                 return (probes, words(failures));
             }
@@ -128,6 +131,13 @@ impl Office {
     }
 
     async fn import_at_start(&self, row: PoolRow) {
+        if !row.drives.is_empty() && row.drives.iter().all(|d| in_memory(d)) {
+            if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
+                let r = ended_with_the_daemon(&row.name, &row.drives);
+                (p.reason, p.next) = (r.message, r.next);
+            }
+            return;
+        }
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
         if !all_there {
@@ -499,11 +509,7 @@ impl Office {
         force: bool,
     ) -> Answered {
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
-        let absent = {
-            let desk = self.desk();
-            let row = desk.absent.iter().find(|p| Some(&p.name) == pool.as_ref() || Some(p.uuid) == wanted);
-            row.map(|p| p.drives.clone()).unwrap_or_default()
-        };
+        let absent = self.places_of_absent(pool.as_deref());
         // With force, named drives are all that counts: so the operator chooses a side.
         let only_named = force && !drives.is_empty();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
@@ -524,12 +530,22 @@ impl Office {
         others.iter().for_each(|p| self.let_go(p.id));
         let uuids: BTreeSet<Uuid> = mine.iter().map(|p| label(p).pool).collect();
         let Some(uuid) = uuids.first().copied() else {
-            let name = pool.map_or("pool".to_string(), |p| format!("drive of pool {p}"));
+            if let Some(name) = &pool
+                && let Some(row) =
+                    self.desk().absent.iter().find(|p| p.name == *name || wanted == Some(p.uuid))
+                && !row.drives.is_empty()
+                && row.drives.iter().all(|d| in_memory(d))
+            {
+                return Err(ended_with_the_daemon(&row.name, &row.drives));
+            }
+            let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
             let words =
                 if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
-            let message = format!("no {name} was found{words}");
-            return Err(refuse(RefusalKind::NotFound, "pool", message)
-                .then("millrace pool import --list, with --drive DRIVE for each file"));
+            let name = pool.unwrap_or_default();
+            let next = format!("millrace pool import {name} --drive FILE --drive FILE, if it lies in files")
+                .replace("  ", " ");
+            return Err(refuse(RefusalKind::NotFound, "pool", format!("no {what} was found{words}"))
+                .then(format!("{next}, or millrace pool import --list")));
         };
         if uuids.len() > 1 {
             mine.iter().for_each(|p| self.let_go(p.id));
@@ -547,12 +563,13 @@ impl Office {
         self.desk_mut().held = false;
         self.publish().await;
         self.write_pools().await?;
+        self.forget_released(uuid).await;
         Ok(Reply::Created { uuid, notices })
     }
 
     /// Order: what could be imported.
     pub(crate) async fn pool_importable(&self, drives: Vec<String>) -> Answered {
-        let absent: Vec<String> = self.desk().absent.iter().flat_map(|p| p.drives.clone()).collect();
+        let absent = self.places_of_absent(None);
         let specs: Vec<String> = drives.into_iter().chain(absent).chain(self.candidates().await).collect();
         let (probes, _) = self.gather(&specs, None).await;
         let mut pools: BTreeMap<Uuid, Vec<Probe>> = BTreeMap::new();
@@ -607,19 +624,33 @@ impl Office {
 
     /// Order: release.
     pub(crate) async fn pool_release(&self, pool: &str) -> Answered {
-        let absent = self.desk().absent.iter().find(|p| p.name == pool).map(|p| p.uuid);
-        if let Some(uuid) = absent.filter(|_| self.desk().pool_named(pool).is_err()) {
+        let absent = {
+            let desk = self.desk();
+            let row = desk.absent.iter().find(|p| p.name == pool && desk.pool_named(pool).is_err());
+            row.map(|p| PoolRow { uuid: p.uuid, name: p.name.clone(), drives: p.drives.clone() })
+        };
+        if let Some(row) = absent {
+            let uuid = row.uuid;
             self.desk_mut().absent.retain(|p| p.uuid != uuid);
             self.write_pools().await?;
             self.remove_kept(uuid).await;
             self.publish().await;
+            self.remember_released(row).await;
+            let now = self.cx.now();
+            self.desk_mut().event(
+                now,
+                Weight::Note,
+                format!("pool {pool}"),
+                "it was forgotten: its drives are away",
+            );
             return Ok(Reply::Done);
         }
-        let (id, uuid, name) = {
+        let (id, row) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
-            (p.id, p.config.uuid, p.config.name.clone())
+            (p.id, p.row())
         };
+        let (uuid, name) = (row.uuid, row.name.clone());
         let quiet = self.quiet(&[id]).await;
         if let Some(p) = self.desk_mut().pool_mut(id) {
             p.config.holder = Uuid::default();
@@ -638,6 +669,7 @@ impl Office {
         self.forget(id).await;
         self.remove_witness(uuid).await;
         self.remove_kept(uuid).await;
+        self.remember_released(row).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {name}"), "it was released");
         written.map(|()| Reply::Done)
@@ -760,12 +792,31 @@ impl Office {
     }
 }
 
+/// The end of a pool whose drives were in memory.
+fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
+    let message = format!(
+        "its drives ({}) were in the memory of a daemon that has ended: what they held is gone",
+        drives.join(", ")
+    );
+    refuse(RefusalKind::NotFound, "pool", message)
+        .then(format!("millrace pool release {pool}, which forgets it"))
+}
+
 /// Why drives could not be opened, one sentence each.
 fn words(failures: Vec<OpenError>) -> Vec<String> {
     failures.into_iter().map(|f| f.words).collect()
 }
 
 impl PoolDesk {
+    /// As the state directory tells it.
+    pub(crate) fn row(&self) -> PoolRow {
+        let legs = self.arrays.iter().flat_map(|a| &a.legs).map(|l| &l.path);
+        PoolRow {
+            uuid: self.config.uuid,
+            name: self.config.name.clone(),
+            drives: legs.chain(self.spares.iter().map(|s| &s.path)).cloned().collect(),
+        }
+    }
     /// The configuration on the desk, as a slot.
     pub(crate) fn config_slot(&self) -> ConfigSlot {
         self.config.slot(self.generation)

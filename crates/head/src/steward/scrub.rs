@@ -7,7 +7,7 @@
 use super::Office;
 use super::config::PoolConfig;
 use super::desk::{PoolDesk, refuse};
-use super::extras::{LastScrub, ScrubRun};
+use super::extras::{Found, LastScrub, ScrubRun};
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
@@ -172,6 +172,7 @@ impl Office {
             (p.id, p.config.clone(), p.scrub.run.clone())
         };
         let row = &mut config.extras.scrub;
+        let clears = action == ScrubAction::Clear && running.is_none();
         let (run, message) = match action {
             ScrubAction::Start { repair, prefer } => {
                 if running.is_some() {
@@ -200,6 +201,16 @@ impl Office {
                 }
                 (None, "the scrub was stopped".to_string())
             }
+            ScrubAction::Clear => {
+                let Some(last) = row.last.filter(|l| l.found != Found::default()) else {
+                    let message =
+                        format!("the last scrub of pool {pool} found nothing, or was cleared already");
+                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                        .then(format!("millrace pool show {pool}")));
+                };
+                row.last = Some(LastScrub { found: Found::default(), ..last });
+                (running.clone(), "what the last scrub found was cleared by the operator".to_string())
+            }
             ScrubAction::Schedule { days, repair } => {
                 (row.every_days, row.repair) = (days, repair && days > 0);
                 let message = match days {
@@ -212,6 +223,9 @@ impl Office {
         };
         row.run = run.clone();
         self.commit(id, config).await?;
+        if clears && let Some(p) = self.desk_mut().pool_mut(id) {
+            p.scrub.findings.clear();
+        }
         if run != running {
             self.set_to_work(id, run);
         }

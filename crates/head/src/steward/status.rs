@@ -161,12 +161,12 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
     if p.scrub.run.is_none() && last.differed > last.repaired {
         let message = format!(
-            "the last scrub found {} bytes in which legs differ, and did not repair them",
+            "the last scrub found {} bytes in which legs differ, and did not repair them (pool show and events tell where)",
             last.differed - last.repaired
         );
         // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
         let next = format!(
-            "millrace events, to see where; then millrace pool scrub {} --repair --prefer GOOD",
+            "millrace pool scrub {0} --repair --prefer GOOD, or millrace pool scrub {0} (if they were written since), or millrace pool scrub {0} --clear",
             p.config.name
         );
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });

@@ -18,6 +18,7 @@ const SHARDS: u16 = 2;
 const MIB: u64 = 1 << 20;
 
 mod absent;
+mod released;
 mod scrub;
 mod spares;
 mod watch;

@@ -23,6 +23,32 @@ const ERRORS_REMEMBERED: Duration = Duration::from_secs(60);
 /// A file system with so much left is not full.
 const SPACE_ENOUGH: u64 = 1 << 20;
 
+/// How long an order waits for the look that it asked for.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Looks at all drives, counted: the last one that was asked for, that began, and that ended.
+#[derive(Default)]
+pub(crate) struct Looks {
+    wanted: u64,
+    begun: u64,
+    ended: u64,
+}
+
+impl Looks {
+    /// Asks for one that begins from now on.
+    fn want(&mut self) -> u64 {
+        self.wanted = self.begun + 1;
+        self.wanted
+    }
+    fn is_wanted(&self) -> bool {
+        self.wanted > self.begun
+    }
+    fn begin(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun
+    }
+}
+
 /// A leg whose drive is open.
 #[derive(Clone)]
 struct Watched {
@@ -58,19 +84,33 @@ impl Office {
     pub(crate) async fn watch_drives(&self) {
         let mut seen: BTreeMap<DriveId, Seen> = BTreeMap::new();
         loop {
-            self.cx.sleep(WATCH_INTERVAL).await;
-            if self.desk().pools.is_empty() {
-                continue;
+            let office = self.clone();
+            self.cx.until_within(WATCH_INTERVAL, move || office.desk().looks.is_wanted()).await;
+            let look = self.desk_mut().looks.begin();
+            if !self.desk().pools.is_empty() {
+                self.look_at_drives(&mut seen).await;
             }
-            self.ask_reports().await;
-            let legs = watched(&self.desk());
-            seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
-            let looks: Vec<Boxed<'_, Look>> =
-                legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
-            for (w, look) in legs.iter().zip(join::all(looks).await) {
-                self.conclude(w, look, seen.entry(w.open.id).or_default());
-            }
+            self.desk_mut().looks.ended = look;
+            self.cx.changed();
         }
+    }
+    async fn look_at_drives(&self, seen: &mut BTreeMap<DriveId, Seen>) {
+        self.ask_reports().await;
+        let legs = watched(&self.desk());
+        seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
+        let looks: Vec<Boxed<'_, Look>> =
+            legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
+        for (w, look) in legs.iter().zip(join::all(looks).await) {
+            self.conclude(w, look, seen.entry(w.open.id).or_default());
+        }
+    }
+    /// Looks at the drives now, since an order changed what they do: whoever looks at `status` next sees it.
+    /// A drive that does not answer is not waited for.
+    pub(crate) async fn look_now(&self) {
+        let look = self.desk_mut().looks.want();
+        self.cx.changed();
+        let office = self.clone();
+        self.cx.until_within(LOOK_PATIENCE, move || office.desk().looks.ended >= look).await;
     }
 
     /// From outside first; then its label is read, which a drive that hangs does not answer.

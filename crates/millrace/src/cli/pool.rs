@@ -68,12 +68,14 @@ All legs are read while hosts are served, at a rate that yields to them; `pool
 show` tells how far it is. What one leg cannot read is written again from
 another. Legs that differ are told by volume and offset; with --repair they are
 made equal: what most legs say counts, and of two legs --prefer names the right
-one, as nobody can know (else the one with fewer read errors counts).
+one, as nobody can know (else the one with fewer read errors counts). What a
+scrub found stays in `status` until one finds the legs the same, or --clear.
 
 Examples:
   millrace pool scrub tank
   millrace pool scrub tank --repair --prefer /dev/nvme1n1
   millrace pool scrub tank --stop
+  millrace pool scrub tank --clear   # what was found was dealt with
   millrace pool scrub tank --every 7   # a week after the last one ended
   millrace pool scrub tank --never")]
     Scrub(ScrubArgs),
@@ -307,9 +309,19 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             Ok(show(&shown, &status, context))
         }
         PoolCommand::Release { pool } => {
+            let shown: Pool = client.get(&format!("/pools/{}", segment(&pool)))?;
             let files = files_of(&pool, client)?;
             client.act(&format!("/pools/{}/release", segment(&pool)), &serde_json::json!({}))?;
-            let next = format!("millrace pool import {pool}{files}");
+            if shown.arrays.is_empty() {
+                let what = format!("Pool {pool} is forgotten here; nothing on its drives was changed.");
+                return Ok(context.done(what, ""));
+            }
+            let next = match files.is_empty() {
+                true => format!("millrace pool import {pool}, here or on the head that has the drives then"),
+                false => format!(
+                    "millrace pool import {pool}, or millrace pool import {pool}{files} (on another head)"
+                ),
+            };
             Ok(context.done(format!("Pool {pool} is released: another head may import it."), &next))
         }
         PoolCommand::Scrub(args) => scrub(args, context),
@@ -355,14 +367,16 @@ fn list(pools: &[Pool], context: &Context) -> String {
         .optional(&["CHUNK"])
         .prose();
     for p in pools {
+        // Of a pool whose drives are away nothing is known.
+        let known = |bytes: u64| if p.arrays.is_empty() { "-".to_string() } else { print(bytes) };
         table.row([
             Cell::new(Look::Bold, p.name.clone()),
             Cell::state(p.state),
-            print(p.bytes).into(),
-            print(p.used_bytes).into(),
-            print(p.bytes.saturating_sub(p.used_bytes)).into(),
+            known(p.bytes).into(),
+            known(p.used_bytes).into(),
+            known(p.bytes.saturating_sub(p.used_bytes)).into(),
             p.arrays.iter().map(legs_word).collect::<Vec<_>>().join(" ").into(),
-            print(u64::from(p.chunk_bytes)).into(),
+            known(u64::from(p.chunk_bytes)).into(),
             p.reason.clone().into(),
         ]);
     }
@@ -416,13 +430,15 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         row("reason", Cell::new(look_of(pool.state), pool.reason.clone()));
     }
     row("uuid", pool.uuid.clone().into());
-    let free = pool.bytes.saturating_sub(pool.used_bytes);
-    row(
-        "space",
-        format!("{}: {} used, {} free", print(pool.bytes), print(pool.used_bytes), print(free)).into(),
-    );
-    row("chunk", print(u64::from(pool.chunk_bytes)).into());
-    row("block", format!("{} bytes unless a volume says otherwise", pool.block_bytes).into());
+    if !pool.arrays.is_empty() {
+        let free = pool.bytes.saturating_sub(pool.used_bytes);
+        row(
+            "space",
+            format!("{}: {} used, {} free", print(pool.bytes), print(pool.used_bytes), print(free)).into(),
+        );
+        row("chunk", print(u64::from(pool.chunk_bytes)).into());
+        row("block", format!("{} bytes unless a volume says otherwise", pool.block_bytes).into());
+    }
     for (i, zone) in pool.zones.iter().enumerate() {
         let shares: Vec<String> = zone
             .weights

@@ -23,6 +23,9 @@ pub struct ScrubArgs {
     /// End the scrub under way
     #[arg(long, conflicts_with_all = ["repair", "every", "never"])]
     stop: bool,
+    /// Forget what the last one found: it was dealt with
+    #[arg(long, conflicts_with_all = ["repair", "stop", "every", "never"])]
+    clear: bool,
     /// Begin one so many days after the last one ended
     #[arg(long, value_name = "DAYS", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=3650), conflicts_with = "never")]
     every: Option<u32>,
@@ -33,9 +36,10 @@ pub struct ScrubArgs {
 
 /// Begins or ends a scrub, or says when.
 pub fn scrub(args: ScrubArgs, context: &Context) -> Result<String, Failure> {
-    let ScrubArgs { pool, repair, prefer, stop, every, never } = args;
+    let ScrubArgs { pool, repair, prefer, stop, clear, every, never } = args;
     let days = if never { Some(0) } else { every };
     let (action, words) = match (stop, days) {
+        _ if clear => (PoolScrub::Clear, format!("What the last scrub of pool {pool} found is forgotten.")),
         (true, _) => (PoolScrub::Stop, format!("The scrub of pool {pool} is stopped.")),
         (false, Some(0)) => (
             PoolScrub::Schedule { days: 0, repair: false },

@@ -56,7 +56,9 @@ fn differences_are_told_by_volume_and_offset() {
     assert_eq!(s.health, State::Degraded);
     assert_eq!(
         s.reasons[0].next.as_deref(),
-        Some("millrace events, to see where; then millrace pool scrub tank --repair --prefer GOOD")
+        Some(
+            "millrace pool scrub tank --repair --prefer GOOD, or millrace pool scrub tank (if they were written since), or millrace pool scrub tank --clear"
+        )
     );
     // A scrub that repairs ends that.
     let prefer = Some("/f/b".to_string());
@@ -69,6 +71,33 @@ fn differences_are_told_by_volume_and_offset() {
 }
 fn scrub_with(repair: bool, prefer: Option<String>) -> Order {
     scrub(ScrubAction::Start { repair, prefer })
+}
+
+#[test]
+fn what_was_found_goes_when_a_scrub_finds_the_legs_the_same_or_the_operator_says_so() {
+    let mut w = usual();
+    let differs = |w: &mut World| {
+        w.good(start(false));
+        let array = w.layout.arrays[0].id;
+        w.note(1, array, Note::Mismatch { at: 0, len: 4096, bad: 2, source: 0, known: false, repair: false });
+        end_scrub(w);
+        assert_eq!(w.status().health, State::Degraded);
+    };
+    let nothing_found = |w: &mut World| {
+        let s = w.status();
+        assert_eq!(s.health, State::Optimal, "{:?}", s.reasons);
+        let scrub = &s.pools[0].scrub;
+        assert!(scrub.findings.is_empty() && scrub.differed_bytes == 0 && scrub.last_ended.is_some());
+    };
+    differs(&mut w);
+    w.good(start(false));
+    end_scrub(&mut w);
+    nothing_found(&mut w);
+    assert_eq!(w.refused(scrub(ScrubAction::Clear)).0, RefusalKind::Conflict);
+    differs(&mut w);
+    w.good(scrub(ScrubAction::Clear));
+    nothing_found(&mut w);
+    nothing_found(&mut w.crash(2));
 }
 
 #[test]

@@ -34,6 +34,27 @@ fn a_leg_that_vanishes_while_nobody_uses_it_is_put_out() {
 }
 
 #[test]
+fn what_an_order_changed_of_a_drive_is_seen_at_once() {
+    let mut w = usual();
+    let shape = |w: &mut World, path: &str, gone| {
+        let shape = Shape { gone, ..Shape::default() };
+        w.good(Order::DriveShape { drive: path.into(), shape });
+    };
+    let legs = |w: &mut World| {
+        let s = w.status();
+        s.pools[0].arrays[0].legs.iter().map(|l| l.state).collect::<Vec<_>>()
+    };
+    shape(&mut w, "/f/b", true);
+    shape(&mut w, "/f/a", true);
+    assert_eq!(legs(&mut w), [State::Offline, State::Failed]);
+    shape(&mut w, "/f/a", false);
+    assert_eq!(legs(&mut w), [State::Optimal, State::Failed]);
+    shape(&mut w, "/f/b", false);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(legs(&mut w), [State::Optimal, State::Rebuilding]);
+}
+
+#[test]
 fn a_leg_that_hangs_is_put_out_after_three_looks_and_one_that_is_late_once_stays() {
     let mut w = usual();
     let hang = |w: &mut World, on| w.rest.drives.get_mut("/f/b").expect("it is there").hangs = on;
