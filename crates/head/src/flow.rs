@@ -83,7 +83,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         // A peer's read (a region dirty since a crash) is answered with `NotReady` and comes again.
         let index = request_of(&self.core.flights, ticket)?;
         let request = &mut self.core.requests[index];
-        let first = request.buffer.filter(|_| request.compare.is_none())?;
+        let first = request.read_into()?;
         let second = match request.second {
             Some(second) => second,
             None => self.core.buffers.take(first.len)?,
@@ -97,7 +97,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         let index = request_of(&self.core.flights, ticket)?;
         let request = &mut self.core.requests[index];
-        let first = request.buffer.filter(|_| request.compare.is_none() && request.hedge.is_none())?;
+        let first = request.read_into().filter(|_| request.hedge.is_none())?;
         let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
         // Hosts' commands come first: a hedge must not make them wait for memory.
         let (share, of) = limits::SOLICITED_SHARE;
@@ -399,6 +399,8 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
         request.status = status;
+        self.leave_first(index);
+        let request = &mut self.requests[index];
         if let (Some(found), Status::Good) = (request.compare, status) {
             let at = request.data;
             let differs =
@@ -409,21 +411,25 @@ impl<M: Memory> Core<M> {
         }
         request.phase = Phase::Telling;
         self.told.push_back(index);
-        self.leave_first(index);
     }
 
-    /// A read that some drive still holds the buffer of is answered from its second one.
+    /// A read that some drive still holds the buffer of is answered from its second one; a comparison
+    /// goes by what lies there.
     fn leave_first(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        let (Some(first), Some(second)) = (request.buffer, request.second.take()) else { return };
+        let (Some(first), Some(second)) = (request.read_into(), request.second.take()) else { return };
         let seconds = core::mem::take(&mut request.seconds);
         if request.status != Status::Good {
             self.buffers.release(second);
             return;
         }
-        (request.buffer, request.moved) = (Some(second), true);
-        let offset = (request.data.at - first.at) as u32;
-        request.data = second.part(offset, request.data.len);
+        if request.compare.is_some() {
+            request.compare = Some(second);
+        } else {
+            (request.buffer, request.moved) = (Some(second), true);
+            let offset = (request.data.at - first.at) as u32;
+            request.data = second.part(offset, request.data.len);
+        }
         // What was read to the second buffer stays; what lies between comes from the first.
         let mut parts = seconds;
         parts.sort_unstable();

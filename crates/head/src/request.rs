@@ -37,7 +37,7 @@ pub(crate) struct Request {
     pub data: Slice,
     /// Compare reads into this.
     pub compare: Option<Slice>,
-    /// A read's next buffer, of the same size: some drive still holds the first one and may write
+    /// The next buffer for what is read, of the same size: some drive still holds the first one and may write
     /// to it after the answer. What was read there (`seconds`: offset and length) is there already.
     pub second: Option<Slice>,
     pub seconds: Vec<(u32, u32)>,
@@ -57,6 +57,13 @@ pub(crate) struct Request {
     pub status: Status,
     pub aborted: bool,
     pub started: Instant,
+}
+
+impl Request {
+    /// What its reads fill.
+    pub fn read_into(&self) -> Option<Slice> {
+        self.compare.or(self.buffer)
+    }
 }
 
 /// For whom a flight flies.

@@ -13,6 +13,10 @@ pub struct Volume {
     rotten: BTreeMap<u64, WriteId>,
     /// Those that were written since: a power cut may bring the rotten ones back.
     overwritten: BTreeMap<u64, WriteId>,
+    /// When they were: who reads since before may have been at the drive when it was rotten.
+    mended: BTreeMap<u64, u64>,
+    /// Counts reads that begin and blocks that are mended.
+    moment: u64,
     writes: WriteId,
     cuts: u32,
     /// A drive holds operations back: a write that was given up on the last leg may land although its host
@@ -36,8 +40,8 @@ pub struct Write {
 pub struct Read {
     at: u64,
     handles: Vec<u32>,
-    /// A leg had rotted in one of the blocks when it began.
-    rotten: bool,
+    /// When it began, as `Volume::moment`.
+    began: u64,
 }
 
 /// A Flush under way.
@@ -74,6 +78,8 @@ impl Default for Volume {
             blocks: BTreeMap::new(),
             rotten: BTreeMap::new(),
             overwritten: BTreeMap::new(),
+            mended: BTreeMap::new(),
+            moment: 0,
             writes: 1,
             cuts: 0,
             hangs: false,
@@ -100,6 +106,8 @@ impl Volume {
             self.block(block).write_ends(write.id, replaced, write.fua);
             if self.rotten.get(&block).is_some_and(|then| *then < write.id & !ZEROES) {
                 self.overwritten.extend(self.rotten.remove(&block).map(|then| (block, then)));
+                self.moment += 1;
+                self.mended.insert(block, self.moment);
             }
         }
     }
@@ -115,6 +123,10 @@ impl Volume {
     /// Whether a leg rotted there, and nobody has written it since.
     pub fn is_rotten(&self, block: u64) -> bool {
         self.rotten.contains_key(&block)
+    }
+    /// Whether it was at some moment since a read began.
+    fn was_rotten(&self, block: u64, began: u64) -> bool {
+        self.is_rotten(block) || self.mended.get(&block).is_some_and(|at| *at > began)
     }
     /// Fills `out` with something that the blocks may hold now.
     pub fn guess(&mut self, at: u64, block_bytes: usize, out: &mut [u8]) {
@@ -135,11 +147,11 @@ impl Volume {
         if equal {
             return self.read_ends(read, Some(data), block_bytes);
         }
-        let mut certain = !read.rotten;
+        let mut certain = true;
         for (i, handle) in read.handles.iter().enumerate() {
             let block = read.at + i as u64;
             let given = unstamp(block, &data[i * block_bytes..][..block_bytes])?;
-            certain &= !self.is_rotten(block) && self.block(block).is_certain(*handle, given);
+            certain &= !self.was_rotten(block, read.began) && self.block(block).is_certain(*handle, given);
         }
         let at = read.at;
         self.read_ends(read, None, block_bytes)?;
@@ -160,8 +172,8 @@ impl Volume {
     /// A read begins.
     pub fn read_starts(&mut self, at: u64, blocks: u32) -> Read {
         let all = at..at + u64::from(blocks);
-        let rotten = all.clone().any(|b| self.is_rotten(b));
-        Read { at, handles: all.map(|b| self.block(b).read_starts()).collect(), rotten }
+        self.moment += 1;
+        Read { at, handles: all.map(|b| self.block(b).read_starts()).collect(), began: self.moment }
     }
     /// It ended with data, or without.
     pub fn read_ends(&mut self, read: Read, data: Option<&[u8]>, block_bytes: usize) -> Result<(), Broken> {
@@ -175,7 +187,7 @@ impl Volume {
                 }
                 Err(broken) => {
                     let _ = self.block(block).read_ends(handle, None);
-                    if read.rotten || self.is_rotten(block) { Ok(()) } else { Err(broken) }
+                    if self.was_rotten(block, read.began) { Ok(()) } else { Err(broken) }
                 }
             };
             first = first.and(ended);
@@ -243,4 +255,35 @@ pub fn block_of(bytes: &[u8]) -> Option<u64> {
     let id = WriteId::from_le_bytes(mark[..8].try_into().expect("8 bytes"));
     let at = u64::from_le_bytes(mark[8..].try_into().expect("8 bytes"));
     (id != 0).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 512;
+
+    fn rotten(id: WriteId, at: u64) -> Vec<u8> {
+        let mut block = vec![0; BYTES];
+        stamp(id, at, BYTES, &mut block);
+        block[77] ^= 4;
+        block
+    }
+
+    #[test]
+    fn a_rotten_block_may_be_read_until_it_is_written_and_by_whoever_began_before() {
+        let mut volume = Volume::default();
+        let write = volume.write_starts(0, 1, false, false);
+        let id = write.id;
+        volume.write_ends(write);
+        let before = volume.read_starts(0, 1);
+        volume.rots(0);
+        let during = volume.read_starts(0, 1);
+        let write = volume.write_starts(0, 1, false, false);
+        volume.write_ends(write);
+        let after = volume.read_starts(0, 1);
+        for (read, right) in [(before, true), (during, true), (after, false)] {
+            assert_eq!(volume.read_ends(read, Some(&rotten(id, 0)), BYTES).is_ok(), right);
+        }
+    }
 }

@@ -27,7 +27,7 @@ const STORIES: [(u64, &str); 5] = [
         "heads that fell quickly one after the other left legs two records behind, and the pool waited for \
          somebody to say which of them were right (seeds 10549 and 14329 of an earlier head, too)",
     ),
-    (322, "a comparison on a hung leg was told NotReady: it has no second buffer; hosts try again"),
+    (322, "a comparison on a hung leg was told NotReady: it had no second buffer"),
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! What must be true when a run is over, and the words for what is not.
 
-use super::{READ_MAX, Run, Trouble, WRITE_MAX};
+use super::{READ_MAX, Run, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::FaultKind;
@@ -23,12 +23,8 @@ impl Run {
     fn may_refuse(&self, kind: FaultKind) -> bool {
         match kind {
             FaultKind::Changed | FaultKind::Aborted | FaultKind::Miscompare => true,
-            // A head that begins, a mirror without a leg to live on; or a comparison whose leg hangs: it
-            // has no second buffer.
-            FaultKind::NotReady => {
-                let waits = self.options.troubles.iter().any(|t| matches!(t, Trouble::Hang | Trouble::Slow));
-                self.lives > 1 || self.options.ill_max > 1 || waits
-            }
+            // A head that begins, or a mirror without a leg to live on.
+            FaultKind::NotReady => self.lives > 1 || self.options.ill_max > 1,
             // A host that wants blocks forgotten where that is not offered.
             FaultKind::Unsupported => !self.options.deallocate_zeroes,
             FaultKind::Medium
