@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Some("sim") => sim(rest),
         Some("soak") => soak(rest),
         Some("rates") => rates(rest),
+        Some("mutants") => mutants(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
         Some("lab") => lab(),
         Some("clean") => clean(),
@@ -146,6 +147,15 @@ fn demo(words: &[String]) -> Result<(), String> {
 fn sim(words: &[String]) -> Result<(), String> {
     let mut command = cargo(&["run", "--release", "--locked", "--quiet", "--package", "sim", "--"]);
     command.args(words);
+    run(command)
+}
+
+/// Each planted bug is looked for; a row says what found it.
+fn mutants(words: &[String]) -> Result<(), String> {
+    let planted =
+        ["--profile", "planted", "--locked", "--quiet", "--package", "sim", "--features", "planted"];
+    let mut command = cargo(&["run"]);
+    command.args(planted).args(["--bin", "mutants", "--"]).args(words);
     run(command)
 }
 

@@ -18,7 +18,7 @@ use crate::latency::Latency;
 use crate::locks::Locks;
 use crate::resync::Resync;
 use crate::scrub::Scrubbing;
-use base::{DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid};
+use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
 use std::collections::VecDeque;
 
 /// Heals under way at once; more wait for the next time that somebody reads the blocks.
@@ -236,6 +236,7 @@ impl Array {
             assert_eq!(self.owner(at), self.shard, "a change came to a shard that does not own its region");
         }
         let forget = kind == Kind::Deallocate;
+        let forget = forget && !planted(Bug::DeallocateUnequal);
         if forget && !self.present().all(|leg| leg.deallocate_zeroes) {
             // Promise 2: zeroes on every leg, or advice that is not taken.
             io.done(ticket, Status::Good);
@@ -256,7 +257,7 @@ impl Array {
             );
         }
         let plan = match kind {
-            Kind::Read if dirty => Plan::Copy,
+            Kind::Read if dirty && !planted(Bug::CrashReadWithoutCopy) => Plan::Copy,
             Kind::Read => return self.read(now, ticket, at, data, io),
             Kind::Flush => Plan::Flush,
             Kind::Write | Kind::WriteZeroes | Kind::Deallocate => Plan::Change,
@@ -517,7 +518,7 @@ impl Array {
         if self.writable() & bit(leg) == 0 {
             return true;
         }
-        if self.in_sync() == bit(leg) {
+        if self.in_sync() == bit(leg) && !planted(Bug::LastLegLost) {
             return false;
         }
         self.legs[leg].lost = true;

@@ -11,7 +11,7 @@
 use crate::array::Array;
 use crate::door::{ArrayIo, Kind, Note};
 use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members, status_of};
-use base::{DriveError, DriveOpKind, Instant, Slice, Status};
+use base::{Bug, DriveError, DriveOpKind, Instant, Slice, Status, planted};
 
 impl Array {
     /// The range is held and the bit is durable: to the drives.
@@ -49,7 +49,7 @@ impl Array {
         let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at)));
         let targets = match job {
             Job::Host(_) => others,
-            Job::Piece if unclean => others,
+            Job::Piece if unclean && !planted(Bug::CrashCopySkipsInSync) => others,
             Job::Piece => others & self.rebuilding(),
             Job::Heal { leg, .. } => others & bit(leg),
             Job::Scrub => unreachable!("a scrub is no copy"),
@@ -71,7 +71,8 @@ impl Array {
         self.miss_absent(id);
         let volatile = self.volatile();
         for leg in members(targets) {
-            let fua = fua && kind == DriveOpKind::Write && volatile & bit(leg) != 0;
+            let fua =
+                fua && kind == DriveOpKind::Write && volatile & bit(leg) != 0 && !planted(Bug::FuaDropped);
             let at = self.geometry.data_at + at;
             self.submit(Owner::Flight(id), leg, kind, at, len, data, fua, buffer, io);
         }
@@ -86,7 +87,7 @@ impl Array {
         self.flights[id].phase = Phase::AwaitingLegs;
         self.flights[id].wrote = self.writable();
         self.miss_absent(id);
-        let targets = self.writable() & self.volatile();
+        let targets = if planted(Bug::FlushNowhere) { 0 } else { self.writable() & self.volatile() };
         self.flush_legs(id, targets, io);
         if targets == 0 {
             self.settle(now, id, io);
@@ -120,6 +121,11 @@ impl Array {
             return false;
         }
         let mut keeps = false;
+        let result = match self.flights[id].plan {
+            Plan::Flush if planted(Bug::FlushErrorIgnored) => Ok(()),
+            Plan::Change if planted(Bug::WriteErrorIgnored) => Ok(()),
+            _ => result,
+        };
         if let Err(error) = result {
             self.flights[id].wrote &= !bit(leg);
             if self.lose(leg, error, io) {
@@ -143,7 +149,7 @@ impl Array {
     fn settle(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let flight = self.flights[id];
         if let Some(error) = flight.refused {
-            if flight.plan != Plan::Flush {
+            if flight.plan != Plan::Flush && !planted(Bug::RefusedStaysRebuilding) {
                 for leg in members(self.rebuilding() & flight.wrote) {
                     self.lose(leg, error, io);
                     self.miss(id, leg);
@@ -153,7 +159,7 @@ impl Array {
             // that is on record, and what they saw must not change back after the error.
             self.miss_absent(id);
             self.flights[id].phase = Phase::AwaitingRecord;
-            if flight.late == 0 {
+            if flight.late == 0 || planted(Bug::LateWriteFreesRange) {
                 self.unlock(now, id);
             }
             self.try_finish(now, id, io);
@@ -161,6 +167,7 @@ impl Array {
         }
         let cached = flight.wrote & self.volatile() & self.writable();
         let zeroes = flight.plan == Plan::Change && flight.kind != Kind::Write;
+        let cached = if planted(Bug::ZeroesNotFlushed) { 0 } else { cached };
         if flight.fua && zeroes && cached != 0 && flight.phase == Phase::AwaitingLegs {
             self.flights[id].phase = Phase::AwaitingCache;
             self.flush_legs(id, cached, io);
@@ -180,7 +187,8 @@ impl Array {
         // A region counts as clean after a crash only when a leg that does not have the same is on
         // record as missing: reads there are answered without looking again.
         let waits = match flight.job {
-            Job::Host(_) => true,
+            Job::Host(_) if planted(Bug::ErrorBeforeRecord) => flight.refused.is_none(),
+            Job::Host(_) => !planted(Bug::LossNotAwaited),
             Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(flight.at))),
             Job::Heal { .. } | Job::Scrub => false,
         };

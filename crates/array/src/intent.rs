@@ -25,7 +25,7 @@ use crate::buffers::BufferId;
 use crate::door::{ArrayIo, LegState, Note, Progress};
 use crate::flight::{Flight, Legs, List, NONE, Owner, Phase, Plan, bit, members, status_of};
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK, Geometry, LANES};
-use base::{DriveError, DriveOpKind, Duration, Instant, Slice, Status};
+use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, Status, planted};
 
 /// A region without changes for so long may have its bit cleared.
 pub(crate) const CLEAR_AFTER: Duration = Duration::from_secs(5);
@@ -218,9 +218,17 @@ impl Array {
         let local = self.intent.local(self.geometry.region(self.flights[id].at));
         self.flights[id].phase = Phase::AwaitingIntent;
         let host = self.flights[id].plan == Plan::Change;
-        if self.intent.durable.get(local) {
+        let early = planted(Bug::DataBeforeBit) && host;
+        if self.intent.durable.get(local) || early {
             self.counters.warm_writes += u64::from(host);
             self.start_legs(now, id, io);
+            if early && !self.intent.wanted.get(local) {
+                self.intent.want(local);
+                let block = self.intent.block_of(local);
+                let state = &mut self.intent.blocks[block as usize];
+                (state.stale, state.sets) = (true, true);
+                self.kick_block(now, block, io);
+            }
             return;
         }
         self.counters.cold_writes += u64::from(host);
@@ -396,7 +404,7 @@ impl Array {
         }
         block.writing = None;
         block.holds |= writing.took;
-        if in_sync & !writing.took != 0 || in_sync == 0 {
+        if in_sync & !writing.took != 0 && !planted(Bug::BitMissingOnLeg) || in_sync == 0 {
             // A leg in sync was not among those written to: once more, before anybody relies on it.
             block.stale = true;
             block.sets = true;
@@ -525,12 +533,15 @@ impl Array {
     fn may_clear(&self) -> bool {
         let present =
             |s: &crate::array::Standing| s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost);
-        !self.intent.hold_marks && self.in_sync() != 0 && self.legs.iter().all(present)
+        let all = self.legs.iter().all(present) || planted(Bug::BitClearedDegraded);
+        !self.intent.hold_marks && self.in_sync() != 0 && all
     }
     /// Whether this region's bit may be cleared as far as legs are concerned.
     fn everywhere(&self, local: u32) -> bool {
         let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.intent.region(local)));
-        !unclean && (self.rebuilding() == 0 || self.resync.has_copied(local))
+        let unclean = unclean && !planted(Bug::BitClearedUnclean);
+        let copied = self.rebuilding() == 0 || self.resync.has_copied(local);
+        !unclean && (copied || planted(Bug::BitClearedRebuilding))
     }
     pub(crate) fn clear_deadline(&self) -> Option<Instant> {
         let stale = self.intent.blocks.iter().any(|b| b.stale && b.writing.is_none());
@@ -563,7 +574,7 @@ impl Array {
         if self.intent.candidates.is_empty() {
             return;
         }
-        let caches = self.writable() & self.volatile();
+        let caches = if planted(Bug::BitClearedBeforeFlush) { 0 } else { self.writable() & self.volatile() };
         self.intent.clearing = Clearing::Flushing { pending: caches.count_ones() as u8, spoilt: false };
         for leg in members(caches) {
             self.submit(Owner::Clear, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);

@@ -9,7 +9,7 @@
 use crate::array::Array;
 use crate::door::{ArrayIo, Leg, LegState, Membership};
 use crate::flight::{Legs, Phase, bit, members};
-use base::{DriveError, Instant};
+use base::{Bug, DriveError, Instant, planted};
 
 fn works(leg: Option<Leg>) -> bool {
     leg.is_some_and(|l| l.state != LegState::Missing)
@@ -96,7 +96,7 @@ impl Array {
         }
         for leg in 0..self.legs.len() {
             let standing = &self.legs[leg];
-            if !standing.kept || standing.given_up > 0 {
+            if !standing.kept || standing.given_up > 0 && !planted(Bug::TakenBackEarly) {
                 continue;
             }
             self.disown(leg, io);

@@ -9,7 +9,7 @@ use crate::array::{Array, HEALS_MAX};
 use crate::buffers::PIECE_BYTES;
 use crate::door::{ArrayIo, Kind, Note, Ticket};
 use crate::flight::{DriveTag, Flight, Job, NONE, Owner, Phase, Plan, bit, members, status_of};
-use base::{DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Token};
+use base::{Bug, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Token, planted};
 
 /// Weighted read errors at which a leg is failed.
 const ERRORS_MAX: u32 = 32;
@@ -29,7 +29,8 @@ impl Array {
     /// A host's read of blocks that every leg in sync may answer.
     pub(crate) fn read(&mut self, now: Instant, ticket: Ticket, at: u64, data: Slice, io: &mut impl ArrayIo) {
         let len = u64::from(data.len);
-        let Some(leg) = self.choose_among(now, self.in_sync(), at, len) else {
+        let stale = if planted(Bug::ReadOfRebuilding) { self.rebuilding() } else { 0 };
+        let Some(leg) = self.choose_among(now, self.in_sync() | stale, at, len) else {
             io.done(ticket, Status::NotReady);
             return;
         };
@@ -128,6 +129,9 @@ impl Array {
                 // While it read, legs may have changed: one that was given up here may be in use again, without
                 // the bit, and the one that was read may be out.
                 let sure = self.intent.is_durable(self.geometry.region(flight.at));
+                if planted(Bug::CopyRacesWrite) && flight.job == Job::Piece {
+                    self.unlock(now, id);
+                }
                 if sure && self.in_sync() & bit(leg) != 0 {
                     self.copy_targets(now, id, io);
                 } else {
@@ -163,7 +167,7 @@ impl Array {
         }
         let Flight { job, medium, data, .. } = self.flights[id];
         // The given-up read may still arrive in its buffer, so nobody may answer from there.
-        if error == DriveError::TimedOut && !was_hedge {
+        if error == DriveError::TimedOut && !was_hedge && !planted(Bug::ReadIntoHeldBuffer) {
             let another = match job {
                 Job::Host(ticket) => io.replace_buffer(ticket, data),
                 Job::Piece | Job::Heal { .. } | Job::Scrub => None,

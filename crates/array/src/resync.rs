@@ -17,7 +17,7 @@ use crate::bitmap::Bitmap;
 use crate::buffers::{PIECE_BYTES, PIECES_MAX};
 use crate::door::{ArrayIo, Kind, Note, Progress};
 use crate::flight::{Flight, Job, Legs, Owner, Plan, bit, members};
-use base::{DriveError, DriveOpKind, Duration, Instant, Slice};
+use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, planted};
 
 /// A region that could not be copied is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -267,7 +267,7 @@ impl Array {
         if targets & !self.intent.held_by_all_blocks() != 0 {
             return;
         }
-        let caches = targets & self.volatile();
+        let caches = if planted(Bug::SyncedWithoutFlush) { 0 } else { targets & self.volatile() };
         self.resync.pass = Pass::Flushing { pending: caches.count_ones() as u8, spoilt: false };
         for leg in members(caches) {
             self.submit(Owner::Sync, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);

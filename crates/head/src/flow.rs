@@ -12,8 +12,8 @@ use crate::request::{Flight, Op, Owner, Phase, worse};
 use crate::shard::{ArrayState, Core, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
 use base::{
-    Address, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice,
-    Slots, Status, Token,
+    Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,
+    Slice, Slots, Status, Token, planted,
 };
 
 /// How often drive operations are checked for missed deadlines.
@@ -133,6 +133,9 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     fn hold(&mut self, tag: u32) {
         let of_array = |op: &Op| op.array == self.array && op.tag == tag;
         let (_, op) = self.core.ops.iter_mut().find(|(_, op)| of_array(op)).expect("an operation under way");
+        if planted(Bug::LoserBufferFree) {
+            return;
+        }
         op.held = true;
         self.core.buffers.hold(op.data);
     }
@@ -570,7 +573,7 @@ impl<M: Memory> Core<M> {
         let deadlines = self.deadlines;
         let late = |op: &Op| {
             let limit = if op.kind == DriveOpKind::Read { deadlines.read } else { deadlines.write };
-            !op.hung && now.since(op.started) >= limit
+            !op.hung && now.since(op.started) >= limit && !planted(Bug::NoDeadline)
         };
         let late: Vec<u32> = self.ops.iter().filter(|(_, op)| late(op)).map(|(i, _)| i).collect();
         for index in late {
@@ -582,7 +585,7 @@ impl<M: Memory> Core<M> {
             figures.hung += 1;
             figures.timeouts += 1;
             figures.last_error = Some(DriveError::TimedOut);
-            if data.len > 0 && !held {
+            if data.len > 0 && !held && !planted(Bug::HungBufferFree) {
                 match self.owner_of(data) {
                     Some(shard) => {
                         fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } })
@@ -603,7 +606,7 @@ impl<M: Memory> Core<M> {
     }
 
     fn let_go(&mut self, data: Slice, fx: &mut Effects<Mail>) {
-        if data.len > 0 {
+        if data.len > 0 && !planted(Bug::HungBufferFree) {
             match self.owner_of(data) {
                 Some(shard) => {
                     fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Unhold { data } })

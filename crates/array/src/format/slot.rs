@@ -2,6 +2,7 @@
 
 use super::{CONFIG_BYTES, Fault, Features, HEADER_BYTES, RECORD_BYTES, header, open};
 use base::crc::crc32c_append;
+use base::{Bug, planted};
 
 const MAGIC: &[u8; 8] = b"MILLCONF";
 const BODY_AT: usize = 64;
@@ -60,7 +61,7 @@ pub fn config_bytes(first: &[u8]) -> Option<u64> {
 /// The newest good configuration of a drive's two slots.
 pub fn newest_config(slots: [&[u8]; 2]) -> Result<ConfigSlot, Fault> {
     match slots.map(ConfigSlot::decode) {
-        [Ok(a), Ok(b)] => Ok(if a.generation >= b.generation { a } else { b }),
+        [Ok(a), Ok(b)] => Ok(if (a.generation >= b.generation) != planted(Bug::OldConfig) { a } else { b }),
         [Err(Fault::Newer), _] | [_, Err(Fault::Newer)] => Err(Fault::Newer),
         [Ok(a), Err(_)] | [Err(_), Ok(a)] => Ok(a),
         [Err(a), Err(b)] => Err(a.max(b)),

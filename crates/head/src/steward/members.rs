@@ -15,7 +15,7 @@ use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
 use array::format::{LegState, MembershipRecord};
-use base::{DriveError, Duration};
+use base::{Bug, DriveError, Duration, planted};
 use std::sync::Arc;
 
 impl Office {
@@ -187,7 +187,7 @@ impl Office {
             (a.id, a.geometry, p.config.array_uuid(array), a.legs[leg].open.clone())
         });
         let Some((id, geometry, uuid, Some(open))) = found else { return };
-        if geometry.redundant() {
+        if geometry.redundant() && !planted(Bug::OwnBitmapIgnored) {
             let own = self.read_bitmap(&open).await;
             let dirty = Arc::new(array::merge(&geometry, uuid, &[own.as_deref()]).0);
             self.tell_shards(|| Mail::AddDirty { array: id, dirty: dirty.clone() });
@@ -227,6 +227,9 @@ impl Office {
     /// that these arrays' epochs are on record. A leg that fails to take it is wished away.
     async fn put_on_record(&self, pool: PoolId, changed: &[(ArrayId, u64)], promoted: &[(usize, usize)]) {
         loop {
+            if planted(Bug::LossNotRecorded) && !changed.is_empty() {
+                break;
+            }
             let Some(record) = self.desk().pool(pool).map(|p| p.record.clone()) else { return };
             let (failed, witness) = self.write_record(pool, &record, promoted).await;
             let enough = {

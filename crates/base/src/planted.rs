@@ -1,0 +1,101 @@
+//! Planted bugs: mistakes that the simulator must find, or it would not find ours either.
+//!
+//! Each breaks one promise of SPECIFICATION.md at one place. They are compiled in by the feature `planted`
+//! alone, and one is chosen at run time, by name. Without the feature `planted(…)` is the constant `false`,
+//! and nothing of a bug is left in the product. `make mutants` looks for each of them.
+
+macro_rules! bugs {
+    ($($bug:ident promise $promise:literal within $within:literal: $what:literal,)*) => {
+        /// A mistake that can be planted.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Bug {
+            $(#[doc = $what] $bug,)*
+        }
+
+        /// All bugs that can be planted, by promise.
+        #[cfg(feature = "planted")]
+        pub const BUGS: &[Planted] = &[
+            $(Planted {
+                bug: Bug::$bug,
+                name: stringify!($bug),
+                promise: $promise,
+                within: $within,
+                what: $what,
+            },)*
+        ];
+    };
+}
+
+bugs! {
+    FlushNowhere promise 1 within 200: "a flush is answered and sent to no drive",
+    FlushErrorIgnored promise 1 within 1000: "a leg whose flush failed stays in use",
+    FuaDropped promise 1 within 400: "FUA is not passed on to the drives",
+    ZeroesNotFlushed promise 1 within 1000: "zeroes with FUA are answered without a flush",
+    NoRangeLock promise 2 within 200: "overlapping changes do not wait for each other",
+    CopyRacesWrite promise 2 within 400: "a resync lets go of the range between its read and its write",
+    WriteErrorIgnored promise 2 within 200: "a leg whose write failed stays in use",
+    DeallocateUnequal promise 2 within 200: "deallocation is passed to legs that do not all read as zeroes",
+    LateWriteFreesRange promise 2 within 1000: "a given-up write on the last leg frees its range",
+    RefusedStaysRebuilding promise 2 within 3000: "what the last leg refused stays on the leg being rebuilt",
+    ReadOfRebuilding promise 3 within 200: "a leg that is being rebuilt is read",
+    CrashReadWithoutCopy promise 3 within 1000: "a read after a crash is answered before the legs are equal",
+    CrashCopySkipsInSync promise 3 within 400: "after a crash legs in sync are not made equal",
+    ErrorBeforeRecord promise 3 within 3000: "an error is answered before the loss of a leg is on record",
+    DataBeforeBit promise 4 within 1000: "data go to the drives before the region's bit is durable",
+    BitClearedBeforeFlush promise 4 within 1000: "bits are cleared before the caches are flushed",
+    BitClearedDegraded promise 4 within 400: "bits are cleared while a leg is absent",
+    BitClearedRebuilding promise 4 within 400: "bits are cleared that a leg being rebuilt needs",
+    BitClearedUnclean promise 4 within 1000: "bits are cleared of regions that differ since a crash",
+    BitMissingOnLeg promise 4 within 3000: "a bit counts as durable that a leg in sync has not got",
+    LossNotAwaited promise 5 within 1000: "a write is answered before the loss of a leg is on record",
+    LossNotRecorded promise 5 within 400: "the loss of a leg is put on no drive",
+    OwnBitmapIgnored promise 5 within 3000: "a leg returns without what its own bitmap says",
+    SyncedWithoutFlush promise 5 within 1000: "a leg counts as in sync before its cache is flushed",
+    TakenBackEarly promise 5 within 3000: "a leg is taken back while given-up writes may land on it",
+    OldConfig promise 6 within 200: "the older of two configuration slots counts",
+    ReadIntoHeldBuffer promise 7 within 400: "a read is answered from a buffer that the kernel may still write",
+    HungBufferFree promise 7 within 400: "the buffer of an operation that hangs is used again",
+    LoserBufferFree promise 7 within 400: "the buffer of a hedged read's loser is used again",
+    NoDeadline promise 7 within 200: "operations of drives have no deadline",
+    LastLegLost promise 7 within 1000: "the last leg in sync is given up",
+}
+
+/// One of the bugs.
+#[cfg(feature = "planted")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Planted {
+    /// Which.
+    pub bug: Bug,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The promise of SPECIFICATION.md that it breaks.
+    pub promise: u8,
+    /// The simulator must find it within so many seeds, from 0.
+    pub within: u64,
+    /// The mistake, in words.
+    pub what: &'static str,
+}
+
+/// Whether this mistake is to be made: never, without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn planted(_: Bug) -> bool {
+    false
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static CHOSEN: core::cell::Cell<Option<Bug>> = const { core::cell::Cell::new(None) };
+}
+
+/// Whether this mistake is to be made by machines of this thread.
+#[cfg(feature = "planted")]
+pub fn planted(bug: Bug) -> bool {
+    CHOSEN.get() == Some(bug)
+}
+
+/// From now on machines of this thread make this mistake, or none.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Bug>) {
+    CHOSEN.set(bug);
+}

@@ -1,0 +1,103 @@
+//! `mutants [--only NAME] [--promptly]`: plants each bug of `base::planted` and looks for it, seed by seed.
+//!
+//! A row for each: the promise that it breaks, the first seed that fails with it, and what said so. A seed
+//! that fails without the bug too proves nothing and is passed over. Fails if a bug is not found within the
+//! seeds that its row states.
+
+use base::planted::{BUGS, Planted, plant};
+use sim::run::{Options, run};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+const HELP: &str = "\
+usage: mutants [--only NAME] [--promptly]
+
+  --only NAME   this bug alone
+  --promptly    only bugs that must be found within 200 seeds";
+
+fn main() -> ExitCode {
+    let Some(chosen) = chosen() else {
+        eprintln!("{HELP}");
+        return ExitCode::from(2);
+    };
+    // A panic is a finding; what it says is told in its row.
+    std::panic::set_hook(Box::new(|_| {}));
+    println!("| promise | bug | found at seed | of | by |\n| --- | --- | --- | --- | --- |");
+    let began = Instant::now();
+    let mut missed = 0;
+    for bug in &chosen {
+        let (seed, by) = match look_for(bug) {
+            Some((seed, by)) => (seed.to_string(), by),
+            None => ("NOT FOUND".into(), String::new()),
+        };
+        missed += u32::from(by.is_empty());
+        println!("| {} | {}: {} | {seed} | {} | {by} |", bug.promise, bug.name, bug.what, bug.within);
+    }
+    println!("{} bugs, {missed} not found, in {:.0} s", chosen.len(), began.elapsed().as_secs_f64());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The bugs that were asked for; None if the words say nothing.
+fn chosen() -> Option<Vec<&'static Planted>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let chosen: Vec<&Planted> = match words[..] {
+        [] => BUGS.iter().collect(),
+        ["--promptly"] => BUGS.iter().filter(|b| b.within <= 200).collect(),
+        ["--only", name] => BUGS.iter().filter(|b| b.name == name).collect(),
+        _ => return None,
+    };
+    Some(chosen).filter(|chosen| !chosen.is_empty())
+}
+
+/// The first seed that fails with the bug and not without it, and the checker.
+fn look_for(bug: &Planted) -> Option<(u64, String)> {
+    let next = AtomicU64::new(0);
+    let least = AtomicU64::new(u64::MAX);
+    let found = Mutex::new(None::<(u64, String)>);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= bug.within || seed > least.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    plant(Some(bug.bug));
+                    let Some(by) = failure(seed) else { continue };
+                    plant(None);
+                    if failure(seed).is_some() {
+                        continue;
+                    }
+                    least.fetch_min(seed, Ordering::Relaxed);
+                    let mut found = found.lock().expect("nobody panics with it");
+                    if found.as_ref().is_none_or(|(other, _)| seed < *other) {
+                        *found = Some((seed, by));
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().expect("nobody panics with it")
+}
+
+/// What a seed fails by, if it does: the first words of the checker, without what is of one seed alone.
+fn failure(seed: u64) -> Option<String> {
+    match std::panic::catch_unwind(|| run(Options::swarm(seed))) {
+        Ok(Ok(_)) => None,
+        Ok(Err(failure)) => Some(one_line(&failure.what)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+            Some(format!("assertion: {}", one_line(text)))
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().replace('|', "/");
+    line.chars().take(72).collect()
+}
