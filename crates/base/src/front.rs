@@ -157,6 +157,14 @@ pub trait FrontIo {
     fn finish(&mut self, tag: Tag);
     /// The tag is over; its buffer is free once what is in the outbox now has been sent.
     fn finish_after_send(&mut self, tag: Tag);
+    /// Sends `header`, `data` of the tag's buffer from where they lie, and `trailer` (perhaps empty). The tag
+    /// is over; its buffer is free once `data`, of which there must be some, have been sent.
+    fn finish_with(&mut self, tag: Tag, header: &[u8], data: Slice, trailer: &[u8]) {
+        self.header(header);
+        self.payload(data);
+        self.header(trailer);
+        self.finish_after_send(tag);
+    }
     /// The host aborted the tag: what is not yet at a drive never starts. `on_done` still comes, with
     /// `Aborted` or with how it ended. A tag that waits for its buffer ends in `on_done(Aborted)` too.
     fn abort(&mut self, tag: Tag);

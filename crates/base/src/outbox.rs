@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 enum Part {
     /// Bytes in the ring, whose room comes back once they are sent.
     Ring(Slice),
-    /// Bytes elsewhere in the region.
-    Payload(Slice),
+    /// Bytes elsewhere in the region; once they are sent, what the owner marked so is free again.
+    Payload(Slice, Option<u32>),
     /// Everything before this was sent: what the owner marked so is free again.
     Release(u32),
 }
@@ -79,8 +79,24 @@ impl Outbox {
     pub fn payload(&mut self, data: Slice) {
         if data.len > 0 {
             self.pending += u64::from(data.len);
-            self.parts.push_back(Part::Payload(data));
+            self.parts.push_back(Part::Payload(data, None));
         }
+    }
+    /// Sends `header`, `data` from where they lie, and `trailer`; reports `mark` from `on_sent` once the data
+    /// are sent. Panics without room, or without data.
+    pub fn framed(
+        &mut self,
+        memory: &mut impl Memory,
+        header: &[u8],
+        data: Slice,
+        trailer: &[u8],
+        mark: u32,
+    ) {
+        assert!(data.len > 0, "a mark needs data to stand behind");
+        self.header(memory, header);
+        self.pending += u64::from(data.len);
+        self.parts.push_back(Part::Payload(data, Some(mark)));
+        self.header(memory, trailer);
     }
     /// Reports `mark` from `on_sent` once everything before it is sent. False if that is already so.
     #[must_use]
@@ -93,7 +109,7 @@ impl Outbox {
     /// What to send, in order.
     pub fn segments(&self) -> impl Iterator<Item = Slice> {
         self.parts.iter().filter_map(|p| match p {
-            Part::Ring(s) | Part::Payload(s) => Some(*s),
+            Part::Ring(s) | Part::Payload(s, _) => Some(*s),
             Part::Release(_) => None,
         })
     }
@@ -104,18 +120,25 @@ impl Outbox {
         while let Some(front) = self.parts.front_mut() {
             match front {
                 Part::Release(mark) => release(*mark),
-                Part::Ring(s) | Part::Payload(s) if s.len > left => {
-                    let ring = matches!(front, Part::Ring(_));
-                    let (Part::Ring(s) | Part::Payload(s)) = front else { unreachable!("matched above") };
+                Part::Ring(s) if s.len > left => {
                     *s = s.tail(left);
-                    self.used -= if ring { left } else { 0 };
+                    self.used -= left;
+                    return;
+                }
+                Part::Payload(s, _) if s.len > left => {
+                    *s = s.tail(left);
                     return;
                 }
                 Part::Ring(s) => {
                     left -= s.len;
                     self.used -= s.len;
                 }
-                Part::Payload(s) => left -= s.len,
+                Part::Payload(s, mark) => {
+                    left -= s.len;
+                    if let Some(mark) = *mark {
+                        release(mark);
+                    }
+                }
             }
             self.parts.pop_front();
         }
@@ -123,7 +146,7 @@ impl Outbox {
     /// Gives up what was not sent; calls `release` for every mark that waits.
     pub fn clear(&mut self, mut release: impl FnMut(u32)) {
         for part in self.parts.drain(..) {
-            if let Part::Release(mark) = part {
+            if let Part::Release(mark) | Part::Payload(_, Some(mark)) = part {
                 release(mark);
             }
         }
@@ -158,5 +181,21 @@ mod tests {
         out.on_sent(5, |t| freed.push(t));
         assert_eq!((out.pending(), out.room()), (0, 8));
         assert!(!out.release_after(8));
+    }
+
+    #[test]
+    fn framed_data_are_free_once_they_are_sent_whatever_follows() {
+        let mut memory = PlainMemory::new(100, 64);
+        let mut out = Outbox::new(Slice::new(100, 8), 8);
+        let mut freed = vec![];
+        out.framed(&mut memory, b"abc", Slice::new(120, 10), b"de", 7);
+        assert_eq!(out.segments().map(|s| s.len).collect::<Vec<_>>(), [3, 10, 2]);
+        out.on_sent(12, |t| freed.push(t));
+        assert_eq!((freed.as_slice(), out.room()), (&[][..], 6));
+        out.on_sent(1, |t| freed.push(t));
+        assert_eq!((freed.as_slice(), out.pending()), (&[7][..], 2));
+        out.framed(&mut memory, b"x", Slice::new(120, 10), b"", 8);
+        out.clear(|t| freed.push(t));
+        assert_eq!((freed.as_slice(), out.pending(), out.room()), (&[7, 8][..], 0, 8));
     }
 }

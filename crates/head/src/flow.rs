@@ -4,7 +4,7 @@
 //! shard that owns the region. A request whose flights have all ended is told to its connection. When
 //! flights run out, requests wait their turn; nothing is refused.
 
-use crate::layout::{ArrayId, ArrayLayout, Layout};
+use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
 use crate::report::DriveReport;
@@ -193,6 +193,9 @@ impl<M: Memory> Core<M> {
     }
 
     fn start(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> Started {
+        if self.start_whole(now, index, fx) {
+            return Started::Yes;
+        }
         if !self.requests[index].begun {
             match self.begin(index) {
                 Ok(()) => {}
@@ -223,6 +226,42 @@ impl<M: Memory> Core<M> {
             self.end(index, status);
         }
         Started::Yes
+    }
+
+    /// Starts a read or write that is all in one place of one array, on this shard: nearly all are. False:
+    /// it has to go the long way.
+    fn start_whole(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> bool {
+        let request = &self.requests[index];
+        let (command, data) = (request.command, request.data);
+        let kind = match command.op {
+            base::Op::Read => Kind::Read,
+            base::Op::Write => Kind::Write,
+            _ => return false,
+        };
+        let volume = self.volumes.get(command.volume.index()).and_then(Option::as_ref);
+        let Some(volume) = volume.filter(|v| v.ready && !request.begun && !request.aborted) else {
+            return false;
+        };
+        let length = u64::from(data.len);
+        let fits = command.at.checked_add(command.blocks).is_some_and(|end| end <= volume.blocks);
+        if !fits || length == 0 || command.blocks * u64::from(volume.block_bytes) != length {
+            return false;
+        }
+        let Span { array, at, len } = self.place(volume, command.at * u64::from(volume.block_bytes), length);
+        let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
+        let here = match kind {
+            Kind::Read => state.array.read_is_local(at, len),
+            _ => state.array.owner(at) == self.id,
+        };
+        if len < length || !here || state.busy >= array::COMMANDS_MAX {
+            return false;
+        }
+        let request = &mut self.requests[index];
+        (request.begun, request.length, request.cursor) = (true, length, length);
+        (request.flights, request.whole, request.phase) = (1, Some(array), Phase::Flights);
+        let command = ArrayCommand { kind, at, len, data, fua: command.fua };
+        self.take_off(now, Ticket(WHOLE | u64::from(index)), array, command, fx);
+        true
     }
 
     /// Checks a command and prepares its request. `Err(None)`: no memory now.
@@ -260,24 +299,31 @@ impl<M: Memory> Core<M> {
         Ok(())
     }
 
-    /// The next span of a request.
-    fn span(&self, index: u32) -> Span {
-        let request = &self.requests[index];
-        let volume = self.volumes[request.command.volume.index()].as_ref().expect("checked by begin");
-        let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("checked by begin");
-        if request.command.op == base::Op::Flush {
-            return Span { array: pool.arrays[request.cursor as usize], at: 0, len: 0 };
-        }
-        let at = request.command.at * u64::from(volume.block_bytes) + request.cursor;
+    /// Where byte `at` of a volume lies, and how many of `len` bytes from there are in one place: in one
+    /// chunk, and in one region where regions have owners.
+    fn place(&self, volume: &VolumeLayout, at: u64, len: u64) -> Span {
+        let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("a volume's pool is in its layout");
         let (pool_at, run) = volume.map.locate(at);
         let (array, at, chunk) = pool.map.locate(pool_at);
         let array = pool.arrays[array];
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
-        let mut len = chunk.min(run).min(request.length - request.cursor);
+        let mut len = chunk.min(run).min(len);
         if let Some(geometry) = &state.regions {
             len = len.min(geometry.region_end(at) - at);
         }
         Span { array, at, len }
+    }
+
+    /// The next span of a request.
+    fn span(&self, index: u32) -> Span {
+        let request = &self.requests[index];
+        let volume = self.volumes[request.command.volume.index()].as_ref().expect("checked by begin");
+        if request.command.op == base::Op::Flush {
+            let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("checked by begin");
+            return Span { array: pool.arrays[request.cursor as usize], at: 0, len: 0 };
+        }
+        let at = request.command.at * u64::from(volume.block_bytes) + request.cursor;
+        self.place(volume, at, request.length - request.cursor)
     }
 
     /// Hands the next span of a request to its array.
@@ -314,13 +360,6 @@ impl<M: Memory> Core<M> {
         let here = place == self.id;
         if here && state.busy >= array::COMMANDS_MAX {
             return Started::Blocked;
-        }
-        let request = &mut self.requests[index];
-        if here && request.cursor == 0 && len == request.length {
-            (request.flights, request.cursor, request.whole) = (1, request.length, Some(array));
-            let command = ArrayCommand { kind, at, len, data, fua: command.fua };
-            self.take_off(now, Ticket(WHOLE | u64::from(index)), array, command, fx);
-            return Started::Yes;
         }
         let flight = Flight { owner: Owner::Request(index), array, at: (!here).then_some(place) };
         let Ok(flight) = self.flights.insert(flight) else { return Started::Blocked };

@@ -257,6 +257,12 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             self.core.retire(self.link, index);
         }
     }
+    fn finish_with(&mut self, tag: Tag, header: &[u8], data: Slice, trailer: &[u8]) {
+        let index = self.link.forget(tag);
+        self.core.requests[index].phase = Phase::Sending;
+        self.link.outbox.framed(&mut self.core.memory, header, data, trailer, index);
+        self.touch();
+    }
     fn abort(&mut self, tag: Tag) {
         if let Some(index) = self.link.request(tag) {
             self.core.abort_request(self.now, index, self.fx);

@@ -16,7 +16,7 @@ use crate::pdu::{
     Transfer, Violation, digest_bytes, encode, fes, kind,
 };
 use crate::spec::fabrics::fctype;
-use crate::spec::{ConnectFields, Cqe, Sgl, Sqe, StatusField, admin};
+use crate::spec::{ConnectFields, Cqe, Sgl, Sqe, StatusField, admin, nvm};
 use base::crc::{crc32c, crc32c_append};
 use base::front::{Close, Intervention};
 use base::{Answer, FrontIo, Instant, Slice, Status, Tag, Want};
@@ -57,6 +57,23 @@ enum Role {
 /// Room that the longest answer needs (padded C2HData header, data digest, response), with a
 /// TermReq's on top, which must always find room.
 const ROOM_MIN: u32 = 128 + 4 + 28 + 152;
+
+/// What follows data: a digest, a response, both, or nothing.
+#[derive(Default)]
+struct Trailer {
+    bytes: [u8; 4 + 28],
+    len: usize,
+}
+
+impl Trailer {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
 
 /// The key of interventions that end I/O queues; those of commands have their tag.
 const QUEUES_ENDED: u16 = u16::MAX;
@@ -762,7 +779,9 @@ impl Connection {
         let Role::Io(queue) = &self.role else { unreachable!("block commands come on I/O queues") };
         let slot = &mut self.table[tag];
         let data = slot.buffer.head(slot.length.min(slot.buffer.len));
-        let work = if data.len > 0 { queue.work(slot, io.bytes(data)) } else { queue.work(slot, &[]) };
+        // Only Dataset Management is told by its data what to do.
+        let ranges = if slot.sqe.opcode == nvm::DATASET_MANAGEMENT { io.bytes(data) } else { &[] };
+        let work = queue.work(slot, ranges);
         match work {
             Work::Done(completion) => self.answer(tag, completion),
             Work::Submit { command, cursor } => {
@@ -822,38 +841,45 @@ impl Connection {
         let gives = slot.gives && answer.status.is_good() && data.len > 0;
         // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD nobody needs without flow control.
         let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
-        if gives {
-            let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
-            match self.hpda {
-                0 => self.send(io, &encode::c2h_data_unpadded(t, true, success, self.digests)),
-                hpda => self.send(io, &encode::c2h_data(t, true, success, self.digests, hpda)),
-            }
-            let digest = self.digests.data.then(|| digest_bytes(crc32c(io.bytes(data))));
-            io.payload(data);
-            self.handed += u64::from(data.len);
-            if let Some(digest) = digest {
-                self.send(io, &digest);
-            }
-        }
-        if !success {
-            self.respond(io, cid, answer);
-        }
+        let response = (!success).then(|| self.response(cid, answer));
         self.table.forget(tag);
         self.answer_aborts(tag, answer.status, io);
-        match (held, gives) {
-            (true, true) => {
-                io.finish_after_send(head_tag(tag));
-                self.table[tag].phase = Phase::Sending;
-                self.sending.push_back((tag, self.handed));
-                return;
+        if gives {
+            let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
+            let mut trailer = Trailer::default();
+            if self.digests.data {
+                trailer.push(&digest_bytes(crc32c(io.bytes(data))));
             }
-            (true, false) => io.finish(head_tag(tag)),
-            (false, _) => {}
+            if let Some(response) = response {
+                trailer.push(&response);
+            }
+            let header = match self.hpda {
+                0 => {
+                    let header = encode::c2h_data_unpadded(t, true, success, self.digests);
+                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
+                    header.len()
+                }
+                hpda => {
+                    let header = encode::c2h_data(t, true, success, self.digests, hpda);
+                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
+                    header.len()
+                }
+            };
+            self.handed += (header + data.len as usize + trailer.bytes().len()) as u64;
+            self.table[tag].phase = Phase::Sending;
+            self.sending.push_back((tag, self.handed));
+            return;
+        }
+        if let Some(response) = response {
+            self.send(io, &response);
+        }
+        if held {
+            io.finish(head_tag(tag));
         }
         self.table.release(tag);
     }
 
-    fn respond(&mut self, io: &mut impl FrontIo, cid: u16, completion: Completion) {
+    fn response(&self, cid: u16, completion: Completion) -> encode::Response {
         let head = if self.queue.flow_control { self.queue.head as u16 } else { 0 };
         let cqe = Cqe {
             dw0: completion.dw0.into(),
@@ -863,7 +889,11 @@ impl Connection {
             cid: cid.into(),
             status: (completion.status.0 << 1).into(),
         };
-        self.send(io, &encode::response(&cqe, self.digests));
+        encode::response(&cqe, self.digests)
+    }
+    fn respond(&mut self, io: &mut impl FrontIo, cid: u16, completion: Completion) {
+        let response = self.response(cid, completion);
+        self.send(io, &response);
     }
     fn send(&mut self, io: &mut impl FrontIo, bytes: &[u8]) {
         io.header(bytes);
