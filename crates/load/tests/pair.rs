@@ -151,7 +151,10 @@ fn a_host_that_is_not_known_gets_a_sentence() {
     let mut w = world(1, &plan, host(), 4096, 64);
     let report = finish(&mut w, plan);
     let End::Failed(why) = report.end else { panic!("{report:?}") };
-    assert_eq!(why, "127.0.0.1:4420: Connect was refused: CONNECT_HOST+dnr");
+    assert_eq!(
+        why,
+        "127.0.0.1:4420: Connect was refused: this host is not let in: check its NQN (connect host)"
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ const ANSWER_MAX: usize = 64 << 20;
 /// A way to the daemon.
 pub struct Client {
     socket: PathBuf,
+    patience: Duration,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -31,7 +32,11 @@ impl Client {
             .enable_all()
             .build()
             .map_err(|e| Failure::internal(format!("cannot start the client: {e}")))?;
-        Ok(Self { socket: socket.into(), runtime })
+        Ok(Self { socket: socket.into(), patience: REQUEST_TIMEOUT, runtime })
+    }
+    /// The same, for one who cannot wait long.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
     /// The socket.
     #[cfg(test)]
@@ -70,13 +75,13 @@ impl Client {
         body: Option<Vec<u8>>,
     ) -> Result<T, Failure> {
         let (status, bytes) = self.runtime.block_on(async {
-            tokio::time::timeout(REQUEST_TIMEOUT, self.send(method, path, body)).await.unwrap_or_else(|_| {
+            tokio::time::timeout(self.patience, self.send(method, path, body)).await.unwrap_or_else(|_| {
                 Err(Failure::new(
                     Exit::Unreachable,
                     format!(
                         "the daemon at {} did not answer within {} s",
                         self.socket.display(),
-                        REQUEST_TIMEOUT.as_secs()
+                        self.patience.as_secs()
                     ),
                 )
                 .with_next("journalctl -u millrace"))

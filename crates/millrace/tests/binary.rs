@@ -101,6 +101,38 @@ fn completions_and_the_document_need_no_daemon() {
 }
 
 #[test]
+fn a_shell_is_told_commands_and_the_names_that_the_daemon_knows() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    daemon.cli(&format!("pool create tank mirror {} {}", daemon.file("d0", 256), daemon.file("d1", 256)));
+    daemon.cli("volume create tank/vm1 --size 64M");
+    daemon.cli("host add web1 --iqn iqn.1998-01.com.example:web1");
+    let ask = |socket: &Path, words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+        command.args(["--", "millrace"]).args(words.split(' '));
+        command.env("MILLRACE_COMPLETE", "fish").env("MILLRACE_SOCKET", socket);
+        let output = command.output().expect("it runs");
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.lines().map(|l| l.split('\t').next().unwrap_or("").to_string()).collect::<Vec<_>>()
+    };
+    let socket = daemon.path("api.sock");
+    let has = |words: &str, one: &str| {
+        let found = ask(&socket, words);
+        assert!(found.iter().any(|f| f == one), "{words}: {found:?}");
+    };
+    has("vol", "volume");
+    has("pool show ", "tank");
+    has("volume resize t", "tank/vm1");
+    has("export tank/vm1 --host w", "web1");
+    has("drive fail ", &daemon.path("d1").display().to_string());
+    has("completions ", "zsh");
+    assert!(ask(&socket, "pool show x").is_empty());
+    let without = ask(Path::new("/nonexistent"), "pool show ");
+    assert!(without.iter().all(|w| w.starts_with('-')), "no daemon, no names: {without:?}");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_millrace"))
         .arg("openapi")
@@ -116,7 +148,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 #[test]
 fn the_daemon_starts_is_alone_and_stops_in_order() {
     let mut daemon = Daemon::new();
-    daemon.start(&[]);
+    daemon.start(&["--json"]);
     let status = daemon.status();
     assert_eq!(status["daemon"]["management_only"], false);
     let second = said(&daemon.command().stderr(Stdio::piped()).output().expect("it runs"));

@@ -221,6 +221,7 @@ impl Office {
         self.put_on_record(pool, &[], &[(array, leg)]).await;
         self.publish().await;
         self.recorded(&changed);
+        self.look_soon();
     }
 
     /// Writes the record on the desk to where it must be, however long that takes, and then tells the shards

@@ -123,9 +123,9 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
             let next = match p.leg_state(a, l) {
-                LegState::Out | LegState::JustOut => {
-                    Some(format!("millrace drive return {0}, or millrace drive replace {0} NEW", leg.path))
-                }
+                // Of an array that nothing serves the last leg in sync comes first: see there.
+                LegState::Out | LegState::JustOut if array.state >= State::Offline => None,
+                LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
                 LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
                 LegState::Rebuilding | LegState::RebuildingFull => None,
             };
@@ -302,6 +302,17 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
     };
     let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
     Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow: !leg.slow.is_empty() }
+}
+
+/// What helps a leg that is out.
+fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
+    let leg = &p.arrays[a].legs[l];
+    let path = &leg.path;
+    let shape = leg.open.as_ref().and_then(|o| desk.shapes.get(&o.id));
+    match shape.is_some_and(|s| s.gone || s.hang) {
+        true => format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
+        false => format!("millrace drive return {path}, or millrace drive replace {path} NEW"),
+    }
 }
 
 /// What ails the drive of a leg in sync.

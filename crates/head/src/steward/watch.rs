@@ -104,6 +104,11 @@ impl Office {
             self.conclude(w, look, seen.entry(w.open.id).or_default());
         }
     }
+    /// Has the drives looked at soon: who is the last leg in sync, and so what ails it, has changed.
+    pub(crate) fn look_soon(&self) {
+        self.desk_mut().looks.want();
+        self.cx.changed();
+    }
     /// Looks at the drives now, since an order changed what they do: whoever looks at `status` next sees it.
     /// A drive that does not answer is not waited for.
     pub(crate) async fn look_now(&self) {
@@ -215,9 +220,14 @@ fn ill_of(now: Instant, path: &str, look: &Look, seen: &Seen) -> Option<Ill> {
             next: format!("free some space: df {path}"),
         });
     }
-    let what = error_words(seen.last_error.unwrap_or(DriveError::Medium));
+    let last = seen.last_error.unwrap_or(DriveError::Medium);
+    // It is there and answers: what failed while it did not was told to hosts as "not ready", and is tried again.
+    if matches!((look, last), (Look::Well(_), DriveError::Gone | DriveError::TimedOut)) {
+        return None;
+    }
+    let what = error_words(last);
     // The count is not part of it: it would be another event at each look.
-    let words = format!("operations of hosts failed: the drive {what}");
+    let words = format!("operations failed: the drive {what}");
     let next = format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors");
     (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next })
 }

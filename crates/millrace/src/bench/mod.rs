@@ -156,9 +156,18 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), Failure> {
     match report.failure() {
         None => Ok(()),
         Some(why) => {
-            Err(Failure::internal(why)
-                .with_next("millrace status -v, at the target: its addresses and names"))
+            let next = hint(&why);
+            Err(Failure::internal(why).with_next(next))
         }
+    }
+}
+
+/// What helps against a failure. The target may be anybody's: if it is ours, it knows more.
+fn hint(why: &str) -> &'static str {
+    if why.contains("NQN") {
+        "millrace status -v and millrace host ls, at the target, for its NQN and its hosts; then --target and --host-nqn"
+    } else {
+        "millrace status -v and millrace events, at the target"
     }
 }
 

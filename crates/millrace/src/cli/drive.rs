@@ -36,7 +36,7 @@ Examples:
   millrace drive show nvme0n1 --json")]
     Show {
         /// Its path, the last part of it, or its UUID
-        #[arg(value_name = "DRIVE")]
+        #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
     /// Take a drive out of its mirror now
@@ -48,7 +48,7 @@ Examples:
   millrace drive return /dev/nvme3n1  # takes it back")]
     Fail {
         /// Its path, the last part of it, or its UUID
-        #[arg(value_name = "DRIVE")]
+        #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
     /// Take a drive back into its mirror; only what was written meanwhile is copied
@@ -58,7 +58,7 @@ Examples:
   millrace status --watch  # shows the resync")]
     Return {
         /// Its path, the last part of it, or its UUID
-        #[arg(value_name = "DRIVE")]
+        #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
     /// Put another drive in a drive's place; everything is copied
@@ -68,7 +68,7 @@ Examples:
   millrace drive replace 6f1c1a52-… /dev/nvme7n1  # a missing one, by UUID")]
     Replace {
         /// The drive to be replaced: path, last part of it, or UUID
-        #[arg(value_name = "OLD")]
+        #[arg(value_name = "OLD", add = super::complete::drives())]
         old: String,
         /// The new drive's path
         #[arg(value_name = "NEW")]
@@ -85,7 +85,7 @@ Examples:
   millrace drive rm /dev/nvme9n1")]
     Rm {
         /// Its path, the last part of it, or its UUID
-        #[arg(value_name = "DRIVE")]
+        #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
     /// Make a drive slow, limited, faulty or absent, to see what happens (until restart)
@@ -105,7 +105,7 @@ Examples:
 #[derive(Args, Debug)]
 pub struct ShapeArgs {
     /// Its path, the last part of it, or its UUID
-    #[arg(value_name = "DRIVE")]
+    #[arg(value_name = "DRIVE", add = super::complete::drives())]
     drive: String,
     /// Add so many microseconds to every operation
     #[arg(long, value_name = "N", allow_hyphen_values = true)]

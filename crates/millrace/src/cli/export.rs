@@ -17,10 +17,10 @@ Examples:
   millrace unexport tank/vm1 --host esx1")]
 pub struct ExportArgs {
     /// The volume: POOL/VOLUME
-    #[arg(value_name = "VOLUME", value_parser = volume_name)]
+    #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
     volume: String,
     /// The host
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", add = super::complete::hosts())]
     host: String,
     /// Its logical unit number for iSCSI [default: the lowest free one]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u16).range(0..=16383))]
@@ -36,10 +36,10 @@ Examples:
   millrace unexport tank/vm1 --host esx1")]
 pub struct UnexportArgs {
     /// The volume: POOL/VOLUME
-    #[arg(value_name = "VOLUME", value_parser = volume_name)]
+    #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
     volume: String,
     /// The host
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", add = super::complete::hosts())]
     host: String,
 }
 

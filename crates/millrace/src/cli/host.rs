@@ -43,7 +43,7 @@ Examples:
   millrace host set esx1 --iqn iqn.1998-01.com.vmware:esx1-new")]
     Set {
         /// The host
-        #[arg(value_name = "HOST")]
+        #[arg(value_name = "HOST", add = super::complete::hosts())]
         name: String,
         #[command(flatten)]
         settings: Settings,
@@ -66,7 +66,7 @@ Examples:
   millrace host show esx1")]
     Show {
         /// The host
-        #[arg(value_name = "HOST")]
+        #[arg(value_name = "HOST", add = super::complete::hosts())]
         name: String,
     },
     /// Forget a host; its connections end
@@ -76,7 +76,7 @@ Examples:
   millrace host rm esx1 --force  # even though volumes are exported to it")]
     Rm {
         /// The host
-        #[arg(value_name = "HOST")]
+        #[arg(value_name = "HOST", add = super::complete::hosts())]
         name: String,
         /// Even though volumes are exported to it
         #[arg(long)]

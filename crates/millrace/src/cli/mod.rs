@@ -1,6 +1,7 @@
 //! The command line: one file per noun. Everything but `serve`, `demo`, `bench`, `completions` and
 //! `openapi` is a request to the daemon's API and a screen made of its answer.
 
+mod complete;
 mod drive;
 mod events;
 mod export;
@@ -95,6 +96,9 @@ enum Command {
     Bench(crate::bench::BenchArgs),
     /// Print completions for a shell
     #[command(after_help = "\
+They know the names of pools, volumes, hosts and drives: the shell asks this
+program, which asks the daemon.
+
 Examples:
   millrace completions bash > /etc/bash_completion.d/millrace
   millrace completions zsh > /usr/local/share/zsh/site-functions/_millrace
@@ -174,6 +178,9 @@ pub fn put(text: &str) -> Result<(), Failure> {
 
 /// The program: what `words` say, and the exit code.
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    if complete::answer(&words) {
+        return ExitCode::SUCCESS;
+    }
     let what = command_of(&words);
     let json = words.iter().any(|w| w == "--json");
     let result = Cli::try_parse_from(&words).map_err(|e| usage(&e, json)).and_then(run);
@@ -220,10 +227,14 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Ok(Context { client: Client::new(socket)?, json, terminal: Terminal::for_stdout() })
     };
     match command {
-        Command::Serve(args) => crate::daemon::serve(args, socket),
-        Command::Demo(args) => crate::demo::run(args),
+        Command::Serve(args) => crate::daemon::serve(args, socket, json),
+        Command::Demo(args) => crate::demo::run(args, json),
         Command::Bench(args) => crate::bench::run(args, json),
-        Command::Completions { shell } => put(&completions(&shell)),
+        Command::Completions { .. } if json => {
+            Err(Failure::usage("completions are a script for a shell: there is no JSON of them")
+                .with_next("millrace completions bash"))
+        }
+        Command::Completions { shell } => put(&complete::script(&shell)),
         Command::Openapi => put(&(crate::http::openapi_json() + "\n")),
         Command::Status(args) if args.watch => status::watch(&args, &context()?),
         Command::Events(args) if args.follow => events::follow(&args, &context()?),
@@ -251,18 +262,6 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
             unreachable!("handled by `run`")
         }
     }
-}
-
-fn completions(shell: &str) -> String {
-    use clap_complete::Shell;
-    let shell = match shell {
-        "bash" => Shell::Bash,
-        "zsh" => Shell::Zsh,
-        _ => Shell::Fish,
-    };
-    let mut out = Vec::new();
-    clap_complete::generate(shell, &mut <Cli as clap::CommandFactory>::command(), "millrace", &mut out);
-    String::from_utf8(out).expect("completions are text")
 }
 
 /// A size argument.

@@ -47,7 +47,7 @@ Examples:
   millrace pool show tank")]
     Show {
         /// The pool
-        #[arg(value_name = "POOL")]
+        #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
     },
     /// Let go of a pool, so that another head may import it
@@ -59,7 +59,7 @@ Examples:
   millrace pool import tank  # on the head that has the drives now")]
     Release {
         /// The pool
-        #[arg(value_name = "POOL")]
+        #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
     },
     /// Compare the legs of a pool's mirrors, now or by schedule
@@ -96,7 +96,7 @@ Examples:
   millrace pool destroy tank --force  # even though it has volumes")]
     Destroy {
         /// The pool
-        #[arg(value_name = "POOL")]
+        #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
         /// Even though it has volumes
         #[arg(long)]
@@ -149,7 +149,7 @@ pub struct CreateArgs {
 #[derive(Args, Debug)]
 pub struct AddArgs {
     /// The pool
-    #[arg(value_name = "POOL")]
+    #[arg(value_name = "POOL", add = super::complete::pools())]
     pool: String,
     /// Drives, and the words `mirror`, `single` and `spare`
     #[arg(value_name = "LAYOUT", required = true)]

@@ -12,13 +12,13 @@ use clap::Args;
 #[derive(Args, Debug)]
 pub struct ScrubArgs {
     /// The pool
-    #[arg(value_name = "POOL")]
+    #[arg(value_name = "POOL", add = super::complete::pools())]
     pool: String,
     /// Make legs that differ equal
     #[arg(long)]
     repair: bool,
     /// The drive that counts where it cannot be known which one is right
-    #[arg(long, value_name = "DRIVE", requires = "repair", conflicts_with_all = ["every", "never", "stop"])]
+    #[arg(long, value_name = "DRIVE", add = super::complete::drives(), requires = "repair", conflicts_with_all = ["every", "never", "stop"])]
     prefer: Option<String>,
     /// End the scrub under way
     #[arg(long, conflicts_with_all = ["repair", "every", "never"])]

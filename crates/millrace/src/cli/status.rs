@@ -169,9 +169,10 @@ pub fn array_name(array: &Array, index: usize) -> String {
 /// The legs as letters, as md draws them: `[U_]`.
 pub fn legs_word(array: &Array) -> String {
     let letter = |leg: &Leg| match leg.state {
-        State::Optimal => 'U',
+        // One that had errors is in use all the same.
+        State::Optimal | State::Degraded => 'U',
         State::Rebuilding => 'R',
-        State::Degraded | State::Offline | State::Failed => '_',
+        State::Offline | State::Failed => '_',
     };
     format!("[{}]", array.legs.iter().map(letter).collect::<String>())
 }

@@ -293,9 +293,9 @@ fn drives_are_named_as_people_do() {
 #[test]
 fn completions_exist_for_each_shell() {
     for (shell, words) in
-        [("bash", "complete -F"), ("zsh", "#compdef millrace"), ("fish", "complete -c millrace")]
+        [("bash", "complete -o"), ("zsh", "#compdef millrace"), ("fish", "complete --keep-order")]
     {
-        let text = completions(shell);
-        assert!(text.contains(words) && text.contains("unexport"), "{shell}");
+        let text = complete::script(shell);
+        assert!(text.contains(words) && text.contains("MILLRACE_COMPLETE"), "{shell}: {text}");
     }
 }

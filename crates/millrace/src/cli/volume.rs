@@ -45,7 +45,7 @@ Examples:
   millrace volume show tank/vm1")]
     Show {
         /// The volume: POOL/VOLUME
-        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
     },
     /// Grow a volume while it is in use, or with --force shrink it
@@ -57,7 +57,7 @@ Examples:
   millrace volume resize tank/vm1 --size 200G --force  # the rest is lost")]
     Resize {
         /// The volume: POOL/VOLUME
-        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
         /// Its new size
         #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
@@ -72,7 +72,7 @@ Examples:
   millrace volume rename tank/vm1 web1")]
     Rename {
         /// The volume: POOL/VOLUME
-        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
         /// Its new name, without the pool's
         #[arg(value_name = "NAME")]
@@ -85,7 +85,7 @@ Examples:
   millrace volume rm tank/vm1 --force  # even though it is exported")]
     Rm {
         /// The volume: POOL/VOLUME
-        #[arg(value_name = "VOLUME", value_parser = volume_name)]
+        #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
         /// Even though it is exported
         #[arg(long)]

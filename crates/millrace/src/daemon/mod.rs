@@ -17,6 +17,7 @@ use clap::Args;
 use crash::Crashes;
 use run::{Machines, News};
 use sd_notify::NotifyState;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -43,11 +44,22 @@ pub struct ServeArgs {
     die_with_parent: Option<u32>,
 }
 
+/// What `serve --json` says once: the shape stays, keys may be added.
+#[derive(Serialize)]
+struct Ready {
+    what: &'static str,
+    version: &'static str,
+    pid: u32,
+    socket: String,
+    state_dir: String,
+}
+
 /// How long an orderly stop may take; longer than any drive operation is waited for.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs the daemon until a signal ends it.
-pub fn serve(args: ServeArgs, socket: Option<PathBuf>) -> Result<(), Failure> {
+/// With `json`, one line on stdout says when it serves; the log stays on stderr.
+pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(), Failure> {
     let mut config = Config::load(args.config.as_deref())?;
     if let Some(socket) = socket {
         config.socket = socket;
@@ -98,6 +110,16 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>) -> Result<(), Failure> {
             config.socket.display()
         );
         notify(&[NotifyState::Ready]);
+        if json {
+            let ready = Ready {
+                what: "the head serves",
+                version: env!("CARGO_PKG_VERSION"),
+                pid: std::process::id(),
+                socket: config.socket.display().to_string(),
+                state_dir: config.state_dir.display().to_string(),
+            };
+            crate::cli::put(&(serde_json::to_string(&ready).expect("plain data") + "\n"))?;
+        }
         wait_stop(&news, &machines);
     }
     notify(&[NotifyState::Stopping]);

@@ -16,6 +16,7 @@ use api::size::print;
 use api::{Pool, State, Status};
 use clap::Args;
 use loads::Loads;
+use serde::Serialize;
 use show::Show;
 use stage::{Daemon, Folder, free_port};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -69,9 +70,24 @@ struct Portals {
     iscsi: SocketAddr,
 }
 
-/// Tells the story.
-pub fn run(args: DemoArgs) -> Result<(), Failure> {
-    let show = Show::new();
+/// What the demo did, as JSON: the shape stays, keys may be added.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// The API of its daemon, as long as that serves.
+    socket: String,
+    /// Whether it serves on.
+    serving: bool,
+    /// What each initiator did and measured.
+    reports: &'a [Report],
+    /// The head at the end of the load.
+    status: &'a Status,
+    /// How a Linux host would connect.
+    connect: Vec<String>,
+}
+
+/// Tells the story; with `json` on stderr, and then what was done as JSON.
+pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
+    let show = Show::new(json);
     let folder = Folder::claim(&args.dir)?;
     show.say("folder", &format!("{} (drives, state and logs of this demo)", args.dir.display()));
     let drives = folder.make_drives(args.drive_size)?;
@@ -82,24 +98,40 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
         "daemon",
         &format!("millrace serve, process {}, API at {}", daemon.id(), folder.socket().display()),
     );
-    let result = story(&args, &show, &folder, &client, &drives);
-    match result {
-        Ok((portals, status)) if !args.once => {
-            show.connect(&portals.lines(&status));
-            show.line(&format!(
-                "\nServing until Ctrl-C. Look around:  millrace --socket {} status",
-                folder.socket().display()
-            ));
-            stage::wait_for_interrupt(&mut daemon)?;
-            show.line("\nStopping in order.");
-        }
-        Ok((portals, status)) => show.connect(&portals.lines(&status)),
+    let end = match story(&args, &show, &folder, &client, &drives) {
+        Ok(end) => end,
         Err(failure) => {
             daemon.stop()?;
             return Err(failure.with_next(format!("less {}", folder.log("daemon").display())));
         }
+    };
+    let connect = if args.once { vec![] } else { end.portals.lines(&end.status) };
+    if json {
+        let socket = folder.socket().display().to_string();
+        let (reports, status, serving) = (&end.reports[..], &end.status, !args.once);
+        crate::cli::put(&crate::cli::pretty(&Told { socket, serving, reports, status, connect }))?;
+    } else if args.once {
+        show.line("\nThe demo's daemon is stopped now. Without --once (make demo) it serves until Ctrl-C, and tells how a");
+        show.line("Linux host connects.");
+    } else {
+        show.connect(&connect);
+    }
+    if !args.once {
+        show.line(&format!(
+            "\nServing until Ctrl-C. Look around:  millrace --socket {} status",
+            folder.socket().display()
+        ));
+        stage::wait_for_interrupt(&mut daemon)?;
+        show.line("\nStopping in order.");
     }
     daemon.stop()
+}
+
+/// The end of the story.
+struct End {
+    portals: Portals,
+    status: Status,
+    reports: Vec<Report>,
 }
 
 fn story(
@@ -108,7 +140,7 @@ fn story(
     folder: &Folder,
     client: &Client,
     drives: &[PathBuf],
-) -> Result<(Portals, Status), Failure> {
+) -> Result<End, Failure> {
     let portals = build(show, client, drives)?;
     let status: Status = client.get("/status")?;
     let volume = status.volumes.iter().find(|v| v.name == VOLUME);
@@ -137,7 +169,7 @@ fn story(
     show.line(crate::cli::status_screen(&status, Terminal::for_stdout()).trim_end());
     show.table(&reports);
     judge(&reports, &status)?;
-    Ok((portals, status))
+    Ok(End { portals, status, reports })
 }
 
 /// Pool, volume, host, portals and export, all through the API.

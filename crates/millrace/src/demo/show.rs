@@ -18,6 +18,8 @@ pub struct Show {
     terminal: Terminal,
     /// Lines can be written over.
     live: bool,
+    /// The story goes to stderr: stdout is for JSON alone.
+    aside: bool,
     bars: MultiProgress,
     load: ProgressBar,
     printed_at: Slot<Option<Instant>>,
@@ -31,21 +33,24 @@ pub struct ResyncBar<'a> {
 }
 
 impl Show {
-    /// A show on stdout.
-    pub fn new() -> Self {
-        let live = std::io::stdout().is_terminal();
+    /// A show on stdout; with `json`, on stderr.
+    pub fn new(json: bool) -> Self {
+        let live = std::io::stdout().is_terminal() && !json;
         let target = if live { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
         let bars = MultiProgress::with_draw_target(target);
         let load = bars.add(ProgressBar::new_spinner());
         load.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a good template"));
-        Self { terminal: Terminal::for_stdout(), live, bars, load, printed_at: Slot::new(None) }
+        Self { terminal: Terminal::for_stdout(), live, aside: json, bars, load, printed_at: Slot::new(None) }
     }
     /// A line above what moves.
     pub fn line(&self, text: &str) {
         // `suspend` takes the bars away while the line is printed. A reader that is gone is no failure
         // of the demo.
-        self.bars.suspend(|| {
-            let _ = crate::cli::put(&format!("{text}\n"));
+        self.bars.suspend(|| match self.aside {
+            true => eprintln!("{text}"),
+            false => {
+                let _ = crate::cli::put(&format!("{text}\n"));
+            }
         });
     }
     /// A step of the story.

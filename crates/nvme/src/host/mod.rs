@@ -101,7 +101,7 @@ impl core::fmt::Display for Error {
             Error::Terminated { fes, fei } => {
                 write!(f, "the controller ended the connection (fatal error {fes}, information {fei:#x})")
             }
-            Error::Refused { what, status } => write!(f, "{what} was refused: {status:?}"),
+            Error::Refused { what, status } => write!(f, "{what} was refused: {}", status.words()),
             Error::Incapable(what) => write!(f, "the controller is not usable: {what}"),
             Error::TimedOut(what) => write!(f, "no answer in time: {what}"),
         }

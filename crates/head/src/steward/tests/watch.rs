@@ -143,10 +143,15 @@ fn errors_that_a_mirror_answers_for_are_an_event_and_no_bad_state() {
     // Alone it is not ill for what was before.
     lose(&mut w, 0);
     w.pass(6);
-    assert!(w.status().reasons.iter().all(|r| !r.message.contains("operations of hosts")));
+    assert!(w.status().reasons.iter().all(|r| !r.message.contains("operations failed")));
     errors(&mut w, "/f/b", 21, DriveError::Medium);
     w.pass(6);
-    assert!(w.status().reasons.iter().any(|r| r.message.contains("/f/b") && r.message.contains("of hosts")));
+    assert!(
+        w.status()
+            .reasons
+            .iter()
+            .any(|r| r.message.contains("/f/b") && r.message.contains("operations failed"))
+    );
 }
 
 #[test]
