@@ -142,13 +142,22 @@ pub trait FrontIo {
     fn admit(&mut self, commands_max: u16) -> bool;
     /// A buffer of `len` bytes for `tag`, page-aligned, contents undefined. None: it comes later by
     /// `on_granted`. Until then the tag counts as under way. `len` is at most 1 MiB
-    /// (`TRANSFER_MAX`), or twice that for compare and write.
+    /// (`TRANSFER_MAX`), or twice that for compare, whose second half is the head's, and for compare and
+    /// write.
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice>;
     /// The same for data that come next in the stream unasked (in-capsule, immediate, unsolicited): the
     /// connection reads nothing more until it has the buffer. Part of the memory is kept for these, so
-    /// that what was asked for, and lies behind them in the stream, cannot hold it all.
+    /// that what was asked for, and lies behind them in the stream, cannot hold it all. Hence whoever
+    /// holds such a buffer waits for nothing but the data that come next and the head: before a
+    /// connection asks its host for more data of a command, it gives the buffer back.
     fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         self.reserve(tag, len)
+    }
+    /// A buffer as `reserve` gives, if there is one to spare now. None: nothing has happened, and nothing
+    /// comes later.
+    fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        let _ = (tag, len);
+        None
     }
     /// Carries out `command` on the tag's buffer; ends in `on_done`, never at once. `data` is the
     /// part of the buffer that holds the data (empty for commands without).

@@ -155,6 +155,10 @@ impl Buffers {
         }
         self.put(page, order);
     }
+    /// Whether `data` lies in the memory managed here.
+    pub fn contains(&self, data: Slice) -> bool {
+        (self.start..self.start + self.bytes()).contains(&data.at)
+    }
     /// Bytes in use.
     pub fn used(&self) -> u64 {
         self.used_pages * PAGE

@@ -86,7 +86,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         let first = request.read_into()?;
         let second = match request.second {
             Some(second) => second,
-            None => self.core.buffers.take(first.len)?,
+            None => self.core.buffers.take_asked(first.len)?,
         };
         request.second = Some(second);
         // A read that hangs a second time hangs in the second buffer: there is no third.
@@ -100,11 +100,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         let first = request.read_into().filter(|_| request.hedge.is_none())?;
         let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
         // Hosts' commands come first: a hedge must not make them wait for memory.
-        let (share, of) = limits::SOLICITED_SHARE;
-        if self.core.buffers.used() + u64::from(first.len) > self.core.buffers.bytes() / of * share {
-            return None;
-        }
-        let hedge = self.core.buffers.take(first.len)?;
+        let hedge = self.core.buffers.take_spare(first.len)?;
         request.hedge = Some(hedge);
         Some(hedge.part(offset, old.len))
     }
@@ -199,8 +195,7 @@ impl<M: Memory> Core<M> {
         if !self.requests[index].begun {
             match self.begin(index) {
                 Ok(()) => {}
-                Err(None) => return Started::Blocked,
-                Err(Some(status)) => {
+                Err(status) => {
                     self.end(index, status);
                     return Started::Yes;
                 }
@@ -264,21 +259,21 @@ impl<M: Memory> Core<M> {
         true
     }
 
-    /// Checks a command and prepares its request. `Err(None)`: no memory now.
-    fn begin(&mut self, index: u32) -> Result<(), Option<Status>> {
+    /// Checks a command and prepares its request.
+    fn begin(&mut self, index: u32) -> Result<(), Status> {
         let request = &self.requests[index];
         let command = request.command;
         if request.aborted {
-            return Err(Some(Status::Aborted));
+            return Err(Status::Aborted);
         }
         let volume = self.volumes.get(command.volume.index()).and_then(Option::as_ref);
-        let volume = volume.ok_or(Some(Status::NoVolume))?;
+        let volume = volume.ok_or(Status::NoVolume)?;
         let end = command.at.checked_add(command.blocks);
         if command.op != base::Op::Flush && end.is_none_or(|end| end > volume.blocks) {
-            return Err(Some(Status::OutOfRange));
+            return Err(Status::OutOfRange);
         }
         if !volume.ready {
-            return Err(Some(Status::NotReady));
+            return Err(Status::NotReady);
         }
         let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("a volume's pool is in its layout");
         let length = match command.op {
@@ -289,9 +284,14 @@ impl<M: Memory> Core<M> {
             assert_eq!(u64::from(request.data.len), length, "the front end brings the command's data");
         }
         let compare = match command.op {
-            base::Op::Compare if length > 0 => Some(self.buffers.take(length as u32).ok_or(None)?),
+            // A turn that waited for memory would stop those behind it, who hold some.
+            base::Op::Compare if length > 0 => {
+                let (buffer, length) = (request.buffer.expect("it brought data"), length as u32);
+                assert!(buffer.len >= 2 * length, "the front end reserves twice the length for a compare");
+                Some(buffer.tail(buffer.len - length))
+            }
             // Its two steps need the array's lock on all shards; no front end offers it yet.
-            base::Op::CompareAndWrite => return Err(Some(Status::Internal)),
+            base::Op::CompareAndWrite => return Err(Status::Internal),
             _ => None,
         };
         let request = &mut self.requests[index];
@@ -359,6 +359,9 @@ impl<M: Memory> Core<M> {
         };
         let here = place == self.id;
         if here && state.busy >= array::COMMANDS_MAX {
+            return Started::Blocked;
+        }
+        if self.flights.len() >= limits::FLIGHTS_MAX - limits::FLIGHTS_FOR_PEERS {
             return Started::Blocked;
         }
         let flight = Flight { owner: Owner::Request(index), array, at: (!here).then_some(place) };
@@ -701,7 +704,7 @@ impl<M: Memory> Core<M> {
 
     fn add_array(&mut self, wanted: &ArrayLayout) {
         let scratch = if wanted.geometry.redundant() {
-            self.buffers.take(array::SCRATCH_BYTES).expect("memory is sized for the arrays of a head")
+            self.buffers.take_kept(array::SCRATCH_BYTES).expect("memory is sized for the arrays of a head")
         } else {
             Slice::default()
         };

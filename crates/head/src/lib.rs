@@ -4,6 +4,7 @@
 //! health, procedures (Steward). Promise: what SPECIFICATION.md says, in the kernel's world and in the
 //! simulated one alike. Does not know the kernel, a clock, tokio, or how bytes look on the wire.
 
+mod arena;
 pub mod buffers;
 mod flow;
 pub mod layout;

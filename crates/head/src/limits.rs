@@ -14,7 +14,23 @@ pub const FLIGHTS_MAX: u32 = 4096;
 pub const FLIGHTS_PER_REQUEST: u32 = 64;
 /// Parts of an outbox: each command leaves at most a header, a payload, a trailer and a release.
 pub const OUTBOX_PARTS: usize = 256;
-/// Share of the memory that data may hold that were asked for (R2T) or go out (reads); the rest is for
-/// data that come unasked and block their stream. Those end by drive completions alone, if the command
-/// is no longer than what comes unasked.
-pub const SOLICITED_SHARE: (u64, u64) = (3, 4);
+/// Flights that only commands of other shards may use: those hold a slot elsewhere already, and two shards
+/// full of flights to each other would wait for ever.
+pub const FLIGHTS_FOR_PEERS: u32 = FLIGHTS_MAX / 4;
+/// Memory for data that come unasked (`arena`), at least: the longest of them (FirstBurstLength), twice, as
+/// compare needs.
+pub const INLINE_MIN: u64 = 512 << 10;
+/// And one part in so many of what a shard has beyond `SHARD_BYTES_MIN`.
+pub const INLINE_SHARE: u64 = 4;
+/// Part of the common memory that commands may use; connections and arrays have the rest.
+pub const ASKED_SHARE: (u64, u64) = (3, 4);
+/// Least memory of a shard: what the parts of `arena` need, a mirror's scratch, and some connections.
+pub const SHARD_BYTES_MIN: u64 = INLINE_MIN + crate::buffers::BUFFER_MAX + ARRAY_BYTES + (512 << 10);
+/// Memory that each array of redundancy takes.
+pub const ARRAY_BYTES: u64 = (array::SCRATCH_BYTES as u64).next_power_of_two();
+
+/// Least memory of a shard whose head has so many arrays of redundancy, bytes.
+pub const fn shard_bytes_min(arrays: u64) -> u64 {
+    let more = arrays.saturating_sub(1) * ARRAY_BYTES;
+    SHARD_BYTES_MIN + (more * INLINE_SHARE).div_ceil(INLINE_SHARE - 1).next_multiple_of(crate::buffers::PAGE)
+}

@@ -230,6 +230,12 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         let index = self.open(tag, Phase::Buffer(len));
         self.core.take_or_wait(index, len, true)
     }
+    fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        let data = self.core.take_spare(len)?;
+        let index = self.open(tag, Phase::Connection);
+        self.core.requests[index].buffer = Some(data);
+        Some(data)
+    }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
         let index = match self.link.request(tag) {
             Some(index) => index,

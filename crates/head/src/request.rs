@@ -35,7 +35,7 @@ pub(crate) struct Request {
     pub command: Command,
     /// The part of the buffer that holds the command's data.
     pub data: Slice,
-    /// Compare reads into this.
+    /// Compare reads into this, the end of its buffer.
     pub compare: Option<Slice>,
     /// The next buffer for what is read, of the same size: some drive still holds the first one and may write
     /// to it after the answer. What was read there (`seconds`: offset and length) is there already.

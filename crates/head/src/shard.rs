@@ -10,6 +10,7 @@
 //!   └─ outbox ◀┴──on_done── told ◀─ landed ◀──────┘
 //! ```
 
+use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::limits;
@@ -83,7 +84,7 @@ pub(crate) struct Core<M: Memory> {
     pub id: u16,
     pub shards: u16,
     pub memory: M,
-    pub buffers: Buffers,
+    pub buffers: Arena,
     pub deadlines: Deadlines,
     pub extents: Vec<(u64, u64)>,
     pub view: Arc<View>,
@@ -152,10 +153,12 @@ impl<M: Memory> Core<M> {
         }
         data
     }
+    /// A buffer that nobody waits for.
+    pub fn take_spare(&mut self, len: u32) -> Option<Slice> {
+        if self.waiting.is_empty() { self.buffers.take_spare(len) } else { None }
+    }
     fn take(&mut self, len: u32, inline: bool) -> Option<Slice> {
-        let limit = self.buffers.bytes() / limits::SOLICITED_SHARE.1 * limits::SOLICITED_SHARE.0;
-        let fits = inline || self.buffers.used() + u64::from(len) <= limit;
-        fits.then(|| self.buffers.take(len)).flatten()
+        if inline { self.buffers.take_inline(len) } else { self.buffers.take_asked(len) }
     }
     /// The first in line, if there is memory for it now.
     fn next_granted(&mut self, inline: bool) -> Option<(u32, Slice)> {
@@ -178,13 +181,13 @@ impl<M: Memory> Core<M> {
     }
     /// Ends a request that nobody needs any more.
     pub fn retire(&mut self, link: &mut Link, index: u32) {
-        let Request { buffer, compare, second, .. } = self.requests[index];
+        let Request { buffer, second, .. } = self.requests[index];
         self.requests.free(index);
         link.live -= 1;
         if let Some(data) = buffer {
             self.buffers.release(data);
         }
-        for data in [compare, second].into_iter().flatten() {
+        if let Some(data) = second {
             self.buffers.release(data);
         }
     }
@@ -210,7 +213,7 @@ impl<M: Memory> Shard<M> {
     pub fn new(config: ShardConfig<M>) -> Self {
         let (start, bytes) = config.memory.extent();
         let first = start.next_multiple_of(PAGE);
-        let buffers = Buffers::new(first, (start + bytes - first) / PAGE * PAGE);
+        let buffers = Arena::new(first, (start + bytes - first) / PAGE * PAGE);
         let mut flights = Slots::default();
         flights.reserve(limits::FLIGHTS_MAX);
         Self {
@@ -315,7 +318,7 @@ impl<M: Memory> Shard<M> {
     ) {
         let (local, peer) = addresses;
         let portal = self.core.view.portals.iter().find(|p| p.id == portal).copied();
-        let ring = portal.and_then(|p| self.core.buffers.take(Front::outbox_bytes(p.protocol)));
+        let ring = portal.and_then(|p| self.core.buffers.take_kept(Front::outbox_bytes(p.protocol)));
         let (Some(portal), Some(ring)) = (portal, ring) else {
             // The portal was just removed, or there is no memory: the peer may try again later.
             fx.push(Effect::Close { connection: id });
@@ -464,9 +467,7 @@ impl<M: Memory> Shard<M> {
             let request = &mut self.core.requests[index];
             let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));
             request.phase = Phase::Connection;
-            if let Some(data) = request.compare.take() {
-                self.core.buffers.release(data);
-            }
+            request.compare = None;
             let request = &self.core.requests[index];
             let Connection { front, link } = &mut self.connections[request.link];
             let figures = figures_of(request, now);

@@ -19,6 +19,7 @@ pub const SHARDS_MAX: u16 = 128;
 const SHARDS_PER_CORE_MAX: usize = 4;
 /// Least memory of one shard.
 const SHARD_MEMORY_MIN: u64 = 32 << 20;
+const _: () = assert!(SHARD_MEMORY_MIN >= head::limits::SHARD_BYTES_MIN);
 /// Least memory of one head.
 const MEMORY_MIN: u64 = 64 << 20;
 
@@ -171,7 +172,10 @@ impl Config {
             return wrong(format!("memory = {asked}: at most {most} here, three quarters of the machine's"));
         }
         if self.memory != 0 && self.memory / u64::from(self.shard_count()) < SHARD_MEMORY_MIN {
-            return wrong(format!("memory = {}: at least 32M for each shard", api::size::print(self.memory)));
+            let shards = self.shard_count();
+            let least = api::size::print(u64::from(shards) * SHARD_MEMORY_MIN);
+            let asked = api::size::print(self.memory);
+            return wrong(format!("memory = {asked}: at least {least}, 32M for each of {shards} shards"));
         }
         if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
             return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));
@@ -210,7 +214,8 @@ impl Config {
         if self.memory != 0 {
             return self.memory;
         }
-        (machine_memory() / 16).clamp(256 << 20, 8 << 30)
+        let least = u64::from(self.shard_count()) * SHARD_MEMORY_MIN;
+        (machine_memory() / 16).clamp(256 << 20, 8 << 30).max(least)
     }
 }
 

@@ -12,7 +12,8 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
 
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
-  --shard-bytes N   memory of each shard";
+  --shard-bytes N   memory of each shard
+  --tight   the least memory that works, or a little more, and long commands";
 
 struct Words {
     seed: Option<u64>,
@@ -22,13 +23,14 @@ struct Words {
     trace: bool,
     all: bool,
     shard_bytes: Option<u64>,
+    tight: bool,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
         let mut options = Options::swarm(seed);
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
-        options
+        if self.tight { options.tight() } else { options }
     }
 }
 
@@ -44,8 +46,16 @@ fn main() -> ExitCode {
 }
 
 fn words() -> Option<Words> {
-    let mut words =
-        Words { seed: None, seeds: None, from: 0, story: false, trace: false, all: false, shard_bytes: None };
+    let mut words = Words {
+        seed: None,
+        seeds: None,
+        from: 0,
+        story: false,
+        trace: false,
+        all: false,
+        shard_bytes: None,
+        tight: false,
+    };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
         let mut number = || given.next()?.parse::<u64>().ok();
@@ -57,6 +67,7 @@ fn words() -> Option<Words> {
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
+            "--tight" => words.tight = true,
             _ => return None,
         }
     }
@@ -88,6 +99,10 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 /// Runs one seed; a failure is told with how to see it again.
 fn attempt(options: Options) -> Result<Outcome, String> {
     let seed = options.seed;
+    if options.shard_bytes < options.shard_bytes_min() {
+        let (is, least) = (options.shard_bytes, options.shard_bytes_min());
+        return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
+    }
     let result = std::panic::catch_unwind(|| run(options));
     let (what, story) = match result {
         Ok(Ok(outcome)) => return Ok(outcome),

@@ -177,7 +177,7 @@ impl Connection {
     /// A buffer that could not be given at once.
     pub fn on_granted(&mut self, now: Instant, tag: Tag, slice: Slice, io: &mut impl FrontIo) {
         let slot = u32::from(tag.0);
-        self.session.granted(slot, slice);
+        self.session.granted(slot, slice, io);
         if self.stage == Stage::Grant(slot) {
             self.take_command_data(slot);
             self.progress = now;

@@ -44,6 +44,14 @@ pub(super) struct Task {
     /// Expected Data Transfer Length.
     pub expected: u32,
     pub buffer: Slice,
+    /// The buffer is of the memory for data that come unasked: nothing may be asked for while it is held.
+    pub inline: bool,
+    /// Where in the command's data the buffer begins: what lies before has been carried out.
+    pub base: u32,
+    /// Bytes of the buffer that are being carried out before the rest has come.
+    pub part: u32,
+    /// What has come and not been carried out, between two buffers.
+    pub kept: Vec<u8>,
     /// The head knows the tag: a buffer was asked for, or a command submitted.
     pub held: bool,
     /// The host takes data (the R bit).

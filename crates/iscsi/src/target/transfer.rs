@@ -1,6 +1,8 @@
 //! Tasks from the command to the answer: immediate, unsolicited and solicited data (RFC 7143 4.2.5,
 //! 11.7, 11.8), the head's command or commands, Data-In with residuals and collapsed status.
 
+mod early;
+
 use super::session::{Phase, Ready, Session, Task};
 use super::{ANSWER_BYTES_MAX, CONTROL_ROOM, COPY_STEP, ZERO_STEP};
 use crate::pdu::{DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse, reject_reason};
@@ -107,9 +109,9 @@ impl Session {
         };
         let buffer_len = match work {
             Work::Read { .. } => data_in as u32,
-            Work::Write { .. } | Work::Compare { .. } | Work::CompareAndWrite { .. } => {
-                wire.next_multiple_of(unit.block_bytes)
-            }
+            Work::Write { .. } | Work::CompareAndWrite { .. } => wire.next_multiple_of(unit.block_bytes),
+            // What is read to be compared lies behind it.
+            Work::Compare { .. } => 2 * wire.next_multiple_of(unit.block_bytes),
             Work::Verify { blocks, .. } | Work::Same { blocks, .. } => {
                 bytes(blocks).min(u64::from(COPY_STEP)) as u32
             }
@@ -117,6 +119,8 @@ impl Session {
             Work::Data | Work::SenseData | Work::Luns if long => self.scratch.len() as u32,
             _ => 0,
         };
+        let inline = c.data_len > 0 || unsolicited;
+        let unasked = if unsolicited { first_burst } else { c.data_len };
         self.generation = self.generation.wrapping_add(1);
         let answer = if long { core::mem::take(&mut self.scratch) } else { Vec::new() };
         let slot = self.insert(Task {
@@ -128,6 +132,10 @@ impl Session {
             phase: Phase::Buffer,
             expected: c.expected,
             buffer: Slice::default(),
+            inline: inline && buffer_len > 0,
+            base: 0,
+            part: 0,
+            kept: Vec::new(),
             held: buffer_len > 0,
             read: c.read,
             data_in,
@@ -153,10 +161,9 @@ impl Session {
             awaited_by: 0,
             answer,
         });
-        let inline = c.data_len > 0 || unsolicited;
         let granted = match buffer_len {
             0 => Some(Slice::default()),
-            len if inline => io.reserve_inline(Tag(slot as u16), len),
+            len if inline => self.reserve_unasked(slot, unasked, len, io),
             len => io.reserve(Tag(slot as u16), len),
         };
         match granted {
@@ -184,14 +191,15 @@ impl Session {
         if task.buffer.len == 0 || offset >= task.wire {
             return Slice::default();
         }
-        task.buffer.part(offset, len.min(task.wire - offset))
+        task.buffer.part(offset - task.base, len.min(task.wire - offset))
     }
 
     /// The buffer of a task is there.
-    pub(super) fn granted(&mut self, slot: u32, buffer: Slice) {
+    pub(super) fn granted(&mut self, slot: u32, buffer: Slice, io: &mut impl FrontIo) {
         let task = &mut self.tasks[slot];
         assert!(task.phase == Phase::Buffer, "a buffer for a task that does not wait for one");
         task.buffer = buffer;
+        task.restore(io);
         self.set_phase(slot, Phase::Data);
     }
 
@@ -265,6 +273,8 @@ impl Session {
             }
         } else if task.received >= task.wire {
             self.start(slot, io);
+        } else if task.inline {
+            self.carry_out_early(slot, io);
         } else {
             if task.r2t_sn == 0 {
                 task.solicited = task.received;
@@ -386,12 +396,18 @@ impl Session {
                 }
             }
             Phase::Submitted => {
-                let write = !matches!(self.tasks[slot].work, Work::Read { .. } | Work::Verify { .. });
+                let task = &self.tasks[slot];
+                let write = !matches!(task.work, Work::Read { .. } | Work::Verify { .. });
+                let result = match result {
+                    Status::Miscompare { at } => Status::Miscompare { at: at + task.base },
+                    other => other,
+                };
                 match Sense::of(result, write) {
                     Some(sense) => {
                         self.tasks[slot].failed = Some(sense);
                         self.answer_later(slot);
                     }
+                    None if task.part > 0 => self.carried_out_early(slot, io),
                     None => self.step(slot, io),
                 }
             }
@@ -577,7 +593,9 @@ impl Task {
         let size = self.unit.block_bytes;
         let volume = self.unit.volume;
         let command = |op, at, blocks, fua| Command { volume, op, at, blocks, fua };
-        let whole = self.wire / size * size;
+        // Less than a block at the end is not carried out.
+        let whole = (self.wire - self.base) / size * size;
+        let done = u64::from(self.base / size);
         // Commands that are one command are done after it.
         let once = self.step == 0;
         self.step = self.step.max(1);
@@ -585,12 +603,13 @@ impl Task {
             Work::Read { at, blocks } if once => {
                 Some((command(Op::Read, at, u64::from(blocks), false), self.buffer))
             }
-            Work::Write { at, fua, .. } if once => {
-                Some((command(Op::Write, at, u64::from(whole / size), fua), self.buffer.head(whole)))
+            Work::Write { at, fua, .. } if once && whole > 0 => {
+                Some((command(Op::Write, at + done, u64::from(whole / size), fua), self.buffer.head(whole)))
             }
-            Work::Compare { at, .. } if once => {
-                Some((command(Op::Compare, at, u64::from(whole / size), false), self.buffer.head(whole)))
-            }
+            Work::Compare { at, .. } if once && whole > 0 => Some((
+                command(Op::Compare, at + done, u64::from(whole / size), false),
+                self.buffer.head(whole),
+            )),
             Work::CompareAndWrite { at, fua } if once => {
                 Some((command(Op::CompareAndWrite, at, 1, fua), self.buffer.head(2 * size)))
             }

@@ -1,6 +1,7 @@
 //! The TCP binding: bytes in, PDUs, commands, answers, bytes out (NVMe/TCP 3).
 
 mod aborts;
+mod transfer;
 
 use super::connect::{self, Login};
 use super::controller::{Birth, Controller};
@@ -105,8 +106,16 @@ pub struct Connection {
     transfers: u32,
     /// When to look at how old those R2Ts are.
     transfers_check: Option<Instant>,
+    /// Transfers that were given up before their data had come, and the bytes of them that may still come.
+    given_up: u16,
+    late: u64,
     /// Aborts that wait for the end of a command: their intervention, its tag.
     aborts: Vec<(u32, u16)>,
+}
+
+/// How often a command's data must fit its buffer: what Compare reads lies beside what it compares with.
+fn copies(sqe: &Sqe) -> u32 {
+    if sqe.opcode == nvm::COMPARE { 2 } else { 1 }
 }
 
 impl Connection {
@@ -137,6 +146,8 @@ impl Connection {
             pdu_since: None,
             transfers: 0,
             transfers_check: None,
+            given_up: 0,
+            late: 0,
             aborts: Vec::new(),
         }
     }
@@ -451,10 +462,14 @@ impl Connection {
                 let slot = &mut self.table[tag];
                 slot.corrupt |= !sound;
                 slot.received = payload.at;
+                let transfer = slot.phase == Phase::AwaitingData;
                 if slot.received < slot.length {
+                    if transfer && slot.aborted {
+                        self.give_up(tag);
+                    }
                     return;
                 }
-                if slot.phase == Phase::AwaitingData {
+                if transfer {
                     self.transfers -= 1;
                 }
                 self.data_here(tag, io);
@@ -483,7 +498,7 @@ impl Connection {
                 }
             }
             (Stage::Live, Header::Data { transfer, last, .. }) => {
-                return self.data_header(transfer, last, incoming.digest);
+                return self.transfer_header(transfer, last, incoming.digest);
             }
             _ => return Err(sequence),
         }
@@ -670,7 +685,7 @@ impl Connection {
                 Ok(None) => {
                     let length = sqe.sgl.length.get();
                     self.table[tag].length = length;
-                    self.reserve(tag, length, io);
+                    self.reserve(tag, length * copies(&sqe), io);
                 }
                 Ok(Some(skip)) => {
                     let left = sqe.sgl.length.get();
@@ -678,7 +693,7 @@ impl Connection {
                     let payload = Payload { to, skip, left, tail: data - skip - left, at: 0, crc: 0, digest };
                     let slot = &mut self.table[tag];
                     (slot.held, slot.length) = (true, left);
-                    match io.reserve_inline(head_tag(tag), left) {
+                    match io.reserve_inline(head_tag(tag), left * copies(&sqe)) {
                         Some(buffer) => {
                             (slot.buffer, slot.phase) = (buffer, Phase::AwaitingCapsule);
                             self.rx = Rx::Payload(payload);
@@ -723,29 +738,6 @@ impl Connection {
             }
             Role::None => unreachable!("a live connection has a role"),
         }
-    }
-
-    /// NVMe/TCP 3.6.2.7: a part of the data that an R2T asked for.
-    fn data_header(&mut self, t: Transfer, last: bool, digest: bool) -> Result<(), Violation> {
-        let Some(slot) = self.table.get(t.ttag).filter(|s| s.phase == Phase::AwaitingData) else {
-            return Err(Violation::field(10, "no transfer has this tag"));
-        };
-        if slot.sqe.cid.get() != t.cccid {
-            return Err(Violation::field(8, "the transfer belongs to another command"));
-        }
-        let end = u64::from(t.offset) + u64::from(t.length);
-        if end > u64::from(slot.length) {
-            return Err(Violation::new(fes::OUT_OF_RANGE, "data beyond the R2T"));
-        }
-        if t.offset != slot.received || t.length == 0 {
-            return Err(Violation::field(12, "data out of order"));
-        }
-        if last && end < u64::from(slot.length) {
-            return Err(Violation::field(1, "last data before the end of the R2T"));
-        }
-        let to = To::Command(t.ttag);
-        self.rx = Rx::Payload(Payload { to, skip: 0, left: t.length, tail: 0, at: t.offset, crc: 0, digest });
-        Ok(())
     }
 
     /// All data of the host are in the buffer.
@@ -822,16 +814,6 @@ impl Connection {
                 other => unreachable!("a command that is {other:?} has nothing to send"),
             }
         }
-    }
-
-    /// One R2T for all the data: no host allows fewer than one (MAXR2T is 0-based).
-    fn send_r2t(&mut self, now: Instant, tag: u16, io: &mut impl FrontIo) {
-        let slot = &mut self.table[tag];
-        (slot.phase, slot.since) = (Phase::AwaitingData, now);
-        let t = Transfer { cccid: slot.sqe.cid.get(), ttag: tag, offset: 0, length: slot.length };
-        self.transfers += 1;
-        self.transfers_check.get_or_insert(now + DATA_TIME);
-        self.send(io, &encode::r2t(t, self.digests));
     }
 
     fn send_answer(&mut self, tag: u16, io: &mut impl FrontIo) {

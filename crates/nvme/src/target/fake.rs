@@ -146,7 +146,7 @@ impl FrontIo for FakeIo {
         true
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        assert!(len > 0 && len <= TRANSFER_MAX, "a buffer of {len} bytes");
+        assert!(len > 0 && len <= 2 * TRANSFER_MAX, "a buffer of {len} bytes");
         assert_eq!(self.tags[tag.index()], State::Free, "a tag is under way already");
         self.tags[tag.index()] = State::Waiting(len);
         self.waiting.push_back(tag);

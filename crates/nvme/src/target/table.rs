@@ -72,6 +72,8 @@ pub(crate) struct Slot {
     pub received: u32,
     /// Next range of Dataset Management, or next namespace of a Flush of all.
     pub cursor: u32,
+    /// Tag of its transfer, while it awaits data.
+    pub ttag: u16,
     pub buffer: Slice,
     pub answer: Completion,
     pub since: Instant,
@@ -104,6 +106,7 @@ impl Table {
             length: 0,
             received: 0,
             cursor: 0,
+            ttag: 0,
             buffer: Slice::default(),
             answer: Completion::GOOD,
             since: Instant(0),
@@ -115,6 +118,10 @@ impl Table {
             free: (0..commands_max).collect(),
             heads: vec![NONE; usize::from(commands_max).next_power_of_two()],
         }
+    }
+    /// Slots, free or not: tags are below it.
+    pub fn len(&self) -> u16 {
+        self.slots.len() as u16
     }
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
@@ -160,6 +167,7 @@ impl Table {
             length: 0,
             received: 0,
             cursor: 0,
+            ttag: 0,
             buffer: Slice::default(),
             answer: Completion::GOOD,
         };

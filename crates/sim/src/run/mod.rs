@@ -339,6 +339,11 @@ impl Run {
                     (c.header_digest, c.data_digest) = (self.rng.chance(1, 4), self.rng.chance(1, 4));
                     c.immediate_data = self.rng.chance(1, 2);
                     c.initial_r2t = self.rng.chance(1, 2);
+                    if self.options.tight {
+                        // Most writes come in part unasked, and in part on request.
+                        c.immediate_data = true;
+                        c.first_burst = 512 * Prng::new(self.options.seed + i as u64).between(1, 64) as u32;
+                    }
                     (ISCSI, load::Target::Iscsi(c))
                 }
             };

@@ -102,8 +102,10 @@ pub struct Options {
     pub troubles_max: u32,
     /// See `troubles_max`.
     pub kills_max: u32,
-    /// Memory of each shard, bytes. Plenty: with less than 3 MiB heads come to a stop (docs/faults.md).
+    /// Memory of each shard, bytes.
     pub shard_bytes: u64,
+    /// Commands wait for memory, beside everything else that they wait for.
+    pub tight: bool,
     /// How kind the world is.
     pub kindness: Kindness,
     /// What hosts do.
@@ -130,6 +132,7 @@ impl Options {
         let legs = *rng.pick(&[2, 2, 2, 2, 2, 3, 3, 4]);
         Self {
             shard_bytes: 24 * MIB,
+            tight: false,
             seed,
             shards: rng.between(1, 4) as u16,
             legs,
@@ -155,6 +158,21 @@ impl Options {
             trace: false,
             wrap: None,
         }
+    }
+    /// Least memory of each shard in this world.
+    pub fn shard_bytes_min(&self) -> u64 {
+        head::limits::shard_bytes_min(self.mirrors as u64)
+    }
+    /// The same world with so little memory that commands wait for it most of the time: the least that
+    /// works, or up to half a MiB more. Commands are long, and hosts have many of them.
+    pub fn tight(mut self) -> Self {
+        let mut rng = Prng::new(self.seed ^ 0x7469_6768_7400);
+        self.tight = true;
+        self.shard_bytes = self.shard_bytes_min() + rng.below(128) * 4096;
+        self.habits.blocks_max = rng.between(8, 32);
+        self.habits.blocks = self.habits.blocks.max(64);
+        self.habits.depth = rng.between(8, 64) as u32;
+        self
     }
     /// A world of this size with nothing wrong in it: what speed is measured by.
     pub fn calm(seed: u64) -> Self {

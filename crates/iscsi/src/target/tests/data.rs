@@ -221,11 +221,94 @@ fn buffers_that_come_later_hold_back_only_what_needs_them() {
     talk.grant_one();
     assert_eq!(talk.answer_of(read.task_tag).0.status, 0);
     talk.grant_one();
+    assert_eq!(talk.hear(), None, "the rest waits for memory of the other kind, and the stream goes on");
+    assert_eq!(talk.simple(0, &[0; 6], 0).0.status, 0);
+    talk.grant_one();
     let asked = r2t(&mut talk);
     assert_eq!((asked.offset, asked.desired), (8000, 8384));
     talk.data_out(c.task_tag, asked.transfer_tag, 0, 8000, true, &pattern(9, 8384));
     assert_eq!(talk.answer_of(c.task_tag).0.status, 0);
     talk.no_leaks();
+}
+
+/// Sends a command whose first `immediate` bytes come unasked, and the rest when it is asked for.
+fn in_two_parts(talk: &mut Talk, cdb: &[u8], data: &[u8], immediate: usize) -> (u8, Vec<u8>) {
+    let mut c = talk.command(0, cdb, data.len() as u32);
+    c.write = true;
+    talk.send(c.encode(), &data[..immediate]);
+    let asked = r2t(talk);
+    assert_eq!((asked.offset, asked.desired), (immediate as u32, (data.len() - immediate) as u32));
+    assert_eq!(talk.io.inline, [immediate as u32], "what came unasked had no more memory than it needed");
+    assert!(talk.io.inline_tags.is_empty(), "and has none while the rest is awaited");
+    talk.data_out(c.task_tag, asked.transfer_tag, 0, immediate as u32, true, &data[immediate..]);
+    let (response, sense) = talk.answer_of(c.task_tag);
+    talk.no_leaks();
+    (response.status, sense)
+}
+
+#[test]
+fn what_came_unasked_is_carried_out_before_the_rest_is_asked_for() {
+    for immediate in [100, 512, 8000, 16383] {
+        let mut talk = Talk::ready(&[("ImmediateData", "Yes"), ("MaxRecvDataSegmentLength", "65536")]);
+        let data = pattern(immediate as u64, 16384);
+        assert_eq!(in_two_parts(&mut talk, &write10(0, 32), &data, immediate).0, 0);
+        assert!(talk.io.disks.lock().expect("alive")[0][..16384] == data, "{immediate}");
+        let blocks: Vec<(u64, u64)> = talk.io.log.iter().map(|c| (c.at, c.blocks)).collect();
+        let first = immediate as u64 / 512;
+        let parts = [(0, first), (first, 32 - first)];
+        assert_eq!(blocks, parts.into_iter().filter(|(_, n)| *n > 0).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_comparison_in_two_parts_finds_differences_in_both() {
+    let mut cdb = read10(0, 4);
+    (cdb[0], cdb[1]) = (0x2f, 2);
+    let right = pattern(3, 2048);
+    for (wrong, immediate) in [(None, 700), (Some(100), 700), (Some(600), 700), (Some(1500), 1024)] {
+        let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
+        let mut data = right.clone();
+        if let Some(at) = wrong {
+            data[at] ^= 1;
+        }
+        talk.io.disks.lock().expect("alive")[0][..2048].copy_from_slice(&right);
+        if wrong == Some(100) {
+            // Known before the rest is asked for.
+            let mut c = talk.command(0, &cdb, 2048);
+            c.write = true;
+            talk.send(c.encode(), &data[..immediate]);
+            let (response, sense) = talk.answer_of(c.task_tag);
+            assert_eq!((response.status, Talk::sense(&sense)), (2, (0xe, 0x1d, 0)));
+            continue;
+        }
+        let (status, sense) = in_two_parts_of_compare(&mut talk, &cdb, &data, immediate);
+        match wrong {
+            None => assert_eq!(status, 0),
+            Some(at) => assert_eq!((status, &sense[5..9]), (2, &(at as u32).to_be_bytes()[..])),
+        }
+    }
+}
+
+fn in_two_parts_of_compare(talk: &mut Talk, cdb: &[u8], data: &[u8], immediate: usize) -> (u8, Vec<u8>) {
+    let mut c = talk.command(0, cdb, data.len() as u32);
+    c.write = true;
+    talk.send(c.encode(), &data[..immediate]);
+    let asked = r2t(talk);
+    assert_eq!(talk.io.inline, [2 * immediate as u32], "and what it is compared with");
+    talk.data_out(c.task_tag, asked.transfer_tag, 0, immediate as u32, true, &data[immediate..]);
+    let (response, sense) = talk.answer_of(c.task_tag);
+    talk.no_leaks();
+    (response.status, sense)
+}
+
+#[test]
+fn a_block_to_be_repeated_may_come_in_two_parts() {
+    let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
+    let mut cdb = read10(0, 9);
+    cdb[0] = 0x41;
+    let block = pattern(4, 512);
+    assert_eq!(in_two_parts(&mut talk, &cdb, &block, 99).0, 0);
+    assert!(talk.io.disks.lock().expect("alive")[0][..9 * 512] == block.repeat(9));
 }
 
 #[test]

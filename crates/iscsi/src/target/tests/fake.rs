@@ -37,6 +37,9 @@ pub struct Fake {
     /// What it wanted of other sessions, and what it answered them.
     pub wishes: VecDeque<(u16, Intervention)>,
     pub obeyed: Vec<(u32, bool)>,
+    /// Buffers that were asked for data that come unasked: how long, and which tags hold them.
+    pub inline: Vec<u32>,
+    pub inline_tags: Vec<Tag>,
     pub closed: Option<Close>,
     /// Who was refused, and why.
     pub refused: Vec<(String, &'static str)>,
@@ -114,6 +117,8 @@ impl Fake {
             asks: VecDeque::new(),
             wishes: VecDeque::new(),
             obeyed: vec![],
+            inline: vec![],
+            inline_tags: vec![],
             closed: None,
             refused: vec![],
             generous: true,
@@ -233,6 +238,11 @@ impl FrontIo for Fake {
         self.memory.bytes_mut(slice).fill(0xee);
         Some(slice)
     }
+    fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        self.inline.push(len);
+        self.inline_tags.push(tag);
+        self.reserve(tag, len)
+    }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
         let buffer = match self.uses[tag.index()] {
             Use::Free => Slice::default(),
@@ -250,6 +260,7 @@ impl FrontIo for Fake {
             self.uses[tag.index()]
         );
         self.uses[tag.index()] = Use::Free;
+        self.inline_tags.retain(|t| *t != tag);
     }
     fn finish_after_send(&mut self, tag: Tag) {
         self.finish(tag);

@@ -94,15 +94,16 @@ impl Connection {
                 slot.phase = Phase::AwaitingRoom;
                 slot.answer = Completion::failed(StatusField::ABORT_REQUESTED);
             }
-            // The host is sending; the command must not end before its data have.
-            Phase::AwaitingCapsule | Phase::AwaitingData => {}
+            Phase::AwaitingData => self.abort_transfer(tag),
+            // The host is sending its capsule; the command cannot end before that does.
+            Phase::AwaitingCapsule => {}
             Phase::AwaitingRoom
             | Phase::Free
             | Phase::AwaitingEvent
             | Phase::AwaitingQueues
             | Phase::Sending => return io.intervened(id, false),
         }
-        slot.aborted = true;
+        self.table[tag].aborted = true;
         self.aborts.push((id, tag));
     }
 

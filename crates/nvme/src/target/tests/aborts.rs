@@ -114,15 +114,64 @@ fn a_command_that_waits_for_a_buffer_never_gets_one() {
 }
 
 #[test]
-fn a_write_whose_data_are_on_their_way_ends_with_them_and_is_not_carried_out() {
+fn a_write_whose_data_are_awaited_is_answered_at_once_and_late_data_are_dropped() {
+    for came in [0, 512, 1536] {
+        let mut t = Talk::io(BOTH, 0);
+        let cid = write(&mut t, Sgl::transport(2048));
+        let r2t = t.r2t();
+        let part = |offset, length| Transfer { offset, length, ..r2t };
+        if came > 0 {
+            t.h2c(part(0, came), false, &vec![1; came as usize]);
+        }
+        obey(&mut t, 8, cid);
+        assert_eq!(t.cqe().status(), ABORTED);
+        assert_eq!(t.io.obeyed, [(8, true)]);
+        // The next command has the same identifier, and in the end the same slot; what the host had sent of the first
+        // comes then.
+        let mut sqe = ranged(nvm::WRITE, 1, 0, 4);
+        (sqe.sgl, sqe.cid) = (Sgl::transport(2048), cid.into());
+        for _ in 0..130 {
+            t.capsule(&sqe, &[]);
+            let next = t.r2t();
+            assert_ne!(next.ttag, r2t.ttag);
+            if next.ttag & 0x7f == r2t.ttag & 0x7f {
+                t.h2c(part(came, 2048 - came), true, &vec![2; 2048 - came as usize]);
+                assert!(t.replies.is_empty());
+            }
+            t.h2c(next, true, &[3; 2048]);
+            assert_eq!(t.cqe().status(), StatusField::SUCCESS);
+        }
+        assert_eq!(&t.disk[..2048], &[3; 2048]);
+        assert_eq!(t.done.len(), 130);
+    }
+}
+
+#[test]
+fn more_late_data_than_were_asked_for_break_the_protocol() {
     let mut t = Talk::io(NONE, 0);
     let cid = write(&mut t, Sgl::transport(2048));
     let r2t = t.r2t();
     obey(&mut t, 8, cid);
-    assert!(t.replies.is_empty() && t.io.obeyed.is_empty());
     t.h2c(r2t, true, &[1; 2048]);
-    assert_eq!(t.cqe().status(), ABORTED);
-    assert_eq!((t.io.obeyed.as_slice(), t.done.len()), (&[(8, true)][..], 0));
+    assert_eq!((t.cqe().status(), t.io.closed), (ABORTED, None));
+    t.h2c(Transfer { length: 4, ..r2t }, true, &[1; 4]);
+    assert_eq!(t.io.closed, Some(Close::Protocol("no transfer has this tag")));
+}
+
+#[test]
+fn an_abort_in_the_midst_of_a_pdu_waits_for_its_end() {
+    let mut t = Talk::io(NONE, 0);
+    let cid = write(&mut t, Sgl::transport(2048));
+    let r2t = t.r2t();
+    let mut pdu = encode::h2c_data(Transfer { length: 1024, ..r2t }, false, NONE, 0).to_vec();
+    pdu.extend([5; 1024]);
+    t.send(&pdu[..500]);
+    obey(&mut t, 8, cid);
+    assert!(t.replies.is_empty() && t.io.obeyed.is_empty());
+    t.send(&pdu[500..]);
+    assert_eq!((t.cqe().status(), t.io.obeyed.as_slice()), (ABORTED, &[(8, true)][..]));
+    t.h2c(Transfer { offset: 1024, length: 1024, ..r2t }, true, &[1; 1024]);
+    assert_eq!((t.replies.len(), t.done.len(), t.io.closed), (0, 0, None));
 }
 
 #[test]

@@ -122,7 +122,7 @@ struct Talk {
 
 impl Talk {
     fn at(portal: Portal) -> Self {
-        Self::sized(portal, 128, 1 << 16, 1 << 21)
+        Self::sized(portal, 128, 1 << 17, 1 << 21)
     }
     fn sized(portal: Portal, queue_depth_max: u16, buffer_bytes: u32, disk_bytes: usize) -> Self {
         let config = ConnectionConfig {

@@ -1,0 +1,97 @@
+//! Commands whose data come in part unasked, and in part on request.
+//!
+//! The first part blocks the stream until it has a buffer, and the second may stand behind such parts of
+//! other commands. So a command never holds memory of the first kind while it waits for the second: the
+//! blocks that came unasked are carried out, what is less than a block is kept aside, the buffer goes back, and
+//! then the rest is asked for. (SBC-3 promises no atomicity beyond a block, nor do our pages.)
+
+use super::super::session::{Phase, Session, Task};
+use crate::scsi::{Sense, Work};
+use base::{Command, FrontIo, Op, Slice, Tag};
+
+impl Session {
+    /// A buffer for a command of which `unasked` bytes come unasked; `whole`: what it needs for all its data.
+    pub(super) fn reserve_unasked(
+        &mut self,
+        slot: u32,
+        unasked: u32,
+        whole: u32,
+        io: &mut impl FrontIo,
+    ) -> Option<Slice> {
+        let tag = Tag(slot as u16);
+        let task = &mut self.tasks[slot];
+        if unasked >= task.wire {
+            return io.reserve_inline(tag, whole);
+        }
+        // Memory of the other kind may wait for the rest. If there is some, nothing needs to be done in two parts.
+        if let Some(buffer) = io.reserve_spare(tag, whole) {
+            task.inline = false;
+            return Some(buffer);
+        }
+        let copies = if matches!(task.work, Work::Compare { .. }) { 2 } else { 1 };
+        io.reserve_inline(tag, whole.min(copies * unasked))
+    }
+    /// All that comes unasked has come, and it is not all.
+    pub(super) fn carry_out_early(&mut self, slot: u32, io: &mut impl FrontIo) {
+        let task = &mut self.tasks[slot];
+        let size = task.unit.block_bytes;
+        let part = task.received / size * size;
+        let (op, at, fua) = match task.work {
+            Work::Write { at, fua, .. } if part > 0 => (Op::Write, at, fua),
+            Work::Compare { at, .. } if part > 0 => (Op::Compare, at, false),
+            // Parameter lists and single blocks: short enough to be kept aside whole.
+            _ => return self.change_buffer(slot, io),
+        };
+        (task.part, task.held) = (part, true);
+        let command = Command { volume: task.unit.volume, op, at, blocks: u64::from(part / size), fua };
+        let data = task.buffer.head(part);
+        self.set_phase(slot, Phase::Submitted);
+        io.submit(Tag(slot as u16), command, data);
+    }
+    /// What came unasked has been carried out.
+    pub(super) fn carried_out_early(&mut self, slot: u32, io: &mut impl FrontIo) {
+        if self.tasks[slot].cleared {
+            self.fail(slot, Sense::ABORTED);
+            return self.answer_later(slot);
+        }
+        self.change_buffer(slot, io);
+    }
+    /// The rest gets a buffer of its own.
+    fn change_buffer(&mut self, slot: u32, io: &mut impl FrontIo) {
+        let tag = Tag(slot as u16);
+        let task = &mut self.tasks[slot];
+        let came = task.buffer.part(task.part, task.received - task.part);
+        if came.len > 0 {
+            task.kept.extend_from_slice(io.bytes(came));
+        }
+        (task.base, task.part, task.inline) = (task.part, 0, false);
+        io.finish(tag);
+        let len = task.rest_len();
+        self.set_phase(slot, Phase::Buffer);
+        if let Some(buffer) = io.reserve(tag, len) {
+            self.granted(slot, buffer, io);
+            self.next_data(slot, io);
+        }
+    }
+}
+
+impl Task {
+    fn rest_len(&self) -> u32 {
+        let (size, rest) = (self.unit.block_bytes, self.wire - self.base);
+        match self.work {
+            Work::Compare { .. } => 2 * rest.next_multiple_of(size),
+            Work::Same { blocks, .. } => {
+                (u64::from(blocks) * u64::from(size)).min(u64::from(super::COPY_STEP)) as u32
+            }
+            Work::Write { .. } | Work::CompareAndWrite { .. } => rest.next_multiple_of(size),
+            _ => rest,
+        }
+    }
+    /// What was kept aside comes first in the new buffer.
+    pub(super) fn restore(&mut self, io: &mut impl FrontIo) {
+        let kept = core::mem::take(&mut self.kept);
+        if !kept.is_empty() {
+            io.bytes_mut(self.buffer.head(kept.len() as u32)).copy_from_slice(&kept);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Worlds with the least memory that works, and long commands that come in part unasked: everybody waits for
+//! memory, and nobody for ever.
+
+use sim::run::{Options, run};
+
+/// A host that is kept waiting for ever gives its session up after some seconds, begins a new one and gets
+/// on in that way; so where nothing else is wrong, not one command may be lost.
+#[test]
+fn nobody_waits_for_ever() {
+    for seed in 0..40 {
+        let mut options = Options::swarm(seed).tight();
+        options.troubles.clear();
+        options.habits.reset_ppm = 0;
+        match run(options) {
+            Ok(outcome) => assert_eq!(outcome.lost, 0, "seed {seed}: sessions were given up"),
+            Err(failure) => panic!("seed {seed}: {}", failure.what),
+        }
+    }
+}
+
+#[test]
+fn worlds_with_little_memory_survive_their_troubles() {
+    for seed in 0..24 {
+        if let Err(failure) = run(Options::swarm(seed).tight()) {
+            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --tight --story", failure.what);
+        }
+    }
+}
