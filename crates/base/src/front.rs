@@ -102,6 +102,10 @@ pub enum Answer {
     Unknown,
     /// No more controllers or sessions.
     Full,
+    /// The controller of this I/O queue is not enabled.
+    Disabled,
+    /// The controller has this I/O queue.
+    Taken,
 }
 
 /// What a connection wants of other connections of the head.
@@ -114,6 +118,8 @@ pub enum Intervention {
         /// Command identifier.
         cid: u16,
     },
+    /// Of the head: to let I/O queues of its controller in from now on, until `EndQueues`.
+    BeginQueues,
     /// Of all I/O queues of its controller: their end, and that of every command of theirs (controller
     /// reset and shutdown).
     EndQueues,

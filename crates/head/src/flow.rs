@@ -468,8 +468,10 @@ impl<M: Memory> Core<M> {
             self.buffers.release(second);
             return;
         }
-        if request.compare.is_some() {
-            request.compare = Some(second);
+        let compares = request.compare.is_some();
+        if compares {
+            // The first one is part of the command's buffer, and ends with it; so does the second.
+            (request.compare, request.second) = (Some(second), Some(second));
         } else {
             (request.buffer, request.moved) = (Some(second), true);
             let offset = (request.data.at - first.at) as u32;
@@ -486,7 +488,9 @@ impl<M: Memory> Core<M> {
             }
             at = from + len;
         }
-        self.buffers.release(first);
+        if !compares {
+            self.buffers.release(first);
+        }
     }
 
     fn answer_peer(&mut self, owner: Owner, status: Status, fx: &mut Effects<Mail>) {

@@ -64,6 +64,8 @@ pub struct Session {
     pub places: Vec<Place>,
     /// I/O queues by queue id.
     queues: Vec<(u16, Place)>,
+    /// It takes I/O queues: its host has enabled it.
+    enabled: bool,
     /// Its I/O queues may tell a Command Retry Delay.
     retry_delay: bool,
     /// It is being ended: takes no more connections.
@@ -130,6 +132,7 @@ impl Sessions {
                     peer,
                     places: vec![place],
                     queues: vec![],
+                    enabled: false,
                     retry_delay: false,
                     ending: false,
                     dying: vec![],
@@ -141,13 +144,12 @@ impl Sessions {
                 let found = self.controllers.get_mut(&controller).filter(|s| !s.ending);
                 let identity = Identity::Controller { nqn, host_id, discovery: false };
                 match found.filter(|s| s.identity == identity) {
+                    Some(session) if !session.enabled => answer(place, Answer::Disabled, fx),
                     Some(session) => {
-                        let mut before = session.dying.clone();
-                        // The host has begun this queue anew, before the news of its end was here.
-                        let older = session.queues.iter().filter(|(q, _)| *q == queue).map(|(_, p)| *p);
-                        let older: Vec<Place> = older.filter(|p| !before.contains(p)).collect();
-                        drop_all(&older, fx);
-                        before.extend(older);
+                        let before = session.dying.clone();
+                        if session.queues.iter().any(|(q, p)| *q == queue && !before.contains(p)) {
+                            return answer(place, Answer::Taken, fx);
+                        }
                         session.places.push(place);
                         session.queues.push((queue, place));
                         self.admit(Waiting { place, id: controller, controller: true, before }, fx);
@@ -182,6 +184,7 @@ impl Sessions {
                     peer,
                     places: vec![place],
                     queues: vec![],
+                    enabled: false,
                     retry_delay: false,
                     ending: false,
                     dying: vec![],
@@ -243,8 +246,12 @@ impl Sessions {
                 // The newest, if an older one of this id is about to end.
                 s.queues.iter().rev().find(|(q, _)| q == queue).map(|(_, p)| *p).into_iter().collect()
             }
+            (Intervention::BeginQueues, Some(s)) => {
+                s.enabled = true;
+                vec![]
+            }
             (Intervention::EndQueues, Some(s)) => {
-                s.retry_delay = false;
+                (s.enabled, s.retry_delay) = (false, false);
                 let queues: Vec<Place> = s.queues.iter().map(|(_, p)| *p).collect();
                 drop_all(&queues, fx);
                 queues
@@ -260,7 +267,10 @@ impl Sessions {
             }
             // The asker's session has ended meanwhile.
             (
-                Intervention::AbortCommand { .. } | Intervention::EndQueues | Intervention::RetryDelay { .. },
+                Intervention::AbortCommand { .. }
+                | Intervention::BeginQueues
+                | Intervention::EndQueues
+                | Intervention::RetryDelay { .. },
                 None,
             ) => vec![],
         };
@@ -330,6 +340,12 @@ mod tests {
     fn admin(id: u8) -> Ask {
         Ask::NvmeAdmin { host: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
     }
+    /// The host enables the controller of this admin queue.
+    fn enable(s: &mut Sessions, n: u32) {
+        let mut fx = vec![];
+        s.on_intervene(place(n), 99, Intervention::BeginQueues, &mut fx);
+        assert_eq!(told(&mut fx), [format!("{n}: 99 is done, false")]);
+    }
     fn told(fx: &mut Effects<Mail>) -> Vec<String> {
         let text = |e: Effect<Mail>| match e {
             Effect::Mail { mail: Mail::Answer { connection, answer }, .. } => {
@@ -341,7 +357,7 @@ mod tests {
                     Intervention::AbortCommand { cid, .. } => format!("shall abort {cid}"),
                     Intervention::RetryDelay { enabled } => format!("may delay {enabled}"),
                     Intervention::ClearTasks { .. } => "shall clear".into(),
-                    Intervention::EndQueues => "shall not hear of it".into(),
+                    Intervention::BeginQueues | Intervention::EndQueues => "shall not hear of it".into(),
                 };
                 format!("{} {what}", connection.slot())
             }
@@ -367,15 +383,21 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_begins_anew_takes_the_place_of_the_old_one() {
+    fn a_queue_that_lives_is_not_replaced_and_one_that_ends_is_waited_for() {
         let (mut s, mut fx) = (Sessions::default(), vec![]);
         let io = |queue| Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue };
         s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        enable(&mut s, 1);
         s.on_ask(place(2), PortalId(0), peer(), io(1), &mut fx);
         s.on_ask(place(3), PortalId(0), peer(), io(2), &mut fx);
         told(&mut fx);
+        s.on_ask(place(9), PortalId(0), peer(), io(1), &mut fx);
+        assert_eq!(told(&mut fx), ["9 Taken"], "and nothing else happens");
+        s.on_gone(place(9), &mut fx);
+        s.on_ending(place(2), &mut fx);
         s.on_ask(place(4), PortalId(0), peer(), io(1), &mut fx);
-        assert_eq!(told(&mut fx), ["drop 2"]);
+        s.on_ask(place(9), PortalId(0), peer(), io(1), &mut fx);
+        assert_eq!(told(&mut fx), ["9 Taken"], "the one that waits comes first");
         let abort = Intervention::AbortCommand { queue: 1, cid: 7 };
         s.on_intervene(place(1), 5, abort, &mut fx);
         assert_eq!(told(&mut fx), ["4 shall abort 7"]);
@@ -386,12 +408,32 @@ mod tests {
     }
 
     #[test]
+    fn io_queues_come_only_while_their_controller_is_enabled() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        let io = || Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue: 1 };
+        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        told(&mut fx);
+        for _ in 0..2 {
+            s.on_ask(place(2), PortalId(0), peer(), io(), &mut fx);
+            assert_eq!(told(&mut fx), ["2 Disabled"]);
+            enable(&mut s, 1);
+            s.on_ask(place(2), PortalId(0), peer(), io(), &mut fx);
+            assert_eq!(told(&mut fx), ["2 Admitted { id: 1 }"]);
+            s.on_intervene(place(1), 4, Intervention::EndQueues, &mut fx);
+            s.on_gone(place(2), &mut fx);
+            assert_eq!(told(&mut fx), ["drop 2", "1: 4 is done, false"]);
+        }
+    }
+
+    #[test]
     fn what_an_admin_queue_wants_is_done_by_the_queues_of_its_controller() {
         let (mut s, mut fx) = (Sessions::default(), vec![]);
         let io =
             |controller, id, queue| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue };
         s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
         s.on_ask(place(2), PortalId(0), peer(), admin(2), &mut fx);
+        enable(&mut s, 1);
+        enable(&mut s, 2);
         s.on_ask(place(3), PortalId(0), peer(), io(1, 1, 1), &mut fx);
         s.on_ask(place(4), PortalId(0), peer(), io(1, 1, 2), &mut fx);
         s.on_ask(place(5), PortalId(0), peer(), io(2, 2, 1), &mut fx);
@@ -399,13 +441,13 @@ mod tests {
         s.on_intervene(place(1), 1, Intervention::AbortCommand { queue: 2, cid: 9 }, &mut fx);
         s.on_intervene(place(1), 2, Intervention::AbortCommand { queue: 3, cid: 9 }, &mut fx);
         assert_eq!(told(&mut fx), ["4 shall abort 9", "1: 2 is done, false"]);
-        s.on_obeyed(place(4), 1, true, &mut fx);
+        s.on_obeyed(place(4), 3, true, &mut fx);
         assert_eq!(told(&mut fx), ["1: 1 is done, true"]);
         s.on_intervene(place(1), 3, Intervention::RetryDelay { enabled: true }, &mut fx);
         assert_eq!(told(&mut fx), ["3 may delay true", "4 may delay true"]);
-        s.on_obeyed(place(3), 3, true, &mut fx);
+        s.on_obeyed(place(3), 5, true, &mut fx);
         assert!(told(&mut fx).is_empty());
-        s.on_obeyed(place(4), 3, true, &mut fx);
+        s.on_obeyed(place(4), 5, true, &mut fx);
         assert_eq!(told(&mut fx), ["1: 3 is done, true"]);
         s.on_ask(place(6), PortalId(0), peer(), io(1, 1, 3), &mut fx);
         assert_eq!(told(&mut fx), ["6 Admitted { id: 1 }", "6 may delay true"], "as those before it");
@@ -421,6 +463,7 @@ mod tests {
         told(&mut fx);
         s.on_gone(place(5), &mut fx);
         assert!(told(&mut fx).is_empty(), "nobody is left to be told");
+        enable(&mut s, 1);
         s.on_ask(place(7), PortalId(0), peer(), io(1, 1, 1), &mut fx);
         assert_eq!(told(&mut fx), ["7 Admitted { id: 1 }"], "a reset forgets what was set");
     }
@@ -448,10 +491,12 @@ mod tests {
         s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
         let io =
             |controller, id| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue: 1 };
+        assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }"]);
+        enable(&mut s, 1);
         s.on_ask(place(2), PortalId(0), peer(), io(1, 1), &mut fx);
         s.on_ask(place(3), PortalId(0), peer(), io(1, 2), &mut fx);
         s.on_ask(place(4), PortalId(0), peer(), io(7, 1), &mut fx);
-        let both = ["1 Admitted { id: 1 }", "2 Admitted { id: 1 }", "3 Unknown", "4 Unknown"];
+        let both = ["2 Admitted { id: 1 }", "3 Unknown", "4 Unknown"];
         assert_eq!(told(&mut fx), both, "host id and controller must fit");
         s.on_ending(place(1), &mut fx);
         assert_eq!(told(&mut fx), ["drop 2"]);
@@ -460,6 +505,7 @@ mod tests {
         assert!(told(&mut fx).is_empty(), "queue 2 may have writes at the drives");
         s.on_gone(place(2), &mut fx);
         assert_eq!(told(&mut fx), ["5 Admitted { id: 2 }"]);
+        enable(&mut s, 5);
         s.on_ask(place(6), PortalId(0), peer(), io(2, 1), &mut fx);
         assert_eq!(told(&mut fx), ["6 Admitted { id: 2 }"]);
         s.on_ending(place(6), &mut fx);

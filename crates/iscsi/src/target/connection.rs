@@ -240,6 +240,7 @@ impl Connection {
             }
             Answer::Unknown => (login_status::NO_SESSION, "no such session"),
             Answer::Full => (login_status::OUT_OF_RESOURCES, "too many sessions"),
+            Answer::Disabled | Answer::Taken => unreachable!("an answer to an NVMe queue"),
         };
         response.status = status;
         (response.transit, response.next) = (false, LoginStage::Security);

@@ -28,6 +28,7 @@ const QID: u32 = 42;
 const CNTLID: u32 = 16;
 const SUBNQN: u32 = 256;
 const HOSTNQN: u32 = 512;
+const HOSTID: u32 = 0;
 
 /// Why a Connect was refused, in words.
 pub(crate) fn why(refused: &Completion) -> &'static str {
@@ -40,6 +41,8 @@ pub(crate) fn why(refused: &Completion) -> &'static str {
         "it asked for another subsystem"
     } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (HOSTNQN | 1 << 16) {
         "a Connect without a valid host NQN"
+    } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (HOSTID | 1 << 16) {
+        "a Connect without a host identifier"
     } else if status == StatusField::CONNECT_PARAMETERS.dnr() {
         "a Connect with wrong parameters"
     } else {
@@ -74,6 +77,10 @@ impl Login {
         }
         let subnqn = nqn(&self.data.subnqn).ok_or(invalid(true, SUBNQN))?;
         let hostnqn = nqn(&self.data.hostnqn).ok_or(invalid(true, HOSTNQN))?;
+        // NVMe Base 6.3: a host that does not say which one it is could be any.
+        if self.data.hostid == [0; 16] {
+            return Err(invalid(true, HOSTID));
+        }
         self.discovery = subnqn == DISCOVERY_NQN;
         let ours = subnqn == view.system.nqn && config.portal.protocol == Protocol::Nvme;
         if !self.discovery && !ours {

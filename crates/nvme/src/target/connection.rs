@@ -76,8 +76,9 @@ impl Trailer {
     }
 }
 
-/// The key of interventions that end I/O queues; those of commands have their tag.
+/// The keys of interventions that end I/O queues, and let them in; those of commands have their tag.
 const QUEUES_ENDED: u16 = u16::MAX;
+const QUEUES_BEGUN: u16 = u16::MAX - 1;
 
 /// One connection of a host. See `base::front` for its inputs.
 pub struct Connection {
@@ -575,6 +576,15 @@ impl Connection {
                 io.refused(login.hostnqn(), "a queue of a controller that is gone");
                 return self.respond(io, cid, Login::unknown_controller());
             }
+            Answer::Disabled => {
+                io.refused(login.hostnqn(), "a queue of a controller that is not enabled");
+                return self.respond(io, cid, Completion::failed(StatusField::COMMAND_SEQUENCE));
+            }
+            // The news of the end of an older one may be on its way: the host may try again.
+            Answer::Taken => {
+                io.refused(login.hostnqn(), "a queue that its controller has already");
+                return self.respond(io, cid, Completion::failed(StatusField::COMMAND_SEQUENCE));
+            }
             Answer::Full => {
                 io.refused(login.hostnqn(), "too many controllers");
                 return self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
@@ -668,6 +678,10 @@ impl Connection {
             }
             Plan::Go => self.work(tag, io),
             Plan::Abort => self.plan_abort(tag, io),
+            Plan::BeginQueues => {
+                self.table[tag].phase = Phase::AwaitingQueues;
+                io.intervene(tag, Intervention::BeginQueues);
+            }
             Plan::EndQueues => {
                 self.answer(tag, Completion::GOOD);
                 io.intervene(QUEUES_ENDED, Intervention::EndQueues);

@@ -65,6 +65,14 @@ pub(crate) struct Birth {
     pub kato: u32,
 }
 
+/// What must be done about I/O queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Then {
+    Nothing,
+    BeginQueues,
+    EndQueues,
+}
+
 impl Controller {
     pub fn new(birth: Birth, config: &ConnectionConfig, view: &View, now: Instant) -> Self {
         // Keep alive counts in steps of 1 s (KAS), rounded up.
@@ -186,21 +194,25 @@ impl Controller {
         if fields.attrib & 7 != 0 || fields.offset.get() != property::CC {
             return Plan::refuse(StatusField::INVALID_FIELD);
         }
-        if self.configure(fields.value.get() as u32) {
-            self.ending += 1;
-            return Plan::EndQueues;
+        match self.configure(fields.value.get() as u32) {
+            Then::Nothing => Plan::Answer(Completion::GOOD),
+            Then::BeginQueues => Plan::BeginQueues,
+            Then::EndQueues => {
+                self.ending += 1;
+                Plan::EndQueues
+            }
         }
-        Plan::Answer(Completion::GOOD)
     }
 
     /// Admin commands are taken.
     fn is_ready(&self) -> bool {
         self.csts & property::CSTS_READY != 0 && !self.resetting
     }
-    /// The host writes CC. True: the I/O queues have to end before CSTS says that it is done, or writes
-    /// of before the reset would land after it.
+    /// The host writes CC. I/O queues have to end before CSTS says that it is done, or writes of before the
+    /// reset would land after it; and before CSTS says that it is ready, they must be let in.
     #[must_use]
-    fn configure(&mut self, cc: u32) -> bool {
+    fn configure(&mut self, cc: u32) -> Then {
+        let mut then = Then::Nothing;
         let was = std::mem::replace(&mut self.cc, cc);
         let (enabled, enable) = (was & property::CC_ENABLE != 0, cc & property::CC_ENABLE != 0);
         let (stopped, stop) = (was & property::CC_SHUTDOWN != 0, cc & property::CC_SHUTDOWN != 0);
@@ -211,47 +223,58 @@ impl Controller {
             self.resetting = true;
         }
         if !enabled && enable && !self.resetting {
-            self.enable();
+            then = self.enable();
         }
         if stop && !stopped {
             self.csts |= property::CSTS_SHUTDOWN_OCCURRING;
         } else if !stop {
             self.csts &= !property::CSTS_SHUTDOWN;
         }
-        let end = enabled && !enable || stop && !stopped;
-        // A discovery controller has no I/O queues.
-        if end && self.discovery {
-            self.settle();
+        match enabled && !enable || stop && !stopped {
+            // A discovery controller has no I/O queues.
+            true if self.discovery => self.settle(),
+            true => Then::EndQueues,
+            false => then,
         }
-        end && !self.discovery
     }
     /// The I/O queues have ended, as they were asked to, and so have their commands.
-    pub fn on_queues_ended(&mut self) {
+    pub fn on_queues_ended(&mut self) -> Then {
         self.ending -= 1;
-        if self.ending == 0 {
-            self.settle();
+        if self.ending == 0 { self.settle() } else { Then::Nothing }
+    }
+    /// I/O queues are let in.
+    pub fn on_queues_begun(&mut self) {
+        if self.cc & property::CC_ENABLE != 0 && !self.resetting {
+            self.csts |= property::CSTS_READY;
         }
     }
     /// CSTS says what CC asked for.
-    fn settle(&mut self) {
+    fn settle(&mut self) -> Then {
+        let mut then = Then::Nothing;
         if std::mem::take(&mut self.resetting) {
             self.csts &= property::CSTS_SHUTDOWN;
             if self.cc & property::CC_ENABLE != 0 {
-                self.enable();
+                then = self.enable();
             }
         }
         if self.cc & property::CC_SHUTDOWN != 0 {
             self.csts &= !property::CSTS_SHUTDOWN;
             self.csts |= property::CSTS_SHUTDOWN_COMPLETE;
         }
+        then
     }
-    fn enable(&mut self) {
+    fn enable(&mut self) -> Then {
         // Command set, memory page and arbitration are all 0; the entry sizes are the fixed ones
         // (a discovery controller has no I/O queues and so no use for them).
         let modes = self.cc & 0x3ff0;
         let sizes = (self.cc >> 16 & 0xf, self.cc >> 20 & 0xf);
         let fits = modes == 0 && (sizes == (6, 4) || self.discovery);
-        self.csts = if fits { property::CSTS_READY } else { property::CSTS_FATAL };
+        self.csts = match (fits, self.discovery) {
+            (false, _) => property::CSTS_FATAL,
+            (true, true) => property::CSTS_READY,
+            (true, false) => 0,
+        };
+        if fits && !self.discovery { Then::BeginQueues } else { Then::Nothing }
     }
     /// Whether the controller was disabled and Asynchronous Event Requests wait that die with it.
     pub fn take_dead_event(&mut self) -> Option<u16> {

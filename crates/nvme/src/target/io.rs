@@ -26,6 +26,8 @@ pub(crate) enum Plan {
     Abort,
     /// To be answered well, and the controller's I/O queues to be ended.
     EndQueues,
+    /// The head must let I/O queues in; then it is answered.
+    BeginQueues,
     /// To be answered well, and then the connection ends.
     Leave,
 }

@@ -3,9 +3,10 @@
 //! An Abort is answered once its command is, so that nothing of an aborted write lands afterwards: what is
 //! not at a drive never starts, what is there is waited for.
 
-use super::{Completion, Connection, Phase, QUEUES_ENDED, Role, head_tag};
+use super::{Completion, Connection, Phase, QUEUES_BEGUN, QUEUES_ENDED, Role, head_tag};
 use crate::spec::{Sqe, StatusField, admin};
 use crate::target::ABORTS_MAX;
+use crate::target::controller::Then;
 use base::front::Intervention;
 use base::{FrontIo, Instant};
 
@@ -20,7 +21,7 @@ impl Connection {
                 }
                 io.intervened(id, true);
             }
-            Intervention::EndQueues | Intervention::ClearTasks { .. } => {
+            Intervention::BeginQueues | Intervention::EndQueues | Intervention::ClearTasks { .. } => {
                 unreachable!("not a wish for an NVMe queue")
             }
         }
@@ -29,14 +30,25 @@ impl Connection {
     /// What this admin queue wanted of the I/O queues is done.
     pub fn on_intervened(&mut self, now: Instant, key: u16, yes: bool, io: &mut impl FrontIo) {
         let Role::Admin(controller) = &mut self.role else { unreachable!("only admin queues intervene") };
-        if key == QUEUES_ENDED {
-            controller.on_queues_ended();
-        } else {
-            let completion = match self.table[key].sqe.opcode {
-                admin::ABORT => aborted(yes),
-                _ => Completion::GOOD,
-            };
-            self.answer(key, completion);
+        match key {
+            QUEUES_ENDED => {
+                if controller.on_queues_ended() == Then::BeginQueues {
+                    io.intervene(QUEUES_BEGUN, Intervention::BeginQueues);
+                }
+            }
+            QUEUES_BEGUN => controller.on_queues_begun(),
+            tag => {
+                let completion = match self.table[tag].sqe.opcode {
+                    admin::ABORT => aborted(yes),
+                    // Property Set of CC.
+                    admin::FABRICS => {
+                        controller.on_queues_begun();
+                        Completion::GOOD
+                    }
+                    _ => Completion::GOOD,
+                };
+                self.answer(tag, completion);
+            }
         }
         self.resume(now, io);
     }

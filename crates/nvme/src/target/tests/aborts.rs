@@ -211,6 +211,21 @@ fn what_is_over_or_was_never_there_is_not_aborted() {
 }
 
 #[test]
+fn csts_says_ready_when_io_queues_are_let_in() {
+    let mut t = Talk::initialized(NONE, 0);
+    assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::SUCCESS);
+    t.hold_wishes = true;
+    let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
+    (p.offset, p.value) = (property::CC.into(), u64::from(property::CC_HOST).into());
+    let cid = t.start(p.sqe());
+    assert_eq!(t.io.wishes[0].1, Intervention::BeginQueues);
+    assert_eq!(t.get_property(property::CSTS, 0), Ok(0));
+    t.hold_wishes = false;
+    t.settle();
+    assert_eq!((t.cqe().cid.get(), t.get_property(property::CSTS, 0)), (cid, Ok(1)));
+}
+
+#[test]
 fn csts_says_that_a_reset_is_over_when_the_io_queues_have_ended() {
     let mut t = Talk::admin();
     t.hold_wishes = true;

@@ -68,6 +68,8 @@ fn wrong_parameters_are_named_by_place() {
     assert_eq!(refused(connect(0), data(0xffff, "", HOST)), (PARAMETERS, IN_DATA | 256));
     assert_eq!(refused(connect(0), data(0xffff, NQN, "")), (PARAMETERS, IN_DATA | 512));
     assert_eq!(refused(connect(0), data(0xffff, NQN, &"x".repeat(224))), (PARAMETERS, IN_DATA | 512));
+    let nobody = ConnectData { hostid: [0; 16], ..good() };
+    assert_eq!(refused(connect(0), nobody), (PARAMETERS, IN_DATA));
     let mut endless = good();
     endless.subnqn = [b'n'; 256];
     assert_eq!(refused(connect(0), endless), (PARAMETERS, IN_DATA | 256));
@@ -116,6 +118,8 @@ fn the_stewards_refusals_reach_the_host() {
     };
     assert_eq!(refuse(Answer::Unknown), PARAMETERS);
     assert_eq!(refuse(Answer::Full), StatusField::CONNECT_BUSY);
+    assert_eq!(refuse(Answer::Taken), StatusField::COMMAND_SEQUENCE);
+    assert_eq!(refuse(Answer::Disabled), StatusField::COMMAND_SEQUENCE);
     let mut t = Talk::initialized(NONE, 0);
     t.io.full = true;
     assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::CONNECT_BUSY);
