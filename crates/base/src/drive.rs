@@ -79,13 +79,15 @@ pub struct DriveInfo {
 pub struct OpenError {
     /// Somebody else has it, and may let go of it (after kill -9: the daemon before us).
     pub held: bool,
+    /// There is nothing of that name.
+    pub missing: bool,
     /// A sentence that names the drive, the cause, and what to do.
     pub words: String,
 }
 
 impl From<String> for OpenError {
     fn from(words: String) -> Self {
-        Self { held: false, words }
+        Self { held: false, missing: false, words }
     }
 }
 

@@ -492,7 +492,8 @@ fn try_read(file: &File, block_bytes: u32) -> io::Result<()> {
 /// Why a drive could not be opened: the path, the cause, what to do.
 fn explain(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> OpenError {
     let held = matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EWOULDBLOCK));
-    OpenError { held, words: explain_words(path, error, device) }
+    let missing = error.raw_os_error() == Some(libc::ENOENT);
+    OpenError { held, missing, words: explain_words(path, error, device) }
 }
 
 fn explain_words(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
@@ -512,7 +513,7 @@ fn explain_words(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -
             format!("{path} is in use: another process, or another drive of this head, has locked it")
         }
         Some(libc::ENOENT) => {
-            format!("{path} does not exist: check the name, or list drives with `drive ls`")
+            format!("{path} does not exist: check the name, or list drives by `millrace drive ls`")
         }
         Some(libc::EACCES | libc::EPERM) => {
             format!("{path} may not be opened: run as root, or as a user of the group that owns it")

@@ -578,6 +578,11 @@ impl Office {
         }
         let mut out = vec![];
         for (uuid, probes) in pools {
+            // A drive that was one of a pool that is here: there is nothing to import.
+            if self.desk().pools.iter().any(|p| p.config.uuid == uuid) {
+                probes.iter().for_each(|p| self.let_go(p.id));
+                continue;
+            }
             let found: Vec<String> = probes.iter().map(|p| p.info.path.clone()).collect();
             let label_name = probes[0].good_label().map_or(String::new(), |l| l.pool_name.clone());
             let row = match self.judge(uuid, &probes, false).await {
@@ -802,9 +807,9 @@ fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
         .then(format!("millrace pool release {pool}, which forgets it"))
 }
 
-/// Why drives could not be opened, one sentence each.
+/// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.
 fn words(failures: Vec<OpenError>) -> Vec<String> {
-    failures.into_iter().map(|f| f.words).collect()
+    failures.into_iter().filter(|f| !f.missing).map(|f| f.words).collect()
 }
 
 impl PoolDesk {

@@ -8,7 +8,7 @@
 
 use super::Office;
 use super::create::{check_probes, fits};
-use super::desk::{OpenDrive, Outlook, PoolDesk, error_words, refuse};
+use super::desk::{OpenDrive, Outlook, PoolDesk, error_words, refuse, size};
 use super::drives::Probe;
 use super::extras::SpareRow;
 use crate::layout::PoolId;
@@ -168,7 +168,11 @@ impl Office {
             return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
         }
         if tail_at(probe.info.bytes) < smallest {
-            let message = format!("{path} is smaller than the drives of every mirror of pool {name}");
+            let message = format!(
+                "{path} has {}, and a drive of the smallest mirror of pool {name} needs {}",
+                size(probe.info.bytes),
+                size(smallest + (probe.info.bytes - tail_at(probe.info.bytes)))
+            );
             return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
         }
         let block = probe.info.block_bytes;

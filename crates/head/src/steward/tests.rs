@@ -152,9 +152,11 @@ impl World {
             Effect::OpenDrive { token, drive, spec } => {
                 let result = match self.rest.drives.get_mut(&spec) {
                     None => Err(format!("{spec}: no such file or directory").into()),
-                    Some(d) if d.held => {
-                        Err(base::OpenError { held: true, words: format!("{spec} belongs to somebody") })
-                    }
+                    Some(d) if d.held => Err(base::OpenError {
+                        held: true,
+                        missing: false,
+                        words: format!("{spec} belongs to somebody"),
+                    }),
                     Some(d) => {
                         d.held = true;
                         self.open.insert(drive, spec.clone());

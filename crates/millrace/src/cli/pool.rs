@@ -354,7 +354,8 @@ fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
         let body = api::SpareAdd { drive: drive_path(drive), force: args.force };
         context.client.act(&format!("/pools/{}/spares", segment(&args.pool)), &body)?;
     }
-    let what = format!("Pool {} has {} more.", args.pool, count(drives.len(), "spare"));
+    let spares = if drives.len() == 1 { "a new hot spare" } else { "new hot spares" };
+    let what = format!("Pool {} has {spares}: {}.", args.pool, drives.join(", "));
     Ok(context.done(what, &format!("millrace pool show {}", args.pool)))
 }
 
@@ -391,9 +392,14 @@ fn importable(found: &[Importable], context: &Context) -> String {
     let mut out = String::new();
     for p in found {
         let state = context.terminal.text(look_of(p.state), p.state.word());
-        let released = if p.released { "released" } else { "not released by the head that had it" };
+        // One that another head has and did not release is offline, and says so.
+        let whose = match (p.state, p.released) {
+            (_, true) => ", released",
+            (api::State::Offline | api::State::Failed, false) => "",
+            (_, false) => ", this head's own",
+        };
         out.push_str(&format!(
-            "{}  {state}, {released}\n  uuid     {}\n",
+            "{}  {state}{whose}\n  uuid     {}\n",
             context.terminal.text(Look::Bold, &p.name),
             p.uuid
         ));
@@ -407,7 +413,8 @@ fn importable(found: &[Importable], context: &Context) -> String {
             out.push_str(&context.terminal.paragraph(Look::Plain, "  ", &p.reason, 2));
         }
         if let Some(next) = &p.next {
-            out.push_str(&format!("  {}", context.terminal.next(next)));
+            let steps = context.terminal.indented(2).next(next);
+            out.extend(steps.lines().map(|line| format!("  {line}\n")));
         }
     }
     out

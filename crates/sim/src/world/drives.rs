@@ -235,7 +235,7 @@ impl World {
             }
             let d = &self.disks[disk];
             let result = if held {
-                Err(OpenError { held: true, words: format!("{} is in use", d.spec) })
+                Err(OpenError { held: true, missing: false, words: format!("{} is in use", d.spec) })
             } else if d.faults.gone {
                 Err(format!("{} is not there", d.spec).into())
             } else {
