@@ -98,6 +98,8 @@ pub struct Array {
     sets: Sets,
     pub(crate) epoch: u64,
     pub(crate) recorded: u64,
+    /// Nothing takes the record: hosts do not wait for it.
+    pub(crate) unrecorded: bool,
     pub(crate) flights: Slots<Flight>,
     pub(crate) commands: u32,
     pub(crate) heals: u32,
@@ -161,6 +163,7 @@ impl Array {
             sets: Sets::of(&legs),
             epoch: config.membership.epoch,
             recorded: config.membership.epoch,
+            unrecorded: false,
             flights: Slots::with_capacity(FLIGHTS_MAX),
             commands: 0,
             heals: 0,

@@ -193,6 +193,11 @@ impl Array {
             Job::Heal { .. } | Job::Scrub => false,
         };
         if waits && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
+            // Shards that do not know yet that the leg is lost would read there once hosts are served again.
+            let decided = flight.missed == 0;
+            if self.unrecorded && decided && matches!(flight.job, Job::Host(_)) {
+                self.over(now, id, Status::NotReady, io);
+            }
             return;
         }
         let status = match flight.refused {

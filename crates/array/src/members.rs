@@ -136,6 +136,16 @@ impl Array {
     /// confirmed that it starts no more reads there: held answers go out.
     pub fn on_recorded(&mut self, now: Instant, epoch: u64, io: &mut impl ArrayIo) {
         self.recorded = self.recorded.max(epoch.min(self.epoch));
+        self.unrecorded = false;
+        self.review(now, io);
+        self.drain(now, io);
+    }
+
+    /// Nothing takes the record of this membership, which all shards obey, and no shard answers a read any more:
+    /// until `on_recorded`, commands that must wait for it end in `NotReady`. They may or may not have happened,
+    /// and nobody sees which before that is settled.
+    pub fn on_unrecorded(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        self.unrecorded = true;
         self.review(now, io);
         self.drain(now, io);
     }

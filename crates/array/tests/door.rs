@@ -108,6 +108,51 @@ fn a_lost_leg_is_on_record_before_the_write_is_answered() {
 }
 
 #[test]
+fn a_write_whose_loss_nothing_takes_on_record_ends_in_not_ready_until_something_does() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.done();
+    b.command(2, Kind::Write, 0, 4096);
+    let tags = b.tags();
+    b.end(tags[1], Err(DriveError::Other(5)));
+    b.end(tags[0], Ok(()));
+    b.array.on_membership(b.now, &members(2, &[InSync, Missing]), &mut b.io);
+    b.command(3, Kind::Write, 8192, 4096);
+    assert_eq!(b.done(), []);
+    b.array.on_unrecorded(b.now, &mut b.io);
+    assert_eq!(b.done(), [(2, Status::NotReady)]);
+    b.run();
+    b.command(4, Kind::Flush, 0, 0);
+    b.run();
+    assert_eq!(b.done(), [(3, Status::NotReady), (4, Status::NotReady)]);
+    b.array.on_recorded(b.now, 2, &mut b.io);
+    b.command(5, Kind::Write, 8192, 4096);
+    b.run();
+    assert_eq!(b.done(), [(5, Status::Good)]);
+}
+
+#[test]
+fn a_write_that_missed_a_leg_of_whose_loss_others_know_nothing_is_never_answered_early() {
+    let mut b = Bench::new(&[InSync, InSync, InSync]);
+    b.array.on_membership(b.now, &members(2, &[InSync, InSync, Missing]), &mut b.io);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.array.on_unrecorded(b.now, &mut b.io);
+    assert_eq!(b.done(), [(1, Status::NotReady)]);
+    b.command(2, Kind::Write, 0, 4096);
+    let tags = b.tags();
+    b.end(tags[1], Err(DriveError::Other(5)));
+    b.run();
+    assert_eq!(b.done(), []);
+    b.array.on_recorded(b.now, 2, &mut b.io);
+    assert_eq!(b.done(), []);
+    b.array.on_membership(b.now, &members(3, &[InSync, Missing, Missing]), &mut b.io);
+    b.array.on_recorded(b.now, 3, &mut b.io);
+    assert_eq!(b.done(), [(2, Status::Good)]);
+}
+
+#[test]
 fn the_last_leg_is_never_lost_and_says_no() {
     let mut b = Bench::new(&[InSync, Missing]);
     for (ticket, error, status) in [

@@ -439,6 +439,18 @@ impl<M: Memory> Core<M> {
         }
     }
 
+    /// Reads under way of volumes that are not ready will not show what they find: while a loss is not on record, a
+    /// crash may take it back.
+    fn unready_reads(&mut self) {
+        for (_, request) in self.requests.iter_mut().filter(|(_, r)| r.phase == Phase::Flights) {
+            let reads = matches!(request.command.op, base::Op::Read | base::Op::Compare);
+            let volume = self.volumes.get(request.command.volume.index()).and_then(Option::as_ref);
+            if reads && volume.is_none_or(|v| !v.ready) {
+                request.status = worse(request.status, Status::NotReady);
+            }
+        }
+    }
+
     /// A request has ended: its connection will be told.
     fn end(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
@@ -680,6 +692,7 @@ impl<M: Memory> Core<M> {
 
     /// Makes, changes and drops arrays as the layout says.
     pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
+        self.unready_reads();
         for wanted in &layout.arrays {
             match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
                 None => self.add_array(wanted),

@@ -47,6 +47,12 @@ pub enum Mail {
         /// Epoch of the membership.
         epoch: u64,
     },
+    /// Nothing takes the record of the membership, and no volume of its pool is ready on any shard: what waits for it
+    /// ends in `NotReady` until `Recorded`.
+    Unrecorded {
+        /// The array.
+        array: ArrayId,
+    },
     /// The first resync after a crash is complete on all shards: reads are local everywhere.
     Clean {
         /// The array.

@@ -633,6 +633,9 @@ impl<M: Memory> Shard<M> {
             Mail::Recorded { array, epoch } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
+            Mail::Unrecorded { array } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_unrecorded(now, io))
+            }
             Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
             Mail::MarkAll { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))

@@ -42,6 +42,7 @@ fn every_acknowledged_write_survives_and_legs_converge() {
         }
         *totals.entry("crashes").or_default() += world.crashes;
         *totals.entry("losses").or_default() += world.losses;
+        *totals.entry("records given up").or_default() += world.gave_up;
         *totals.entry("hedges").or_default() += world.hedges.0 as u32;
         *totals.entry("hedges won").or_default() += world.hedges.1 as u32;
     }
@@ -49,9 +50,19 @@ fn every_acknowledged_write_survives_and_legs_converge() {
     // A model in which nothing happens proves nothing.
     assert!(
         seeds < 500
-            || ["good", "medium", "not ready", "aborted", "crashes", "losses", "hedges", "hedges won"]
-                .iter()
-                .all(|w| totals[w] > 20)
+            || [
+                "good",
+                "medium",
+                "not ready",
+                "aborted",
+                "crashes",
+                "losses",
+                "records given up",
+                "hedges",
+                "hedges won"
+            ]
+            .iter()
+            .all(|w| totals[w] > 20)
     );
 }
 

@@ -53,7 +53,16 @@ impl Options {
 enum Letter {
     Membership(Membership),
     Recorded(u64),
-    Heal { leg: usize, at: u64, len: u64 },
+    /// Hosts are not served.
+    Unready,
+    Unrecorded,
+    /// Hosts are served again.
+    Ready,
+    Heal {
+        leg: usize,
+        at: u64,
+        len: u64,
+    },
     AddDirty(Bitmap),
     Mark,
     Clean,
@@ -75,6 +84,10 @@ struct Pending {
     start: u64,
     values: Vec<(u64, u64)>,
     buffer: Slice,
+    /// Where its host is.
+    arrived: u16,
+    /// It was under way when hosts there stopped being served.
+    unready: bool,
 }
 
 /// What a shard's effects go to.
@@ -145,6 +158,8 @@ struct Steward {
     synced: [u32; LEGS_MAX],
     clean: u32,
     marking: Option<(usize, u32)>,
+    /// Nothing takes the record: so many shards do not serve hosts.
+    gave_up: Option<u16>,
 }
 
 pub struct World {
@@ -170,10 +185,15 @@ pub struct World {
     next_ticket: u64,
     next_value: u64,
     calm: bool,
+    /// Sometimes nothing takes the record for long.
+    gives_up: bool,
+    /// Shards that do not serve hosts.
+    unready: Vec<bool>,
     tells: bool,
     crash_at: Option<u64>,
     pub crashes: u32,
     pub losses: u32,
+    pub gave_up: u32,
     /// Blocks in which one leg holds something else, behind everybody's back; and what a scrub said of them.
     rotten: BTreeMap<u64, usize>,
     found: BTreeMap<u64, bool>,
@@ -187,7 +207,7 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut rng = Prng::new(seed);
         let options = Options::random(&mut rng);
-        Self::with(rng, options)
+        Self { gives_up: seed % 4 == 1, ..Self::with(rng, options) }
     }
     pub fn with(mut rng: Prng, options: Options) -> Self {
         let data_bytes = options.regions * options.region_bytes - rng.below(3) * BLOCK;
@@ -218,6 +238,7 @@ impl World {
             synced: [0; LEGS_MAX],
             clean: 0,
             marking: None,
+            gave_up: None,
         };
         let mut world = Self {
             oracle: Oracle::new(data_bytes / BLOCK),
@@ -240,10 +261,13 @@ impl World {
             next_ticket: 1,
             next_value: 1,
             calm: false,
+            gives_up: false,
+            unready: Vec::new(),
             crashes: 0,
             crash_at: None,
             tells: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
+            gave_up: 0,
             rotten: BTreeMap::new(),
             found: BTreeMap::new(),
             scrubbed: 0,
@@ -289,6 +313,7 @@ impl World {
             .collect();
         self.io.hedges.clear();
         self.io.lent.clear();
+        self.unready = vec![false; usize::from(shards)];
         self.letters = vec![VecDeque::new(); usize::from(shards)];
         self.notes = vec![VecDeque::new(); usize::from(shards)];
         let epoch = self.steward.membership.epoch;
@@ -298,6 +323,7 @@ impl World {
         self.steward.synced = [0; LEGS_MAX];
         self.steward.clean = 0;
         self.steward.marking = None;
+        self.steward.gave_up = None;
     }
     fn tick(&mut self) -> u64 {
         self.time += 1;
@@ -399,8 +425,10 @@ impl World {
         }
     }
     fn finish(&mut self, ticket: Ticket, status: Status) {
-        let Pending { command, start, values, buffer, .. } =
+        let Pending { command, start, values, buffer, unready, .. } =
             self.pending.remove(&ticket).expect("answered once");
+        let unread = unready && command.kind == Kind::Read && status == Status::Good;
+        let status = if unread { Status::NotReady } else { status };
         let now = self.tick();
         // Whoever is still at a drive with memory of this command keeps it.
         let lent = &mut self.io.lent;
@@ -479,6 +507,9 @@ impl World {
     }
     fn command(&mut self, kind: Kind, at: u64, len: u64) {
         let arrived = self.rng.below(u64::from(self.options.shards)) as u16;
+        if self.unready[usize::from(arrived)] {
+            return;
+        }
         let shard = match kind {
             Kind::Flush => arrived,
             Kind::Read if self.shards[usize::from(arrived)].read_is_local(at, len) => arrived,
@@ -504,7 +535,8 @@ impl World {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.say(|| format!("{ticket:?} {kind:?} {at}+{len} fua {fua} on {shard}: {values:?}"));
-        self.pending.insert(ticket, Pending { command, shard, start, values, buffer: data });
+        self.pending
+            .insert(ticket, Pending { command, shard, start, values, buffer: data, arrived, unready: false });
         self.io.generous = self.rng.chance(3, 4);
         self.shards[usize::from(shard)].on_command(self.now, ticket, command, &mut self.io);
         self.settle(usize::from(shard));
@@ -558,6 +590,23 @@ impl World {
                 self.steward.confirmed[shard] = m.epoch;
             }
             Letter::Recorded(epoch) => array.on_recorded(self.now, epoch, &mut self.io),
+            Letter::Unready => {
+                self.unready[shard] = true;
+                let mine = self.pending.values_mut().filter(|p| usize::from(p.arrived) == shard);
+                mine.for_each(|p| p.unready = true);
+                if let Some(heard) = &mut self.steward.gave_up {
+                    *heard += 1;
+                    if *heard == self.options.shards {
+                        self.broadcast(&Letter::Unrecorded);
+                    }
+                }
+                return;
+            }
+            Letter::Unrecorded => {
+                self.gave_up += 1;
+                array.on_unrecorded(self.now, &mut self.io);
+            }
+            Letter::Ready => self.unready[shard] = false,
             Letter::Heal { leg, at, len } => array.on_heal(self.now, leg, at, len, &mut self.io),
             Letter::AddDirty(dirty) => array.add_dirty(self.now, &dirty, &mut self.io),
             Letter::Mark => array.mark_all_dirty(self.now, &mut self.io),
@@ -667,7 +716,16 @@ impl World {
         if epoch > self.steward.told_recorded {
             self.steward.told_recorded = epoch;
             self.broadcast(&Letter::Recorded(epoch));
+            if self.steward.gave_up.take().is_some() {
+                self.broadcast(&Letter::Ready);
+            }
         }
+    }
+    /// Nothing takes the record: no host is served, no read that is under way is answered, and only when all shards
+    /// have said so, what waits for the record is.
+    fn give_up_record(&mut self) {
+        self.steward.gave_up = Some(0);
+        self.broadcast(&Letter::Unready);
     }
     /// Takes a missing leg back, or a new drive in its place.
     fn readd(&mut self) {
@@ -833,6 +891,13 @@ impl World {
                         self.fail_leg(leg);
                     }
                 }
+            }
+            95 if self.gives_up
+                && self.steward.gave_up.is_none()
+                && self.steward.told_recorded < self.steward.membership.epoch
+                && self.steward.confirmed.iter().all(|c| *c == self.steward.membership.epoch) =>
+            {
+                self.give_up_record();
             }
             99 => {
                 let shard = self.rng.below(u64::from(self.options.shards)) as usize;

@@ -172,7 +172,7 @@ impl Desk {
             id: Some(p.id),
             config: &p.config,
             volume_ids: &p.volume_ids,
-            ready: p.serving && p.complete(),
+            ready: p.serving && p.complete() && !p.unrecorded,
             deallocates: p.deallocates(),
         });
         // One that is being imported is on the desk and among the absent.

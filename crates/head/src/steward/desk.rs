@@ -139,6 +139,12 @@ pub(crate) struct PoolDesk {
     pub scrub: ScrubDesk,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<String>,
+    /// Since when the keeper tries to put a record somewhere.
+    pub recording: Option<Instant>,
+    /// A loss is told by that record: answers wait for it.
+    pub losing: bool,
+    /// Nothing takes it: the volumes are not ready until something does.
+    pub unrecorded: bool,
 }
 
 pub(crate) struct ArrayDesk {

@@ -24,6 +24,8 @@ impl Office {
         let office = self.clone();
         self.cx.spawn(async move { office.keep(pool).await });
         let office = self.clone();
+        self.cx.spawn(async move { office.watch_record(pool).await });
+        let office = self.clone();
         self.cx.spawn(async move { office.watch_clean(pool).await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_scrubs(pool).await });
@@ -132,6 +134,9 @@ impl Office {
             changed
         };
         self.publish().await;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.losing = true;
+        }
         self.put_on_record(pool, &changed, &[]).await;
     }
 
@@ -225,50 +230,33 @@ impl Office {
     }
 
     /// Writes the record on the desk to where it must be, however long that takes, and then tells the shards
-    /// that these arrays' epochs are on record. A leg that fails to take it is wished away.
+    /// that these arrays' epochs are on record. A leg that fails to take it is wished away. A pool that is let go
+    /// of is not waited for once its hosts were told (`watch_record`).
     async fn put_on_record(&self, pool: PoolId, changed: &[(ArrayId, u64)], promoted: &[(usize, usize)]) {
+        let began = self.cx.now();
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.recording = Some(began);
+        }
         loop {
-            if planted(Bug::LossNotRecorded) && !changed.is_empty() {
-                break;
-            }
             let Some(record) = self.desk().pool(pool).map(|p| p.record.clone()) else { return };
             let (failed, witness) = self.write_record(pool, &record, promoted).await;
-            let enough = {
+            {
                 let mut desk = self.desk_mut();
                 let Some(p) = desk.pool_mut(pool) else { return };
-                let mut stuck = false;
-                for (array, leg, error) in &failed {
-                    if p.is_last(*array, *leg) {
-                        // It stays, and so the witness alone must hold what it could not take.
-                        stuck |= witness.is_err() || !promoted.is_empty();
-                    } else {
-                        let why = format!(
-                            "it could not take the membership record: the drive {}",
-                            error_words(*error)
-                        );
-                        p.wishes.push_back(Wish::Lost {
-                            array: *array,
-                            leg: *leg,
-                            why,
-                            outlook: outlook(*error),
-                        });
-                    }
+                if p.has_taken(&failed, &witness, !promoted.is_empty()) {
+                    break;
                 }
-                p.trouble = match &witness {
-                    Err(words) => Some(words.clone()),
-                    Ok(()) => None,
-                };
-                // Without a witness the record must at least be on every leg that goes on (or that is put out next).
-                !stuck && (witness.is_ok() || failed.len() < p.reachable().len())
-            };
-            if enough {
-                break;
+                if p.leaving && (p.unrecorded || !p.losing) {
+                    p.recording = None;
+                    return;
+                }
             }
             self.cx.sleep(RETRY).await;
         }
         self.recorded(changed);
+        self.end_of_recording(pool).await;
     }
-    fn recorded(&self, changed: &[(ArrayId, u64)]) {
+    pub(crate) fn recorded(&self, changed: &[(ArrayId, u64)]) {
         for (array, epoch) in changed {
             self.tell_shards(|| Mail::Recorded { array: *array, epoch: *epoch });
         }
@@ -320,6 +308,32 @@ fn next_wishes(wishes: &mut std::collections::VecDeque<Wish>) -> Vec<Wish> {
 }
 
 impl PoolDesk {
+    /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
+    fn has_taken(
+        &mut self,
+        failed: &[(usize, usize, DriveError)],
+        witness: &Result<(), String>,
+        promotes: bool,
+    ) -> bool {
+        self.trouble = witness.as_ref().err().cloned();
+        let mut stuck = false;
+        for (array, leg, error) in failed {
+            let words = error_words(*error);
+            if self.is_last(*array, *leg) {
+                // It stays, and so the witness alone must hold what it could not take.
+                stuck |= witness.is_err() || promotes;
+                let also = format!("{}: the drive {words}", self.drive_path(*array, *leg));
+                let before = self.trouble.take().filter(|_| stuck);
+                self.trouble = before.map(|w| format!("{w}; {also}"));
+            } else {
+                let why = format!("it could not take the membership record: the drive {words}");
+                let outlook = outlook(*error);
+                self.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why, outlook });
+            }
+        }
+        // Without a witness the record must at least be on every leg that goes on (or that is put out next).
+        !stuck && (witness.is_ok() || failed.len() < self.reachable().len())
+    }
     /// Arrays whose epoch is another in `new`.
     fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {
         let rows = self.arrays.iter().zip(&self.record.arrays).zip(&new.arrays);

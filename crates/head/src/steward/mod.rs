@@ -38,6 +38,7 @@ mod status;
 mod tests;
 mod text;
 mod turned_away;
+mod unrecorded;
 mod volumes;
 mod watch;
 
@@ -187,6 +188,7 @@ impl Steward {
             Mail::Configure { .. }
             | Mail::Recorded { .. }
             | Mail::Clean { .. }
+            | Mail::Unrecorded { .. }
             | Mail::MarkAll { .. }
             | Mail::Unmark { .. }
             | Mail::AddDirty { .. }

@@ -470,6 +470,9 @@ impl Office {
             keeping: false,
             held: false,
             trouble: None,
+            recording: None,
+            losing: false,
+            unrecorded: false,
         });
         Ok(id)
     }

@@ -172,16 +172,27 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
     }
     if let Some(words) = &p.trouble {
+        let (state, message) = match p.unrecorded {
+            true => (
+                State::Offline,
+                format!("its volumes are not ready, as a loss cannot be put on record: {words}"),
+            ),
+            false => (State::Degraded, words.clone()),
+        };
         reasons.push(Reason {
-            state: State::Degraded,
+            state,
             what: what.clone(),
-            message: words.clone(),
+            message,
             next: Some("millrace status -v names the state directory: df -h and ls -ld there".into()),
         });
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
     let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);
     let reason = worst.map(|(i, a)| format!("{}: {}", word(i), a.reason)).next().unwrap_or_default();
+    let (state, reason) = match p.unrecorded {
+        true => (State::Offline, "a loss cannot be put on record".into()),
+        false => (state, reason),
+    };
     Pool {
         name: p.config.name.clone(),
         uuid: p.config.uuid,
