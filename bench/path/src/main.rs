@@ -199,7 +199,7 @@ impl World {
                     let bytes = parts.iter().map(|s| s.len).sum();
                     self.to_load.push_back(Event::Sent { connection, bytes });
                 }
-                Effect::Receive { connection, into } => {
+                Effect::Receive { connection, into, .. } => {
                     self.load_in[connection.slot()].waits = Some(into);
                 }
                 Effect::Close { connection } => {
@@ -268,7 +268,7 @@ impl World {
                         let bytes = parts.iter().map(|s| s.len).sum();
                         self.to_shard.push_back(Event::Sent { connection, bytes });
                     }
-                    Effect::Receive { connection, into } => {
+                    Effect::Receive { connection, into, .. } => {
                         self.shard_in[connection.slot()].waits = Some(into);
                     }
                     Effect::Recycle { data } => {

@@ -42,6 +42,9 @@ impl Tag {
 pub enum Want {
     /// In a staging buffer, any number.
     Staging,
+    /// In a staging buffer, at most so many bytes: a header, behind which data are expected that are better
+    /// received where they belong than copied.
+    Header(u32),
     /// Exactly here (payload): at most `Slice::len` bytes.
     Direct(Slice),
     /// Nowhere: it waits for something else first (back-pressure reaches the peer through TCP).

@@ -212,6 +212,8 @@ pub enum Effect<M> {
         /// connections hold none). Some: at most so many bytes, here; the world may wait until all
         /// of it is there.
         into: Option<Slice>,
+        /// Most bytes that a staging buffer shall be given.
+        most: u32,
     },
     /// A staging buffer is free again: the `data` of its `Received`.
     Recycle {

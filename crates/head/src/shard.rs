@@ -396,13 +396,14 @@ impl<M: Memory> Shard<M> {
         if link.life != Life::Open {
             link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
         } else if link.staged.is_empty() && link.receiving.is_none() {
-            let into = match front.want() {
-                Want::Staging => None,
-                Want::Direct(data) => Some(data),
+            let (into, most) = match front.want() {
+                Want::Staging => (None, u32::MAX),
+                Want::Header(most) => (None, most),
+                Want::Direct(data) => (Some(data), data.len),
                 Want::Nothing => return,
             };
             link.receiving = Some(into);
-            fx.push(Effect::Receive { connection: link.id, into });
+            fx.push(Effect::Receive { connection: link.id, into, most });
         }
     }
 

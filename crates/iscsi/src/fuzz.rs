@@ -247,7 +247,7 @@ fn feed(c: &mut Connection, head: &mut Head, mut bytes: &[u8], piece: usize) {
                 c.on_direct(now, n as u32, head);
                 n
             }
-            Want::Staging => c.on_bytes(now, &bytes[..n], head),
+            Want::Staging | Want::Header(_) => c.on_bytes(now, &bytes[..n], head),
         };
         bytes = &bytes[taken..];
         if !head.closed && head.lots.chance(1, 16) {

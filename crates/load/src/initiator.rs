@@ -569,10 +569,10 @@ impl Initiator {
             if l.receiving == Receive::None {
                 let into = match want {
                     Want::Direct(slice) => Some(slice),
-                    Want::Staging | Want::Nothing => None,
+                    Want::Staging | Want::Header(_) | Want::Nothing => None,
                 };
                 l.receiving = if into.is_some() { Receive::Direct } else { Receive::Staging };
-                fx.push(Effect::Receive { connection: id, into });
+                fx.push(Effect::Receive { connection: id, into, most: u32::MAX });
             }
             if l.outbox.pending() > 0 && !l.sending {
                 l.sending = true;

@@ -179,6 +179,10 @@ impl World {
                     self.target.on_direct(self.now, n as u32, &mut self.io);
                     n
                 }
+                Want::Header(most) => {
+                    let n = self.staged.len().min(most as usize);
+                    self.target.on_bytes(self.now, &self.staged[..n], &mut self.io)
+                }
                 Want::Staging => self.target.on_bytes(self.now, &self.staged, &mut self.io),
             };
             if n == 0 {

@@ -257,6 +257,10 @@ impl Decoder {
         self.digests = digests;
         self.alignment = (u32::from(alignment_field) + 1) * 4;
     }
+    /// Bytes that the header under way lacks, as far as is known.
+    pub fn missing(&self) -> u32 {
+        (self.need - self.have) as u32 + self.pad
+    }
     /// Whether no byte of a header has come yet.
     pub fn is_empty(&self) -> bool {
         self.have == 0

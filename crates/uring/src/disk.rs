@@ -133,14 +133,18 @@ impl Disk {
 
     /// `Effect::Drive`.
     pub(crate) fn submit(&mut self, ring: &mut Ring, now: Instant, op: DriveOp) -> Ended {
-        let Some(local) = self.local(ring, op.drive) else {
+        if self.local(ring, op.drive).is_none() {
             return Some((op.token, Err(DriveError::Gone)));
-        };
+        }
+        let local = self.locals[op.drive.index()].as_mut().expect("just seen");
         if let Err(error) = check(&local.drive, &op) {
             return Some((op.token, Err(error)));
         }
-        local.in_flight += 1;
         let shaped = local.drive.shaper.is_active();
+        if !shaped && in_process(&local.drive.backend, &self.region, &op) {
+            return Some((op.token, Ok(())));
+        }
+        local.in_flight += 1;
         let flight = Flight { op, done: 0, state: State::Waiting, fate: None, way: ZeroWay::Range };
         let index = match self.flights.insert(flight) {
             Ok(index) => index,
@@ -262,23 +266,9 @@ impl Disk {
                 self.enter_kernel(ring, index);
                 None
             }
-            Backend::Ram(ram) => {
-                let len = op.data.len as usize;
-                match op.kind {
-                    // SAFETY: the slice lies in the region and belongs to this operation until its end.
-                    DriveOpKind::Read => unsafe { ram.read(op.at, self.region.pointer(op.data), len) },
-                    // SAFETY: as above.
-                    DriveOpKind::Write => unsafe { ram.write(op.at, self.region.pointer(op.data), len) },
-                    DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => ram.zero(op.at, op.len),
-                    DriveOpKind::Flush => {}
-                }
-                self.end(index, Ok(()))
-            }
-            Backend::Null => {
-                if op.kind == DriveOpKind::Read {
-                    // SAFETY: as above.
-                    unsafe { self.region.pointer(op.data).write_bytes(0, op.data.len as usize) };
-                }
+            Backend::Ram(_) | Backend::Null => {
+                let done = in_process(&local.drive.backend, &self.region, &op);
+                assert!(done, "memory is read and written at once");
                 self.end(index, Ok(()))
             }
         }
@@ -325,6 +315,23 @@ impl Disk {
         self.of(flight.op.drive).in_flight -= 1;
         Some((flight.op.token, result))
     }
+}
+
+/// Carries out an operation of a drive that lies in this process. False: it is the kernel's to do.
+fn in_process(backend: &Backend, region: &Region, op: &DriveOp) -> bool {
+    let len = op.data.len as usize;
+    match (backend, op.kind) {
+        (Backend::Kernel(_), _) => return false,
+        // SAFETY: the slice lies in the region and belongs to this operation until its end.
+        (Backend::Ram(ram), DriveOpKind::Read) => unsafe { ram.read(op.at, region.pointer(op.data), len) },
+        // SAFETY: as above.
+        (Backend::Ram(ram), DriveOpKind::Write) => unsafe { ram.write(op.at, region.pointer(op.data), len) },
+        (Backend::Ram(ram), DriveOpKind::WriteZeroes | DriveOpKind::Deallocate) => ram.zero(op.at, op.len),
+        // SAFETY: as above.
+        (Backend::Null, DriveOpKind::Read) => unsafe { region.pointer(op.data).write_bytes(0, len) },
+        (Backend::Ram(_) | Backend::Null, _) => {}
+    }
+    true
 }
 
 /// Whether the drive has these blocks.

@@ -64,8 +64,9 @@ enum Phase {
 enum Receive {
     No,
     /// Wants a staging buffer, and the kernel has none.
-    Starved,
-    Staging,
+    Starved(u32),
+    /// Into a staging buffer, at most so many bytes.
+    Staging(u32),
     Direct(Slice),
 }
 
@@ -258,7 +259,9 @@ impl Net {
         staging: &Staging,
         id: ConnectionId,
         into: Option<Slice>,
+        most: u32,
     ) {
+        let most = most.min(STAGING_BYTES);
         let free = staging.has_free() && self.starved.is_empty();
         let Some((slot, conn)) = self.live(id) else { return };
         if conn.broken {
@@ -267,10 +270,10 @@ impl Net {
         assert!(conn.receive == Receive::No, "a connection receives twice at a time");
         match into {
             None if !free => {
-                conn.receive = Receive::Starved;
+                conn.receive = Receive::Starved(most);
                 self.starved.push_back(slot);
             }
-            None => self.start_receive(ring, slot, Receive::Staging),
+            None => self.start_receive(ring, slot, Receive::Staging(most)),
             Some(slice) => {
                 assert!(slice.len > 0, "a receive asks for at least one byte");
                 self.start_receive(ring, slot, Receive::Direct(slice));
@@ -282,22 +285,22 @@ impl Net {
         let conn = &mut self.conns[slot as usize];
         conn.receive = how;
         let mut recv = match how {
-            Receive::Staging => {
-                opcode::Recv::new(types::Fd(conn.fd), std::ptr::null_mut(), STAGING_BYTES).buf_group(0)
+            Receive::Staging(most) => {
+                opcode::Recv::new(types::Fd(conn.fd), std::ptr::null_mut(), most).buf_group(0)
             }
             Receive::Direct(s) => {
                 let at = self.region.pointer(s);
                 // All of it in one completion: who asks for a slice knows how much is to come.
                 opcode::Recv::new(types::Fd(conn.fd), at, s.len).flags(libc::MSG_WAITALL)
             }
-            Receive::No | Receive::Starved => unreachable!("callers start real receives"),
+            Receive::No | Receive::Starved(_) => unreachable!("callers start real receives"),
         };
         if conn.drained {
             // Nothing was left last time: waiting first saves the kernel a failing attempt.
             recv = recv.ioprio(IORING_RECVSEND_POLL_FIRST);
         }
         let mut entry = recv.build().user_data(Kind::Receive.user(slot));
-        if how == Receive::Staging {
+        if matches!(how, Receive::Staging(_)) {
             entry = entry.flags(squeue::Flags::BUFFER_SELECT);
         }
         // SAFETY: the bytes lie in the region, which outlives the ring; the machine (or the kernel, for
@@ -317,8 +320,10 @@ impl Net {
             return self.end_if_idle(slot);
         }
         let connection = conn.id;
-        if -done.result == libc::ENOBUFS && how == Receive::Staging {
-            conn.receive = Receive::Starved;
+        if -done.result == libc::ENOBUFS
+            && let Receive::Staging(most) = how
+        {
+            conn.receive = Receive::Starved(most);
             conn.drained = false;
             self.starved.push_back(slot);
             return None;
@@ -340,7 +345,7 @@ impl Net {
         conn.drained = !cqueue::sock_nonempty(done.flags);
         let bytes = done.result as u32;
         let data = match (how, selected) {
-            (Receive::Staging, Some(id)) => staging.take(id, bytes),
+            (Receive::Staging(_), Some(id)) => staging.take(id, bytes),
             (Receive::Direct(into), None) => into.head(bytes),
             other => unreachable!("a receive completed as another: {other:?}"),
         };
@@ -358,8 +363,8 @@ impl Net {
                 return;
             }
             let Some(slot) = self.starved.pop_front() else { return };
-            if self.conns[slot as usize].receive == Receive::Starved {
-                self.start_receive(ring, slot, Receive::Staging);
+            if let Receive::Starved(most) = self.conns[slot as usize].receive {
+                self.start_receive(ring, slot, Receive::Staging(most));
             }
         }
     }
@@ -431,7 +436,7 @@ impl Net {
         let slot = id.slot() as u32;
         let connecting = conn.phase == Phase::Connecting;
         conn.phase = Phase::Closing;
-        if conn.receive == Receive::Starved {
+        if matches!(conn.receive, Receive::Starved(_)) {
             conn.receive = Receive::No;
             self.starved.retain(|s| *s != slot);
         }

@@ -284,8 +284,8 @@ impl<M: Send + 'static> World<M> {
                 self.net.send(&mut self.ring, connection, segments);
                 None
             }
-            Effect::Receive { connection, into } => {
-                self.net.receive(&mut self.ring, &self.staging, connection, into);
+            Effect::Receive { connection, into, most } => {
+                self.net.receive(&mut self.ring, &self.staging, connection, into, most);
                 None
             }
             Effect::Recycle { data } => {

@@ -168,7 +168,7 @@ impl<M: Hosted> World<M> {
                     assert_eq!(link.id, connection);
                     link.closing = true;
                 }
-                Effect::Receive { connection, into } => {
+                Effect::Receive { connection, into, .. } => {
                     let link = self.links.get_mut(&connection.slot()).expect("it stands");
                     assert!(link.receive.is_none() && !link.closing, "one receive at a time");
                     assert!(into.is_none_or(|s| s.len > 0), "an empty receive");
@@ -326,7 +326,7 @@ impl<M: Hosted> World<M> {
                         moved = true;
                     }
                 }
-                Want::Staging => {
+                Want::Staging | Want::Header(_) => {
                     let n = (rng.between(1, 9000) as usize).min(link.to_server.len());
                     s.held.extend(link.to_server.drain(..n));
                 }

@@ -64,7 +64,7 @@ pub fn session(bytes: &[u8]) {
                 io.memory.bytes_mut(slice.head(n as u32)).copy_from_slice(&now[..n]);
                 session.on_direct(link, n as u32, &mut io);
             }
-            Want::Staging | Want::Nothing => {
+            Want::Staging | Want::Header(_) | Want::Nothing => {
                 io.memory.bytes_mut(STAGING.head(n as u32)).copy_from_slice(now);
                 session.on_bytes(Instant(1), link, STAGING.head(n as u32), &mut io);
             }

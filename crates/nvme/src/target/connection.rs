@@ -10,11 +10,12 @@ use super::namespaces::Namespaces;
 use super::rx::{Payload, Rx, Step, To, check_sgl};
 use super::table::{Completion, Phase, Table, tag as head_tag};
 use super::{
-    ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME,
+    ASYNC_EVENTS_MAX, BULK_MIN, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX,
+    LOGIN_TIME,
 };
 use crate::pdu::{
-    ALIGNMENT_FIELD_MAX, Decoder, DigestReader, Digests, Header, IcReq, IcResp, Incoming, Receiver, Term,
-    Transfer, Violation, digest_bytes, encode, fes, kind,
+    ALIGNMENT_FIELD_MAX, DATA_BYTES, Decoder, DigestReader, Digests, Header, IcReq, IcResp, Incoming,
+    Receiver, Term, Transfer, Violation, digest_bytes, encode, fes, kind,
 };
 use crate::spec::fabrics::fctype;
 use crate::spec::{ConnectFields, Cqe, Sgl, Sqe, StatusField, admin, nvm};
@@ -105,6 +106,8 @@ pub struct Connection {
     pdu_since: Option<Instant>,
     /// Commands with an R2T outstanding.
     transfers: u32,
+    /// Bytes that the last R2T asked for.
+    last_r2t: u32,
     /// When to look at how old those R2Ts are.
     transfers_check: Option<Instant>,
     /// Transfers that were given up before their data had come, and the bytes of them that may still come.
@@ -146,6 +149,7 @@ impl Connection {
             login_deadline: None,
             pdu_since: None,
             transfers: 0,
+            last_r2t: 0,
             transfers_check: None,
             given_up: 0,
             late: 0,
@@ -172,6 +176,10 @@ impl Connection {
                 if *left >= DIRECT_MIN =>
             {
                 Want::Direct(self.table[*tag].buffer.part(*at, *left))
+            }
+            // Large data follow one of the next headers.
+            (Stage::Live, Rx::Header) if self.transfers > 0 && self.last_r2t >= BULK_MIN => {
+                Want::Header(self.decoder.missing().max(DATA_BYTES as u32))
             }
             _ => Want::Staging,
         }

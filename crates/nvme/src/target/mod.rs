@@ -43,6 +43,8 @@ pub const H2C_DATA_MAX: u32 = 1 << 20;
 
 /// A missing piece of payload longer than this is received where it belongs instead of being copied.
 pub const DIRECT_MIN: u32 = 8 << 10;
+/// From so many bytes on the header of H2CData is received alone, so that none of its data is copied.
+pub const BULK_MIN: u32 = 32 << 10;
 
 /// Asynchronous Event Requests that a controller holds.
 pub const ASYNC_EVENTS_MAX: u16 = 4;

@@ -18,7 +18,7 @@ struct Way {
     /// When the last bytes sent will arrive: later ones do not overtake.
     last: Instant,
     /// The receiver's receive under way.
-    receive: Option<Option<Slice>>,
+    receive: Option<(Option<Slice>, u32)>,
     /// The sender has closed, and that is known at this end.
     ended: bool,
     told: bool,
@@ -188,11 +188,11 @@ impl World {
         let host_ok = || Event::Connected { connection: id, result: Ok(()) };
         self.tell_either(host, 30, ok, host_ok);
     }
-    pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>) {
+    pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>, most: u32) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
         let way = &mut self.links.all[link].as_mut().expect("ends lead to links").ways[end];
         assert!(way.receive.is_none(), "two receives of one connection are under way");
-        way.receive = Some(into);
+        way.receive = Some((into, most));
         self.deliver(link, end);
     }
     /// A staging buffer is free again: those who waited for one get what has arrived.
@@ -223,11 +223,11 @@ impl World {
             }
             return;
         }
-        let Some(into) = way.receive else { return };
+        let Some((into, most)) = way.receive else { return };
         let place = match into {
             Some(slice) => slice,
             None => match self.actors[end.actor].staging.pop() {
-                Some(piece) => piece,
+                Some(piece) => piece.head(most.min(piece.len)),
                 None => {
                     self.actors[end.actor].starved.push(link);
                     return;

@@ -412,7 +412,7 @@ impl World {
                 break;
             }
             match effect {
-                Effect::Receive { connection, into } => self.receive(id, connection, into),
+                Effect::Receive { connection, into, most } => self.receive(id, connection, into, most),
                 Effect::Recycle { data } => {
                     self.actors[id].staging.push(Slice::new(data.at, STAGING_PIECE));
                     self.deliver_starved(id);

@@ -56,7 +56,7 @@ impl Echo {
             let at = start + connection.slot() as u64 % 16 * room;
             Slice::new(at, flow.expect.min(room).min(1 << 20) as u32)
         });
-        fx.push(Effect::Receive { connection, into });
+        fx.push(Effect::Receive { connection, into, most: u32::MAX });
     }
 }
 

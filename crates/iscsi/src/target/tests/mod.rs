@@ -160,7 +160,9 @@ impl Talk {
                         self.connection.on_direct(self.now, n as u32, &mut self.io);
                         n
                     }
-                    Want::Staging => self.connection.on_bytes(self.now, &self.unread[..n], &mut self.io),
+                    Want::Staging | Want::Header(_) => {
+                        self.connection.on_bytes(self.now, &self.unread[..n], &mut self.io)
+                    }
                 };
                 self.unread.drain(..took);
                 if took == 0 && self.io.ring_used == 0 && self.io.asks.is_empty() {

@@ -18,6 +18,7 @@ impl Connection {
         (slot.phase, slot.since, slot.ttag) = (Phase::AwaitingData, now, ttag);
         let t = Transfer { cccid: slot.sqe.cid.get(), ttag, offset: 0, length: slot.length };
         self.transfers += 1;
+        self.last_r2t = slot.length;
         self.transfers_check.get_or_insert(now + DATA_TIME);
         self.send(io, &encode::r2t(t, self.digests));
     }

@@ -323,7 +323,8 @@ impl Talk {
                 self.target.on_direct(self.now, n as u32, &mut self.io);
                 true
             }
-            Want::Staging => {
+            Want::Staging | Want::Header(_) => {
+                let n = if let Want::Header(most) = want { n.min(most as usize) } else { n };
                 let bytes: Vec<u8> = self.staged.iter().copied().take(n).collect();
                 let taken = self.target.on_bytes(self.now, &bytes, &mut self.io);
                 self.staged.drain(..taken);
