@@ -59,6 +59,20 @@ pub struct SpareAdd {
     pub force: bool,
 }
 
+/// A drive to become a leg of a mirror.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LegAdd {
+    /// Its path.
+    pub drive: String,
+    /// The mirror, as `mirror-0`; may be left out where the pool has one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<String>,
+    /// Use it even if it carries something foreign.
+    #[serde(default)]
+    pub force: bool,
+}
+
 /// A part of a pool, striped over some of its arrays.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Zone {
@@ -140,6 +154,9 @@ pub struct Leg {
     pub reason: String,
     /// Its reads take far longer than those of the other legs, which serve most of them.
     pub slow: bool,
+    /// The drive whose place it takes once it is in sync; that one serves until then, if it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
 }
 
 /// How far a resync is.

@@ -11,7 +11,7 @@ use crate::door::{
 };
 use crate::door::{TRANSFER_MAX, Ticket};
 use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
-use crate::geometry::{Geometry, LANES, LEGS_MAX};
+use crate::geometry::{Geometry, LANES, PLACES_MAX};
 use crate::hedge::{HEDGES_MAX, Hedging};
 use crate::intent::Intent;
 use crate::latency::Latency;
@@ -94,7 +94,7 @@ pub struct Array {
     pub(crate) geometry: Geometry,
     pub(crate) shard: u16,
     pub(crate) shards: u16,
-    pub(crate) legs: [Standing; LEGS_MAX],
+    pub(crate) legs: [Standing; PLACES_MAX],
     sets: Sets,
     pub(crate) epoch: u64,
     pub(crate) recorded: u64,
@@ -129,7 +129,7 @@ impl Array {
         let geometry = config.geometry;
         geometry.check();
         assert!(config.shard < config.shards, "a shard has a number below their count");
-        assert!(config.membership.legs.len() <= LEGS_MAX, "an array has at most four legs");
+        assert!(config.membership.legs.len() <= PLACES_MAX, "an array has few legs");
         let mut legs = [Standing {
             leg: None,
             lost: false,
@@ -141,7 +141,7 @@ impl Array {
             errors: 0,
             errors_at: Instant(0),
             latency: Latency::default(),
-        }; LEGS_MAX];
+        }; PLACES_MAX];
         for (standing, leg) in legs.iter_mut().zip(&config.membership.legs) {
             standing.leg = *leg;
         }
@@ -167,7 +167,7 @@ impl Array {
             flights: Slots::with_capacity(FLIGHTS_MAX),
             commands: 0,
             heals: 0,
-            ops: Slots::with_capacity(LEG_OPS_MAX * LEGS_MAX as u32),
+            ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
             buffers: Buffers::new(if geometry.redundant() { config.scratch } else { Slice::default() }),

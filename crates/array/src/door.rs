@@ -78,7 +78,7 @@ pub struct Leg {
 pub struct Membership {
     /// Grows with each change.
     pub epoch: u64,
-    /// At most `LEGS_MAX`; None where a member has left for good (already on record) or never was. A place keeps
+    /// At most `PLACES_MAX`; None where a member has left for good (already on record) or never was. A place keeps
     /// its meaning: a leg never moves to another.
     pub legs: Vec<Option<Leg>>,
 }

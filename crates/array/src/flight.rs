@@ -26,7 +26,7 @@ pub(crate) fn bit(leg: usize) -> Legs {
 
 /// The members of a set of legs.
 pub(crate) fn members(legs: Legs) -> impl Iterator<Item = usize> {
-    let mut left = legs & ((1 << crate::geometry::LEGS_MAX) - 1);
+    let mut left = legs & ((1 << crate::geometry::PLACES_MAX) - 1);
     core::iter::from_fn(move || {
         let leg = (left != 0).then_some(left.trailing_zeros() as usize);
         left &= left.wrapping_sub(1);

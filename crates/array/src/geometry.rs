@@ -7,6 +7,9 @@
 
 /// Legs of a mirror, at most.
 pub const LEGS_MAX: usize = 4;
+/// Places for legs in an array: one more, for a drive that is copied to while the one whose place it takes
+/// still serves.
+pub const PLACES_MAX: usize = LEGS_MAX + 1;
 /// Lanes of an array. More shards than lanes leave some shards without lanes.
 pub const LANES: u32 = 16;
 /// Bytes of a block of the bitmap on the drive.

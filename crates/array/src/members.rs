@@ -19,7 +19,7 @@ impl Array {
     /// The Steward's decision. From the return of this call on a Missing leg gets no new operation.
     /// An epoch that is not newer is ignored.
     pub fn on_membership(&mut self, now: Instant, membership: &Membership, io: &mut impl ArrayIo) {
-        assert!(membership.legs.len() <= self.legs.len(), "an array has at most four legs");
+        assert!(membership.legs.len() <= self.legs.len(), "an array has few legs");
         if membership.epoch <= self.epoch {
             return;
         }

@@ -243,7 +243,7 @@ impl Array {
             let part = |leg| self.scrub_part(id, leg).part(offset, BLOCK);
             io.same(part(a), part(b))
         };
-        let mut alike = [0 as Legs; crate::geometry::LEGS_MAX];
+        let mut alike = [0 as Legs; crate::geometry::PLACES_MAX];
         for a in members(legs) {
             for b in members(legs) {
                 alike[a] |= if like(a, b) { bit(b) } else { 0 };

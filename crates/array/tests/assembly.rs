@@ -1,6 +1,6 @@
 //! Every history of a mirror up to some length, as crashes leave it: what assembly may make of it.
 //!
-//! A history is made of steps (a leg is lost, returns, is in sync again) and of crashes. A step writes a
+//! A history is made of steps (a leg is lost, returns, is in sync again, leaves; a drive joins) and of crashes. A step writes a
 //! record to every place that it can reach, and is acknowledged behind when all have it; a crash leaves it on
 //! any of them, and the head comes up again with some of the legs, which is a record too, that a crash
 //! may cut short. In every state so reached any of the places may be all that is found.
@@ -33,27 +33,39 @@ fn members(set: u32) -> impl Iterator<Item = usize> {
 fn drive(place: usize) -> Uuid {
     Uuid([100 + place as u8; 16])
 }
+fn place(drive: Uuid) -> usize {
+    usize::from(drive.0[0] - 100)
+}
+fn is_out(state: Option<LegState>) -> bool {
+    matches!(state, None | Some(LegState::Out | LegState::JustOut))
+}
 
 impl World {
-    fn new(legs: usize) -> Self {
+    /// A mirror of `legs`, and so many drives that may join it.
+    fn new(legs: usize, more: usize) -> Self {
         let leg = |place| MemberLeg { drive: drive(place), state: LegState::InSync };
         let mirror = RecordArray { epoch: 1, rivals: 0, legs: (0..legs).map(leg).collect() };
-        let other = RecordArray { epoch: 1, rivals: 0, legs: vec![leg(legs)] };
+        let drives = legs + more;
+        let other = RecordArray { epoch: 1, rivals: 0, legs: vec![leg(drives)] };
         let mut record = MembershipRecord::first(Uuid([9; 16]), ME, 1, vec![mirror, other]);
         record.settle();
         Self {
-            on: vec![record.clone(); legs + 2],
+            on: vec![record.clone(); drives + 2],
             desk: record,
             acknowledged: 0,
-            has: vec![0; legs],
+            has: vec![0; drives],
             whole: true,
         }
     }
     fn legs(&self) -> usize {
         self.has.len()
     }
-    fn state(&self, leg: usize) -> LegState {
-        self.desk.arrays[0].legs[leg].state
+    /// What a drive is by a record; None for no leg.
+    fn state_by(record: &MembershipRecord, leg: usize) -> Option<LegState> {
+        record.arrays[0].legs.iter().find(|l| l.drive == drive(leg)).map(|l| l.state)
+    }
+    fn state(&self, leg: usize) -> Option<LegState> {
+        Self::state_by(&self.desk, leg)
     }
     fn assemble(&self, places: u32) -> Option<Assembly> {
         let witness = self.legs() + 1;
@@ -83,7 +95,7 @@ impl World {
         let mut key = vec![u8::from(self.whole)];
         let all = || self.on.iter().chain([&self.desk]);
         for a in all() {
-            key.extend(a.arrays[0].legs.iter().map(|l| l.state as u8));
+            key.extend(a.arrays[0].legs.iter().flat_map(|l| [l.drive.0[0], l.state as u8]));
             key.extend([a.lag_max() as u8, a.arrays[0].rivals]);
             key.extend(all().map(|b| match a.incarnation == b.incarnation {
                 true => 0,
@@ -122,7 +134,8 @@ impl Search {
                 assert!(array.proven, "everything is there, and is not believed: {array:?}{}", w.tell());
             }
             let Some(a) = assembly else { continue };
-            for (leg, verdict) in a.arrays[0].legs.iter().enumerate() {
+            for (leg, verdict) in a.record.arrays[0].legs.iter().zip(&a.arrays[0].legs) {
+                let leg = place(leg.drive);
                 let own = w.on[leg].incarnation;
                 let near = own == a.record.incarnation || own == a.record.ancestors[0];
                 self.behind += u64::from(*verdict == LegVerdict::Current && !near);
@@ -139,37 +152,56 @@ impl Search {
             return;
         }
         for leg in 0..w.legs() {
-            let others = (0..w.legs()).any(|l| l != leg && w.state(l) == LegState::InSync);
+            let others = (0..w.legs()).any(|l| l != leg && w.state(l) == Some(LegState::InSync));
             let to = match w.state(leg) {
-                LegState::InSync if others => LegState::JustOut,
-                LegState::InSync => continue,
-                LegState::Out | LegState::JustOut => LegState::Rebuilding,
-                LegState::Rebuilding | LegState::RebuildingFull => LegState::InSync,
+                Some(LegState::InSync) if others => LegState::JustOut,
+                Some(LegState::InSync) => continue,
+                Some(LegState::Out | LegState::JustOut) => {
+                    self.leave(w, leg, steps, crashes);
+                    LegState::Rebuilding
+                }
+                Some(LegState::Rebuilding | LegState::RebuildingFull) => LegState::InSync,
+                None => LegState::Rebuilding,
             };
             let mut next = w.clone();
             let mut record = self.next(&w.desk);
-            record.arrays[0].legs[leg].state = to;
+            match record.arrays[0].legs.iter_mut().find(|l| l.drive == drive(leg)) {
+                Some(row) => row.state = to,
+                None => {
+                    record.arrays[0].legs.push(MemberLeg { drive: drive(leg), state: to });
+                    // It was labelled with the record before, which does not name it.
+                    next.on[leg] = w.desk.clone();
+                }
+            }
             if to == LegState::InSync {
                 next.has[leg] = w.acknowledged;
             }
-            // Who is out is not there to be written. Who becomes in sync takes the record behind those that were.
-            let gone =
-                |l: &usize| matches!(record.arrays[0].legs[*l].state, LegState::Out | LegState::JustOut);
-            let away: u32 = (0..w.legs()).filter(gone).map(|l| 1 << l).sum();
+            // Who becomes in sync takes the record behind those that were.
             let first = match to {
                 LegState::InSync => {
-                    members((1 << w.legs()) - 1).filter(|l| w.state(*l) == to).map(|l| 1 << l).sum()
+                    members((1 << w.legs()) - 1).filter(|l| w.state(*l) == Some(to)).map(|l| 1 << l).sum()
                 }
                 _ => 0,
             };
-            self.write(next, record, away, first, steps - 1, crashes);
+            self.write(next, record, 0, first, steps - 1, crashes);
+        }
+    }
+    /// A leg that is out leaves.
+    fn leave(&mut self, w: &World, leg: usize, steps: u32, crashes: u32) {
+        let mut record = self.next(&w.desk);
+        let nth = record.arrays[0].legs.iter().position(|l| l.drive == drive(leg)).expect("it is a leg");
+        if record.is_gone(0, nth) {
+            record.remove(0, nth);
+            self.write(w.clone(), record, 0, 0, steps - 1, crashes);
         }
     }
 
     /// A record is written, to all places but those `away`, to those of `first` before the others. A crash
     /// may come between any two of them.
     fn write(&mut self, w: World, record: MembershipRecord, away: u32, first: u32, steps: u32, crashes: u32) {
-        let reached = ((1 << w.on.len()) - 1) & !away;
+        // Who is out, or no leg, is not there to be written.
+        let out: u32 = (0..w.legs()).filter(|l| is_out(World::state_by(&record, *l))).map(|l| 1 << l).sum();
+        let reached = ((1 << w.on.len()) - 1) & !away & !out;
         for places in (0..=reached).filter(|p| p & !reached == 0) {
             if places & !first != 0 && places & first != first {
                 continue;
@@ -188,7 +220,7 @@ impl Search {
                 now.desk.settle();
                 now.acknowledged += 1;
                 for leg in members((1 << now.legs()) - 1) {
-                    if now.state(leg) == LegState::InSync {
+                    if now.state(leg) == Some(LegState::InSync) {
                         now.has[leg] = now.acknowledged;
                     }
                 }
@@ -233,22 +265,28 @@ impl Search {
     }
 }
 
-fn search(legs: usize, steps: u32, crashes: u32) {
+fn search(legs: usize, more: usize, steps: u32, crashes: u32) {
     let mut search = Search::default();
-    search.go(&World::new(legs), steps, crashes);
+    search.go(&World::new(legs, more), steps, crashes);
     assert!(search.states > 5000, "{}", search.states);
     assert!(search.behind > 1000, "heads that fall one after the other leave legs behind: {}", search.behind);
 }
 
 #[test]
 fn no_leg_is_proven_current_that_lacks_an_acknowledged_write() {
-    search(2, 6, 1);
-    search(2, 3, 2);
-    search(2, 1, 3);
+    search(2, 0, 6, 1);
+    search(2, 0, 3, 2);
+    search(2, 0, 1, 3);
 }
 
 #[test]
 fn nor_one_of_three() {
-    search(3, 2, 1);
-    search(3, 1, 2);
+    search(3, 0, 2, 1);
+    search(3, 0, 1, 2);
+}
+
+#[test]
+fn nor_while_drives_join_and_leave() {
+    search(2, 1, 3, 1);
+    search(2, 1, 2, 2);
 }

@@ -165,7 +165,7 @@ pub enum Order {
         /// Its path, or its UUID.
         drive: String,
     },
-    /// Put another drive in a leg's place: full resync.
+    /// Put another drive in a leg's place: full resync. A leg in sync serves until that is over.
     DriveReplace {
         /// The leg's drive: path or UUID.
         old: String,
@@ -190,10 +190,28 @@ pub enum Order {
         /// As in `PoolCreate`.
         force: bool,
     },
-    /// Take a spare from its pool.
+    /// Take a drive from its pool: a spare, or a leg of a mirror.
     DriveRemove {
         /// Its path, or its UUID.
         drive: String,
+        /// Even though a mirror is left without redundancy.
+        force: bool,
+    },
+    /// Add a leg to a mirror: full resync.
+    LegAdd {
+        /// The pool.
+        pool: String,
+        /// The mirror, as `status` names it (`mirror-0`); may be None where there is one only.
+        mirror: Option<String>,
+        /// The new drive's path.
+        drive: String,
+        /// As in `PoolCreate`.
+        force: bool,
+    },
+    /// The Steward's own: drives whose places others have taken leave.
+    Replaced {
+        /// The pool.
+        pool: crate::layout::PoolId,
     },
     /// The Steward's own: legs that were gone or silent are tried again.
     LegReturn {
@@ -658,6 +676,8 @@ pub struct Leg {
     pub reason: String,
     /// Its reads take far longer than those of the other legs, which serve most of them.
     pub slow: bool,
+    /// The drive whose place it takes once it is in sync.
+    pub replaces: Option<String>,
 }
 
 /// How far a resync is.

@@ -190,6 +190,7 @@ fn array(a: order::Array) -> api::Array {
         state: state(l.state),
         reason: l.reason,
         slow: l.slow,
+        replaces: l.replaces,
     };
     let resync = |r: order::Resync| api::Resync {
         leg: r.leg,

@@ -206,13 +206,13 @@ fn sides<'a>(
 fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
     match r.kin(later) {
         Kin::Forefather(_) => true,
-        // Left behind while the others went on: then it still has those in sync that are in sync now.
-        Kin::TooOld => later
-            .arrays
-            .iter()
-            .flat_map(|a| &a.legs)
-            .filter(|l| l.state == LegState::InSync)
-            .all(|l| r.leg(l.drive).is_some_and(|old| old.state == LegState::InSync)),
+        // Left behind while the others went on: then it still has those in sync that are in sync now. Legs that
+        // joined since say nothing; if nobody else is left, nothing can be told.
+        Kin::TooOld => {
+            let now = later.arrays.iter().flat_map(|a| &a.legs).filter(|l| l.state == LegState::InSync);
+            let mut then = now.filter_map(|l| r.leg(l.drive)).peekable();
+            then.peek().is_some() && then.all(|old| old.state == LegState::InSync)
+        }
         Kin::Same | Kin::Unrelated => false,
     }
 }
@@ -414,5 +414,12 @@ mod tests {
         // But one that had put the others out went its own way.
         let own_way = next(&r, YOU, 99, &[(0, Out)]);
         check(&[found(0, &line), found(1, &own_way)], Some(&line), "diverged 59:[0] 99:[1]");
+        // A drive that joined meanwhile says nothing of it; with nobody of then left it cannot be told.
+        let mut joined = line.next(ME, 60);
+        joined.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
+        check(&[found(0, &joined), found(1, &r), found(2, &joined)], None, "60 current,full,current");
+        check(&[found(0, &joined), found(1, &own_way)], Some(&joined), "diverged 60:[0] 99:[1]");
+        joined.arrays[0].legs.remove(0);
+        check(&[found(1, &r), found(2, &joined)], None, "diverged 60:[2] 1:[1]");
     }
 }

@@ -116,6 +116,20 @@ impl MembershipRecord {
         }
         next
     }
+    /// Whether nobody can have gone on from a leg and know nothing of its loss: then its place is free.
+    pub fn is_gone(&self, array: usize, leg: usize) -> bool {
+        let row = &self.arrays[array];
+        let out = matches!(row.legs[leg].state, LegState::Out | LegState::JustOut);
+        out && row.rivals & 1 << leg == 0
+    }
+    /// Leaves a leg out that `is_gone`; those behind it move up.
+    pub fn remove(&mut self, array: usize, leg: usize) {
+        assert!(self.is_gone(array, leg), "who leaves is out, and that is known everywhere");
+        let row = &mut self.arrays[array];
+        row.legs.remove(leg);
+        let below = (1u8 << leg) - 1;
+        row.rivals = row.rivals & below | row.rivals >> 1 & !below;
+    }
     /// Every leg that takes part has it.
     pub fn settle(&mut self) {
         self.settled = self.counter;

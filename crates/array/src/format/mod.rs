@@ -38,8 +38,8 @@ pub const ALIGNMENT: u64 = 1 << 20;
 pub const DRIVES_MAX: usize = 128;
 /// Most arrays of a pool.
 pub const ARRAYS_MAX: usize = 128;
-/// Most legs of a mirror.
-pub const RECORD_LEGS_MAX: usize = 4;
+/// Most legs of a mirror, with one that takes another's place.
+pub const RECORD_LEGS_MAX: usize = crate::geometry::PLACES_MAX;
 
 /// Where the reserved end of a drive of this size begins; data must end before.
 pub fn tail_at(drive_bytes: u64) -> u64 {
@@ -90,6 +90,9 @@ impl Features {
     pub const SPARE: u64 = 1;
     /// Incompat, of configurations: the body goes on behind the exports (docs/formats/config.md).
     pub const EXTRAS: u64 = 1;
+    /// Incompat, of configurations: drives take the places of others, or a mirror has another number of legs
+    /// than 2 to 4.
+    pub const LEGS: u64 = 2;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

@@ -101,7 +101,7 @@ impl PoolConfig {
             }
             let fits = match mirror {
                 0 => legs.len() == 1,
-                1 => (2..=array::LEGS_MAX).contains(&legs.len()),
+                1 => (1..=array::PLACES_MAX).contains(&legs.len()),
                 _ => false,
             };
             if !fits {
@@ -136,7 +136,10 @@ impl PoolConfig {
     }
     /// As it is written. What is behind the exports is a feature that older programs must not overlook.
     pub fn slot(&self, generation: u64) -> ConfigSlot {
-        let incompat = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
+        let usual = |a: &ArrayRow| !a.mirror || (2..=array::LEGS_MAX).contains(&a.legs.len());
+        let legs = !self.extras.replacements.is_empty() || !self.arrays.iter().all(usual);
+        let extras = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
+        let incompat = extras | if legs { Features::LEGS } else { 0 };
         let features = Features { incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
     }
@@ -214,13 +217,14 @@ pub(crate) mod tests {
 
     #[test]
     fn extras_survive_are_a_feature_of_their_own_and_say_nothing_in_one_way_only() {
-        use super::super::extras::{Found, LastScrub, ScrubRow, ScrubRun, SpareRow};
+        use super::super::extras::{Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
         let found = Found { differed: 3, repaired: 2, unreadable: 1 };
         let run = ScrubRun { began: 7, repair: true, prefer: Uuid([3; 16]), at: vec![1, 2], found };
         let last = Some(LastScrub { ended: 9, found });
         let spare = SpareRow { drive: Uuid([5; 16]), path: "/dev/s".into() };
         let scrub = ScrubRow { every_days: 7, repair: true, last, run: Some(run) };
-        let config = PoolConfig { extras: Extras { scrub, spares: vec![spare] }, ..sample() };
+        let extras = Extras { scrub, spares: vec![spare], ..Extras::default() };
+        let config = PoolConfig { extras, ..sample() };
         let bytes = config.encode();
         assert_eq!(PoolConfig::decode(&bytes), Ok(config.clone()));
         let without = sample().encode().len();
@@ -229,6 +233,18 @@ pub(crate) mod tests {
         }
         assert_eq!(config.slot(1).features.incompat, Features::EXTRAS);
         assert_eq!(sample().slot(1).features, Features::default(), "an older program reads it until then");
+        let mut legs = config.clone();
+        let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };
+        legs.extras.replacements.push(replacement);
+        assert_eq!(PoolConfig::decode(&legs.encode()), Ok(legs.clone()));
+        assert_eq!(legs.slot(1).features.incompat, Features::EXTRAS | Features::LEGS);
+        let mut alone = sample();
+        alone.arrays[0].legs.truncate(1);
+        assert_eq!(PoolConfig::decode(&alone.encode()), Ok(alone.clone()));
+        assert_eq!(alone.slot(1).features.incompat, Features::LEGS);
+        let mut none = config.encode();
+        none.extend([0; 2]);
+        assert_eq!(PoolConfig::decode(&none), Err(Malformed), "what says nothing is not written");
         let mut empty = sample().encode();
         empty.extend([0; 9]);
         assert_eq!(PoolConfig::decode(&empty), Err(Malformed));
@@ -253,7 +269,11 @@ pub(crate) mod tests {
         assert!(!bad(|_| ()));
         assert!(bad(|c| c.arrays[0].data_bytes = 1));
         assert!(bad(|c| drop(c.arrays.pop())));
-        assert!(bad(|c| c.arrays[0].legs.truncate(1)));
+        assert!(bad(|c| c.arrays[0].legs.clear()));
+        assert!(bad(|c| {
+            let leg = c.arrays[0].legs[0].clone();
+            c.arrays[0].legs.resize(6, leg);
+        }));
         assert!(bad(|c| c.name = "a/b".into()));
         assert!(bad(|c| c.grants = Grants::default()));
         assert!(

@@ -326,7 +326,7 @@ impl Office {
                         format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e))
                     })
                 }));
-                legs.push(LegDesk::new(uuid, probe.info.path.clone(), Some(open), record.counter));
+                legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
             }
             arrays.push(ArrayDesk {
                 id: self.desk_mut().new_array(),

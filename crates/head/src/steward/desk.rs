@@ -164,6 +164,8 @@ pub(crate) struct ArrayDesk {
 pub(crate) struct LegDesk {
     /// The drive's own name.
     pub uuid: Uuid,
+    /// Its place in the shards' arrays, as long as it is a leg. The record and the configuration count without gaps.
+    pub place: usize,
     pub path: String,
     pub open: Option<OpenDrive>,
     /// Why it is not in sync: one sentence.
@@ -185,10 +187,24 @@ pub(crate) struct LegDesk {
 }
 
 impl LegDesk {
-    pub fn new(uuid: Uuid, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
+    pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, synced, slow) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
-        Self { uuid, path, open, reason, synced, joined, full, slow, out_since, outlook, return_at, returns }
+        Self {
+            uuid,
+            place,
+            path,
+            open,
+            reason,
+            synced,
+            joined,
+            full,
+            slow,
+            out_since,
+            outlook,
+            return_at,
+            returns,
+        }
     }
 }
 
@@ -204,8 +220,8 @@ pub(crate) struct OpenDrive {
 pub(crate) enum Wish {
     /// A leg is out.
     Lost { array: usize, leg: usize, why: String, outlook: Outlook },
-    /// A leg is there again (its drive is open on the desk) and is resynced.
-    Joined { array: usize, leg: usize, full: bool },
+    /// A leg is there (its drive is open on the desk) and is resynced.
+    Joined { array: usize, leg: usize, full: bool, new: bool },
     /// A leg has everything.
     Synced { array: usize, leg: usize },
 }
@@ -476,14 +492,24 @@ impl Desk {
             return;
         };
         let a = pool.arrays.iter().position(|x| x.id == array).expect("found above");
+        // Who is none any more is no news either.
+        let leg = match note {
+            Note::LegFailed { leg, .. } | Note::Synced { leg, .. } | Note::Slow { leg, .. } => {
+                match pool.arrays[a].legs.iter().position(|l| l.place == leg) {
+                    Some(leg) => leg,
+                    None => return,
+                }
+            }
+            _ => 0,
+        };
         match note {
             // What failed before the leg came back is no news.
-            Note::LegFailed { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
-            Note::LegFailed { leg, epoch: _, error } => {
+            Note::LegFailed { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::LegFailed { leg: _, epoch: _, error } => {
                 let why = format!("the drive {}", error_words(error));
                 pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error) });
             }
-            Note::Synced { leg, epoch } => {
+            Note::Synced { leg: _, epoch } => {
                 let desk = &mut pool.arrays[a].legs[leg];
                 if epoch >= desk.joined {
                     desk.synced.insert(shard);
@@ -507,8 +533,8 @@ impl Desk {
                 }
             }
             Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
-            Note::Slow { leg, epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
-            Note::Slow { leg, slow, epoch: _ } => {
+            Note::Slow { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::Slow { leg: _, slow, epoch: _ } => {
                 let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config.name.clone());
                 let shards = &mut pool.arrays[a].legs[leg].slow;
                 let was = !shards.is_empty();
@@ -536,9 +562,13 @@ impl Desk {
 }
 
 impl PoolDesk {
-    /// The state of a leg, as it is on record.
+    /// The state of a leg, as it is on record. One that is about to join is not there yet.
     pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
-        self.record.arrays[array].legs[leg].state
+        self.record.arrays[array].legs.get(leg).map_or(LegState::Out, |l| l.state)
+    }
+    /// Whether a leg gets nothing.
+    pub fn is_out(&self, array: usize, leg: usize) -> bool {
+        matches!(self.leg_state(array, leg), LegState::Out | LegState::JustOut)
     }
     /// Legs that get metadata: those that take part and whose drive is open.
     pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {
@@ -557,7 +587,7 @@ impl PoolDesk {
     pub fn is_last(&self, array: usize, leg: usize) -> bool {
         let legs = &self.record.arrays[array].legs;
         let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
-        in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
+        leg < legs.len() && in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
     }
     /// Every array can answer.
     pub fn complete(&self) -> bool {
@@ -585,6 +615,8 @@ pub(crate) enum Outlook {
     Broken,
     /// The operator took it out, and will say when it comes back.
     ByHand,
+    /// It leaves the pool.
+    Leaves,
 }
 
 /// A drive that answers and refuses does not come back by itself; one that is gone or silent may.

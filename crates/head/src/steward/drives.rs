@@ -243,8 +243,9 @@ impl Office {
         let mut failed = vec![];
         let first: Vec<_> = targets
             .iter()
-            .filter(|(a, l, _)| {
-                record.arrays[*a].legs[*l].state == LegState::InSync && !promoted.contains(&(*a, *l))
+            .filter(|(a, l, open)| {
+                let in_sync = record.leg(open.label.drive).is_some_and(|x| x.state == LegState::InSync);
+                in_sync && !promoted.contains(&(*a, *l))
             })
             .cloned()
             .collect();

@@ -10,6 +10,19 @@ pub struct Extras {
     pub spares: Vec<SpareRow>,
     /// The pool's scrubs.
     pub scrub: ScrubRow,
+    /// Drives that take the places of others.
+    pub replacements: Vec<Replacement>,
+}
+
+/// A drive that takes another's place: once it is in sync, the other one leaves and loses its label.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replacement {
+    /// The drive that leaves, or has left.
+    pub old: Uuid,
+    /// Where it was last seen.
+    pub old_path: String,
+    /// The drive that comes.
+    pub new: Uuid,
 }
 
 /// A hot spare.
@@ -110,6 +123,12 @@ impl Extras {
             });
             put_found(w, &run.found);
         }
+        if !self.replacements.is_empty() {
+            w.u16(self.replacements.len() as u16);
+            for r in &self.replacements {
+                w.bytes(&r.old.0).text(&r.old_path).bytes(&r.new.0);
+            }
+        }
     }
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut spares = vec![];
@@ -129,7 +148,18 @@ impl Extras {
             }
             false => None,
         };
-        let extras = Self { spares, scrub: ScrubRow { every_days, repair, last, run } };
+        let mut replacements = vec![];
+        if !r.0.is_empty() {
+            let count = r.u16()?;
+            if count == 0 {
+                return Err(Malformed);
+            }
+            for _ in 0..count {
+                let (old, old_path, new) = (Uuid(r.array()?), r.text()?, Uuid(r.array()?));
+                replacements.push(Replacement { old, old_path, new });
+            }
+        }
+        let extras = Self { spares, scrub: ScrubRow { every_days, repair, last, run }, replacements };
         // What says nothing is not written: each configuration has one form.
         if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
     }

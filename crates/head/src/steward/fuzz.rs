@@ -34,8 +34,10 @@ pub fn configuration_example() -> Vec<u8> {
     volumes.put(volume::Volume { uuid, naa, name: "vm1".into(), block_bytes: 4096, bytes: 5 << 20, map });
     grants.add_volume(uuid, 1);
     let scrub = super::extras::ScrubRow { every_days: 7, ..Default::default() };
+    let new =
+        super::extras::Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([1; 16]) };
     let config = PoolConfig {
-        extras: super::extras::Extras { scrub, spares: vec![] },
+        extras: super::extras::Extras { scrub, spares: vec![], replacements: vec![new] },
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,

@@ -1,7 +1,7 @@
 //! What may be done with the drives of a pool that were found: words for the wrong, the partial and the stale.
 
 use super::Office;
-use super::config::PoolConfig;
+use super::config::{LegRow, PoolConfig};
 use super::desk::{array_word, refuse};
 use super::drives::Probe;
 use super::released::in_memory;
@@ -121,7 +121,7 @@ impl Office {
             )
             .then(others_first(&label_name)));
         };
-        let Ok(config) = PoolConfig::decode(&slot.body) else {
+        let Ok(mut config) = PoolConfig::decode(&slot.body) else {
             let message = format!(
                 "the configuration of pool {label_name} contradicts itself (generation {})",
                 slot.generation
@@ -148,12 +148,8 @@ impl Office {
         }
         record.arrays.truncate(config.arrays.len());
         let record = record.clone();
-        for (i, row) in config.arrays.iter().enumerate() {
-            if record.arrays[i].legs.len() != row.legs.len() {
-                let message =
-                    format!("membership and configuration of pool {} contradict each other", config.name);
-                return Err(no(RefusalKind::Internal, message).then(others_first(&config.name)));
-            }
+        for i in 0..config.arrays.len() {
+            name_legs(&mut config, &record.arrays[i], i);
             check_array(&config, &record, &mut assembly, i, probes, force)?;
         }
         Ok(Judged { config, generation: slot.generation, record, assembly, notices })
@@ -163,6 +159,19 @@ impl Office {
 /// What helps where the drives that are here do not say enough.
 fn others_first(pool: &str) -> String {
     format!("attach its other drives, then millrace pool import {pool}")
+}
+
+/// The record decides who is a leg; the configuration knows where each was last seen. They differ if a leg
+/// was joining or leaving when the power went.
+fn name_legs(config: &mut PoolConfig, record: &RecordArray, i: usize) {
+    let mut known: Vec<(Uuid, String)> =
+        config.arrays[i].legs.iter().map(|l| (l.drive, l.path.clone())).collect();
+    known.extend(config.extras.replacements.iter().map(|r| (r.old, r.old_path.clone())));
+    let row = |drive: Uuid| {
+        let path = known.iter().find(|(d, _)| *d == drive).map_or_else(|| drive.to_string(), |k| k.1.clone());
+        LegRow { drive, path }
+    };
+    config.arrays[i].legs = record.legs.iter().map(|l| row(l.drive)).collect();
 }
 
 /// Whether an array may be taken, and with `force` makes it so. A refusal names the drives.

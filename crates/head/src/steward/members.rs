@@ -10,7 +10,7 @@
 //! the leg before a crash would still find it in sync.
 
 use super::Office;
-use super::desk::{PoolDesk, Wish, error_words, outlook};
+use super::desk::{Outlook, PoolDesk, Wish, error_words, outlook};
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
@@ -54,7 +54,9 @@ impl Office {
             };
             match wishes[0] {
                 Wish::Lost { .. } => self.lose(pool, wishes).await,
-                Wish::Joined { array, leg, full } => self.join_leg(pool, array, leg, full).await,
+                Wish::Joined { array, leg, full, new } => {
+                    self.join_leg(pool, array, leg, full, new).await;
+                }
                 Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
             }
             if let Some(p) = self.desk_mut().pool_mut(pool) {
@@ -99,7 +101,7 @@ impl Office {
             let mut events = vec![];
             for wish in wishes {
                 let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
-                if matches!(record.arrays[array].legs[leg].state, LegState::Out | LegState::JustOut) {
+                if p.is_out(array, leg) {
                     continue;
                 }
                 let legs = &record.arrays[array].legs;
@@ -118,18 +120,22 @@ impl Office {
                 desk_leg.slow.clear();
                 (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
                 desk_leg.return_at = Some(now + super::spares::return_after(desk_leg.returns));
-                events.push((
-                    format!("drive {}", desk_leg.path),
-                    format!("it was taken out of pool {}: {why}", p.config.name),
-                ));
+                let (weight, what) = match outlook {
+                    Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => {
+                        (Weight::Error, "was taken out of")
+                    }
+                    Outlook::Leaves => (Weight::Note, "leaves"),
+                };
+                let message = format!("it {what} pool {}: {why}", p.config.name);
+                events.push((weight, format!("drive {}", desk_leg.path), message));
             }
             if events.is_empty() {
                 return;
             }
             let changed = p.changed(&record);
             p.record = record;
-            for (what, message) in events {
-                desk.event(now, Weight::Error, what, message);
+            for (weight, what, message) in events {
+                desk.event(now, weight, what, message);
             }
             changed
         };
@@ -140,8 +146,8 @@ impl Office {
         self.put_on_record(pool, &changed, &[]).await;
     }
 
-    /// A leg is there again: it is written from now on, and what it lacks is copied.
-    async fn join_leg(&self, pool: PoolId, array: usize, leg: usize, full: bool) {
+    /// A leg is there, again or as a `new` one: it is written from now on, and what it lacks is copied.
+    async fn join_leg(&self, pool: PoolId, array: usize, leg: usize, full: bool, new: bool) {
         let now = self.cx.now();
         if !full {
             self.add_dirty_of(pool, array, leg).await;
@@ -151,31 +157,38 @@ impl Office {
             let me = desk.system.uuid;
             let incarnation = desk.new_incarnation();
             let Some(p) = desk.pool_mut(pool) else { return };
-            if p.arrays[array].legs[leg].open.is_none() {
+            if p.arrays[array].legs.get(leg).is_none_or(|l| l.open.is_none()) {
                 return;
             }
             let mut record = p.record.next(me, incarnation);
             // If everything is to be copied, every bit was set before: the bitmaps know.
             let state = LegState::Rebuilding;
             let drive = p.arrays[array].legs[leg].uuid;
-            record.arrays[array].legs[leg] = array::format::MemberLeg { drive, state };
+            let legs = &mut record.arrays[array].legs;
+            let row = array::format::MemberLeg { drive, state };
+            match legs.get_mut(leg) {
+                Some(place) => *place = row,
+                None => legs.push(row),
+            }
             record.arrays[array].epoch = record.counter;
             let changed = p.changed(&record);
+            let reason = match (full, p.replaces(drive)) {
+                (true, Some(old)) if p.is_leg(old.old) => {
+                    format!("everything is being copied to it; then it takes the place of {}", old.old_path)
+                }
+                (true, _) => "everything is being copied to it".to_string(),
+                (false, _) => "what it missed is being copied to it".to_string(),
+            };
             let desk_leg = &mut p.arrays[array].legs[leg];
             desk_leg.joined = record.counter;
             desk_leg.out_since = None;
             desk_leg.synced.clear();
             desk_leg.full = full;
-            desk_leg.reason = if full {
-                "everything is being copied to it"
-            } else {
-                "what it missed is being copied to it"
-            }
-            .into();
+            desk_leg.reason = reason;
             p.record = record;
             let what = format!("drive {}", p.drive_path(array, leg));
-            let message =
-                format!("it is back in pool {}; {}", p.config.name, p.arrays[array].legs[leg].reason);
+            let how = if new { "is a leg of" } else { "is back in" };
+            let message = format!("it {how} pool {}; {}", p.config.name, p.arrays[array].legs[leg].reason);
             desk.event(now, Weight::Note, what, message);
             changed
         };
@@ -219,7 +232,7 @@ impl Office {
             p.record = record;
             p.arrays[array].legs[leg].reason.clear();
             let what = format!("drive {}", p.drive_path(array, leg));
-            let message = format!("it is in sync again in pool {}", p.config.name);
+            let message = format!("it is in sync in pool {}", p.config.name);
             desk.event(now, Weight::Note, what, message);
             changed
         };
@@ -229,32 +242,46 @@ impl Office {
         self.look_soon();
     }
 
-    /// Writes the record on the desk to where it must be, however long that takes, and then tells the shards
-    /// that these arrays' epochs are on record. A leg that fails to take it is wished away. A pool that is let go
-    /// of is not waited for once its hosts were told (`watch_record`).
+    /// Puts the record on the desk on record, and then tells the shards that these arrays' epochs are. A pool
+    /// that is let go of is not waited for once its hosts were told (`watch_record`).
     async fn put_on_record(&self, pool: PoolId, changed: &[(ArrayId, u64)], promoted: &[(usize, usize)]) {
         let began = self.cx.now();
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        let record = self.desk_mut().pool_mut(pool).map(|p| {
             p.recording = Some(began);
+            p.record.clone()
+        });
+        let Some(record) = record else { return };
+        let written = (planted(Bug::LossNotRecorded) && !changed.is_empty())
+            || self.write_down(pool, &record, promoted).await.is_some();
+        if written {
+            self.recorded(changed);
+            self.end_of_recording(pool).await;
+        } else if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.recording = None;
         }
+    }
+    /// Writes a record to where it must be, however long that takes. A leg that fails to take it is wished away;
+    /// true if none is. None if the pool is let go of meanwhile.
+    pub(crate) async fn write_down(
+        &self,
+        pool: PoolId,
+        record: &MembershipRecord,
+        promoted: &[(usize, usize)],
+    ) -> Option<bool> {
         loop {
-            let Some(record) = self.desk().pool(pool).map(|p| p.record.clone()) else { return };
-            let (failed, witness) = self.write_record(pool, &record, promoted).await;
+            let (failed, witness) = self.write_record(pool, record, promoted).await;
             {
                 let mut desk = self.desk_mut();
-                let Some(p) = desk.pool_mut(pool) else { return };
+                let p = desk.pool_mut(pool)?;
                 if p.has_taken(&failed, &witness, !promoted.is_empty()) {
-                    break;
+                    return Some(failed.is_empty());
                 }
                 if p.leaving && (p.unrecorded || !p.losing) {
-                    p.recording = None;
-                    return;
+                    return None;
                 }
             }
             self.cx.sleep(RETRY).await;
         }
-        self.recorded(changed);
-        self.end_of_recording(pool).await;
     }
     pub(crate) fn recorded(&self, changed: &[(ArrayId, u64)]) {
         for (array, epoch) in changed {
@@ -335,7 +362,7 @@ impl PoolDesk {
         !stuck && (witness.is_ok() || failed.len() < self.reachable().len())
     }
     /// Arrays whose epoch is another in `new`.
-    fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {
+    pub(crate) fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {
         let rows = self.arrays.iter().zip(&self.record.arrays).zip(&new.arrays);
         rows.filter(|((_, old), new)| old.epoch != new.epoch).map(|((a, _), new)| (a.id, new.epoch)).collect()
     }

@@ -22,6 +22,7 @@ pub mod fuzz;
 mod interventions;
 mod join;
 mod judge;
+mod legs;
 mod members;
 mod orders;
 mod pools;

@@ -1,8 +1,8 @@
 //! Orders: who does what; and those about drives.
 
 use super::Office;
-use super::create::{NewPool, check_probes, fits};
-use super::desk::{Wish, error_words, refuse};
+use super::create::NewPool;
+use super::desk::{Outlook, Wish, error_words, refuse};
 use super::drives::Probe;
 use super::join::{self, Boxed};
 use crate::layout::PoolId;
@@ -13,7 +13,7 @@ use base::machine::Shape;
 use base::{Duration, OpenError, Uuid};
 
 /// How long a drive may take to come back from the kernel.
-const RETURN_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const RETURN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -52,7 +52,9 @@ impl Office {
             Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
             Order::SpareAdd { pool, drive, force } => self.spare_add(&pool, &drive, force).await,
-            Order::DriveRemove { drive } => self.drive_remove(&drive).await,
+            Order::DriveRemove { drive, force } => self.drive_remove(&drive, force).await,
+            Order::LegAdd { pool, mirror, drive, force } => self.leg_add(&pool, mirror, &drive, force).await,
+            Order::Replaced { pool } => self.replaced(pool).await,
             Order::LegReturn { pool } => self.legs_return(pool).await,
             Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
@@ -62,7 +64,7 @@ impl Office {
         }
     }
 
-    fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
+    pub(crate) fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
         self.desk().leg_named(drive).ok_or_else(|| {
             refuse(RefusalKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
                 .then("millrace drive ls")
@@ -125,15 +127,14 @@ impl Office {
     }
 
     /// Order: fail.
-    async fn drive_fail(&self, drive: &str) -> Answered {
+    pub(crate) async fn drive_fail(&self, drive: &str) -> Answered {
         let (pool, array, leg) = self.leg_of("drive", drive)?;
-        let is_out = |s| matches!(s, LegState::Out | LegState::JustOut);
         let (last, out, mirror, path, other) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
-            let out = is_out(p.leg_state(array, leg));
+            let out = p.is_out(array, leg);
             let mut others = (0..p.arrays[array].legs.len()).filter(|l| *l != leg);
-            let other = others.find(|l| is_out(p.leg_state(array, *l)));
+            let other = others.find(|l| p.is_out(array, *l));
             let other = other.map(|l| p.drive_path(array, l).to_string());
             let mirror = p.config.arrays[array].mirror;
             (p.is_last(array, leg), out, mirror, p.drive_path(array, leg).to_string(), other)
@@ -155,33 +156,46 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
         }
         let why = "the operator took it out".to_string();
+        self.put_out(pool, array, leg, why, Outlook::ByHand).await?;
+        Ok(Reply::Done)
+    }
+
+    /// A leg is put out by the keeper, and that is on record.
+    pub(crate) async fn put_out(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        why: String,
+        outlook: Outlook,
+    ) -> Result<(), Refusal> {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why, outlook: super::desk::Outlook::ByHand });
+            p.wishes.push_back(Wish::Lost { array, leg, why, outlook });
         }
         let office = self.clone();
         self.cx
             .until(move || {
                 let desk = office.desk();
-                let done = |p: &super::desk::PoolDesk| {
-                    matches!(p.leg_state(array, leg), LegState::Out | LegState::JustOut)
-                        && !p.keeping
-                        && p.wishes.is_empty()
-                };
+                let quiet = |p: &super::desk::PoolDesk| !p.keeping && p.wishes.is_empty();
                 desk.pool(pool).is_none_or(|p| {
-                    p.leaving || done(p) || (p.is_last(array, leg) && p.wishes.is_empty() && !p.keeping)
+                    p.leaving || (quiet(p) && (p.is_out(array, leg) || p.is_last(array, leg)))
                 })
             })
             .await;
-        let still = self.desk().pool(pool).is_some_and(|p| p.is_last(array, leg));
-        if still {
-            return Err(refuse(
+        let still = self
+            .desk()
+            .pool(pool)
+            .filter(|p| p.is_last(array, leg))
+            .map(|p| p.drive_path(array, leg).to_string());
+        match still {
+            Some(path) => Err(refuse(
                 RefusalKind::Conflict,
                 "drive",
                 format!("{path} became the last drive in sync meanwhile"),
             )
-            .then("millrace status"));
+            .then("millrace status")),
+            None => Ok(()),
         }
-        Ok(Reply::Done)
     }
 
     /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
@@ -251,7 +265,7 @@ impl Office {
         if let Some(shape) = shape {
             self.shape(probe.id, shape);
         }
-        let admitted = self.readmit(pool, array, leg, uuid, &probe).await;
+        let admitted = self.readmit(pool, array, uuid, &probe).await;
         let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
         if let Err(r) = marked {
             self.let_go(probe.id);
@@ -263,7 +277,7 @@ impl Office {
                     let l = &mut p.arrays[array].legs[leg];
                     (l.open, l.path) = (probe.opened(), probe.info.path.clone());
                     p.config.arrays[array].legs[leg].path = probe.info.path.clone();
-                    p.wishes.push_back(Wish::Joined { array, leg, full });
+                    p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
                 }
                 self.joined(pool, array, leg).await;
                 self.write_pools().await?;
@@ -292,14 +306,7 @@ impl Office {
     }
     /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
     /// to date. The error is the end of a sentence.
-    async fn readmit(
-        &self,
-        pool: PoolId,
-        array: usize,
-        leg: usize,
-        uuid: Uuid,
-        probe: &Probe,
-    ) -> Result<bool, String> {
+    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, String> {
         let label = match (&probe.label, probe.good_label()) {
             (_, Some(l)) => l,
             (Ok(_), None) => return Err("it is smaller than its label says".into()),
@@ -311,7 +318,7 @@ impl Office {
         let (verdict, slot) = {
             let desk = self.desk();
             let p = desk.pool(pool).ok_or("the pool is gone")?;
-            if (label.array, label.leg) != (array as u32, leg as u32) {
+            if label.array != array as u32 {
                 return Err("its label says another place in the pool".into());
             }
             (judge_return(probe.record.as_ref().ok(), uuid, &p.record), p.config_slot())
@@ -338,7 +345,7 @@ impl Office {
     }
     /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
     /// the bitmaps say what is left to copy, over any crash.
-    async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
+    pub(crate) async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
         let id = {
             let mut desk = self.desk_mut();
             let p = desk
@@ -362,7 +369,7 @@ impl Office {
         Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
     }
     /// Waits until the keeper has dealt with a returned leg.
-    async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
+    pub(crate) async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
         let office = self.clone();
         self.cx
             .until(move || {
@@ -373,214 +380,6 @@ impl Office {
                 desk.pool(pool).is_none_or(|p| p.leaving || done(p))
             })
             .await;
-    }
-
-    /// Order: replace.
-    async fn drive_replace(&self, old: &str, new: &str, force: bool) -> Answered {
-        let (pool, array, leg) = self.leg_of("old", old)?;
-        let (state, mirror, last, old_path) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
-            (
-                p.leg_state(array, leg),
-                p.config.arrays[array].mirror,
-                p.is_last(array, leg),
-                p.drive_path(array, leg).to_string(),
-            )
-        };
-        if !mirror || last {
-            let message = format!("{old_path} holds data that is nowhere else: it cannot be replaced");
-            return Err(refuse(RefusalKind::Conflict, "old", message).then("millrace status"));
-        }
-        // The new drive is looked at before the old one is touched.
-        let itself = new == old_path;
-        if !itself {
-            let probe = self.probe_new(new).await?;
-            let good = self.check_replacement(pool, array, &probe, force);
-            if let Err(r) = good {
-                self.let_go(probe.id);
-                return Err(r);
-            }
-            self.make_way(pool, array, leg, old, state).await.inspect_err(|_| self.let_go(probe.id))?;
-            self.clear_place(pool, array, leg).await;
-            return self.place(pool, array, leg, &probe, force).await;
-        }
-        self.make_way(pool, array, leg, old, state).await?;
-        if !self.clear_place(pool, array, leg).await {
-            let message = format!("{old_path} still holds operations that were begun before it failed");
-            return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another"));
-        }
-        let probe = self.probe_new(new).await?;
-        self.place(pool, array, leg, &probe, force).await
-    }
-    async fn probe_new(&self, new: &str) -> Result<Probe, Refusal> {
-        if let Some((pool, spare)) = self.desk().spare_named(new) {
-            let name = self.desk().pool(pool).map_or(String::new(), |p| p.config.name.clone());
-            let message = format!("{} is a spare of pool {name}", spare.path);
-            return Err(refuse(RefusalKind::Conflict, "new", message)
-                .then(format!("millrace drive rm {}, and this again", spare.path)));
-        }
-        if let Some((pool, array, leg)) = self.desk().leg_named(new) {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
-            let message =
-                format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config.name);
-            return Err(refuse(RefusalKind::Conflict, "new", message).then("millrace drive ls"));
-        }
-        let probe = self.probe(new).await;
-        probe.map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))
-    }
-    async fn make_way(
-        &self,
-        pool: PoolId,
-        array: usize,
-        leg: usize,
-        old: &str,
-        state: LegState,
-    ) -> Result<(), Refusal> {
-        match state {
-            LegState::Out | LegState::JustOut => Ok(()),
-            LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => {
-                let others = self.desk().pool(pool).is_some_and(|p| {
-                    let legs = 0..p.arrays[array].legs.len();
-                    legs.into_iter().any(|l| l != leg && p.leg_state(array, l) == LegState::InSync)
-                });
-                if !others {
-                    let message = format!("no other drive of the mirror of {old} is in sync yet");
-                    return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace status"));
-                }
-                self.drive_fail(old).await.map(drop)
-            }
-        }
-    }
-    /// Lets go of what stands in a leg's place; false if the kernel still holds operations on it.
-    pub(crate) async fn clear_place(&self, pool: PoolId, array: usize, leg: usize) -> bool {
-        let open = {
-            let mut desk = self.desk_mut();
-            desk.pool_mut(pool).and_then(|p| p.arrays[array].legs[leg].open.take())
-        };
-        let Some(open) = open else { return true };
-        self.publish().await;
-        self.let_go_wholly(open.id, RETURN_PATIENCE).await
-    }
-    /// A new drive in an empty place. It is let go of if that is refused.
-    pub(crate) async fn place(
-        &self,
-        pool: PoolId,
-        array: usize,
-        leg: usize,
-        probe: &Probe,
-        force: bool,
-    ) -> Answered {
-        if let Err(r) = self.put_in_place(pool, array, leg, probe, force).await {
-            self.let_go(probe.id);
-            return Err(Refusal { field: r.field.map(|_| "new".to_string()), ..r });
-        }
-        self.joined(pool, array, leg).await;
-        self.write_pools().await?;
-        Ok(Reply::Done)
-    }
-    /// Whether a drive may become a leg of an array.
-    fn check_replacement(
-        &self,
-        pool: PoolId,
-        array: usize,
-        probe: &Probe,
-        force: bool,
-    ) -> Result<(), Refusal> {
-        let desk = self.desk();
-        let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
-        if let Some(r) = check_probes(core::slice::from_ref(probe), force || p.retired(probe)) {
-            return Err(Refusal { field: Some("new".into()), ..r });
-        }
-        let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
-            let message = "no other drive of the mirror is there to copy from";
-            refuse(RefusalKind::NotReady, "old", message).then("millrace status")
-        })?;
-        if !fits(probe, &like.label) {
-            let message = format!("{} is smaller than the drives of the mirror", probe.info.path);
-            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
-        }
-        let block = probe.info.block_bytes;
-        if block > p.config.drive_block_bytes && p.config.volumes.iter().any(|v| v.block_bytes < block) {
-            let message = format!(
-                "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
-                probe.info.path
-            );
-            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
-        }
-        Ok(())
-    }
-    async fn put_in_place(
-        &self,
-        pool: PoolId,
-        array: usize,
-        leg: usize,
-        probe: &Probe,
-        force: bool,
-    ) -> Result<(), Refusal> {
-        self.check_replacement(pool, array, probe, force)?;
-        let (like, mut config, record, generation, uuid, block, dirty_uuid) = {
-            let mut desk = self.desk_mut();
-            let uuid = desk.new_uuid();
-            let created = desk.unix(self.cx.now());
-            let p =
-                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
-            let current = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
-                refuse(RefusalKind::NotReady, "old", "no other drive of the mirror is there to copy from")
-                    .then("millrace status")
-            })?;
-            let like = Label { created, ..current.label.clone() };
-            (
-                like,
-                p.config.clone(),
-                p.record.clone(),
-                p.generation + 1,
-                uuid,
-                p.config.drive_block_bytes,
-                p.array_uuid(array),
-            )
-        };
-        // A spare is one no more in the same write that makes it a leg.
-        let was = probe.good_label().map(|l| l.drive);
-        config.extras.spares.retain(|s| Some(s.drive) != was);
-        let row = &mut config.arrays[array].legs[leg];
-        (row.drive, row.path) = (uuid, probe.info.path.clone());
-        config.drive_block_bytes = block.max(probe.info.block_bytes);
-        let label = Label {
-            drive: uuid,
-            leg: leg as u32,
-            drive_bytes: probe.info.bytes,
-            block_bytes: probe.info.block_bytes,
-            ..like
-        };
-        let slot = config.slot(generation);
-        // Until the next record names it, the new drive is nobody's leg: a crash here leaves it as a drive
-        // that "was replaced once".
-        let geometry = super::config::geometry_of(&label);
-        let all = array::Bitmap::full(geometry.regions());
-        let written =
-            self.label_drive(probe.id, &label, Some((&geometry, dirty_uuid, &all)), &record, &slot).await;
-        written.map_err(|e| {
-            refuse(
-                RefusalKind::Internal,
-                "new",
-                format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e)),
-            )
-        })?;
-        self.mark_all(pool, array).await?;
-        self.write_pools_and(Some((pool, &probe.info.path))).await?;
-        let failed = self.write_config(pool, &slot).await;
-        self.wish_away(pool, failed, "it could not take the configuration");
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
-            (p.config, p.generation) = (config, generation);
-            p.spares.retain(|s| Some(s.uuid) != was);
-            let l = &mut p.arrays[array].legs[leg];
-            (l.uuid, l.path, l.open) = (uuid, probe.info.path.clone(), None);
-            l.open = Some(super::desk::OpenDrive { id: probe.id, info: probe.info.clone(), label });
-            p.wishes.push_back(Wish::Joined { array, leg, full: true });
-        }
-        Ok(())
     }
 
     /// Order: shape.

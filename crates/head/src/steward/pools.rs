@@ -313,7 +313,7 @@ impl Office {
                     return_at: out.then_some(now),
                     reason: reason.into(),
                     full: state == LegState::RebuildingFull,
-                    ..LegDesk::new(uuid, row.path.clone(), open, next.counter)
+                    ..LegDesk::new(uuid, l, row.path.clone(), open, next.counter)
                 });
             }
             next.arrays[i].epoch = next.counter;

@@ -102,34 +102,39 @@ fn layout_of(desk: &Desk) -> Layout {
 fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
     let array = &pool.arrays[a];
     let record = &pool.record.arrays[a];
-    let legs = array.legs.iter().zip(&record.legs).map(|(leg, on_record)| {
+    let mut legs = vec![];
+    for (leg, on_record) in array.legs.iter().zip(&record.legs) {
         let state = match on_record.state {
             LegState::InSync => array::LegState::InSync,
             LegState::Rebuilding | LegState::RebuildingFull => array::LegState::Rebuilding,
             LegState::Out | LegState::JustOut => array::LegState::Missing,
         };
         // A leg that is not there is Missing, never absent from the list: no bit of the bitmap may be cleared
-        // while it is away (promise 4).
-        match &leg.open {
-            Some(open) => Some(array::Leg {
+        // while it is away (promise 4). Absent is who left for good, which is on record.
+        let shown = match &leg.open {
+            Some(open) => array::Leg {
                 drive: open.id,
                 state,
                 volatile_cache: open.info.volatile_cache,
                 deallocate_zeroes: open.info.deallocate_zeroes,
-            }),
-            None => Some(array::Leg {
+            },
+            None => array::Leg {
                 drive: NO_DRIVE,
                 state: array::LegState::Missing,
                 volatile_cache: true,
                 deallocate_zeroes: false,
-            }),
+            },
+        };
+        if legs.len() <= leg.place {
+            legs.resize(leg.place + 1, None);
         }
-    });
+        legs[leg.place] = Some(shown);
+    }
     ArrayLayout {
         id: array.id,
         uuid: pool.array_uuid(a),
         geometry: array.geometry,
-        membership: array::Membership { epoch: record.epoch, legs: legs.collect() },
+        membership: array::Membership { epoch: record.epoch, legs },
         dirty: array.dirty.clone(),
         unclean: array.unclean,
     }

@@ -72,7 +72,9 @@ impl PoolDesk {
             _ => vec![],
         };
         let legs = &self.arrays[a].legs;
-        let path = |l: usize| legs.get(l).map_or("?", |leg| leg.path.as_str());
+        let path = |place: usize| {
+            legs.iter().find(|leg| leg.place == place).map_or("a drive that left", |leg| leg.path.as_str())
+        };
         let Some(run) = &mut self.scrub.run else { return vec![] };
         let what = match note {
             Note::Scrubbed { .. } => {
@@ -82,7 +84,8 @@ impl PoolDesk {
             Note::Mismatch { len, bad, source, known, repair, .. } => {
                 run.found.differed += len;
                 run.found.repaired += if repair { len } else { 0 };
-                let others: Vec<&str> = (0..legs.len()).filter(|l| bad & 1 << l != 0).map(path).collect();
+                let places = 0..array::PLACES_MAX;
+                let others: Vec<&str> = places.filter(|l| bad & 1 << l != 0).map(path).collect();
                 let (others, source) = (others.join(", "), path(source));
                 match (known, repair) {
                     (true, true) => format!("{others} differed from the other legs and was written again"),
@@ -405,7 +408,7 @@ impl PoolDesk {
     fn order_for(&self, array: usize) -> Option<array::Scrub> {
         let run = self.scrub.run.as_ref()?;
         let legs = &self.arrays[array].legs;
-        let prefer = legs.iter().position(|l| l.uuid == run.prefer && !run.prefer.is_nil());
+        let prefer = legs.iter().find(|l| l.uuid == run.prefer && !run.prefer.is_nil()).map(|l| l.place);
         let from = run.at.get(array).copied().unwrap_or(0);
         Some(array::Scrub { from, repair: run.repair, prefer })
     }

@@ -11,6 +11,7 @@ use super::create::{check_probes, fits};
 use super::desk::{OpenDrive, Outlook, PoolDesk, error_words, refuse, size};
 use super::drives::Probe;
 use super::extras::SpareRow;
+use super::legs::Seat;
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
 use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
@@ -76,7 +77,9 @@ impl PoolDesk {
                 let long = leg
                     .out_since
                     .is_some_and(|at| leg.outlook == Outlook::Broken || now.since(at) >= SPARE_AFTER);
-                if !out || !long {
+                // One that was to take the place of another that is there: the operator chose it, and chooses again.
+                let awaited = self.replaces(leg.uuid).is_some_and(|r| self.is_leg(r.old));
+                if !out || !long || awaited {
                     continue;
                 }
                 let wanted =
@@ -214,28 +217,15 @@ impl Office {
         Ok(())
     }
 
-    /// Order: remove a drive. Spares only: a leg is failed or replaced.
-    pub(crate) async fn drive_remove(&self, drive: &str) -> Answered {
-        let Some((pool, spare)) = self.desk().spare_named(drive) else {
-            let desk = self.desk();
-            let Some((pool, array, leg)) = desk.leg_named(drive) else {
-                let message = format!("{drive} is no drive of an imported pool");
-                return Err(refuse(RefusalKind::NotFound, "drive", message).then("millrace drive ls"));
-            };
-            let p = desk.pool(pool).expect("just found");
-            let (path, name) = (p.drive_path(array, leg), &p.config.name);
-            let (message, next) = match p.config.arrays[array].mirror {
-                true => (
-                    format!("{path} is a leg of pool {name}: it can be replaced, or taken out for a time"),
-                    format!("millrace drive replace {path} NEW, or millrace drive fail {path}"),
-                ),
-                false => (
-                    format!("{path} holds data of pool {name} that is nowhere else: it cannot be removed"),
-                    format!("millrace pool show {name}"),
-                ),
-            };
-            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
-        };
+    /// Order: remove a drive, a spare or a leg.
+    pub(crate) async fn drive_remove(&self, drive: &str, force: bool) -> Answered {
+        let spare = self.desk().spare_named(drive);
+        match spare {
+            Some((pool, spare)) => self.spare_remove(pool, spare).await,
+            None => self.leg_remove(drive, force).await,
+        }
+    }
+    async fn spare_remove(&self, pool: PoolId, spare: SpareDesk) -> Answered {
         let (mut config, name) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
@@ -281,18 +271,22 @@ impl Office {
         Ok(Reply::Done)
     }
 
-    /// Looks now and then whether a leg of the pool is back, or needs a spare.
+    /// Looks now and then whether a leg of the pool is back, needs a spare, or has been replaced.
     pub(crate) async fn watch_spares(&self, pool: PoolId) {
         loop {
             self.cx.sleep(LOOK_INTERVAL).await;
-            let (back, needed) = {
+            let (back, needed, over) = {
                 let (desk, now) = (self.desk(), self.cx.now());
                 let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return };
                 if !desk.orders.is_empty() || desk.ordering {
                     continue;
                 }
-                (!p.due_to_return(now).is_empty(), !p.spares.is_empty() && p.match_spare(now).is_some())
+                let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
+                (!p.due_to_return(now).is_empty(), needed, p.replacement_over().is_some())
             };
+            if over {
+                self.desk_mut().orders.push_back((None, Order::Replaced { pool }));
+            }
             if back {
                 self.desk_mut().orders.push_back((None, Order::LegReturn { pool }));
             }
@@ -351,7 +345,8 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
         }
         self.clear_place(pool, array, leg).await;
-        self.place(pool, array, leg, &probe, true).await?;
+        let replaces = self.desk().pool(pool).map(|p| p.leaver(array, leg));
+        self.place(pool, array, Seat::Of(leg), &probe, true, replaces).await?;
         Ok(Reply::Done)
     }
 }

@@ -122,9 +122,14 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     let word = |a: usize| array_word(p.config.arrays[a].mirror, a);
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
+            let awaited = p.replaces(leg.uuid).is_some_and(|r| p.is_leg(r.old));
             let next = match p.leg_state(a, l) {
                 // Of an array that nothing serves the last leg in sync comes first: see there.
                 LegState::Out | LegState::JustOut if array.state >= State::Offline => None,
+                LegState::Out | LegState::JustOut if awaited => Some(format!(
+                    "millrace drive return {0}, or millrace drive rm {0}, and replace by another",
+                    leg.path
+                )),
                 LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
                 LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
                 LegState::Rebuilding | LegState::RebuildingFull => None,
@@ -134,6 +139,11 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
                 let message = format!("{} of {}: {}", leg.path, word(a), leg.reason);
                 reasons.push(Reason { state, what: what.clone(), message, next });
             }
+        }
+        if array.mirror && array.legs.len() == 1 && array.state == State::Degraded {
+            let message = format!("{}: {}", word(a), array.reason);
+            let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config.name, word(a)));
+            reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
         }
         if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
             let message = format!("{}: {}", word(a), array.reason);
@@ -244,6 +254,9 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         (_, None, None) if array.unclean && array.clean.len() < usize::from(desk.shards) => {
             (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
         }
+        (_, None, None) if p.config.arrays[a].mirror && legs.len() == 1 => {
+            (State::Degraded, format!("{} is its only drive", legs[0].path))
+        }
         (_, None, None) => (State::Optimal, String::new()),
     };
     let (mut state, mut reason) = (state, reason);
@@ -312,7 +325,8 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
         (_, None) => State::Offline,
     };
     let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
-    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow: !leg.slow.is_empty() }
+    let replaces = p.replaces(leg.uuid).map(|r| r.old_path.clone());
+    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow: !leg.slow.is_empty(), replaces }
 }
 
 /// What helps a leg that is out.

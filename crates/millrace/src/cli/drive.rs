@@ -63,6 +63,9 @@ Examples:
     },
     /// Put another drive in a drive's place; everything is copied
     #[command(after_help = "\
+A drive in sync serves until everything is copied; then it leaves, without its
+label. `drive rm NEW` gives it up before that.
+
 Examples:
   millrace drive replace /dev/nvme3n1 /dev/nvme7n1
   millrace drive replace 6f1c1a52-… /dev/nvme7n1  # a missing one, by UUID")]
@@ -77,16 +80,21 @@ Examples:
         #[arg(long)]
         force: bool,
     },
-    /// Take a hot spare from its pool
+    /// Take a hot spare from its pool, or a leg from its mirror
     #[command(after_help = "\
-A leg of a mirror cannot be removed: it is replaced, or failed for a time.
+The drive loses its label and can be used again. The last drive in sync of a
+mirror stays; --force is asked for where redundancy would be lost.
 
 Examples:
-  millrace drive rm /dev/nvme9n1")]
+  millrace drive rm /dev/nvme9n1
+  millrace drive rm /dev/nvme3n1 --force  # a mirror of two becomes one drive")]
     Rm {
         /// Its path, the last part of it, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
+        /// Even though a mirror is left without redundancy
+        #[arg(long)]
+        force: bool,
     },
     /// Make a drive slow, limited, faulty or absent, to see what happens (until restart)
     #[command(after_help = "\
@@ -165,10 +173,10 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             let what = format!("Drive {new} takes the place of {name} and is being resynced.");
             Ok(context.done(what, "millrace status --watch"))
         }
-        DriveCommand::Rm { drive } => {
+        DriveCommand::Rm { drive, force } => {
             let (path, name) = resource(&drive, context)?;
-            client.delete(&path)?;
-            Ok(context.done(format!("Drive {name} is no spare any more."), "millrace drive ls"))
+            client.delete(&format!("{path}?force={force}"))?;
+            Ok(context.done(format!("Drive {name} is no drive of its pool any more."), "millrace drive ls"))
         }
         DriveCommand::Shape(args) => shape(&args, context),
     }

@@ -23,16 +23,19 @@ pub enum PoolCommand {
     /// Make a pool of drives
     #[command(after_help = LAYOUT_HELP)]
     Create(CreateArgs),
-    /// Append arrays to a pool, or hot spares
+    /// Append arrays to a pool, legs to a mirror, or hot spares
     #[command(after_help = "\
-LAYOUT is as for `pool create`, or the word `spare` and drives.
+LAYOUT is as for `pool create`; or `leg` and a drive; or `spare` and drives.
 
 The new arrays become a zone of their own behind the pool's present space.
+A leg is one more copy for a mirror of up to three drives: everything is copied
+to it, and hosts are served meanwhile.
 A spare takes the place of a drive that fails: at once if the drive answers and
 refuses, after five minutes if it may come back (it is gone or silent).
 
 Examples:
   millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1
+  millrace pool add tank leg /dev/nvme6n1 --to mirror-0
   millrace pool add tank spare /dev/nvme9n1")]
     Add(AddArgs),
     /// List pools
@@ -151,9 +154,12 @@ pub struct AddArgs {
     /// The pool
     #[arg(value_name = "POOL", add = super::complete::pools())]
     pool: String,
-    /// Drives, and the words `mirror`, `single` and `spare`
+    /// Drives, and the words `mirror`, `single`, `leg` and `spare`
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
+    /// The mirror that gets the leg; needed where the pool has several
+    #[arg(long, value_name = "MIRROR", conflicts_with = "weights")]
+    to: Option<String>,
     /// The arrays' shares in the stripe, in order
     #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
     weights: Vec<u32>,
@@ -286,6 +292,9 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             Ok(context.created(&created, format!("Pool {name} is made: {words}."), &next))
         }
         PoolCommand::Add(args) if args.layout[0] == "spare" => add_spares(&args, context),
+        PoolCommand::Add(args) if args.layout[0] == "leg" => add_leg(&args, context),
+        PoolCommand::Add(AddArgs { to: Some(_), .. }) => Err(Failure::usage("--to is said of a leg only")
+            .with_next("millrace pool add POOL leg DRIVE --to MIRROR")),
         PoolCommand::Add(args) => {
             let arrays = parse_layout(&args.layout, &args.weights)?;
             let words = describe(&arrays);
@@ -357,6 +366,17 @@ fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
     let spares = if drives.len() == 1 { "a new hot spare" } else { "new hot spares" };
     let what = format!("Pool {} has {spares}: {}.", args.pool, drives.join(", "));
     Ok(context.done(what, &format!("millrace pool show {}", args.pool)))
+}
+
+/// `millrace pool add POOL leg DRIVE`.
+fn add_leg(args: &AddArgs, context: &Context) -> Result<String, Failure> {
+    let [drive] = &args.layout[1..] else {
+        return Err(Failure::usage("one drive follows the word leg").with_next("millrace pool add --help"));
+    };
+    let body = api::LegAdd { drive: drive_path(drive), mirror: args.to.clone(), force: args.force };
+    context.client.act(&format!("/pools/{}/legs", segment(&args.pool)), &body)?;
+    let what = format!("Drive {} is one more leg of pool {} and is being resynced.", body.drive, args.pool);
+    Ok(context.done(what, "millrace status --watch"))
 }
 
 fn list(pools: &[Pool], context: &Context) -> String {

@@ -41,6 +41,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(release_pool))
         .routes(routes!(scrub_pool))
         .routes(routes!(add_spare))
+        .routes(routes!(add_leg))
         .routes(routes!(list_imports, import_pool))
         .routes(routes!(list_volumes, create_volume))
         .routes(routes!(get_volume, set_volume, remove_volume))
@@ -151,12 +152,15 @@ async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<a
     }
 }
 
-/// Take a hot spare from its pool
+/// Take a drive from its pool: a hot spare, or a leg of a mirror
 #[utoipa::path(delete, path = "/drives/{drive}", tag = "drives",
-    params(("drive" = String, Path, description = "Path or UUID")),
+    params(("drive" = String, Path, description = "Path or UUID"),
+        ("force" = Option<bool>, Query, description = "Even though a mirror is left without redundancy")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn remove_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
-    done(api.order(Order::DriveRemove { drive }).await?)
+async fn remove_drive(State(api): State<Api>, Path(drive): Path<String>, mut params: Params) -> Done {
+    let force = params.one("force", false)?;
+    params.end()?;
+    done(api.order(Order::DriveRemove { drive, force }).await?)
 }
 
 /// Take a drive out of its mirror
@@ -242,6 +246,15 @@ async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done 
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_spare(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::SpareAdd>) -> Done {
     done(api.order(Order::SpareAdd { pool, drive: b.drive, force: b.force }).await?)
+}
+
+/// Add a leg to a mirror
+#[utoipa::path(post, path = "/pools/{pool}/legs", tag = "pools", request_body = api::LegAdd,
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn add_leg(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::LegAdd>) -> Done {
+    let api::LegAdd { drive, mirror, force } = b;
+    done(api.order(Order::LegAdd { pool, mirror, drive, force }).await?)
 }
 
 /// Compare the legs of a pool's mirrors, now or by schedule

@@ -157,6 +157,7 @@ pub fn snapshot() -> Snapshot {
         state,
         reason: reason.into(),
         slow: false,
+        replaces: None,
     };
     let mirror = |state: State, reason: &str, legs: Vec<Leg>| Array {
         mirror: true,

@@ -1,0 +1,334 @@
+//! Legs that join, leave, and take each other's places.
+
+use super::*;
+
+fn with_more() -> World {
+    let mut rest = four();
+    rest.drives.extend(drives(&["/f/n", "/f/m", "/f/o", "/f/p"]).drives);
+    let mut w = World::start(rest, 1);
+    for order in [tank(), volume("vm1", 9 * MIB)] {
+        w.good(order);
+    }
+    w
+}
+fn replace(old: &str, new: &str) -> Order {
+    Order::DriveReplace { old: old.into(), new: new.into(), force: false }
+}
+fn add(drive: &str) -> Order {
+    let mirror = Some("mirror-0".into());
+    Order::LegAdd { pool: "tank".into(), mirror, drive: drive.into(), force: false }
+}
+fn rm(drive: &str, force: bool) -> Order {
+    Order::DriveRemove { drive: drive.into(), force }
+}
+/// Legs of the first mirror: path, state, and the drive whose place it takes.
+fn legs(w: &mut World) -> Vec<String> {
+    let s = w.status();
+    let words = |l: &crate::order::Leg| {
+        let state = format!("{:?}", l.state).to_lowercase();
+        let place = l.replaces.as_ref().map_or(String::new(), |old| format!(" for {old}"));
+        format!("{} {state}{place}", l.path)
+    };
+    s.pools[0].arrays[0].legs.iter().map(words).collect()
+}
+/// Every shard has copied everything to the leg of this drive.
+fn copied(w: &mut World, path: &str) {
+    let array = w.layout.arrays[0].clone();
+    let at = |l: &Option<array::Leg>| l.is_some_and(|l| w.open.get(&l.drive).is_some_and(|p| p == path));
+    let place = array.membership.legs.iter().position(at).unwrap_or_else(|| panic!("{path} is a leg"));
+    synced(w, place);
+}
+/// Every region that was dirty at a crash is the same on all legs, and all rebuilding legs have everything.
+fn settle(w: &mut World) {
+    for array in w.layout.arrays.clone() {
+        for shard in 0..SHARDS {
+            w.note(shard, array.id, Note::CrashClean { epoch: array.membership.epoch });
+        }
+    }
+    w.run();
+    for (place, leg) in w.layout.arrays[0].membership.legs.clone().into_iter().enumerate() {
+        if leg.is_some_and(|l| l.state == LegState::Rebuilding) {
+            synced(w, place);
+        }
+    }
+    w.pass(6);
+}
+fn role(w: &mut World, path: &str) -> DriveRole {
+    let Reply::Drives(list) = w.good(Order::DriveList { drives: vec![path.into()] }) else {
+        panic!("a list")
+    };
+    list.iter().find(|d| d.path == path).expect("listed").role
+}
+
+#[test]
+fn the_old_drive_serves_until_the_new_one_is_in_sync_and_then_leaves_without_its_label() {
+    let mut w = with_more();
+    w.good(replace("/f/a", "/f/n"));
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n rebuilding for /f/a"]);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync, LegState::Rebuilding]);
+    let s = w.status();
+    assert_eq!(s.health, State::Rebuilding);
+    let why = "/f/n of mirror-0: everything is being copied to it; then it takes the place of /f/a";
+    assert_eq!(s.reasons[0].message, why);
+    assert!(s.pools[0].arrays[0].resync.is_some_and(|r| r.leg == 2 && !r.partial));
+    // A crash goes on with it.
+    let mut w = w.crash(2);
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n rebuilding for /f/a"]);
+    settle(&mut w);
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
+    assert_eq!(w.status().health, State::Optimal);
+    assert_eq!(role(&mut w, "/f/a"), DriveRole::Free);
+    let story: Vec<String> =
+        w.events().into_iter().filter(|e| e.contains("/f/n") || e.contains("/f/a")).collect();
+    let told = [
+        "pool tank: /f/n takes the place of /f/a, which serves until everything is copied",
+        "drive /f/n: it is a leg of pool tank; everything is being copied to it; then it takes the place of /f/a",
+        "drive /f/n: it is in sync in pool tank",
+        "drive /f/a: it leaves pool tank: /f/n has taken its place",
+        "drive /f/a: its label of pool tank is taken away: it can be used again",
+    ];
+    assert!(story.iter().map(String::as_str).filter(|e| told.contains(e)).eq(told), "{story:#?}");
+    // Its place is free, and nobody is confused by it.
+    let mut w = w.crash(3);
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
+    w.good(replace("/f/b", "/f/a"));
+    settle(&mut w);
+    assert_eq!(legs(&mut w), ["/f/n optimal", "/f/a optimal"]);
+    assert!(w.view.portals.is_empty() && w.layout.volumes[0].ready);
+}
+
+/// Wherever the power goes, the mirror has at least the legs in sync that it had, and the same orders bring
+/// it to the same end.
+#[test]
+fn wherever_the_power_goes_while_a_drive_is_replaced_the_others_keep_their_data() {
+    fn work(w: &mut World) {
+        w.send(replace("/f/a", "/f/n"));
+        w.run();
+        let there = w.layout.arrays[0].membership.legs.get(2).copied().flatten();
+        if w.effects_left > 0 && there.is_some() {
+            synced(w, 2);
+            w.pass(6);
+        }
+    }
+    let rest = with_more().rest;
+    let effects = {
+        let mut w = World::start(rest.clone(), 5);
+        let start = w.effects_done;
+        work(&mut w);
+        assert_eq!(w.legs(0), [LegState::InSync; 2]);
+        w.effects_done - start
+    };
+    assert!(effects > 60, "{effects}");
+    let (mut old, mut new) = (0, 0);
+    for cut in 0..effects {
+        let mut w = World::start(rest.clone(), 5);
+        w.effects_left = cut;
+        work(&mut w);
+        let mut w = w.crash(6);
+        let in_sync = w.legs(0).iter().filter(|l| **l == LegState::InSync).count();
+        let word = legs(&mut w);
+        assert!(in_sync >= 2 && w.layout.volumes.len() == 1, "cut at {cut}: {word:?}");
+        settle(&mut w);
+        match legs(&mut w)[..] {
+            [ref a, ref b] if a.starts_with("/f/a ") && b.starts_with("/f/b ") => {
+                old += 1;
+                w.good(replace("/f/a", "/f/n"));
+                settle(&mut w);
+            }
+            _ => new += 1,
+        }
+        settle(&mut w);
+        assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"], "cut at {cut}: {word:?}");
+        assert_eq!(w.status().health, State::Optimal, "cut at {cut}");
+        assert_eq!(role(&mut w, "/f/a"), DriveRole::Free, "cut at {cut}");
+    }
+    assert!(old > 20 && new > 20, "{old} {new}");
+}
+
+#[test]
+fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
+    // The old one: the new one is copied from the rest, and takes its place all the same.
+    let mut w = with_more();
+    w.good(replace("/f/a", "/f/n"));
+    w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
+    lose(&mut w, 0);
+    assert_eq!(legs(&mut w), ["/f/a failed", "/f/b optimal", "/f/n rebuilding for /f/a"]);
+    copied(&mut w, "/f/n");
+    w.pass(6);
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
+    assert!(
+        w.events().contains(&"drive /f/a: it keeps its label of pool tank: the drive is gone".to_string())
+    );
+    // It comes back, and is known for what it is.
+    w.rest.drives.get_mut("/f/a").expect("there").fails = None;
+    let (_, _, words) = w.refused(Order::DriveReturn { drive: "/f/a".into() });
+    assert!(words.contains("was a drive of pool tank once"), "{words}");
+    w.good(add("/f/a"));
+    // The new one: the mirror is as it was; the operator chooses.
+    let mut w = with_more();
+    w.good(replace("/f/a", "/f/n"));
+    w.rest.drives.get_mut("/f/n").expect("there").fails = Some(DriveError::Medium);
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(0, array, Note::LegFailed { leg: 2, epoch, error: DriveError::Medium });
+    w.run();
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n failed for /f/a"]);
+    let next = w.status().reasons[0].next.clone().expect("advice");
+    assert!(next.contains("millrace drive rm /f/n"), "{next}");
+    w.good(rm("/f/n", false));
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
+    assert_eq!(w.status().health, State::Optimal);
+    w.good(replace("/f/a", "/f/m"));
+    let mut w = w.crash(2);
+    settle(&mut w);
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/m optimal"]);
+}
+
+#[test]
+fn the_last_drive_in_sync_is_replaced_without_giving_it_up() {
+    let mut w = with_more();
+    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(replace("/f/a", "/f/n"));
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b failed", "/f/n rebuilding for /f/a"]);
+    copied(&mut w, "/f/n");
+    w.pass(6);
+    assert_eq!(legs(&mut w), ["/f/b failed", "/f/n optimal"]);
+    w.good(replace("/f/b", "/f/m"));
+    assert_eq!(legs(&mut w), ["/f/m rebuilding for /f/b", "/f/n optimal"]);
+    copied(&mut w, "/f/m");
+    w.pass(6);
+    assert_eq!(role(&mut w, "/f/b"), DriveRole::Free);
+}
+
+#[test]
+fn a_mirror_of_four_has_room_for_one_that_takes_a_place() {
+    let mut w = with_more();
+    for (new, place) in [("/f/n", 2), ("/f/m", 3)] {
+        w.good(add(new));
+        synced(&mut w, place);
+    }
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n optimal", "/f/m optimal"]);
+    let (kind, _, words) = w.refused(add("/f/o"));
+    assert!(kind == RefusalKind::Conflict && words.contains("has 4 legs"), "{words}");
+    w.good(replace("/f/a", "/f/o"));
+    assert_eq!(w.legs(0), [[LegState::InSync; 4].as_slice(), &[LegState::Rebuilding]].concat());
+    let (_, _, words) = w.refused(replace("/f/b", "/f/p"));
+    assert!(words.contains("there is room for one at a time"), "{words}");
+    let (_, _, words) = w.refused(replace("/f/a", "/f/p"));
+    assert!(words.contains("/f/o takes the place of /f/a already"), "{words}");
+    let (_, _, words) = w.refused(replace("/f/o", "/f/p"));
+    assert!(words.contains("/f/o is about to take the place of /f/a"), "{words}");
+    let mut w = w.crash(2);
+    settle(&mut w);
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal", "/f/m optimal", "/f/o optimal"]);
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    let all = ["/f/b", "/f/n", "/f/m", "/f/o", "/f/c", "/f/d"];
+    w.good(import(&all, false));
+    assert_eq!(w.legs(0), [LegState::InSync; 4]);
+}
+
+#[test]
+fn a_leg_is_added_and_one_removed_and_redundancy_is_given_up_only_by_force() {
+    let mut w = with_more();
+    let (_, field, words) =
+        w.refused(Order::LegAdd { pool: "tank".into(), mirror: None, drive: "/f/n".into(), force: false });
+    assert!(field == "mirror" && words.contains("several mirrors (mirror-0, mirror-1)"), "{words}");
+    w.good(add("/f/n"));
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n rebuilding"]);
+    assert_eq!(w.status().health, State::Rebuilding);
+    // Of two in sync none is given up for one that is not.
+    let (kind, ..) = w.refused(rm("/f/a", false));
+    assert_eq!(kind, RefusalKind::Unsafe);
+    synced(&mut w, 2);
+    w.good(rm("/f/a", false));
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
+    assert_eq!(role(&mut w, "/f/a"), DriveRole::Free);
+    let mut w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync; 2]);
+    let (kind, field, words) = w.refused(rm("/f/b", false));
+    let expected =
+        "without /f/b mirror-0 of pool tank has one drive in sync: if that fails, its data is lost";
+    assert_eq!((kind, field.as_str(), words.as_str()), (RefusalKind::Unsafe, "drive", expected));
+    w.good(rm("/f/b", true));
+    settle(&mut w);
+    assert_eq!(legs(&mut w), ["/f/n optimal"]);
+    let s = w.status();
+    assert_eq!(
+        (s.health, s.reasons[0].message.as_str()),
+        (State::Degraded, "mirror-0: /f/n is its only drive")
+    );
+    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace pool add tank leg DRIVE --to mirror-0"));
+    for force in [false, true] {
+        let (kind, _, words) = w.refused(rm("/f/n", force));
+        assert!(kind == RefusalKind::Conflict && words.contains("the last drive in sync"), "{words}");
+    }
+    let mut w = w.crash(3);
+    assert_eq!(legs(&mut w), ["/f/n optimal"]);
+    w.good(add("/f/b"));
+    settle(&mut w);
+    assert_eq!(legs(&mut w), ["/f/n optimal", "/f/b optimal"]);
+    assert_eq!(w.status().health, State::Optimal);
+    let mut w = w.crash(4);
+    settle(&mut w);
+    let s = w.status();
+    assert_eq!((s.health, s.pools[0].arrays[0].legs.len()), (State::Optimal, 2));
+}
+
+#[test]
+fn wherever_the_power_goes_while_a_leg_joins_or_leaves_no_data_is_lost() {
+    type Work = (fn(&mut World), &'static [&'static str], &'static [&'static str]);
+    let joins: Work =
+        (|w| w.next_order = w.send(add("/f/n")) + 1, &["/f/a", "/f/b"], &["/f/a", "/f/b", "/f/n"]);
+    let leaves: Work = (|w| w.next_order = w.send(rm("/f/b", true)) + 1, &["/f/a", "/f/b"], &["/f/a"]);
+    for (work, before, after) in [joins, leaves] {
+        let rest = with_more().rest;
+        let effects = {
+            let mut w = World::start(rest.clone(), 5);
+            let start = w.effects_done;
+            work(&mut w);
+            w.run();
+            w.effects_done - start
+        };
+        let mut seen = [0, 0];
+        for cut in 0..effects {
+            let mut w = World::start(rest.clone(), 5);
+            w.effects_left = cut;
+            work(&mut w);
+            w.run();
+            let mut w = w.crash(6);
+            assert_eq!(w.legs(0)[0], LegState::InSync, "cut at {cut}");
+            settle(&mut w);
+            let paths: Vec<String> =
+                w.status().pools[0].arrays[0].legs.iter().map(|l| l.path.clone()).collect();
+            seen[usize::from(paths == after)] += 1;
+            assert!(paths == before || paths == after, "cut at {cut}: {paths:?}");
+            assert!(w.legs(0).iter().all(|l| *l == LegState::InSync), "cut at {cut}");
+            assert_eq!(w.layout.volumes.len(), 1);
+        }
+        assert!(seen[0] > 3 && seen[1] > 3, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_left_long_ago_and_one_that_was_away_meanwhile_are_no_other_history() {
+    let mut w = with_more();
+    let old = w.rest.drives["/f/a"].clone();
+    w.good(Order::DriveFail { drive: "/f/d".into() });
+    let away = w.rest.drives["/f/d"].clone();
+    w.good(replace("/f/a", "/f/n"));
+    copied(&mut w, "/f/n");
+    w.pass(6);
+    for _ in 0..40 {
+        lose(&mut w, 1);
+        let _ = w.order(Order::DriveReturn { drive: "/f/b".into() });
+        copied(&mut w, "/f/b");
+    }
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    // Copies from before, as they may lie in somebody's drawer.
+    let mut rest = w.rest.clone();
+    rest.drives.insert("/f/a".into(), FakeDrive { held: false, ..old });
+    rest.drives.insert("/f/d".into(), FakeDrive { held: false, ..away });
+    let mut w = World::start(rest, 7);
+    w.good(import(&["/f/a", "/f/b", "/f/c", "/f/d", "/f/n"], false));
+    assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
+    assert_eq!(w.legs(1), [LegState::InSync, LegState::Rebuilding]);
+}
