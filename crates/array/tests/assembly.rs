@@ -288,5 +288,5 @@ fn nor_one_of_three() {
 #[test]
 fn nor_while_drives_join_and_leave() {
     search(2, 1, 3, 1);
-    search(2, 1, 2, 2);
+    search(2, 1, 1, 2);
 }
