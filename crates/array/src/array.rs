@@ -268,7 +268,7 @@ impl Array {
         self.commands += 1;
         let mut flight = Flight::new(Job::Host(ticket), plan, kind, at, len);
         flight.data = data;
-        flight.fua = fua;
+        (flight.fua, flight.came) = (fua, now);
         let id = self.insert(flight);
         match plan {
             Plan::Flush => self.start_flush(now, id, io),
@@ -431,6 +431,13 @@ impl Array {
     /// Takes `quiesce` back.
     pub fn resume(&mut self) {
         self.quiescing = false;
+    }
+    /// When the host's change came of which this operation is a part; None if it is of something else.
+    pub fn change_came(&self, tag: u32) -> Option<Instant> {
+        let Owner::Flight(id) = self.ops.get(tag)?.owner else { return None };
+        let flight = &self.flights[id];
+        let change = matches!((flight.job, flight.plan), (Job::Host(_), Plan::Change));
+        change.then_some(flight.came)
     }
     /// Operations on a leg's drive that have not ended in the kernel, given-up ones included. A leg may
     /// come back only when this is 0 in every instance.

@@ -4,8 +4,8 @@
 //! reads it must then believe another leg's, or take every region of the block as dirty.
 
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry};
-use base::Uuid;
 use base::crc::crc32c;
+use base::{Bug, Uuid, planted};
 
 /// The first bytes of a block of the bitmap.
 pub const BITMAP_MAGIC: [u8; 8] = *b"MRBITMAP";
@@ -162,7 +162,7 @@ pub fn decode_block(
     let mut zeroed = [0; BITMAP_BLOCK_BYTES as usize];
     zeroed.copy_from_slice(block);
     zeroed[CRC_AT..CRC_AT + 4].fill(0);
-    if crc32c(&zeroed) != word(CRC_AT) {
+    if crc32c(&zeroed) != word(CRC_AT) && !planted(Bug::ChecksumIgnored) {
         return Err(BitmapError::Checksum);
     }
     if word(8) != BITMAP_VERSION {

@@ -126,6 +126,8 @@ pub(crate) struct Flight {
     /// Next in the list of those who wait for the same bitmap block, or of reads that are watched.
     pub(crate) next: u32,
     pub(crate) previous: u32,
+    /// Hosts' changes: when it came.
+    pub(crate) came: Instant,
     /// When it began to wait for the bitmap, or for the leg that it reads.
     pub(crate) since: Instant,
 }
@@ -159,6 +161,7 @@ impl Flight {
             watched: false,
             next: NONE,
             previous: NONE,
+            came: Instant(0),
             since: Instant(0),
         }
     }

@@ -9,7 +9,7 @@ use crate::limits;
 use crate::mail::{FlightId, Mail};
 use crate::report::DriveReport;
 use crate::request::{Flight, Op, Owner, Phase, worse};
-use crate::shard::{ArrayState, Core, build_array, set};
+use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
 use base::{
     Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,
@@ -18,6 +18,8 @@ use base::{
 
 /// How often drive operations are checked for missed deadlines.
 const OP_SCAN: Duration = Duration::from_millis(100);
+/// A drive has at least this time for a write, however long that had waited before.
+const WRITE_LEAST: Duration = Duration::from_secs(1);
 
 /// Takes an array's effects, while the array is out of its place in the core.
 pub(crate) struct Sink<'a, M: Memory> {
@@ -628,11 +630,8 @@ impl<M: Memory> Core<M> {
 
     /// Gives up operations that missed their deadline; their memory stays held.
     fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        let deadlines = self.deadlines;
-        let late = |op: &Op| {
-            let limit = if op.kind == DriveOpKind::Read { deadlines.read } else { deadlines.write };
-            !op.hung && now.since(op.started) >= limit && !planted(Bug::NoDeadline)
-        };
+        let late =
+            |op: &Op| !op.hung && now.since(op.started) >= self.limit_of(op) && !planted(Bug::NoDeadline);
         let late: Vec<u32> = self.ops.iter().filter(|(_, op)| late(op)).map(|(i, _)| i).collect();
         for index in late {
             let op = &mut self.ops[index];
@@ -653,6 +652,19 @@ impl<M: Memory> Core<M> {
             }
             self.with_array(now, array, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
         }
+    }
+
+    /// How long an operation may take. A change that had to wait behind another one (the drive hung, and
+    /// came back in time) has less time left, if the host is to hear of it in time; but never so little
+    /// that a drive which is only slow would be given up.
+    fn limit_of(&self, op: &Op) -> Duration {
+        let Deadlines { read, write } = self.deadlines;
+        if op.kind == DriveOpKind::Read {
+            return read;
+        }
+        let array = self.arrays.get(op.array.index()).and_then(Option::as_ref);
+        let came = array.and_then(|state| state.array.change_came(op.tag)).unwrap_or(op.started);
+        write.saturating_sub(op.started.since(came)).max(WRITE_LEAST.min(write))
     }
 
     /// The shard whose memory this is, if it is another.

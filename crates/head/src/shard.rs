@@ -22,8 +22,8 @@ use array::{Array, ArrayConfig, Geometry, Note, Ticket};
 use base::front::Close;
 use base::view::View;
 use base::{
-    Address, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, Outbox, PortalId,
-    Prng, Slice, Slots, Status, Want,
+    Address, Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, Outbox,
+    PortalId, Prng, Slice, Slots, Status, Want, planted,
 };
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -413,6 +413,10 @@ impl<M: Memory> Shard<M> {
         if link.known {
             let mail = Mail::Ending { connection: link.id };
             fx.push(Effect::Mail { to: Address::Steward, mail });
+            if planted(Bug::LoginBeforeWritesEnd) {
+                let mail = Mail::Gone { connection: link.id, why: None };
+                fx.push(Effect::Mail { to: Address::Steward, mail });
+            }
         }
         let mine: Vec<u32> = link.tags.iter().copied().filter(|r| *r != u32::MAX).collect();
         for request in mine {
@@ -574,7 +578,7 @@ impl<M: Memory> Shard<M> {
                         let gone = self.connections.remove(index).link;
                         self.core.promised -= gone.tags.len() as u32;
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
-                        if gone.known {
+                        if gone.known && !planted(Bug::LoginBeforeWritesEnd) {
                             let mail = Mail::Gone { connection: gone.id, why: gone.why };
                             fx.push(Effect::Mail { to: Address::Steward, mail });
                         }

@@ -50,6 +50,8 @@ pub struct Faults {
     pub read_errors_ppm: u32,
     /// Writes that end in `Medium`, per million. Some of their sectors may have landed.
     pub write_errors_ppm: u32,
+    /// Flushes that end in `Medium`, per million: what they should have covered stays where it was.
+    pub flush_errors_ppm: u32,
     /// Operations are taken and not answered.
     pub hang: bool,
     /// Every operation ends in `Gone`.
@@ -162,7 +164,8 @@ impl Disk {
                 Ok(())
             }
             DriveOpKind::Flush => {
-                if rng.chance(u64::from(self.faults.write_errors_ppm), 1_000_000) {
+                let errors = self.faults.write_errors_ppm.max(self.faults.flush_errors_ppm);
+                if rng.chance(u64::from(errors), 1_000_000) {
                     return Err(DriveError::Medium);
                 }
                 self.durable.append(&mut self.cached);

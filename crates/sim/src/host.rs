@@ -36,6 +36,8 @@ pub struct Habits {
     pub abort_permille: u64,
     /// Writes among 1000 that are forced to the medium.
     pub fua_permille: u64,
+    /// Zeroes may be forced too: NVMe can say so, SCSI's WRITE SAME cannot.
+    pub zeroes_fua: bool,
     /// Of 1000 commands: blocks that need not be kept, and comparisons.
     pub deallocate_permille: u64,
     /// See `deallocate_permille`.
@@ -60,6 +62,7 @@ impl Habits {
             zero_permille: rng.below(60),
             abort_permille: rng.below(30),
             fua_permille: rng.below(200),
+            zeroes_fua: false,
             deallocate_permille: rng.below(40),
             compare_permille: rng.below(40),
             blocks_max: rng.between(1, 8),
@@ -208,7 +211,10 @@ impl Host {
                 Doing::Write(w) if good => volume.write_ends(w),
                 Doing::Advice(w) if good => volume.advice_ends(w),
                 Doing::Write(w) | Doing::Advice(w) => {
-                    volume.write_lost(&w);
+                    match done.status {
+                        HostStatus::ConnectionLost => volume.write_lost(&w),
+                        _ => volume.write_failed(&w),
+                    }
                     // One that was answered is over (promise 3), unless it was given up on a leg that may
                     // still let it land; one that was lost is over when its host is let in again.
                     self.limbo.push(w);
@@ -280,14 +286,19 @@ impl Host {
         let block_bytes = habits.block_bytes;
         let blocks = self.rng.between(1, habits.blocks_max.min(habits.blocks)) as u32;
         let at = self.rng.below(habits.blocks - u64::from(blocks) + 1);
-        let fua = op == Op::Write && self.rng.chance(habits.fua_permille, 1000);
+        let may_force = match op {
+            Op::Write => true,
+            Op::WriteZeroes { .. } => habits.zeroes_fua,
+            _ => false,
+        };
+        let fua = may_force && self.rng.chance(habits.fua_permille, 1000);
         let moves = matches!(op, Op::Read | Op::Write | Op::Compare);
         let data = Slice::new(buffer.at, if moves { blocks * block_bytes } else { 0 });
         let (at, blocks) = if op == Op::Flush { (0, 0) } else { (at, blocks) };
         let mut volume = self.volume.borrow_mut();
         let doing = match op {
             Op::Write => Doing::Write(volume.write_starts(at, blocks, fua, false)),
-            Op::WriteZeroes { .. } => Doing::Write(volume.write_starts(at, blocks, false, true)),
+            Op::WriteZeroes { .. } => Doing::Write(volume.write_starts(at, blocks, fua, true)),
             Op::Deallocate => Doing::Advice(volume.write_starts(at, blocks, false, true)),
             Op::Flush => Doing::Flush(volume.flush_starts()),
             Op::Compare => Doing::Compare(volume.read_starts(at, blocks)),

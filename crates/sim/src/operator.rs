@@ -1,9 +1,11 @@
-//! What an operator does while hosts work and things break: a scrub, in one world of four.
+//! What an operator does while hosts work and things break: a scrub, in one world of four; and one that
+//! repairs, when all is over, in worlds where blocks rotted.
 //!
-//! Nothing rots in these worlds, so a scrub that says that legs differ is a false alarm, whatever hosts
+//! Nothing rots in the former, so a scrub that says that legs differ is a false alarm, whatever hosts
 //! write beside it and however often the head is ended in the middle.
 
-use head::order::{Order, ScrubAction, Snapshot};
+use head::order::{Order, Scrub, ScrubAction, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders that follow those that build the system.
 pub fn orders(seed: u64) -> Option<Order> {
@@ -19,4 +21,58 @@ pub fn verdict(snapshot: &Snapshot) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The repair of what rotted, and what it must have known: one leg of three is outvoted, and of two the one
+/// is right whose drive never rotted. Nothing else may have copied what was rotten: no drive was away, and
+/// the head never fell.
+#[derive(Default)]
+pub struct Repair {
+    /// Drives on which a block rotted, by block.
+    places: BTreeMap<u64, BTreeSet<usize>>,
+    step: Step,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    #[default]
+    Waiting,
+    Running,
+    Over,
+}
+
+impl Repair {
+    /// A block rots on a drive.
+    pub fn rots(&mut self, block: u64, disk: usize) {
+        self.places.entry(block).or_default().insert(disk);
+    }
+    /// What is to be ordered now, in a system that is at rest.
+    pub fn go_on(&mut self, legs: usize, mirrors: usize, scrub: &Scrub) -> Option<Order> {
+        let action = match self.step {
+            Step::Waiting => {
+                let drives: BTreeSet<usize> = self.places.values().flatten().copied().collect();
+                let prefer = match drives.first() {
+                    Some(_) if legs > 2 => None,
+                    Some(bad) if drives.len() == 1 && mirrors == 1 => Some(format!("d{}", 1 - bad)),
+                    _ => return None,
+                };
+                self.step = Step::Running;
+                ScrubAction::Start { repair: true, prefer }
+            }
+            Step::Running if !scrub.running && scrub.last_ended.is_some() => {
+                self.step = Step::Over;
+                ScrubAction::Clear
+            }
+            Step::Running | Step::Over => return None,
+        };
+        Some(Order::PoolScrub { pool: "tank".into(), action })
+    }
+    /// It has begun, and is not over.
+    pub fn is_under_way(&self) -> bool {
+        self.step == Step::Running
+    }
+    /// A repair came to its end that must have known what belongs here.
+    pub fn knew(&self, block: u64) -> bool {
+        self.step == Step::Over && self.places.get(&block).is_some_and(|drives| drives.len() == 1)
+    }
 }

@@ -13,7 +13,7 @@ pub type WriteId = u64;
 pub const ZEROES: WriteId = 1 << 63;
 
 /// What a block shows after this write.
-fn shows(id: WriteId) -> u64 {
+pub fn shows(id: WriteId) -> u64 {
     if id & ZEROES != 0 { 0 } else { id }
 }
 
@@ -38,6 +38,9 @@ pub struct Block {
     /// in again (promise 3), and a write that somebody else ends meanwhile may be the earlier one.
     /// Reads decide nothing.
     unsettled: Vec<WriteId>,
+    /// Those of them that were answered, with a failure: they may still land on the last leg, where it
+    /// hangs, but what begins after the answer waits for them.
+    failed: Vec<WriteId>,
     /// Answered writes that no Flush has covered, each with the values that it replaced.
     unflushed: Vec<(WriteId, Vec<WriteId>)>,
     readers: u32,
@@ -47,8 +50,8 @@ pub struct Block {
 impl Default for Block {
     fn default() -> Self {
         let (possible, durable) = (vec![0], vec![0]);
-        let (open, unsettled, unflushed, views) = Default::default();
-        Self { possible, open, durable, unsettled, unflushed, readers: 0, views }
+        let (open, unsettled, failed, unflushed, views) = Default::default();
+        Self { possible, open, durable, unsettled, failed, unflushed, readers: 0, views }
     }
 }
 
@@ -70,7 +73,8 @@ impl Block {
             push(&mut view.allowed, id);
             view.disturbed = true;
         }
-        self.possible.iter().filter(|w| !self.unsettled.contains(w)).copied().collect()
+        let loose = |w: &WriteId| self.unsettled.contains(w) && !self.failed.contains(w);
+        self.possible.iter().filter(|w| !loose(w)).copied().collect()
     }
     /// A write was answered with success; `replaced` is from its start.
     pub fn write_ends(&mut self, id: WriteId, replaced: Vec<WriteId>, durable: bool) {
@@ -84,7 +88,12 @@ impl Block {
             self.unflushed.push((id, replaced));
         }
     }
-    /// A write ended without an answer, or with a failure: it may have taken effect, or still may.
+    /// A write was answered with a failure: it may have taken effect, or still may.
+    pub fn write_failed(&mut self, id: WriteId) {
+        self.write_lost(id);
+        push(&mut self.failed, id);
+    }
+    /// A write ended without an answer: it may have taken effect, or still may.
     pub fn write_lost(&mut self, id: WriteId) {
         self.open.retain(|w| *w != id);
         push(&mut self.possible, id);
@@ -94,6 +103,7 @@ impl Block {
     /// Its host was let in again: a write that was lost with the connection has landed or never will.
     pub fn write_settled(&mut self, id: WriteId) {
         self.unsettled.retain(|w| *w != id);
+        self.failed.retain(|w| *w != id);
     }
     /// A Flush begins; returns the writes that it will cover.
     pub fn flush_starts(&self) -> Vec<WriteId> {
@@ -203,6 +213,21 @@ mod tests {
         b.write_ends(3, replaced, false);
         let r = b.read_starts();
         assert!(b.read_ends(r, Some(1)).is_err(), "from then on it is history");
+    }
+
+    #[test]
+    fn a_write_that_was_answered_with_a_failure_never_lands_behind_what_began_after() {
+        let mut b = Block::default();
+        b.write_starts(1);
+        b.write_failed(1);
+        let r = b.read_starts();
+        assert_eq!(b.read_ends(r, Some(0)), Ok(()), "it may hang on the last leg");
+        let r = b.read_starts();
+        assert_eq!(b.read_ends(r, Some(1)), Ok(()), "and land");
+        let replaced = b.write_starts(2);
+        b.write_ends(2, replaced, false);
+        let r = b.read_starts();
+        assert!(b.read_ends(r, Some(1)).is_err(), "but not behind this one");
     }
 
     #[test]

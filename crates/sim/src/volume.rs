@@ -1,6 +1,6 @@
 //! What all hosts of a world know together: the blocks of a volume, checked by the oracle.
 
-use crate::oracle::{Block, Stale, WriteId, ZEROES};
+use crate::oracle::{Block, Stale, WriteId, ZEROES, shows};
 use std::collections::BTreeMap;
 
 /// Bytes of a stamp; a block is filled with its stamp.
@@ -124,6 +124,14 @@ impl Volume {
     pub fn is_rotten(&self, block: u64) -> bool {
         self.rotten.contains_key(&block)
     }
+    /// Whether these may be the contents of a block to which nothing is under way.
+    pub fn may_hold(&self, block: u64, bytes: &[u8]) -> bool {
+        let possible = |id: WriteId| match self.blocks.get(&block) {
+            Some(b) => b.possible().iter().any(|w| shows(*w) == id),
+            None => id == 0,
+        };
+        unstamp(block, bytes).is_ok_and(possible)
+    }
     /// Whether it was at some moment since a read began.
     fn was_rotten(&self, block: u64, began: u64) -> bool {
         self.is_rotten(block) || self.mended.get(&block).is_some_and(|at| *at > began)
@@ -157,7 +165,13 @@ impl Volume {
         self.read_ends(read, None, block_bytes)?;
         if certain { Err(Broken::Miscompared { at }) } else { Ok(()) }
     }
-    /// It failed, or was never answered.
+    /// It failed.
+    pub fn write_failed(&mut self, write: &Write) {
+        for i in 0..write.replaced.len() as u64 {
+            self.block(write.at + i).write_failed(write.id);
+        }
+    }
+    /// It was never answered.
     pub fn write_lost(&mut self, write: &Write) {
         for i in 0..write.replaced.len() as u64 {
             self.block(write.at + i).write_lost(write.id);

@@ -6,7 +6,7 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 5] = [
+const STORIES: [(u64, &str); 6] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
@@ -26,6 +26,11 @@ const STORIES: [(u64, &str); 5] = [
         20038,
         "heads that fell quickly one after the other left legs two records behind, and the pool waited for \
          somebody to say which of them were right (seeds 10549 and 14329 of an earlier head, too)",
+    ),
+    (
+        40273,
+        "a bit of a version rotted, on one drive of two, and the pool waited for a newer program: versions were \
+         believed before checksums were looked at",
     ),
     (322, "a comparison on a hung leg was told NotReady: it had no second buffer"),
 ];

@@ -82,10 +82,11 @@ impl Label {
     }
     /// Reads one copy.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let (features, crc, r) = open(MAGIC, Features::SPARE, bytes)?;
-        if bytes.len() != RECORD_BYTES || crc != checksum(bytes) {
+        let opened = open(MAGIC, Features::SPARE, bytes)?;
+        if bytes.len() != RECORD_BYTES {
             return Err(Fault::Damaged);
         }
+        let (features, r) = opened.checked(checksum(bytes))?;
         let label = Self::fields(features, r).map_err(|_| Fault::Damaged)?;
         if label.is_sound() { Ok(label) } else { Err(Fault::Damaged) }
     }
@@ -213,6 +214,13 @@ mod tests {
         assert!(!Label::decode(&read_only.encode()).expect("may be looked at").features.writable());
         let mut version = label().encode();
         version[8] = 2;
+        assert_eq!(
+            Label::decode(&version),
+            Err(Fault::Damaged),
+            "a bit rotted, or it would have its checksum"
+        );
+        assert_eq!(newest_label(&version, &label().encode()), Ok(label()));
+        seal(&mut version);
         assert_eq!(Label::decode(&version), Err(Fault::Newer));
     }
 

@@ -189,10 +189,11 @@ impl MembershipRecord {
     }
     /// Reads one slot.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let (features, crc, r) = open(MAGIC, 0, bytes)?;
-        if bytes.len() != RECORD_BYTES || crc != checksum(bytes) {
+        let opened = open(MAGIC, 0, bytes)?;
+        if bytes.len() != RECORD_BYTES {
             return Err(Fault::Damaged);
         }
+        let (features, r) = opened.checked(checksum(bytes))?;
         Self::fields(features, r).map_err(|_| Fault::Damaged)
     }
     fn fields(features: Features, mut r: Reader<'_>) -> Result<Self, Malformed> {

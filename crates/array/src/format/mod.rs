@@ -17,6 +17,7 @@ pub use membership::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordA
 pub use slot::{ConfigSlot, config_bytes, newest_config};
 
 use base::crc::crc32c_append;
+use base::{Bug, planted};
 
 /// Label, first copy, at this byte of the drive.
 pub const LABEL_AT: u64 = 4096;
@@ -124,12 +125,29 @@ fn seal(bytes: &mut [u8]) {
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Checks magic, version and features (`known` are incompat bits of this kind of record); the checksum is the caller's, who knows the length.
-fn open<'a>(
-    magic: &[u8; 8],
-    known: u64,
-    bytes: &'a [u8],
-) -> Result<(Features, u32, base::codec::Reader<'a>), Fault> {
+/// The common 40 bytes of a record, and what follows.
+struct Opened<'a> {
+    features: Features,
+    crc: u32,
+    newer: bool,
+    rest: base::codec::Reader<'a>,
+}
+
+impl<'a> Opened<'a> {
+    /// The fields, if the record has this checksum. One of a newer layout keeps its checksum here too: a bit
+    /// that rotted in the version is damage, and does not make everybody wait for a newer program.
+    fn checked(self, checksum: u32) -> Result<(Features, base::codec::Reader<'a>), Fault> {
+        match (self.crc == checksum || planted(Bug::ChecksumIgnored), self.newer) {
+            (false, _) => Err(Fault::Damaged),
+            (true, true) => Err(Fault::Newer),
+            (true, false) => Ok((self.features, self.rest)),
+        }
+    }
+}
+
+/// Looks at magic, version and features (`known` are incompat bits of this kind of record); the checksum is
+/// the caller's, who knows the length.
+fn open<'a>(magic: &[u8; 8], known: u64, bytes: &'a [u8]) -> Result<Opened<'a>, Fault> {
     let mut r = base::codec::Reader(bytes);
     if r.bytes(8).map_err(|_| Fault::Absent)? != magic {
         return Err(Fault::Absent);
@@ -142,9 +160,6 @@ fn open<'a>(
         ro_compat: r.u64().map_err(damaged)?,
         incompat: r.u64().map_err(damaged)?,
     };
-    if version > VERSION || version == VERSION && !features.readable(known) {
-        // A newer layout may keep its checksum elsewhere, so this is said before it is checked.
-        return Err(Fault::Newer);
-    }
-    if version != VERSION { Err(Fault::Damaged) } else { Ok((features, crc, r)) }
+    let newer = version > VERSION || version == VERSION && !features.readable(known);
+    if version == 0 { Err(Fault::Damaged) } else { Ok(Opened { features, crc, newer, rest: r }) }
 }

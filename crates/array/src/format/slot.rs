@@ -39,11 +39,12 @@ impl ConfigSlot {
     }
     /// Reads a slot; bytes behind the body do not matter.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let (features, crc, mut r) = open(MAGIC, Features::EXTRAS | Features::LEGS, bytes)?;
-        let generation = r.u64().map_err(|_| Fault::Damaged)?;
-        let len = r.u32().map_err(|_| Fault::Damaged)? as usize;
+        let mut opened = open(MAGIC, Features::EXTRAS | Features::LEGS, bytes)?;
+        let generation = opened.rest.u64().map_err(|_| Fault::Damaged)?;
+        let len = opened.rest.u32().map_err(|_| Fault::Damaged)? as usize;
         let whole = bytes.get(..BODY_AT.saturating_add(len)).ok_or(Fault::Damaged)?;
-        if crc != checksum(whole) || generation == 0 {
+        let (features, _) = opened.checked(checksum(whole))?;
+        if generation == 0 {
             return Err(Fault::Damaged);
         }
         Ok(Self { features, generation, body: whole[BODY_AT..].to_vec() })

@@ -13,7 +13,7 @@ use crate::layout::PoolId;
 use crate::order::Weight;
 use array::format::ConfigSlot;
 use base::machine::{StateError, StateOp};
-use base::{Uuid, VolumeId};
+use base::{Bug, Uuid, VolumeId, planted};
 use std::collections::BTreeMap;
 
 /// A pool that was looked for in vain.
@@ -204,6 +204,6 @@ impl PoolDesk {
     /// Promise 2: deallocated blocks yield zeroes on every leg, or nothing is passed down.
     pub fn deallocates(&self) -> bool {
         let mut open = self.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
-        open.all(|o| o.info.deallocate_zeroes)
+        open.all(|o| o.info.deallocate_zeroes) || planted(Bug::DeallocateUnequal)
     }
 }

@@ -12,8 +12,8 @@ use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::Mail;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
-    Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects,
-    Instant, Memory, OpenError, Slice, Token,
+    Address, Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect,
+    Effects, Instant, Memory, OpenError, Slice, Token, planted,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,7 +270,15 @@ impl Cx {
             let data = self.buffer(piece.len() as u32).await;
             self.0.borrow_mut().memory.bytes_mut(data).copy_from_slice(piece);
             let (kind, at) = (DriveOpKind::Write, at + (i * PIECE) as u64);
-            let op = DriveOp { drive, kind, at, len: piece.len() as u64, data, fua: true, token: Token(0) };
+            let op = DriveOp {
+                drive,
+                kind,
+                at,
+                len: piece.len() as u64,
+                data,
+                fua: !planted(Bug::RecordNotForced),
+                token: Token(0),
+            };
             self.operate(op, Some(data), |_| {}).await?;
         }
         Ok(())

@@ -76,7 +76,8 @@ impl Run {
             a.read(sector * a.sector, &mut x);
             b.read(sector * b.sector, &mut y);
             let named = || [first, other].into_iter().filter_map(|d| self.block_in(d, sector));
-            let rotten = || named().any(|block| self.volume.borrow().is_rotten(block));
+            let unknown = |block| self.volume.borrow().is_rotten(block) && !self.repair.knew(block);
+            let rotten = || named().any(unknown);
             if x != y && !rotten() {
                 return Err(format!(
                     "legs: d{first} and d{other} differ at byte {} of the array: {:?} and {:?}",
@@ -84,6 +85,10 @@ impl Run {
                     &x[..16],
                     &y[..16]
                 ));
+            }
+            let repaired = named().find(|block| self.repair.knew(*block));
+            if let Some(block) = repaired.filter(|block| !self.volume.borrow().may_hold(*block, &x)) {
+                return Err(format!("legs: block {block} was repaired, and holds {:?}", &x[..16]));
             }
         }
         Ok(())

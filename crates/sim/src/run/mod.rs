@@ -15,6 +15,7 @@ pub use options::{Options, Trouble, Wrap};
 use crate::disk::Disk;
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
+use crate::operator::Repair;
 use crate::volume::Volume;
 use crate::world::{Step, World};
 use base::view::Protocol;
@@ -110,6 +111,9 @@ struct Run {
     drained_until: Instant,
     /// Links have kept bytes back.
     stalls: bool,
+    /// Some drive was ill once.
+    ailed: bool,
+    repair: Repair,
     steps: u64,
     snapshot: Option<Box<Snapshot>>,
     /// What `status` said when it was last looked at.
@@ -149,6 +153,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         convalescent: (0, Instant(0)),
         drained_until: Instant(0),
         stalls: false,
+        ailed: false,
+        repair: Repair::default(),
         steps: 0,
         snapshot: None,
         last_look: None,
@@ -310,7 +316,9 @@ impl Run {
     fn answered(&mut self, answer: Answered) -> Result<(), String> {
         match (self.stage, answer) {
             (_, Ok(Reply::Snapshot(snapshot))) => {
-                crate::operator::verdict(&snapshot)?;
+                if !self.options.troubles.contains(&Trouble::Rot) {
+                    crate::operator::verdict(&snapshot)?;
+                }
                 if self.stage == Stage::Ordering {
                     self.stage = Stage::Working;
                     self.begin_work(&snapshot);
@@ -351,6 +359,7 @@ impl Run {
             let mut habits = self.options.habits.clone();
             habits.commands = self.options.commands;
             habits.block_bytes = self.options.block_bytes;
+            habits.zeroes_fua = protocol == Protocol::Nvme;
             let at = (100 + i as u64) << 32;
             let bytes = MIB + Host::memory_bytes(&config, habits.depth);
             let seed = self.rng.next_u64();
@@ -409,6 +418,10 @@ impl Run {
                 let optimal = self.snapshot.as_ref().is_some_and(|s| s.health == State::Optimal && quiet(s));
                 // Somebody has looked at every drive since.
                 let looked = self.world.now().since(since) > NOTICED;
+                if finished && looked && self.repairs() {
+                    self.snapshot = None;
+                    return Ok(());
+                }
                 if finished && optimal && looked {
                     // Twice, so that no letter between machines is overlooked.
                     self.snapshot = None;
@@ -435,6 +448,16 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// What rotted is repaired before the legs are looked at, where it is known how.
+    fn repairs(&mut self) -> bool {
+        let quiet = !self.ailed && self.lives == 1 && !self.options.troubles.contains(&Trouble::RotMetadata);
+        let Some(snapshot) = self.snapshot.as_ref().filter(|_| quiet) else { return false };
+        let scrub = snapshot.pools.first().map(|p| p.scrub.clone()).unwrap_or_default();
+        let order = self.repair.go_on(self.options.legs, self.options.mirrors, &scrub);
+        self.orders.extend(order);
+        self.repair.is_under_way()
     }
 
     /// Faults stop.

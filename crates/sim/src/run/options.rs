@@ -35,6 +35,11 @@ pub enum Trouble {
     WriteErrors,
     /// A drive fails reads for a while.
     ReadErrors,
+    /// A drive fails flushes for a while, and nothing else.
+    FlushErrors,
+    /// A bit of a label, a record, a configuration or a bitmap changes, on one drive of the world: where two
+    /// have lost theirs, or one has and the other is away, nobody can be asked to know.
+    RotMetadata,
     /// A bit of somebody's data changes on one drive.
     Rot,
 }
@@ -57,8 +62,8 @@ impl Trouble {
     ];
     /// Whether it makes a drive ill.
     pub(super) fn ails_a_drive(self) -> bool {
-        use Trouble::{DrivePower, Drop, Hang, ReadErrors, Slow, Unplug, WriteErrors};
-        matches!(self, Hang | Drop | Unplug | DrivePower | Slow | WriteErrors | ReadErrors)
+        use Trouble::{DrivePower, Drop, FlushErrors, Hang, ReadErrors, Slow, Unplug, WriteErrors};
+        matches!(self, Hang | Drop | Unplug | DrivePower | Slow | WriteErrors | ReadErrors | FlushErrors)
     }
     /// Whether nothing is lost when all legs of a mirror have it at once: they only keep everybody waiting.
     pub(super) fn is_patient(self) -> bool {
@@ -123,6 +128,14 @@ impl Options {
     pub fn swarm(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x5157_4152_4d01);
         let mut troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| rng.chance(3, 10)).collect();
+        // From a source of its own, so that worlds without it stay what they were.
+        if Prng::new(seed ^ 0x666c_7573_6801).chance(3, 10) {
+            troubles.push(Trouble::FlushErrors);
+        }
+        if Prng::new(seed ^ 0x726f_746d_6574_6101).chance(3, 20) {
+            troubles.retain(|t| !t.ails_a_drive());
+            troubles.push(Trouble::RotMetadata);
+        }
         let ill_max = if rng.chance(3, 4) { 1 } else { 2 };
         if ill_max > 1 {
             troubles.retain(|t| !t.ails_a_drive() || t.is_patient());

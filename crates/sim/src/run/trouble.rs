@@ -3,7 +3,9 @@
 use super::options::Trouble;
 use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX};
 use crate::world::Fate;
-use array::format::{LABEL_AT, Label, RECORD_BYTES};
+use array::format::{
+    BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, MEMBERSHIP_AT, RECORD_BYTES, label_copy_at, newest_label,
+};
 use base::Duration;
 use head::order::{DriveRole, Order, Snapshot, State};
 
@@ -45,6 +47,7 @@ impl Run {
                 self.world.silence_one_link();
             }
             Trouble::Rot => self.rot(),
+            Trouble::RotMetadata => self.rot_metadata(),
             ill => self.ail(ill),
         }
     }
@@ -84,10 +87,12 @@ impl Run {
             Trouble::Slow => faults.slow_us = slow,
             Trouble::WriteErrors => faults.write_errors_ppm = 300_000,
             Trouble::ReadErrors => faults.read_errors_ppm = 300_000,
+            Trouble::FlushErrors => faults.flush_errors_ppm = 1_000_000,
             Trouble::Unplug => self.world.unplug(disk, false),
             Trouble::DrivePower => self.world.unplug(disk, true),
             other => unreachable!("{other:?} makes no drive ill"),
         }
+        self.ailed = true;
         let well = self.world.now() + until;
         self.convalescent = (disk, well + WRITE_MAX);
         if trouble == Trouble::DrivePower {
@@ -110,7 +115,29 @@ impl Run {
         let bytes = self.world.disks[disk].sector;
         let Some(block) = self.block_in(disk, sector) else { return };
         self.volume.borrow_mut().rots(block);
+        self.repair.rots(block, disk);
         self.world.say(|| format!("block {block} rots on d{disk}"));
+        let world = &mut self.world;
+        world.disks[disk].rot(sector * bytes, &mut world.rng);
+    }
+    /// A bit of what the Steward keeps on a drive changes. Of the label's copies always the same one.
+    fn rot_metadata(&mut self) {
+        let (seed, drives) = (self.options.seed, self.world.disks.len());
+        let disk = seed as usize % drives;
+        let record = RECORD_BYTES as u64;
+        let copy = label_copy_at(self.world.disks[disk].bytes);
+        let label = (if (seed / drives as u64).is_multiple_of(2) { LABEL_AT } else { copy }, record);
+        let config = (CONFIG_AT[self.rng.below(2) as usize], CONFIG_BYTES);
+        let membership = (MEMBERSHIP_AT[self.rng.below(2) as usize], record);
+        let Some((data_at, _)) = self.data_space(disk) else { return };
+        let (at, len) = *self.rng.pick(&[label, config, membership, (BITMAP_AT, data_at - BITMAP_AT)]);
+        let sectors = self.world.disks[disk].sectors(at, len);
+        if sectors.is_empty() {
+            return;
+        }
+        let sector = *self.rng.pick(&sectors);
+        self.world.say(|| format!("the metadata in sector {sector} of d{disk} rots"));
+        let bytes = self.world.disks[disk].sector;
         let world = &mut self.world;
         world.disks[disk].rot(sector * bytes, &mut world.rng);
     }
@@ -123,9 +150,13 @@ impl Run {
     }
     /// Where the data of the drive's array lie on it, if its label can be read.
     pub(super) fn data_space(&self, disk: usize) -> Option<(u64, u64)> {
-        let mut label = vec![0; RECORD_BYTES];
-        self.world.disks[disk].read(LABEL_AT, &mut label);
-        Label::decode(&label).ok().map(|label| (label.data_at, label.data_bytes))
+        let disk = &self.world.disks[disk];
+        let copies = [LABEL_AT, label_copy_at(disk.bytes)].map(|at| {
+            let mut label = vec![0; RECORD_BYTES];
+            disk.read(at, &mut label);
+            label
+        });
+        newest_label(&copies[0], &copies[1]).ok().map(|label| (label.data_at, label.data_bytes))
     }
 
     /// Whether every leg was in sync when last looked at; asks for a new look.
