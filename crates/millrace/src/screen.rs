@@ -104,35 +104,30 @@ impl Terminal {
     }
     /// What to do next.
     pub fn next(self, next: &str) -> String {
-        self.steps(Look::Bold, "Next:", next)
+        self.steps(Look::Bold, ["Next: ", "  or: ", "then: "], next)
     }
-    /// Steps behind a head of five columns. Commands stay in one piece, so that they can be copied; what does not fit
-    /// beside each other is written below each other.
-    pub fn steps(self, look: Look, head: &str, next: &str) -> String {
-        let mut out = String::new();
-        if columns(next) + STEP_HEAD <= self.width {
-            return format!("{} {next}\n", self.text(look, head));
+    /// Steps, below each other if they do not fit beside each other. `heads`: before the first one, before another
+    /// choice, before what comes after it. Commands stay in one piece, so that they can be copied.
+    pub fn steps(self, look: Look, heads: [&str; 3], next: &str) -> String {
+        let [first, or, then] = heads;
+        if columns(first) + columns(next) <= self.width {
+            return format!("{}{next}\n", self.text(look, first));
         }
+        let mut out = String::new();
         for (i, choice) in next.split(", or ").enumerate() {
             for (j, step) in choice.split(", then ").enumerate() {
                 let head = match (i, j) {
-                    (0, 0) => self.text(look, head),
-                    (_, 0) => "  or:".to_string(),
-                    (_, _) => "then:".to_string(),
+                    (0, 0) => first,
+                    (_, 0) => or,
+                    (_, _) => then,
                 };
-                let room = self.width.saturating_sub(STEP_HEAD);
-                for (n, line) in wrapped(&whole_command(step), room, room).iter().enumerate() {
-                    let head = if n == 0 { head.as_str() } else { "     " };
-                    out.push_str(&format!("{head} {line}\n"));
-                }
+                let look = if (i, j) == (0, 0) { look } else { Look::Plain };
+                out.push_str(&self.paragraph(look, head, &whole_command(step), columns(first)));
             }
         }
         out
     }
 }
-
-/// Columns before a step.
-const STEP_HEAD: usize = 6;
 
 /// A step whose command, if it is one, is not broken.
 fn whole_command(step: &str) -> String {

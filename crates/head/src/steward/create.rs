@@ -47,9 +47,8 @@ fn bad(field: &str, message: impl Into<String>) -> Refusal {
 impl Office {
     /// Order: create.
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
-        volume::check_name(&new.name).map_err(|e| {
-            bad("name", e.to_string()).then("millrace pool create tank DRIVE…, or another name of that kind")
-        })?;
+        volume::check_name(&new.name)
+            .map_err(|e| bad("name", e.to_string()).then("the same command with a name such as tank"))?;
         let taken = {
             let desk = self.desk();
             desk.pools.iter().any(|p| p.config.name == new.name)

@@ -92,6 +92,8 @@ pub(crate) struct PortalDesk {
     pub portal: Portal,
     /// What each shard said.
     pub results: Vec<Option<Result<SocketAddr, NetError>>>,
+    /// It is being added: whoever asked for it is told how that went, and nobody else.
+    pub tried: bool,
 }
 
 impl PortalDesk {
@@ -445,9 +447,10 @@ impl Desk {
         let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) else { return };
         let was = row.failure();
         row.results[usize::from(shard)] = Some(result);
-        let (is, what) = (row.failure(), row.words());
+        let (is, what, tried) = (row.failure(), row.words(), row.tried);
         let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
         match (was, is) {
+            _ if tried => {}
             (was, Some(e)) if was != Some(e) => {
                 let message = format!("it cannot be opened: {}; it is tried again", net_words(e));
                 self.event(now, Weight::Error, what, message);

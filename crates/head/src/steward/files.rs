@@ -346,7 +346,7 @@ impl Office {
         let mut desk = self.desk_mut();
         let portal = Portal { id: desk.new_portal(), protocol, address };
         let results = vec![None; usize::from(desk.shards)];
-        desk.portals.push(PortalDesk { portal, results });
+        desk.portals.push(PortalDesk { portal, results, tried: false });
     }
     /// The pools that should be here. The error is a sentence.
     pub(crate) async fn read_pools(&self) -> Result<Vec<PoolRow>, String> {

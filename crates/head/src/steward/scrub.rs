@@ -185,7 +185,8 @@ impl Office {
                 }
                 if !config.arrays.iter().any(|a| a.mirror) {
                     let message = format!("pool {pool} has no mirror: there is nothing to compare");
-                    return Err(refuse(RefusalKind::Invalid, "pool", message).then("millrace pool show"));
+                    return Err(refuse(RefusalKind::Invalid, "pool", message)
+                        .then(format!("millrace pool show {pool}")));
                 }
                 let prefer = match prefer {
                     None => Uuid::default(),

@@ -133,7 +133,9 @@ impl Office {
             let p = desk.pool_named(pool)?;
             if !p.config.arrays.iter().any(|a| a.mirror) {
                 let message = format!("pool {pool} has no mirror: a spare could never stand in for a drive");
-                return Err(refuse(RefusalKind::Invalid, "pool", message).then("millrace pool show"));
+                return Err(
+                    refuse(RefusalKind::Invalid, "pool", message).then(format!("millrace pool show {pool}"))
+                );
             }
             (p.id, p.spares.len() + p.arrays.iter().map(|a| a.legs.len()).sum::<usize>())
         };

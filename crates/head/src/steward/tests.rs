@@ -788,6 +788,7 @@ fn wrong_sizes_names_and_numbers_are_refused_with_their_field_and_change_nothing
     let address = "10.0.0.1:99".parse().expect("an address");
     assert_eq!(field(Order::PortalAdd { protocol: Protocol::Nvme, address }), "address");
     assert_eq!(field(Order::PortalRemove { protocol: Protocol::Nvme, address }), "address");
+    assert!(w.events().iter().all(|e| !e.contains("10.0.0.1:99")), "who asked was told, and nobody else");
     let events = |mut files: BTreeMap<String, Vec<u8>>| {
         files.remove("events");
         files

@@ -30,9 +30,7 @@ fn volume_refusal(e: VolumeError) -> Refusal {
         | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
     };
     let next = match &e {
-        VolumeError::Name(_) => {
-            "millrace volume create POOL/vm1 --size SIZE, or another name of that kind".into()
-        }
+        VolumeError::Name(_) => "the same command with a name such as vm1".into(),
         VolumeError::NameTaken(_) | VolumeError::TooMany | VolumeError::TooScattered => {
             "millrace volume ls".into()
         }
@@ -68,7 +66,7 @@ fn access_refusal(e: AccessError) -> Refusal {
         AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {
             "millrace host ls".into()
         }
-        AccessError::HostName(_) => "millrace host add web1 --nqn NQN, or another name of that kind".into(),
+        AccessError::HostName(_) => "the same command with a name such as web1".into(),
         AccessError::HostTaken(name) => {
             format!("millrace host show {name}, or millrace host set {name} to change it")
         }
@@ -374,7 +372,12 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "address", message).then("millrace portal ls"));
         }
         self.add_portal(protocol, address);
-        let id = self.desk().portals.last().expect("just added").portal.id;
+        let id = {
+            let mut desk = self.desk_mut();
+            let row = desk.portals.last_mut().expect("just added");
+            row.tried = true;
+            row.portal.id
+        };
         self.publish().await;
         let office = self.clone();
         let told = move || {
@@ -404,6 +407,9 @@ impl Office {
             self.desk_mut().portals.retain(|p| p.portal.id != id);
             self.publish().await;
             return Err(r);
+        }
+        if let Some(row) = self.desk_mut().portals.iter_mut().find(|p| p.portal.id == id) {
+            row.tried = false;
         }
         self.note(what, "it was added");
         Ok(Reply::Done)

@@ -139,7 +139,7 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
         out.push_str(&terminal.paragraph(look_of(reason.state), &what, &reason.message, 4));
         // The last line of the screen says what helps the worst trouble.
         if let Some(next) = reason.next.as_ref().filter(|n| Some(*n) != at_the_end.as_ref()) {
-            out.push_str(&terminal.steps(Look::Plain, "    →", next));
+            out.push_str(&terminal.steps(Look::Plain, ["    → ", "      or ", "      then "], next));
         }
     }
     if verbose {

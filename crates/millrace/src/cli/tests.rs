@@ -96,6 +96,53 @@ fn the_screens_are_what_they_were_and_fit_the_terminal() {
 }
 
 #[test]
+fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
+    use head::order::{Pool, Reason, Reply, State};
+    let script = |order: &Order| {
+        let mut s = crate::http::tests::snapshot();
+        let drive = |n| format!("/srv/a-rather-long-folder/of-images/for-the-vault/drive{n}.img");
+        let (a, b) = (drive(0), drive(1));
+        let words = format!(
+            "of mirror-0 of pool vault the drives are missing: {a}, {b}; 1 volume is kept for the hosts, not ready"
+        );
+        let next = format!("attach {a} and {b}, then millrace pool import vault");
+        s.pools.push(Pool {
+            name: "vault".into(),
+            reason: words.clone(),
+            state: State::Offline,
+            ..Pool::default()
+        });
+        let reason = |what: &str, message: String, next: &str| Reason {
+            state: State::Offline,
+            what: what.into(),
+            message,
+            next: (!next.is_empty()).then(|| next.to_string()),
+        };
+        let gone = "/dev/nvme2n1 of mirror-1: the drive is gone".to_string();
+        s.reasons.insert(0, reason("pool tank", gone, "attach /dev/nvme2n1 again; hosts wait for it"));
+        s.reasons.insert(1, reason("pool vault", words, &next));
+        s.health = State::Offline;
+        s.pools[0].state = State::Offline;
+        s.pools[0].arrays[1].state = State::Offline;
+        s.pools[0].arrays[1].legs[0].state = State::Offline;
+        Ok(match order {
+            Order::Status => Reply::Snapshot(Box::new(s)),
+            other => return crate::http::tests::obedient(other),
+        })
+    };
+    let fake = crate::http::tests::serve(script, Default::default());
+    let mut all = String::new();
+    for line in ["status", "pool ls", "pool show vault"] {
+        let screen = run_against(&fake, line).expect(line);
+        for row in screen.lines() {
+            assert!(row.chars().count() <= 80 && !row.ends_with(' '), "{line}: {row}");
+        }
+        all.push_str(&format!("$ millrace {line}\n{screen}\n"));
+    }
+    expect_file!["screens/offline.txt"].assert_eq(&all);
+}
+
+#[test]
 fn an_empty_head_says_what_to_do_first() {
     use head::order::{Reply, Snapshot};
     let empty = |order: &Order| {
