@@ -610,6 +610,11 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
     )
 }
 
+/// For words: how large a drive like this one must be to hold so much in front of its tail.
+pub(crate) fn bytes_needed(probe: &Probe, front: u64) -> u64 {
+    front + (probe.info.bytes - tail_at(probe.info.bytes))
+}
+
 /// For replaced legs: the layout that a new drive must take over.
 pub(crate) fn fits(probe: &Probe, like: &Label) -> bool {
     tail_at(probe.info.bytes) >= geometry_of(like).data_at + like.data_bytes

@@ -10,9 +10,9 @@
 //! that comes up after a crash, or imports the pool, goes on with it (docs/mirror.md, "Another drive in a leg's place").
 
 use super::Office;
-use super::config::LegRow;
-use super::create::{check_probes, fits};
-use super::desk::{LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, refuse};
+use super::config::{LegRow, geometry_of};
+use super::create::{bytes_needed, check_probes, fits};
+use super::desk::{LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, refuse, size};
 use super::drives::Probe;
 use super::extras::Replacement;
 use super::orders::RETURN_PATIENCE;
@@ -462,7 +462,13 @@ impl Office {
             refuse(RefusalKind::NotReady, "old", message).then("millrace status")
         })?;
         if !fits(probe, &like.label) {
-            let message = format!("{} is smaller than the drives of the mirror", probe.info.path);
+            let front = geometry_of(&like.label).data_at + like.label.data_bytes;
+            let message = format!(
+                "{} has {}, and a drive of the mirror needs {}",
+                probe.info.path,
+                size(probe.info.bytes),
+                size(bytes_needed(probe, front))
+            );
             return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
         }
         let block = probe.info.block_bytes;

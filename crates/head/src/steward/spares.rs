@@ -7,7 +7,7 @@
 //! names. What decides is an order of the Steward's own, so that it never meets another change of the pool.
 
 use super::Office;
-use super::create::{check_probes, fits};
+use super::create::{bytes_needed, check_probes, fits};
 use super::desk::{OpenDrive, Outlook, PoolDesk, error_words, refuse, size};
 use super::drives::Probe;
 use super::extras::SpareRow;
@@ -176,7 +176,7 @@ impl Office {
             let message = format!(
                 "{path} has {}, and a drive of the smallest mirror of pool {name} needs {}",
                 size(probe.info.bytes),
-                size(smallest + (probe.info.bytes - tail_at(probe.info.bytes)))
+                size(bytes_needed(probe, smallest))
             );
             return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
         }

@@ -171,7 +171,11 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
         (spare("/f/a"), RefusalKind::Conflict, "/f/a is a drive of pool tank"),
         (spare("/f/none"), RefusalKind::Invalid, "no such file"),
         (spare("/f/small"), RefusalKind::Invalid, "and a drive of the smallest mirror of pool tank needs"),
-        (replace("/f/a", "/f/small"), RefusalKind::Invalid, "smaller than the drives of the mirror"),
+        (
+            replace("/f/a", "/f/small"),
+            RefusalKind::Invalid,
+            "/f/small has 70M, and a drive of the mirror needs 80M",
+        ),
         (replace("/f/a", "/f/s"), RefusalKind::Conflict, "/f/s is a spare of pool tank"),
         (replace("/f/a", "/f/b"), RefusalKind::Conflict, "is a drive of pool tank already"),
         (rm("/f/a"), RefusalKind::Unsafe, "without /f/a mirror-0 of pool tank has one drive in sync"),
