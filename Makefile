@@ -3,7 +3,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) run --quiet --locked --package xtask --
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check lint judge sim mutants soak rates fuzz lab deps build doc clean
+.PHONY: help demo test check lint judge sim mutants soak rates count fuzz lab deps build doc clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -31,6 +31,9 @@ soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS
 
 rates: ## What pools give of their drives' speed, on drives with a known one (SECONDS=5 each)
 	@$(XTASK) rates $(if $(SECONDS),--seconds $(SECONDS))
+
+count: ## Instructions of a command, held against what they were (KEEP=1 accepts them as they are)
+	@$(XTASK) count $(if $(KEEP),--keep)
 
 mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name, or FAST=1)
 	@$(XTASK) mutants $(if $(ONLY),--only $(ONLY)) $(if $(FAST),--promptly)

@@ -1,5 +1,6 @@
 //! Scripts of this repository that are longer than a screen. `make help` lists them.
 
+mod count;
 mod deps;
 mod run;
 mod tally;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Some("soak") => soak(rest),
         Some("rates") => rates(rest),
         Some("mutants") => mutants(rest),
+        Some("count") => count(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
         Some("lab") => lab(),
         Some("clean") => clean(),
@@ -85,6 +87,8 @@ fn test(tally: &mut Tally) -> Result<(), String> {
         Err(e) => tally.fail(&format!("`lab setup` could not run: {e}")),
     }
     judge(tally, &[]);
+    step("instructions of a command");
+    tally.one("instructions", count::count(false));
     Ok(())
 }
 
@@ -133,6 +137,12 @@ fn rates(words: &[String]) -> Result<(), String> {
     let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "rates", "--"]);
     command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
     run(command)
+}
+
+/// What commands cost.
+fn count(words: &[String]) -> Result<(), String> {
+    deps::install(deps::TEST)?;
+    count::count(words.iter().any(|word| word == "--keep"))
 }
 
 fn demo(words: &[String]) -> Result<(), String> {
