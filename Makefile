@@ -35,8 +35,8 @@ rates: ## What pools give of their drives' speed, on drives with a known one (SE
 count: ## Instructions of a command, held against what they were (KEEP=1 accepts them as they are)
 	@$(XTASK) count $(if $(KEEP),--keep)
 
-mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name, or FAST=1)
-	@$(XTASK) mutants $(if $(ONLY),--only $(ONLY)) $(if $(FAST),--promptly)
+mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name WITHIN=seeds, or FAST=1)
+	@$(XTASK) mutants $(if $(ONLY),--only $(ONLY)) $(if $(WITHIN),--within $(WITHIN)) $(if $(FAST),--promptly)
 
 fuzz: ## Every decoder under random bytes, for SECONDS=60 each
 	@$(XTASK) fuzz $(or $(SECONDS),60)
