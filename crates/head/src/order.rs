@@ -213,6 +213,11 @@ pub enum Order {
         /// The pool.
         pool: crate::layout::PoolId,
     },
+    /// The Steward's own: an absent pool is imported if all its drives are back.
+    PoolReturn {
+        /// The pool.
+        pool: base::Uuid,
+    },
     /// The Steward's own: legs that were gone or silent are tried again.
     LegReturn {
         /// The pool.

@@ -1,5 +1,7 @@
 //! Pools that this head had and whose drives are away: hosts keep their namespaces and LUNs, not ready.
 //!
+//! When everything of such a pool is back it is imported by itself; any doubt is left to the operator.
+//!
 //! The file `config-UUID` (docs/formats/state.md) is all that is known of such a pool: names, numbers, sizes and
 //! grants. Nothing about data is taken from it.
 
@@ -10,11 +12,15 @@ use super::drives::Probe;
 use super::files::{hex, state_words, unhex};
 use super::text::{self, TextError};
 use crate::layout::PoolId;
-use crate::order::Weight;
-use array::format::ConfigSlot;
+use crate::order::{Answered, Order, Reply, Weight};
+use array::format::{ConfigSlot, LegVerdict};
 use base::machine::{StateError, StateOp};
-use base::{Bug, Uuid, VolumeId, planted};
-use std::collections::BTreeMap;
+use base::{Bug, Duration, Instant, Uuid, VolumeId, planted};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
+pub(crate) const LOOK_FIRST: Duration = Duration::from_secs(5);
+const LOOK_MOST: Duration = Duration::from_secs(60);
 
 /// A pool that was looked for in vain.
 pub(crate) struct AbsentPool {
@@ -25,6 +31,9 @@ pub(crate) struct AbsentPool {
     pub next: Option<String>,
     /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
     pub kept: Option<Kept>,
+    /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
+    pub look_at: Option<Instant>,
+    pub looks: u32,
 }
 
 impl AbsentPool {
@@ -140,6 +149,74 @@ impl Office {
     pub(crate) async fn remove_kept(&self, pool: Uuid) {
         // One that stays is of a pool that no file names: nobody reads it.
         let _ = self.cx.state(StateOp::Remove { name: file_name(pool) }).await;
+    }
+
+    /// Looks now and then whether the drives of absent pools are back.
+    pub(crate) async fn watch_absent(&self) {
+        // Drives that somebody else may be using are not opened: only what appears, or lay there before.
+        let mut known: BTreeSet<String> = self.candidates().await.into_iter().collect();
+        loop {
+            let office = self.clone();
+            self.cx.until(move || office.desk().absent.iter().any(|p| p.look_at.is_some())).await;
+            self.cx.sleep(LOOK_FIRST).await;
+            if !self.desk().absent.iter().any(|p| p.look_at.is_some_and(|at| at <= self.cx.now())) {
+                continue;
+            }
+            let here: BTreeSet<String> = self.candidates().await.into_iter().collect();
+            known.retain(|c| here.contains(c));
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            let desk = &mut *desk;
+            if desk.held || desk.ordering || !desk.orders.is_empty() {
+                continue;
+            }
+            desk.appeared = here.difference(&known).cloned().collect();
+            for p in desk.absent.iter_mut().filter(|p| p.look_at.is_some_and(|at| at <= now)) {
+                let wait = Duration::from_secs(LOOK_FIRST.as_secs() << p.looks.min(8)).min(LOOK_MOST);
+                (p.look_at, p.looks) = (Some(now + wait), p.looks + 1);
+                desk.orders.push_back((None, Order::PoolReturn { pool: p.uuid }));
+            }
+        }
+    }
+
+    /// Order of the Steward's own: a pool of this head is imported as at a start, if nothing of it is missing that was
+    /// there when it was used last. What an operator would have to decide, an operator decides.
+    pub(crate) async fn pool_return(&self, uuid: Uuid) -> Answered {
+        let (name, specs) = {
+            let desk = self.desk();
+            let Some(p) = desk.absent.iter().find(|p| p.uuid == uuid) else { return Ok(Reply::Done) };
+            let specs: Vec<String> = p.drives.iter().chain(&desk.appeared).cloned().collect();
+            (p.name.clone(), specs)
+        };
+        let me = self.desk().system.uuid;
+        let (probes, _) = self.gather(&specs, Some(uuid)).await;
+        let away = |l: &LegVerdict| matches!(l, LegVerdict::Missing { in_sync: true });
+        let complete = match self.judge(uuid, &probes, false).await {
+            Ok(j) => {
+                let mut legs = j.assembly.arrays.iter().take(j.config.arrays.len()).flat_map(|a| &a.legs);
+                j.config.holder == me && !legs.any(away)
+            }
+            Err(_) => false,
+        };
+        if !complete {
+            probes.iter().for_each(|p| self.let_go(p.id));
+            self.keep_unless_elsewhere(uuid, &probes).await;
+            return Ok(Reply::Done);
+        }
+        let notices = self.take(uuid, probes, false).await?;
+        let now = self.cx.now();
+        {
+            let mut desk = self.desk_mut();
+            desk.absent.retain(|p| p.uuid != uuid);
+            let what = format!("pool {name}");
+            desk.event(now, Weight::Note, what.clone(), "its drives are back: it was imported by itself");
+            for n in notices {
+                desk.event(now, Weight::Warning, what.clone(), n);
+            }
+        }
+        self.publish().await;
+        self.write_pools().await?;
+        Ok(Reply::Done)
     }
 
     /// A pool could not be taken. If its drives say that another head has it, or let go of it, since what is

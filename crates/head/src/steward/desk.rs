@@ -46,6 +46,8 @@ pub(crate) struct Desk {
     pub pools: Vec<PoolDesk>,
     /// Pools that should be here and are not, with the reason and the next command.
     pub absent: Vec<AbsentPool>,
+    /// Block devices that were not there at the start.
+    pub appeared: Vec<String>,
     /// Pools that were let go of, and where their drives lay.
     pub released: Vec<PoolRow>,
     /// The looks at drives.
@@ -244,6 +246,7 @@ impl Desk {
             portals: vec![],
             pools: vec![],
             absent: vec![],
+            appeared: vec![],
             released: vec![],
             looks: Looks::default(),
             sessions: Sessions::default(),

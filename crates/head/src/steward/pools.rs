@@ -1,7 +1,7 @@
 //! Pools come and go: start, import, release, stop.
 
 use super::Office;
-use super::absent::AbsentPool;
+use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, PoolDesk, refuse};
 use super::drives::Probe;
@@ -63,6 +63,8 @@ impl Office {
                 reason,
                 next,
                 kept,
+                look_at: None,
+                looks: 0,
             });
         }
         if let Some(why) = hold {
@@ -79,6 +81,8 @@ impl Office {
                 });
             }
             self.cx.until_within(START_PATIENCE, move || busy.get() == 0).await;
+            let office = self.clone();
+            self.cx.spawn(async move { office.watch_absent().await });
         }
         self.publish().await;
         {
@@ -173,14 +177,14 @@ impl Office {
                     let away = r.kind == RefusalKind::NotFound && !row.drives.is_empty();
                     let next = match away {
                         true => Some(format!(
-                            "attach {}, then millrace pool import {}",
+                            "attach {}: then it is imported by itself within a minute, or by millrace pool import {}",
                             row.drives.join(" and "),
                             row.name
                         )),
                         false => r.next,
                     };
                     if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
-                        (p.reason, p.next) = (reason, next);
+                        (p.reason, p.next, p.look_at) = (reason, next, Some(now + LOOK_FIRST));
                     }
                 }
             }
@@ -200,7 +204,7 @@ impl Office {
     }
 
     /// Opens drives; keeps those of one pool, or all labelled ones. Also what could not be opened, in words.
-    async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<OpenError>) {
+    pub(crate) async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<OpenError>) {
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
             if !unique.contains(&spec) && self.desk().holds(spec).is_none() {
@@ -238,7 +242,12 @@ impl Office {
     }
 
     /// Takes a pool whose drives are open. They are let go of if it is refused.
-    async fn take(&self, uuid: Uuid, probes: Vec<Probe>, force: bool) -> Result<Vec<String>, Refusal> {
+    pub(crate) async fn take(
+        &self,
+        uuid: Uuid,
+        probes: Vec<Probe>,
+        force: bool,
+    ) -> Result<Vec<String>, Refusal> {
         match self.try_take(uuid, &probes, force).await {
             Ok(notices) => {
                 // Drives that were replaced once still carry the pool's label.
@@ -512,6 +521,15 @@ impl Office {
         force: bool,
     ) -> Answered {
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
+        let here = {
+            let desk = self.desk();
+            let mut pools = desk.pools.iter().filter(|p| !p.leaving).map(|p| &p.config);
+            pools.find(|c| Some(&c.name) == pool.as_ref() || Some(c.uuid) == wanted).map(|c| c.name.clone())
+        };
+        if let Some(name) = here {
+            let message = format!("pool {name} is imported already");
+            return Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace status"));
+        }
         let absent = self.places_of_absent(pool.as_deref());
         // With force, named drives are all that counts: so the operator chooses a side.
         let only_named = force && !drives.is_empty();

@@ -697,7 +697,7 @@ fn a_pool_goes_to_another_head_and_takes_its_exports_along() {
     let export = &w.view.hosts[0].exports[0];
     assert_eq!((export.uuid, export.name.as_str()), (uuid, "tank/vm1"));
     let (kind, _, words) = w.refused(import(&paths, false));
-    assert!(kind == RefusalKind::NotFound, "{words}");
+    assert!(kind == RefusalKind::Conflict && words.contains("imported already"), "{words}");
 }
 
 #[test]

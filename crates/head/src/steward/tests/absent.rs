@@ -47,7 +47,8 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
     let reason = &s.reasons[0];
     assert!(reason.message.contains("none of its drives was found"), "{reason:?}");
     assert!(reason.message.contains("/f/a: no such file") && reason.message.contains("1 volume is kept"));
-    let next = "attach /f/a and /f/b and /f/c and /f/d, then millrace pool import tank";
+    let next = "attach /f/a and /f/b and /f/c and /f/d: then it is imported by itself within a minute, or by \
+                millrace pool import tank";
     assert_eq!(reason.next.as_deref(), Some(next));
     let (kind, _, words) = w.refused(Order::VolumeRemove { volume: "tank/vm1".into(), force: true });
     assert!(kind == RefusalKind::NotReady && words.contains("not imported"), "{words}");
@@ -187,4 +188,65 @@ fn whatever_was_answered_is_kept_wherever_the_power_goes() {
         n += 5;
     }
     assert!(n > 100, "there was something to cut: {n}");
+}
+
+const BACK: &str = "pool tank: its drives are back: it was imported by itself";
+
+#[test]
+fn a_pool_is_imported_by_itself_once_all_its_drives_are_back_and_not_before() {
+    let (mut w, mut away) = started_without(ALL, 2);
+    let kept = exports(&w)[0].clone();
+    for path in ["/f/b", "/f/d", "/f/a"] {
+        w.rest.drives.insert(path.into(), away.remove(path).expect("a drive"));
+        w.pass(120);
+        assert!(!exports(&w)[0].ready && w.open.is_empty(), "after {path}");
+    }
+    w.rest.drives.extend(away);
+    w.pass(65);
+    assert!(exports(&w)[0].ready && face(&exports(&w)[0]) == kept);
+    assert_eq!(w.status().health, State::Optimal, "no leg was put out");
+    assert!(w.events().contains(&BACK.to_string()));
+    let (kind, _, words) = w.refused(import(&[], false));
+    assert!(kind == RefusalKind::Conflict && words == "pool tank is imported already", "{words}");
+    let mut w = w.crash(3);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_drive_that_was_out_already_is_not_waited_for_and_one_under_another_path_is_found() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    w.good(Order::Shutdown);
+    let (mut w, mut away) = without(w.rest, ALL, 2);
+    away.remove("/f/b");
+    let a = away.remove("/f/a").expect("a drive");
+    w.rest.drives.insert("/dev/nvme7n1".into(), a);
+    w.rest.drives.extend(away);
+    w.pass(65);
+    assert!(exports(&w)[0].ready);
+    assert!(w.events().contains(&BACK.to_string()));
+}
+
+#[test]
+fn what_an_operator_must_decide_is_not_imported_by_itself() {
+    // Another head has it by force, or it was released there: this one has lost its say.
+    for released in [false, true] {
+        let mut w = usual();
+        w.good(Order::Shutdown);
+        let mut there = World::start(Rest { drives: w.rest.drives.clone(), ..Rest::default() }, 7);
+        there.good(import(ALL, true));
+        there.good(if released { Order::PoolRelease { pool: "tank".into() } } else { Order::Shutdown });
+        let (mut w, _) = without(w.rest, ALL, 2);
+        w.rest.drives.extend(there.rest.drives);
+        w.rest.drives.values_mut().for_each(|d| d.held = false);
+        w.pass(300);
+        assert!(w.layout.arrays.is_empty() && w.open.is_empty(), "released there: {released}");
+        assert!(!w.events().contains(&BACK.to_string()));
+    }
+    // It was released here.
+    let (mut w, away) = started_without(ALL, 2);
+    w.good(Order::PoolRelease { pool: "tank".into() });
+    w.rest.drives.extend(away);
+    w.pass(300);
+    assert!(w.layout.arrays.is_empty() && w.status().pools.is_empty());
 }
