@@ -118,6 +118,7 @@ impl World {
             seed: 1,
             deadlines: Deadlines::default(),
             extents: vec![(SHARD_AT, SHARD_BYTES)],
+            connections_max: CONNECTIONS as u32,
         });
         let (view, layout) = configuration(scenario);
         let mail = Mail::Configure { view: Arc::new(view), layout: Arc::new(layout) };

@@ -16,7 +16,7 @@
 //! waited, through its stream, for others that did the same.)
 
 use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
-use crate::limits::{ASKED_SHARE, INLINE_MIN, INLINE_SHARE, SHARD_BYTES_MIN};
+use crate::limits::{ASKED_SHARE, INLINE_MIN, INLINE_SHARE, RINGS_MIN, RINGS_SHARE, SHARD_BYTES_MIN};
 use base::Slice;
 
 /// The three parts.
@@ -25,6 +25,8 @@ pub struct Arena {
     inline: Buffers,
     large: Buffers,
     common: Buffers,
+    /// Bytes of rings.
+    rings: u64,
 }
 
 impl Arena {
@@ -41,6 +43,7 @@ impl Arena {
             inline: Buffers::new(start, inline),
             large: Buffers::new(start + inline, BUFFER_MAX),
             common: Buffers::new(start + rest, bytes - rest),
+            rings: 0,
         }
     }
     /// A buffer for data that come next in their stream, unasked.
@@ -51,7 +54,23 @@ impl Arena {
     pub fn take_asked(&mut self, len: u32) -> Option<Slice> {
         self.take_spare(len).or_else(|| self.large.take(len))
     }
-    /// A buffer that a connection or an array keeps as long as it lives.
+    /// A ring for a connection. None: they have their part.
+    pub fn take_ring(&mut self, len: u32) -> Option<Slice> {
+        let rings = self.rings + Buffers::footprint(len);
+        let ring = if rings <= self.rings_max() { self.common.take(len) } else { None }?;
+        self.rings = rings;
+        Some(ring)
+    }
+    /// The connection has ended.
+    pub fn release_ring(&mut self, ring: Slice) {
+        self.rings -= Buffers::footprint(ring.len);
+        self.common.release(ring);
+    }
+    /// Bytes of rings, at most.
+    pub fn rings_max(&self) -> u64 {
+        (self.common.bytes() / RINGS_SHARE).max(RINGS_MIN)
+    }
+    /// A buffer that an array keeps as long as it lives.
     pub fn take_kept(&mut self, len: u32) -> Option<Slice> {
         self.common.take(len)
     }
@@ -107,10 +126,13 @@ mod tests {
             arena.release(inline);
             let inline = all(|| arena.take_inline(PAGE as u32));
             let asked = arena.take_asked(BUFFER_MAX as u32).expect("the largest that is asked for");
-            arena.take_kept(32 << 10).expect("a new connection");
+            let ring = arena.take_ring(32 << 10).expect("a new connection");
             inline.into_iter().for_each(|s| assert!(arena.release(s)));
             assert!(arena.release(asked));
             assert_eq!(arena.used(), 32 << 10);
+            arena.release_ring(ring);
+            let rings = all(|| arena.take_ring(32 << 10));
+            assert_eq!(rings.len() as u64, arena.rings_max() / (32 << 10));
         }
     }
 

@@ -24,8 +24,12 @@ pub const INLINE_MIN: u64 = 512 << 10;
 pub const INLINE_SHARE: u64 = 4;
 /// Part of the common memory that commands may use; connections and arrays have the rest.
 pub const ASKED_SHARE: (u64, u64) = (3, 4);
+/// Memory for what connections send, at least;
+pub const RINGS_MIN: u64 = 512 << 10;
+/// and one part in so many of the common memory.
+pub const RINGS_SHARE: u64 = 4;
 /// Least memory of a shard: what the parts of `arena` need, a mirror's scratch, and some connections.
-pub const SHARD_BYTES_MIN: u64 = INLINE_MIN + crate::buffers::BUFFER_MAX + ARRAY_BYTES + (512 << 10);
+pub const SHARD_BYTES_MIN: u64 = INLINE_MIN + crate::buffers::BUFFER_MAX + ARRAY_BYTES + RINGS_MIN;
 /// Memory that each array of redundancy takes.
 pub const ARRAY_BYTES: u64 = (array::SCRATCH_BYTES as u64).next_power_of_two();
 

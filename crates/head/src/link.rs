@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 /// How long a connection that we end may take to send its last words.
 pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
 const NO_REQUEST: u32 = u32::MAX;
+const NO_OUTBOX: &str = "no memory for another connection";
 
 /// The protocol's side of a connection.
 pub(crate) enum Front {
@@ -124,7 +125,11 @@ pub(crate) struct Link {
     pub host: Option<HostId>,
     pub life: Life,
     pub why: Option<Close>,
+    /// Without memory until its first answer, which takes `ring_bytes`.
     pub outbox: Outbox,
+    pub ring_bytes: u32,
+    /// It has not asked to be let in.
+    pub stranger: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
     /// Where the receive under way will put its bytes: None for staging.
@@ -202,6 +207,13 @@ impl<M: Memory> Io<'_, M> {
     }
     fn touch(&mut self) {
         self.core.touch(self.link);
+    }
+    /// Ends a connection whose host may be well, and tells the operator why.
+    pub fn send_away(&mut self, fate: Fate, how: Close, why: &'static str) {
+        if self.link.life == Life::Open {
+            self.turned(fate, String::new(), why);
+            self.close(how);
+        }
     }
     fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
         let (portal, peer) = (self.link.portal, self.link.peer);
@@ -281,9 +293,16 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.core.memory.bytes_mut(data)
     }
     fn room(&self) -> u32 {
-        self.link.outbox.room()
+        if self.link.outbox.ring().len == 0 { self.link.ring_bytes } else { self.link.outbox.room() }
     }
     fn header(&mut self, bytes: &[u8]) {
+        if self.link.outbox.ring().len == 0 {
+            let open = self.link.life == Life::Open;
+            if !open || !self.core.open_outbox(self.link) {
+                self.send_away(Fate::TurnedAway, Close::Refused(NO_OUTBOX), NO_OUTBOX);
+                return;
+            }
+        }
         self.link.outbox.header(&mut self.core.memory, bytes);
         self.touch();
     }
@@ -296,6 +315,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn ask(&mut self, ask: Ask) {
         self.link.known = true;
+        self.core.strangers.leave(self.link);
         self.link.host = match &ask {
             Ask::NvmeAdmin { host, .. } | Ask::Iscsi { host, .. } => *host,
             Ask::NvmeIo { nqn, .. } => self.core.view.host_by_nqn(nqn).map(|h| h.id),
@@ -321,6 +341,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
                 let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
                 self.turned(Fate::CutOff, name.unwrap_or_default(), what);
             }
+            self.core.strangers.leave(self.link);
             self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
             self.link.why = Some(why);
             self.core.ending.push(self.link.index);

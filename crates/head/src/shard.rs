@@ -10,6 +10,9 @@
 //!   └─ outbox ◀┴──on_done── told ◀─ landed ◀──────┘
 //! ```
 
+mod accept;
+
+use self::accept::Strangers;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
@@ -22,8 +25,8 @@ use array::{Array, ArrayConfig, Geometry, Note, Ticket};
 use base::front::Close;
 use base::view::View;
 use base::{
-    Address, Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, Outbox,
-    PortalId, Prng, Slice, Slots, Status, Want, planted,
+    Address, Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, PortalId,
+    Prng, Slice, Slots, Status, Want, planted,
 };
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -64,6 +67,8 @@ pub struct ShardConfig<M> {
     pub deadlines: Deadlines,
     /// Start and length of every shard's memory, by shard.
     pub extents: Vec<(u64, u64)>,
+    /// Connections that its world has room for.
+    pub connections_max: u32,
 }
 
 /// An array as this shard knows it.
@@ -85,6 +90,7 @@ pub(crate) struct Core<M: Memory> {
     pub shards: u16,
     pub memory: M,
     pub buffers: Arena,
+    pub strangers: Strangers,
     pub deadlines: Deadlines,
     pub extents: Vec<(u64, u64)>,
     pub view: Arc<View>,
@@ -221,6 +227,7 @@ impl<M: Memory> Shard<M> {
                 id: config.id,
                 shards: config.shards,
                 memory: config.memory,
+                strangers: Strangers::new(config.connections_max, buffers.rings_max()),
                 buffers,
                 deadlines: config.deadlines,
                 extents: config.extents,
@@ -270,7 +277,7 @@ impl<M: Memory> Shard<M> {
     /// Bytes of buffers that connections and arrays keep for themselves: all that is in use when idle.
     pub fn buffers_kept(&self) -> u64 {
         let open = self.connections.iter().filter(|(_, c)| c.link.life != Life::Closed);
-        let rings = open.map(|(_, c)| c.link.outbox.ring());
+        let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
         rings.chain(scratch).map(|s| Buffers::footprint(s.len)).sum()
     }
@@ -307,58 +314,6 @@ impl<M: Memory> Shard<M> {
             self.core.touch(link);
             input(front, &mut Io { now, core: &mut self.core, link, fx });
         }
-    }
-
-    fn accepted(
-        &mut self,
-        id: ConnectionId,
-        portal: PortalId,
-        addresses: (core::net::SocketAddr, core::net::SocketAddr),
-        fx: &mut Effects<Mail>,
-    ) {
-        let (local, peer) = addresses;
-        let portal = self.core.view.portals.iter().find(|p| p.id == portal).copied();
-        let ring = portal.and_then(|p| self.core.buffers.take_kept(Front::outbox_bytes(p.protocol)));
-        let (Some(portal), Some(ring)) = (portal, ring) else {
-            // The portal was just removed, or there is no memory: the peer may try again later.
-            fx.push(Effect::Close { connection: id });
-            return;
-        };
-        let front = Front::new(portal, local, peer, self.prng.next_u64());
-        let link = Link {
-            index: 0,
-            id,
-            portal: portal.id,
-            peer,
-            host: None,
-            life: Life::Open,
-            why: None,
-            outbox: Outbox::new(ring, limits::OUTBOX_PARTS),
-            staged: VecDeque::with_capacity(2),
-            receiving: None,
-            sending: false,
-            touched: false,
-            known: false,
-            timer: None,
-            tags: vec![],
-            live: 0,
-            counters: Counters::default(),
-        };
-        let mut connection = Connection { front, link };
-        let index = loop {
-            match self.connections.insert(connection) {
-                Ok(index) => break index,
-                Err(back) => connection = back,
-            }
-            self.connections.reserve(64);
-        };
-        let link = &mut self.connections[index].link;
-        link.index = index;
-        self.core.touch(link);
-        if self.by_slot.len() <= id.slot() {
-            self.by_slot.resize(id.slot() + 1, NO_LINK);
-        }
-        self.by_slot[id.slot()] = index;
     }
 
     fn received(&mut self, now: Instant, id: ConnectionId, data: Slice, fx: &mut Effects<Mail>) {
@@ -430,6 +385,7 @@ impl<M: Memory> Shard<M> {
         if matches!(link.life, Life::Open | Life::Ending { .. }) {
             let was_open = link.life == Life::Open;
             link.life = Life::Closing;
+            self.core.strangers.leave(link);
             self.core.touch(link);
             fx.push(Effect::Close { connection: id });
             if was_open {
@@ -446,7 +402,10 @@ impl<M: Memory> Shard<M> {
         link.life = Life::Closed;
         link.receiving = None;
         link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
-        self.core.buffers.release(link.outbox.ring());
+        self.core.strangers.leave(link);
+        if link.outbox.ring().len > 0 {
+            self.core.buffers.release_ring(link.outbox.ring());
+        }
         let mut sent = vec![];
         link.outbox.clear(|mark| sent.push(mark));
         for request in sent {
@@ -518,6 +477,7 @@ impl<M: Memory> Shard<M> {
             }
             self.tell(now, fx);
             self.grant(now, fx);
+            self.make_room(now, fx);
             while let Some(index) = self.core.ending.pop() {
                 self.abort_all(now, index, fx);
             }
@@ -529,7 +489,7 @@ impl<M: Memory> Shard<M> {
             self.core.start_turns(now, fx);
             let quiet =
                 self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
-            if quiet {
+            if quiet && !self.core.strangers.crowded() {
                 break;
             }
         }
@@ -790,7 +750,7 @@ impl<M: Memory> Machine for Shard<M> {
     fn on_event(&mut self, now: Instant, event: Event<Mail>, fx: &mut Effects<Mail>) {
         match event {
             Event::Accepted { connection, portal, local, peer } => {
-                self.accepted(connection, portal, (local, peer), fx);
+                self.accepted(now, connection, portal, (local, peer), fx);
             }
             Event::Received { connection, data } => self.received(now, connection, data, fx),
             Event::Sent { connection, bytes } => {

@@ -139,16 +139,20 @@ const FILES_KEPT: u64 = 1024;
 /// Connections of one shard.
 const CONNECTIONS_MAX: u64 = 16384;
 
+/// Connections of each shard: as many as files may be open (said in `status` if that is few), some kept for
+/// the rest.
+fn connections_max(shards: u16) -> u32 {
+    let files = uring::process::raise_files(0).unwrap_or(0);
+    (files.saturating_sub(FILES_KEPT) / u64::from(shards)).clamp(64, CONNECTIONS_MAX) as u32
+}
+
 fn house_config(config: &Config) -> uring::Config {
     let shards = config.shard_count();
     let memory = config.memory_bytes() / u64::from(shards);
-    // As many connections as files may be open (said in `status` if that is few), some kept for the rest.
-    let files = uring::process::raise_files(0).unwrap_or(0);
-    let connections = (files.saturating_sub(FILES_KEPT) / u64::from(shards)).clamp(64, CONNECTIONS_MAX);
     let mut machines: Vec<MachineConfig> = (0..shards)
         .map(|n| MachineConfig {
             core: config.cores.get(usize::from(n)).map(|c| usize::from(*c)),
-            connections_max: connections as u32,
+            connections_max: connections_max(shards),
             ..MachineConfig::new(Address::Shard(n), memory)
         })
         .collect();
@@ -165,12 +169,14 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
     let shards = config.shard_count();
     let extent = |n: u16| house.extent(Address::Shard(n)).expect("the shard is in the configuration");
     let extents: Vec<(u64, u64)> = (0..shards).map(extent).collect();
+    let connections_max = connections_max(shards);
     for id in 0..shards {
         let extents = extents.clone();
         let make = move |part: RegionPart, entropy: [u64; 4]| {
             let (staging, memory) = part.split();
             let deadlines = Deadlines::default();
-            Shard::new(ShardConfig { id, shards, memory, staging, seed: entropy[0], deadlines, extents })
+            let seed = entropy[0];
+            Shard::new(ShardConfig { id, shards, memory, staging, seed, deadlines, extents, connections_max })
         };
         house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
     }

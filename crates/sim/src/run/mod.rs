@@ -192,6 +192,7 @@ impl Run {
             let (at, bytes) = extents[usize::from(id)];
             let staging = at + bytes;
             let shard = Shard::new(ShardConfig {
+                connections_max: 64,
                 id,
                 shards,
                 memory: SimMemory::new(at, bytes),

@@ -1,0 +1,22 @@
+//! Worlds in which legs hang again and again, and hosts write the same few blocks: a write waits for others whose
+//! leg hangs, and then its own leg does.
+
+use base::Duration;
+use sim::run::{Options, Trouble, run};
+
+/// Promise 7: 5 s, however many hangs there are one after the other. (Each write had 3.5 s of its own for each
+/// drive operation, so that one that had waited for another took up to twice that.)
+#[test]
+fn a_write_behind_hung_writes_is_in_time() {
+    for seed in 0..80 {
+        let mut options = Options::swarm(seed);
+        (options.troubles, options.ill_max) = (vec![Trouble::Hang], 1);
+        (options.pause, options.troubles_max) = (Duration::from_millis(5), 100_000);
+        options.habits.blocks = 8;
+        options.habits.blocks_max = 4;
+        options.habits.reset_ppm = 0;
+        if let Err(failure) = run(options) {
+            panic!("seed {seed}: {}", failure.what);
+        }
+    }
+}
