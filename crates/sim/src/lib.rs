@@ -6,6 +6,7 @@
 pub mod disk;
 pub mod host;
 pub mod memory;
+pub mod moves;
 pub mod operator;
 pub mod oracle;
 pub mod run;

@@ -40,10 +40,16 @@ impl Run {
     /// Everything was answered in time, and legs hold the same, byte for byte.
     pub(super) fn check(&mut self) -> Result<(), String> {
         self.check_times()?;
-        for mirror in 0..self.options.mirrors {
-            let first = mirror * self.options.legs;
-            for leg in 1..self.options.legs {
-                self.check_legs(first, first + leg)?;
+        let arrays = self.last_look.iter().flat_map(|s| s.pools.iter().flat_map(|p| &p.arrays));
+        let disk = |path: &str| self.world.disks.iter().position(|d| d.spec == path);
+        for array in arrays {
+            let legs: Vec<usize> = array.legs.iter().filter_map(|l| disk(&l.path)).collect();
+            let whole = legs.len() == array.legs.len() && (legs.len() >= 2 || self.options.legs == 1);
+            if !whole {
+                return Err(format!("legs: drives {legs:?} are a mirror: {:?}", array.legs));
+            }
+            for leg in &legs[1..] {
+                self.check_legs(legs[0], *leg)?;
             }
         }
         Ok(())

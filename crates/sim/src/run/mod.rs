@@ -87,6 +87,7 @@ const ALARM_TROUBLE: u64 = 1;
 const ALARM_BOOT: u64 = 2;
 const ALARM_LOOK: u64 = 3;
 const ALARM_LANDED: u64 = 4;
+const ALARM_MOVE: u64 = 5;
 const ALARM_HEAL: u64 = 1000;
 
 struct Run {
@@ -120,6 +121,10 @@ struct Run {
     last_look: Option<Box<Snapshot>>,
     at_rest_since: Option<Instant>,
     restless: String,
+    /// An operator's order about drives has not been followed by a look yet.
+    moving: bool,
+    /// Orders about drives that were given.
+    moves: u32,
     done: bool,
 }
 
@@ -129,7 +134,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let mut world = World::new(seed, options.kindness.clone());
     world.tell = options.tell || options.trace;
     world.trace = options.trace;
-    for d in 0..options.mirrors * options.legs {
+    let more = if options.moves > 0 { crate::moves::MORE_DRIVES } else { 0 };
+    for d in 0..options.mirrors * options.legs + more {
         let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
         disk.sector = u64::from(options.block_bytes);
         disk.deallocate_zeroes = options.deallocate_zeroes || d == 0;
@@ -160,6 +166,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         last_look: None,
         at_rest_since: None,
         restless: String::new(),
+        moving: false,
+        moves: 0,
         done: false,
     };
     run.boot();
@@ -324,6 +332,7 @@ impl Run {
                     self.stage = Stage::Working;
                     self.begin_work(&snapshot);
                 }
+                self.moving &= !self.orders.is_empty();
                 self.snapshot = Some(snapshot);
                 Ok(())
             }
@@ -372,6 +381,7 @@ impl Run {
         }
         self.world.alarm(LOOK, ALARM_LOOK);
         self.next_trouble();
+        self.next_move();
     }
 
     fn alarm(&mut self, mark: u64) {
@@ -389,6 +399,10 @@ impl Run {
                 self.world.alarm(if calm { LOOK_CALM } else { LOOK }, ALARM_LOOK);
             }
             ALARM_LANDED => self.look_for_hangs(),
+            ALARM_MOVE if self.stage == Stage::Working => {
+                self.move_drives();
+                self.next_move();
+            }
             mark if mark >= ALARM_HEAL => self.heal((mark - ALARM_HEAL) as usize),
             _ => {}
         }
@@ -407,7 +421,8 @@ impl Run {
                     self.nurse(&snapshot);
                     self.last_look = Some(snapshot);
                 }
-                if self.ledgers.iter().all(|l| l.borrow().finished) && !self.down {
+                let finished = self.ledgers.iter().all(|l| l.borrow().finished);
+                if finished && !self.down && self.moves >= self.options.moves {
                     self.calm();
                 } else if self.world.now().since(Instant(0)) > Duration::from_secs(900) {
                     // Long enough: hosts may finish in calm weather.
@@ -425,7 +440,7 @@ impl Run {
                 }
                 if finished && optimal && looked {
                     // Twice, so that no letter between machines is overlooked.
-                    self.snapshot = None;
+                    self.last_look = self.snapshot.take();
                     let rested = self.at_rest_since.take();
                     match self.world.at_rest() {
                         Ok(()) if rested.is_some() => {

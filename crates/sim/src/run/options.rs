@@ -107,6 +107,8 @@ pub struct Options {
     pub troubles_max: u32,
     /// See `troubles_max`.
     pub kills_max: u32,
+    /// So often an operator moves drives about.
+    pub moves: u32,
     /// Memory of each shard, bytes.
     pub shard_bytes: u64,
     /// Commands wait for memory, beside everything else that they wait for.
@@ -143,7 +145,12 @@ impl Options {
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
         let hosts = (0..2).map(|_| *rng.pick(&protocols)).collect();
         let legs = *rng.pick(&[2, 2, 2, 2, 2, 3, 3, 4]);
+        // Copying a drive takes its time: troubles are spread over all of it.
+        let rots = troubles.iter().any(|t| matches!(t, Trouble::Rot | Trouble::RotMetadata));
+        let moves = ill_max == 1 && !rots && crate::moves::moves_drives(seed);
+        let spread = if moves { 8 } else { 1 };
         Self {
+            moves: if moves { crate::moves::MOVES } else { 0 },
             shard_bytes: 24 * MIB,
             tight: false,
             seed,
@@ -157,7 +164,7 @@ impl Options {
             commands: 1000,
             troubles,
             ill_max,
-            pause: Duration::from_millis(rng.between(3, 80)),
+            pause: Duration::from_millis(rng.between(3, 80) * spread),
             troubles_max: 150,
             kills_max: 12,
             kindness: Kindness {
@@ -191,6 +198,7 @@ impl Options {
     pub fn calm(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         (options.legs, options.mirrors, options.troubles) = (2, 2, vec![]);
+        options.moves = 0;
         options
     }
 }

@@ -1,7 +1,8 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
 use super::options::Trouble;
-use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX};
+use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX};
+use crate::moves;
 use crate::world::Fate;
 use array::format::{
     BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, MEMBERSHIP_AT, RECORD_BYTES, label_copy_at, newest_label,
@@ -161,7 +162,12 @@ impl Run {
 
     /// Whether every leg was in sync when last looked at; asks for a new look.
     fn all_well(&mut self) -> bool {
-        let well = self.snapshot.take().is_some_and(|s| s.health == State::Optimal);
+        let moving = self.moving;
+        let well = self.snapshot.take().is_some_and(|s| match self.options.moves > 0 {
+            // While a drive takes another's place, that one serves.
+            true => !moving && moves::redundant(&s),
+            false => s.health == State::Optimal,
+        });
         if self.orders.is_empty() {
             self.orders.push_back(Order::Status);
         }
@@ -177,6 +183,35 @@ impl Run {
         self.orders.push_back(Order::Status);
     }
 
+    /// When an operator does something next.
+    pub(super) fn next_move(&mut self) {
+        if self.options.moves > 0 {
+            let after = Duration::from_micros(self.rng.between(1_000, 600_000));
+            self.world.alarm(after, ALARM_MOVE);
+        }
+    }
+    /// Drives are replaced, added, removed: while all of them are well, since nobody gives up one beside one that
+    /// is ill.
+    pub(super) fn move_drives(&mut self) {
+        let ill = self.world.disks.iter().any(|d| d.faults.any()) || self.convalescent.1 > self.world.now();
+        let busy = self.down || !self.orders.is_empty() || self.waiting.is_some();
+        if ill || busy {
+            return;
+        }
+        let Some(snapshot) = self.snapshot.take() else {
+            self.orders.push_back(Order::Status);
+            return;
+        };
+        let drives: Vec<String> = self.world.disks.iter().map(|d| d.spec.clone()).collect();
+        if let Some(order) = moves::next(&mut self.rng, &snapshot, &drives) {
+            self.world.say(|| format!("the operator: {order:?}"));
+            self.moving = true;
+            self.moves += 1;
+            self.orders.push_back(order);
+        }
+        self.orders.push_back(Order::Status);
+    }
+
     /// Whether writes that were given up may still land.
     pub(super) fn look_for_hangs(&mut self) {
         self.volume.borrow_mut().hangs = self.world.disks.iter().any(|d| d.faults.hang);
@@ -186,6 +221,10 @@ impl Run {
     pub(super) fn nurse(&mut self, snapshot: &Snapshot) {
         if !self.orders.is_empty() {
             return;
+        }
+        if self.options.moves > 0 {
+            let drives: Vec<String> = self.world.disks.iter().map(|d| d.spec.clone()).collect();
+            self.orders.extend(moves::mend(snapshot, &drives));
         }
         for drive in &snapshot.drives {
             let out =

@@ -1,0 +1,74 @@
+//! What an operator does to drives in one world of five, while hosts work and things break: they are replaced,
+//! added, removed, failed and spared, one after the other, with two drives to spare. What is refused is refused;
+//! at the end every mirror must be whole again, with all data on all legs.
+
+use base::Prng;
+use head::order::{Array, Order, Snapshot, State};
+
+/// Drives that belong to nobody at the start, where somebody moves drives about.
+pub const MORE_DRIVES: usize = 2;
+
+/// How often, at least, before hosts and faults may end.
+pub const MOVES: u32 = 8;
+
+/// Whether somebody moves drives about in this world.
+pub fn moves_drives(seed: u64) -> bool {
+    seed % 5 == 4
+}
+
+/// Whether any one drive may be lost without a mirror that is left with none.
+pub fn redundant(snapshot: &Snapshot) -> bool {
+    let in_sync = |a: &Array| a.legs.iter().filter(|l| l.state == State::Optimal).count();
+    snapshot.health < State::Offline && snapshot.pools.iter().flat_map(|p| &p.arrays).all(|a| in_sync(a) >= 2)
+}
+
+/// The next thing to do to some drive; `drives` are all there are.
+pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String]) -> Option<Order> {
+    let pool = snapshot.pools.first()?;
+    let a = rng.below(pool.arrays.len() as u64) as usize;
+    let legs = &pool.arrays[a].legs;
+    if legs.is_empty() {
+        return None;
+    }
+    let leg = rng.pick(legs).path.clone();
+    let free = free(snapshot, drives);
+    let new = if free.is_empty() { leg.clone() } else { rng.pick(&free).clone() };
+    let (name, force) = (pool.name.clone(), true);
+    Some(match rng.below(12) {
+        0..5 => Order::DriveReplace { old: leg, new, force },
+        5..7 => Order::LegAdd { pool: name, mirror: Some(format!("mirror-{a}")), drive: new, force },
+        7..9 => Order::DriveRemove { drive: leg, force: rng.chance(1, 4) },
+        9 => Order::DriveFail { drive: leg },
+        10 => Order::SpareAdd { pool: name, drive: new, force },
+        _ => Order::DriveRemove { drive: pool.spares.first()?.path.clone(), force: false },
+    })
+}
+
+/// What a pool needs that is left with too little: a leg for a mirror of one, no spare that is not there.
+pub fn mend(snapshot: &Snapshot, drives: &[String]) -> Vec<Order> {
+    let mut orders = vec![];
+    let mut free = free(snapshot, drives).into_iter();
+    for pool in &snapshot.pools {
+        for spare in pool.spares.iter().filter(|s| !s.ready) {
+            orders.push(Order::DriveRemove { drive: spare.path.clone(), force: false });
+        }
+        for (a, _) in pool.arrays.iter().enumerate().filter(|(_, a)| a.mirror && a.legs.len() == 1) {
+            let mirror = Some(format!("mirror-{a}"));
+            match (free.next(), pool.spares.first()) {
+                (Some(drive), _) => {
+                    orders.push(Order::LegAdd { pool: pool.name.clone(), mirror, drive, force: true });
+                }
+                (None, Some(spare)) => {
+                    orders.push(Order::DriveRemove { drive: spare.path.clone(), force: false });
+                }
+                (None, None) => {}
+            }
+        }
+    }
+    orders
+}
+
+fn free(snapshot: &Snapshot, drives: &[String]) -> Vec<String> {
+    let used = |d: &&String| snapshot.drives.iter().any(|x| x.path == **d && x.pool.is_some());
+    drives.iter().filter(|d| !used(d)).cloned().collect()
+}
