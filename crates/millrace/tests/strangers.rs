@@ -50,6 +50,7 @@ fn nvme_connect(address: &str, subsystem: &str, host: &str) {
     sqe[39] = 0x01;
     sqe[44..46].copy_from_slice(&31u16.to_le_bytes());
     let data = &mut capsule[72..];
+    data[..16].fill(7); // a host identifier: without one nobody is asked for names
     data[16..18].copy_from_slice(&[0xff, 0xff]);
     data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
     data[512..512 + host.len()].copy_from_slice(host.as_bytes());
