@@ -75,6 +75,7 @@ impl PoolDesk {
         let path = |place: usize| {
             legs.iter().find(|leg| leg.place == place).map_or("a drive that left", |leg| leg.path.as_str())
         };
+        let preferred = self.order_for(a).and_then(|order| order.prefer);
         let Some(run) = &mut self.scrub.run else { return vec![] };
         let what = match note {
             Note::Scrubbed { .. } => {
@@ -86,17 +87,24 @@ impl PoolDesk {
                 run.found.repaired += if repair { len } else { 0 };
                 let places = 0..array::PLACES_MAX;
                 let others: Vec<&str> = places.filter(|l| bad & 1 << l != 0).map(path).collect();
-                let (others, source) = (others.join(", "), path(source));
+                let others = others.join(", ");
                 match (known, repair) {
                     (true, true) => format!("{others} differed from the other legs and was written again"),
                     (true, false) => format!("{others} differs from the other legs, which agree"),
+                    (false, true) if preferred == Some(source) => {
+                        format!(
+                            "{others} differed from {} and was written again from there, as was told",
+                            path(source)
+                        )
+                    }
                     (false, true) => {
                         format!(
-                            "{others} differed from {source} and was written again from there; which one was right cannot be known"
+                            "{others} differed from {} and was written again from there; which one was right cannot be known",
+                            path(source)
                         )
                     }
                     (false, false) => {
-                        format!("{others} and {source} differ; which one is right cannot be known")
+                        format!("{others} and {} differ; which one is right cannot be known", path(source))
                     }
                 }
             }
@@ -411,7 +419,9 @@ impl PoolDesk {
         let legs = &self.arrays[array].legs;
         let prefer = legs.iter().find(|l| l.uuid == run.prefer && !run.prefer.is_nil()).map(|l| l.place);
         let from = run.at.get(array).copied().unwrap_or(0);
-        Some(array::Scrub { from, repair: run.repair, prefer })
+        // Who names the good drive of one mirror has said nothing of the others: they are only compared.
+        let repair = run.repair && (run.prefer.is_nil() || prefer.is_some());
+        Some(array::Scrub { from, repair, prefer })
     }
     /// Every shard has done its part of every mirror.
     fn scrub_ended(&self, shards: u16) -> bool {

@@ -176,7 +176,7 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
         );
         // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
         let next = format!(
-            "millrace pool scrub {0} --repair --prefer GOOD, or millrace pool scrub {0} (if they were written since), or millrace pool scrub {0} --clear",
+            "millrace pool scrub {0} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {0}, or millrace pool scrub {0} --clear",
             p.config.name
         );
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });

@@ -71,8 +71,9 @@ All legs are read while hosts are served, at a rate that yields to them; `pool
 show` tells how far it is. What one leg cannot read is written again from
 another. Legs that differ are told by volume and offset; with --repair they are
 made equal: what most legs say counts, and of two legs --prefer names the right
-one, as nobody can know (else the one with fewer read errors counts). What a
-scrub found stays in `status` until one finds the legs the same, or --clear.
+one, as nobody can know (else the one with fewer read errors counts); mirrors
+that the named drive is not part of are then compared only. What a scrub found
+stays in `status` until one finds the legs the same, or --clear.
 
 Examples:
   millrace pool scrub tank

@@ -57,13 +57,15 @@ fn differences_are_told_by_volume_and_offset() {
     assert_eq!(
         s.reasons[0].next.as_deref(),
         Some(
-            "millrace pool scrub tank --repair --prefer GOOD, or millrace pool scrub tank (if they were written since), or millrace pool scrub tank --clear"
+            "millrace pool scrub tank --repair --prefer GOOD, or, if they were written since, millrace pool scrub tank, or millrace pool scrub tank --clear"
         )
     );
     // A scrub that repairs ends that.
     let prefer = Some("/f/b".to_string());
     w.good(scrub_with(true, prefer));
     assert!(w.scrubs.iter().any(|((_, a), (o, _))| *a == array && o.repair && o.prefer == Some(1)));
+    let others = w.scrubs.iter().filter(|((_, a), _)| *a != array);
+    assert!(others.into_iter().all(|(_, (o, _))| !o.repair), "nothing was said of the other mirror");
     w.note(1, array, Note::Mismatch { at, len, bad: 1, source: 1, known: false, repair: true });
     end_scrub(&mut w);
     assert_eq!(w.status().health, State::Optimal);
