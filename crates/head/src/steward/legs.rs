@@ -115,6 +115,11 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
         }
         self.check_not_replaced(pool, array, leg)?;
+        if itself && !out_of {
+            let message = format!("{old_path} serves in pool {name}: there is nothing to replace it by");
+            let next = format!("millrace drive replace {old_path} NEW, another drive");
+            return Err(refuse(RefusalKind::Conflict, "new", message).then(next));
+        }
         if itself {
             self.make_way(pool, array, leg, old, state).await?;
             if !self.clear_place(pool, array, leg).await {

@@ -178,6 +178,7 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
         ),
         (replace("/f/a", "/f/s"), RefusalKind::Conflict, "/f/s is a spare of pool tank"),
         (replace("/f/a", "/f/b"), RefusalKind::Conflict, "is a drive of pool tank already"),
+        (replace("/f/a", "/f/a"), RefusalKind::Conflict, "there is nothing to replace it by"),
         (rm("/f/a"), RefusalKind::Unsafe, "without /f/a mirror-0 of pool tank has one drive in sync"),
         (rm("/f/none"), RefusalKind::NotFound, "no drive of an imported pool"),
     ];
