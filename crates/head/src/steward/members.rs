@@ -10,7 +10,7 @@
 //! the leg before a crash would still find it in sync.
 
 use super::Office;
-use super::desk::{Outlook, PoolDesk, Wish, error_words, outlook};
+use super::desk::{Outlook, PoolDesk, Wish, array_word, error_words, outlook};
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
@@ -291,6 +291,14 @@ impl Office {
 
     /// Tells the shards when the first resync after a crash is over on all of them.
     async fn watch_clean(&self, pool: PoolId) {
+        let began = self.cx.now();
+        self.tell_resync(pool, |p| {
+            let unclean = (0..p.arrays.len()).filter(|a| p.arrays[*a].unclean && p.unclean_bytes(*a) > 0);
+            let line = |a| {
+                format!("{} of {} may differ between its drives", mib(p.unclean_bytes(a)), p.array_name(a))
+            };
+            unclean.map(|a| format!("{}: they are compared and made the same", line(a))).collect()
+        });
         loop {
             let office = self.clone();
             let due = move || {
@@ -313,11 +321,35 @@ impl Office {
                     })
                     .collect()
             };
+            let seconds = self.cx.now().since(began).as_secs();
+            self.tell_resync(pool, |p| {
+                let over = (0..p.arrays.len())
+                    .filter(|a| done.contains(&p.arrays[*a].id) && p.unclean_bytes(*a) > 0);
+                let line = |a| format!("the drives of {} are the same again", p.array_name(a));
+                over.map(|a| format!("{}: {} were compared in {seconds} s", line(a), mib(p.unclean_bytes(a))))
+                    .collect()
+            });
             for array in done {
                 self.tell_shards(|| Mail::Clean { array });
             }
         }
     }
+}
+
+impl Office {
+    /// Events of the resync after a crash.
+    fn tell_resync(&self, pool: PoolId, lines: impl FnOnce(&PoolDesk) -> Vec<String>) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let Some(p) = desk.pool(pool) else { return };
+        let (lines, what) = (lines(p), format!("pool {}", p.config.name));
+        lines.into_iter().for_each(|l| desk.event(now, Weight::Note, what.clone(), l));
+    }
+}
+
+/// Bytes as people say them.
+fn mib(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
 }
 
 const RETRY: Duration = Duration::from_millis(200);
@@ -335,6 +367,14 @@ fn next_wishes(wishes: &mut std::collections::VecDeque<Wish>) -> Vec<Wish> {
 }
 
 impl PoolDesk {
+    /// What the bitmaps of an array said at the start: as much is compared, and copied where legs differ.
+    fn unclean_bytes(&self, array: usize) -> u64 {
+        let a = &self.arrays[array];
+        u64::from(a.dirty.count()) * a.geometry.region_bytes
+    }
+    fn array_name(&self, array: usize) -> String {
+        array_word(self.config.arrays[array].mirror, array)
+    }
     /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
     fn has_taken(
         &mut self,

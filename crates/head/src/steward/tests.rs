@@ -852,11 +852,21 @@ fn drives_that_hold_something_are_made_the_same_and_zero_ones_need_not_be() {
     assert!(second.unclean && second.dirty.count() == second.geometry.regions());
     assert_eq!(w.status().health, State::Rebuilding);
     let array = second.id;
+    let told = |w: &mut World, end: &str| w.events().iter().filter(|e| e.ends_with(end)).count();
+    let bytes = u64::from(second.geometry.regions()) * second.geometry.region_bytes;
+    let size = format!("{}M", bytes.div_ceil(MIB));
+    let begin =
+        format!("{size} of mirror-1 may differ between its drives: they are compared and made the same");
+    let end = format!("the drives of mirror-1 are the same again: {size} were compared in 7 s");
+    assert_eq!(told(&mut w, &begin), 1, "{:?}", w.events());
+    w.pass(7);
+    assert_eq!(told(&mut w, &end), 0);
     for shard in 0..SHARDS {
         w.note(shard, array, Note::CrashClean { epoch: 1 });
     }
     w.run();
     assert_eq!(w.log.iter().filter(|l| l.starts_with("clean")).count(), 2);
+    assert_eq!(told(&mut w, &end), 1, "{:?}", w.events());
     assert_eq!(w.status().health, State::Optimal);
 }
 
