@@ -163,7 +163,8 @@ impl Office {
             match result {
                 Ok(notices) => {
                     desk.absent.retain(|p| p.uuid != row.uuid);
-                    for n in notices {
+                    // What lies where a missing leg was explains why it is missing.
+                    for n in notices.into_iter().chain(failures) {
                         desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
                     }
                 }

@@ -723,6 +723,16 @@ fn two_heads_that_went_on_apart_are_told_from_one_another() {
 }
 
 #[test]
+fn what_lies_in_the_place_of_a_missing_leg_is_told() {
+    let w = usual();
+    let mut rest = w.rest;
+    rest.drives.get_mut("/f/b").expect("there").blocks.clear();
+    let mut w = World::start(rest, 2);
+    assert_eq!(w.status().health, State::Degraded);
+    assert!(w.events().iter().any(|e| e == "pool tank: the label of /f/b is absent"), "{:#?}", w.events());
+}
+
+#[test]
 fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let mut w = usual();
     let mut more = drives(&["/f/xfs", "/f/x", "/f/small", "/f/coarse"]);
