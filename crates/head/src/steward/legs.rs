@@ -541,7 +541,8 @@ impl Office {
         let slot = config.slot(generation);
         if slot.encode().is_none() {
             let message = "the configuration would not fit its place on the drives";
-            return Err(refuse(RefusalKind::NoSpace, "new", message).then("millrace pool show"));
+            let next = format!("millrace pool show {}", config.name);
+            return Err(refuse(RefusalKind::NoSpace, "new", message).then(next));
         }
         // Until the next record names it, the new drive is nobody's leg: a crash here leaves it as a drive
         // that "was replaced once".

@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::absent::Shown;
-use super::desk::{ArrayDesk, Desk, Ill, LegDesk, PoolDesk, array_word, count};
+use super::desk::{ArrayDesk, Desk, Ill, LegDesk, PoolDesk, array_word, count, error_words};
 use super::files::protocol_word;
 use super::sessions::Place;
 use super::volumes::net_words;
@@ -14,7 +14,7 @@ use crate::order::{
 use crate::report::{self, ShardReport};
 use array::format::LegState;
 use base::view::Protocol;
-use base::{Duration, Instant, PortalId};
+use base::{DriveError, Duration, Instant, PortalId};
 use core::net::SocketAddr;
 
 /// How long shards may take to tell their figures.
@@ -333,6 +333,9 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
 fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
     let leg = &p.arrays[a].legs[l];
     let path = &leg.path;
+    if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
+        return format!("free space in the file system of {path}, then millrace drive return {path}");
+    }
     let shape = leg.open.as_ref().and_then(|o| desk.shapes.get(&o.id));
     match shape.is_some_and(|s| s.gone || s.hang) {
         true => format!("millrace drive shape {path} --clear, then millrace drive return {path}"),

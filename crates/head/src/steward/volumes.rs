@@ -248,11 +248,15 @@ impl Office {
             let (id, uuid) = desk.volume_named(name)?;
             (id, uuid, desk.pool(id).expect("just found").config.clone())
         };
-        let grants = config.grants.of(uuid).map_or(0, |g| g.grants.len());
-        if grants > 0 && !force {
-            let message = format!("{name} is exported to {}", count(grants, "host"));
-            return Err(refuse(RefusalKind::Unsafe, "volume", message)
-                .then(format!("millrace unexport {name} --host …, or millrace volume rm {name} --force")));
+        let grants = config.grants.of(uuid).map_or(&[][..], |g| &g.grants);
+        if let Some(first) = grants.first().filter(|_| !force) {
+            let message = format!("{name} is exported to {}", count(grants.len(), "host"));
+            let host = self.desk().hosts.iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
+            let force = format!("millrace volume rm {name} --force");
+            return Err(refuse(RefusalKind::Unsafe, "volume", message).then(match host {
+                Some(host) => format!("millrace unexport {name} --host {host}, or {force}"),
+                None => force,
+            }));
         }
         let v = config.volumes.remove(uuid).expect("just found");
         config.grants.remove_volume(uuid);
