@@ -59,6 +59,9 @@ pub(crate) struct Desk {
     /// No pool was imported on purpose: portals stay closed, so that hosts wait for their volumes rather
     /// than learn that there are none.
     pub held: bool,
+    /// The head is being stopped: portals are closed and nobody is let in any more, so that no host sees the
+    /// volumes go.
+    pub stopping: bool,
     pub events: VecDeque<EventLine>,
     pub event_next: u64,
     /// Lines not yet in the log.
@@ -254,6 +257,7 @@ impl Desk {
             ordering: false,
             ready: false,
             held: false,
+            stopping: false,
             events: VecDeque::new(),
             event_next: 1,
             unlogged: VecDeque::new(),

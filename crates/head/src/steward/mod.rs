@@ -46,7 +46,7 @@ mod watch;
 use crate::mail::Mail;
 use crate::order::Order;
 use base::front::Close;
-use base::{Address, Effects, Event, Instant, Machine, Memory, Slice};
+use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
 use desk::Desk;
 use runtime::{Cx, Runtime};
 use sessions::Place;
@@ -130,6 +130,9 @@ impl Steward {
             }
             Mail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
             Mail::Ask { connection, portal, peer, ask } => {
+                if desk.stopping {
+                    return sessions::answer(Place { shard, connection }, Answer::Full, fx);
+                }
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.sessions.on_ask(Place { shard, connection }, portal, peer, ask, fx);
             }

@@ -705,6 +705,9 @@ impl Office {
     /// Order: stop in order.
     pub(crate) async fn shutdown(&self) -> Answered {
         let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        // Portals first: who is sent away and comes again at once shall find nobody, not a head without volumes.
+        self.desk_mut().stopping = true;
+        self.publish().await;
         let places = self.desk().sessions.places();
         for p in places {
             let mail = Mail::Drop { connection: p.connection, why: Close::Logout };

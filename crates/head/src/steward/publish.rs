@@ -67,7 +67,7 @@ fn view_of(desk: &Desk) -> View {
     View {
         generation: desk.generation,
         system: desk.system.clone(),
-        portals: desk.portals.iter().filter(|_| !desk.held).map(|p| p.portal).collect(),
+        portals: desk.portals.iter().filter(|_| !desk.held && !desk.stopping).map(|p| p.portal).collect(),
         hosts: hosts.collect(),
     }
 }

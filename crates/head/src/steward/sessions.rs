@@ -302,7 +302,8 @@ impl Sessions {
     }
 }
 
-fn answer(place: Place, answer: Answer, fx: &mut Effects<Mail>) {
+/// Answers what a connection asked.
+pub(super) fn answer(place: Place, answer: Answer, fx: &mut Effects<Mail>) {
     let mail = Mail::Answer { connection: place.connection, answer };
     fx.push(Effect::Mail { to: Address::Shard(place.shard), mail });
 }

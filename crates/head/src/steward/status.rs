@@ -79,7 +79,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     pools.sort_by(|a, b| a.name.cmp(&b.name));
     let portals: Vec<PortalState> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
     // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
-    for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held) {
+    for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && !desk.stopping) {
         let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
         let next = Some(format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address));
         reasons.push(Reason { state: State::Degraded, what, message: p.reason.clone(), next });
@@ -475,6 +475,7 @@ fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
     let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
     let failure = row.results.iter().find_map(|r| match r {
         Some(Err(e)) => Some(net_words(*e)),
+        _ if desk.stopping => Some("the head is being stopped".to_string()),
         None if desk.held => Some("it stays closed until the pools are imported".to_string()),
         None => Some("it is being opened".to_string()),
         Some(Ok(_)) => None,

@@ -58,6 +58,8 @@ struct World {
     now: Instant,
     events: VecDeque<Event<Mail>>,
     view: Arc<View>,
+    /// Every one that was told, in order.
+    views: Vec<Arc<View>>,
     layout: Arc<Layout>,
     answers: BTreeMap<u64, Answered>,
     next_order: u64,
@@ -96,6 +98,7 @@ impl World {
             now: Instant(1_000_000_000),
             events: VecDeque::new(),
             view: Arc::default(),
+            views: vec![],
             layout: Arc::default(),
             answers: BTreeMap::new(),
             next_order: 0,
@@ -280,6 +283,7 @@ impl World {
             Mail::Configure { view, layout } => {
                 assert_eq!(view.generation, layout.generation);
                 if n == 0 {
+                    self.views.push(view.clone());
                     let old = self.view.portals.clone();
                     for p in view.portals.iter().filter(|p| !old.contains(p)) {
                         let result =
@@ -460,8 +464,11 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
 #[test]
 fn stopping_in_order_leaves_clean_arrays_and_lets_go_of_the_drives() {
     let mut w = usual();
+    w.views.clear();
     w.good(Order::Shutdown);
     assert!(w.open.is_empty());
+    let seen = |v: &View| !v.portals.is_empty() && v.hosts[0].exports.is_empty();
+    assert!(!w.views.iter().any(|v| seen(v)), "a host that comes again at once sees its volumes, or nobody");
     let w = w.crash(2);
     assert!(w.layout.arrays.iter().all(|a| !a.unclean));
     assert!(w.view.hosts[0].exports[0].ready);
