@@ -464,6 +464,10 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
 #[test]
 fn stopping_in_order_leaves_clean_arrays_and_lets_go_of_the_drives() {
     let mut w = usual();
+    w.good(Order::PortalAdd {
+        protocol: Protocol::Iscsi,
+        address: "10.0.0.1:3260".parse().expect("an address"),
+    });
     w.views.clear();
     w.good(Order::Shutdown);
     assert!(w.open.is_empty());
