@@ -206,11 +206,12 @@ impl Story<'_> {
         let taken = began.elapsed();
         self.until_well(spare);
         let copied = began.elapsed();
-        // The spare is out before the drive is in.
+        // The spare serves until the drive is in, and leaves at the next look.
         self.truth.is(drive, COPIED);
         self.truth.is(spare, COMING);
         self.head.cli(&format!("drive replace {spare} {drive}"));
         self.until_well(drive);
+        until("the spare has left", 60, || self.leg(spare) == Value::Null);
         self.truth.is(spare, WELL);
         self.head.cli(&format!("pool add tank spare {spare}"));
         if round < 2 {
