@@ -5,7 +5,7 @@ mod deps;
 mod run;
 mod tally;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use run::{cargo, run, step, target};
@@ -74,10 +74,8 @@ fn test(tally: &mut Tally) -> Result<(), String> {
     deps::install(deps::TEST)?;
     step("the lab's image, beside what follows");
     run(cargo(&["build", "--locked", "--package", "lab"]))?;
-    let image = std::process::Command::new(target().join("debug/lab"))
-        .arg("setup")
-        .stdout(std::process::Stdio::null())
-        .spawn();
+    let image =
+        Command::new(target().join("debug/lab")).arg("setup").stdout(std::process::Stdio::null()).spawn();
     lint(tally);
     unit(tally);
     step("planted bugs, those that are found in seconds");
@@ -104,9 +102,16 @@ fn lint(tally: &mut Tally) {
 
 /// Tests that need nothing but the compiler; the simulation is among them.
 fn unit(tally: &mut Tally) {
-    step("unit tests and simulation");
+    step("unit tests and simulation: compile");
     let all = ["test", "--locked", "--no-fail-fast", "--workspace", "--exclude", "lab", "--exclude", "judge"];
-    tally.cargo_test("unit tests", cargo(&all), Duration::from_secs(15 * 60));
+    let mut compile = cargo(&all);
+    compile.arg("--no-run");
+    if let Err(why) = run(compile) {
+        return tally.fail(&format!("the unit tests do not build: {why}"));
+    }
+    step("unit tests and simulation");
+    let suite = |only: &[String]| exactly(cargo(&all), &[], only);
+    tally.cargo_test("unit tests", suite, Duration::from_secs(20 * 60));
 }
 
 /// Tests of the real binary by real components.
@@ -117,11 +122,26 @@ fn judge(tally: &mut Tally, only: &[String]) {
         return tally.fail(&format!("the binary does not build: {why}"));
     }
     step("real hosts and tools");
-    let mut tests =
-        cargo(&["test", "--locked", "--no-fail-fast", "--package", "lab", "--package", "judge", "--"]);
-    // Each test starts daemons and most start guests: more side by side would only slow all of them.
-    tests.arg("--test-threads=2").args(only).env("MILLRACE_BIN", target().join("release/millrace"));
-    tally.cargo_test("real hosts and tools", tests, Duration::from_secs(15 * 60));
+    let suite = |again: &[String]| {
+        let mut tests =
+            cargo(&["test", "--locked", "--no-fail-fast", "--package", "lab", "--package", "judge"]);
+        tests.env("MILLRACE_BIN", target().join("release/millrace"));
+        // Each test starts daemons and most start guests: more side by side would only slow all of them.
+        let mut filter = vec!["--test-threads=2".to_string()];
+        filter.extend_from_slice(only);
+        exactly(tests, &filter, again)
+    };
+    tally.cargo_test("real hosts and tools", suite, Duration::from_secs(25 * 60));
+}
+
+/// `cargo test` with these words for the tests' programs, or with the named tests alone, one at a time.
+fn exactly(mut tests: Command, words: &[String], only: &[String]) -> Command {
+    tests.arg("--");
+    match only {
+        [] => tests.args(words),
+        _ => tests.args(["--test-threads=1", "--exact"]).args(only),
+    };
+    tests
 }
 
 /// The long runs; they print a table of their own.
@@ -152,7 +172,7 @@ fn demo(words: &[String]) -> Result<(), String> {
     run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
     // In our place, so that Ctrl-C reaches it and its end is ours.
     use std::os::unix::process::CommandExt;
-    let failed = std::process::Command::new(target().join("release/millrace")).arg("demo").args(words).exec();
+    let failed = Command::new(target().join("release/millrace")).arg("demo").args(words).exec();
     Err(format!("the demo could not start: {failed}"))
 }
 
@@ -175,10 +195,13 @@ fn mutants(words: &[String]) -> Result<(), String> {
 /// Tests whose name says `fuzz`, for longer than `make test` runs them.
 fn fuzz(tally: &mut Tally, seconds: &str) -> Result<(), String> {
     let limit: u64 = seconds.parse().map_err(|_| format!("'{seconds}' is no number of seconds"))?;
-    let mut tests =
-        cargo(&["test", "--release", "--locked", "--no-fail-fast", "--workspace", "--lib", "--tests"]);
-    tests.args(["--exclude", "lab", "--exclude", "judge", "fuzz"]).env("MILLRACE_FUZZ_SECONDS", seconds);
-    tally.cargo_test("fuzz", tests, Duration::from_secs(600 + 100 * limit));
+    let suite = |only: &[String]| {
+        let mut tests =
+            cargo(&["test", "--release", "--locked", "--no-fail-fast", "--workspace", "--lib", "--tests"]);
+        tests.args(["--exclude", "lab", "--exclude", "judge"]).env("MILLRACE_FUZZ_SECONDS", seconds);
+        exactly(tests, &["fuzz".into()], only)
+    };
+    tally.cargo_test("fuzz", suite, Duration::from_secs(600 + 100 * limit));
     Ok(())
 }
 
