@@ -299,3 +299,25 @@ fn fuzz_state_files() {
     let take = head::steward::fuzz::state_file;
     check(&Target { name: "state files", run: take, examples, mend: nothing, bytes_max: 4096 });
 }
+
+#[test]
+fn fuzz_recordings_of_machines() {
+    use topology::{Machine, Recording};
+    let take = |bytes: &[u8]| {
+        let Ok(recording) = Recording::decode(bytes) else { return };
+        let machine = Machine::of(&recording);
+        assert!(machine.devices.iter().all(|d| d.parent.is_none_or(|p| p < machine.devices.len())));
+        let again =
+            Recording::decode(recording.encode().as_bytes()).expect("what was written is a recording");
+        assert_eq!((again.first, again.second), (recording.first, recording.second));
+    };
+    let guest = include_bytes!("../../topology/machines/guest.rec").to_vec();
+    let laptop = include_bytes!("../../topology/machines/laptop.rec").to_vec();
+    check(&Target {
+        name: "recordings",
+        run: take,
+        examples: vec![guest, laptop],
+        mend: nothing,
+        bytes_max: 16384,
+    });
+}

@@ -1,0 +1,27 @@
+//! Topology: what a machine is made of, read from a tree of files and nothing else.
+//!
+//! Owns the recording (files of sysfs and proc as text), what follows from it (sockets, PCIe tree, links, drives,
+//! ports, interrupts, what the head does on them) and the picture of it. A [`Source`] hands out files; it is the only
+//! way to a machine, so that another person's machine is read like this one, and a test's like both.
+//! Promise: any recording gives a [`Machine`]: what is known is in it, what could not be read is named in `gaps`,
+//! nothing panics, and nothing is concluded from what was not seen. Does not know the head's rooms, clocks or files.
+
+mod cpu;
+mod drive;
+mod interrupt;
+mod machine;
+mod net;
+mod own;
+mod pci;
+mod record;
+mod recording;
+
+pub use cpu::{Cpu, Node, Socket};
+pub use drive::{Activity, Drive, DriveKind, Temperature};
+pub use interrupt::Interrupt;
+pub use machine::{Machine, SharedBank};
+pub use net::{Port, payload_share};
+pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard, OwnVolume};
+pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};
+pub use record::{Recorder, plain_name};
+pub use recording::{FILE_MAX, Missing, Reading, Recording, RecordingError, Source, ranges};

@@ -1,0 +1,385 @@
+//! What the daemon says of itself: drives, pools, legs, shards, connections. A view of its status that takes any
+//! version of it: what is not there is empty, what is of another kind too.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Commands and bytes since the daemon's start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Counters {
+    /// Reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+/// A drive of the head.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct OwnDrive {
+    /// Its path.
+    pub path: String,
+    /// Identity by label.
+    pub uuid: String,
+    /// Its pool, empty if none.
+    pub pool: String,
+    /// leg, spare, free, foreign and so on.
+    pub role: String,
+    /// Its state.
+    pub state: String,
+    /// Failed or late operations.
+    pub errors: u64,
+    /// What was done.
+    pub counters: Counters,
+    /// Somebody made it slower: operations a second at most, 0 for no limit.
+    pub iops_max: u64,
+    /// The same, 10^6 bytes a second.
+    pub mbps_max: u64,
+    /// The same, microseconds added.
+    pub latency_us: u64,
+}
+
+/// A drive in an array.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct OwnLeg {
+    /// The drive's path.
+    pub path: String,
+    /// Its state as a leg.
+    pub state: String,
+    /// Its reads take far longer than those of the others.
+    pub slow: bool,
+}
+
+/// An array.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct OwnArray {
+    /// single or mirror.
+    pub layout: String,
+    /// Its state.
+    pub state: String,
+    /// Its legs.
+    pub legs: Vec<OwnLeg>,
+    /// Its weight in the first zone.
+    pub weight: u64,
+    /// Regions marked dirty.
+    pub regions_dirty: u64,
+    /// All regions.
+    pub regions: u64,
+    /// A resync is under way: bytes a second, seconds left.
+    pub resync: Option<(u64, Option<u64>)>,
+}
+
+/// A pool.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct OwnPool {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// Its arrays.
+    pub arrays: Vec<OwnArray>,
+    /// A scrub is under way: bytes a second.
+    pub scrub: Option<u64>,
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct OwnVolume {
+    /// pool/volume.
+    pub name: String,
+    /// What hosts did.
+    pub counters: Counters,
+    /// A cap of operations a second, 0 for none.
+    pub iops_max: u64,
+    /// A cap of bytes a second, 0 for none.
+    pub bytes_max: u64,
+}
+
+/// A connection.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct OwnConnection {
+    /// Its host's name, empty if it is not known.
+    pub host: String,
+    /// nvme, discovery or iscsi.
+    pub protocol: String,
+    /// Its address, without the port in an anonymous recording.
+    pub peer: String,
+    /// Its shard.
+    pub shard: u64,
+    /// Session or controller.
+    pub session: u64,
+    /// NVMe queue id (0: admin), iSCSI connection id.
+    pub queue: u64,
+    /// Commands so far.
+    pub commands: u64,
+    /// Commands under way.
+    pub in_flight: u64,
+}
+
+/// A shard.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct OwnShard {
+    /// Its number.
+    pub shard: u64,
+    /// Commands so far.
+    pub commands: u64,
+    /// Its connections.
+    pub connections: u64,
+    /// Requests under way.
+    pub requests: u64,
+    /// Drive operations under way.
+    pub drive_ops: u64,
+    /// The core it is bound to, None if it may run anywhere or that is not known.
+    pub core: Option<u32>,
+    /// Its thread.
+    pub thread: Option<u32>,
+    /// Part of a core that it used between the readings, 0 to 1.
+    pub busy: Option<f32>,
+}
+
+/// The daemon at one moment.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Own {
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its version.
+    pub version: String,
+    /// Its health.
+    pub health: String,
+    /// Its drives.
+    pub drives: Vec<OwnDrive>,
+    /// Its pools.
+    pub pools: Vec<OwnPool>,
+    /// Its volumes.
+    pub volumes: Vec<OwnVolume>,
+    /// Who is connected.
+    pub connections: Vec<OwnConnection>,
+    /// Its shards.
+    pub shards: Vec<OwnShard>,
+}
+
+fn word(v: &Value, key: &str) -> String {
+    v[key].as_str().unwrap_or("").to_string()
+}
+
+fn count(v: &Value, key: &str) -> u64 {
+    v[key].as_u64().unwrap_or(0)
+}
+
+fn all<T>(v: &Value, key: &str, one: impl Fn(&Value) -> T) -> Vec<T> {
+    v[key].as_array().map_or(Vec::new(), |list| list.iter().map(one).collect())
+}
+
+fn counters(v: &Value) -> Counters {
+    let v = &v["counters"];
+    let n = |key| count(v, key);
+    Counters {
+        reads: n("reads"),
+        read_bytes: n("read_bytes"),
+        writes: n("writes"),
+        write_bytes: n("write_bytes"),
+    }
+}
+
+fn drive(v: &Value) -> OwnDrive {
+    let shape = &v["shape"];
+    OwnDrive {
+        path: word(v, "path"),
+        uuid: word(v, "uuid"),
+        pool: word(v, "pool"),
+        role: word(v, "role"),
+        state: word(v, "state"),
+        errors: count(v, "errors"),
+        counters: counters(v),
+        iops_max: count(shape, "iops_max"),
+        mbps_max: count(shape, "mbps_max"),
+        latency_us: count(shape, "latency_us"),
+    }
+}
+
+fn pool(v: &Value) -> OwnPool {
+    let weight = |index: usize| {
+        let weights = v["zones"][0]["weights"].as_array()?;
+        let of = weights.iter().find(|w| w["array"].as_u64() == Some(index as u64))?;
+        of["weight"].as_u64()
+    };
+    let mut arrays = all(v, "arrays", |a| OwnArray {
+        layout: word(a, "layout"),
+        state: word(a, "state"),
+        legs: all(a, "legs", |l| OwnLeg {
+            path: word(l, "path"),
+            state: word(l, "state"),
+            slow: l["slow"].as_bool().unwrap_or(false),
+        }),
+        weight: 1,
+        regions_dirty: count(a, "regions_dirty"),
+        regions: count(a, "regions"),
+        resync: a["resync"]
+            .is_object()
+            .then(|| (count(&a["resync"], "rate"), a["resync"]["seconds_left"].as_u64())),
+    });
+    for (index, array) in arrays.iter_mut().enumerate() {
+        array.weight = weight(index).unwrap_or(1);
+    }
+    let scrub = &v["scrub"];
+    let scrub = (scrub["running"] == true || scrub["state"] == "running").then(|| count(scrub, "rate"));
+    OwnPool { name: word(v, "name"), state: word(v, "state"), arrays, scrub }
+}
+
+impl Own {
+    /// Reads a status of the daemon.
+    ///
+    /// Errors: it is not JSON, or not an object: a sentence.
+    pub fn decode(text: &str) -> Result<Self, String> {
+        let v: Value =
+            serde_json::from_str(text).map_err(|e| format!("the daemon's status is not JSON: {e}"))?;
+        if !v.is_object() {
+            return Err("the daemon's status is not an object".into());
+        }
+        Ok(Self {
+            pid: v["daemon"]["pid"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0),
+            version: word(&v["daemon"], "version"),
+            health: word(&v, "health"),
+            drives: all(&v, "drives", drive),
+            pools: all(&v, "pools", pool),
+            volumes: all(&v, "volumes", |v| OwnVolume {
+                name: word(v, "name"),
+                counters: counters(v),
+                iops_max: count(&v["limits"], "iops_max"),
+                bytes_max: count(&v["limits"], "bytes_max"),
+            }),
+            connections: all(&v, "connections", |v| OwnConnection {
+                host: word(v, "host"),
+                protocol: word(v, "protocol"),
+                peer: word(v, "peer"),
+                shard: count(v, "shard"),
+                session: count(v, "session"),
+                queue: count(v, "queue"),
+                commands: count(v, "commands"),
+                in_flight: count(v, "in_flight"),
+            }),
+            shards: all(&v, "shards", |v| OwnShard {
+                shard: count(v, "shard"),
+                commands: count(v, "commands"),
+                connections: count(v, "connections"),
+                requests: count(v, "requests"),
+                drive_ops: count(v, "drive_ops"),
+                ..OwnShard::default()
+            }),
+        })
+    }
+
+    /// The parts of a status that a recording keeps. `real` gives the device that a path leads to, by whose name the
+    /// drive is found in sysfs; in an anonymous recording also another name for a file.
+    pub(crate) fn reduced(text: &str, anonymous: bool, real: &mut dyn FnMut(&str) -> String) -> String {
+        let Ok(v) = serde_json::from_str::<Value>(text) else { return "{}".into() };
+        let mut out = serde_json::Map::new();
+        for key in
+            ["daemon", "health", "uptime_seconds", "drives", "pools", "volumes", "connections", "shards"]
+        {
+            if !v[key].is_null() {
+                out.insert(key.into(), v[key].clone());
+            }
+        }
+        let mut out = Value::Object(out);
+        paths(&mut out, real);
+        if anonymous {
+            anonymise(&mut out, &mut Vec::new());
+        }
+        out.to_string()
+    }
+}
+
+/// Replaces every `path` by the device behind it.
+fn paths(v: &mut Value, real: &mut dyn FnMut(&str) -> String) {
+    match v {
+        Value::Array(list) => list.iter_mut().for_each(|v| paths(v, real)),
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                match value {
+                    Value::String(path) if key == "path" && path.starts_with('/') => *path = real(path),
+                    value => paths(value, real),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What could tell whose machine it is. Sentences name drives and hosts, and are left out whole.
+const SECRET: &[&str] = &[
+    "serial",
+    "reason",
+    "state_dir",
+    "names",
+    "nqn",
+    "iqn",
+    "nguid",
+    "naa",
+    "uuid",
+    "notices",
+    "last_protocol_error",
+    "exports",
+    "replaces",
+];
+
+/// Removes what could tell whose machine it is; hosts become numbers.
+fn anonymise(v: &mut Value, hosts: &mut Vec<String>) {
+    match v {
+        Value::Array(list) => list.iter_mut().for_each(|v| anonymise(v, hosts)),
+        Value::Object(map) => {
+            map.retain(|key, _| !SECRET.contains(&key.as_str()));
+            for (key, value) in map.iter_mut() {
+                match (key.as_str(), value) {
+                    ("host" | "peer", Value::String(name)) => {
+                        // The port differs between connections of one host.
+                        let who = if key == "peer" {
+                            name.rsplit_once(':').map_or(name.as_str(), |p| p.0)
+                        } else {
+                            name.as_str()
+                        };
+                        let at = hosts.iter().position(|h| h == who).unwrap_or_else(|| {
+                            hosts.push(who.to_string());
+                            hosts.len() - 1
+                        });
+                        *name = format!("{key}-{}", at + 1);
+                    }
+                    (_, value) => anonymise(value, hosts),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_of_any_version_is_read() {
+        let own = Own::decode(
+            r#"{"future":1,"daemon":{"pid":"x"},"drives":[{"path":7},{"path":"/dev/a","counters":null}],"pools":{},
+                "shards":[null,3,{"shard":1}]}"#,
+        )
+        .expect("an object");
+        assert_eq!((own.pid, own.drives.len(), own.pools.len(), own.shards.len()), (None, 2, 0, 3));
+        assert_eq!((own.drives[0].path.as_str(), own.drives[1].path.as_str()), ("", "/dev/a"));
+        assert!(Own::decode("[]").is_err() && Own::decode("{").is_err());
+    }
+
+    #[test]
+    fn weights_come_from_the_first_zone() {
+        let own = Own::decode(
+            r#"{"pools":[{"name":"p","zones":[{"weights":[{"array":1,"weight":3}]}],
+                "arrays":[{"layout":"mirror","legs":[{"path":"/dev/a"}]},{"resync":{"rate":5}}]}]}"#,
+        )
+        .expect("an object");
+        let arrays = &own.pools[0].arrays;
+        assert_eq!((arrays[0].weight, arrays[1].weight), (1, 3));
+        assert_eq!((arrays[0].resync, arrays[1].resync), (None, Some((5, None))));
+    }
+}

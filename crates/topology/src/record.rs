@@ -1,0 +1,506 @@
+//! Which files of a machine are worth keeping, and how they are made small and, on request, anonymous.
+
+use crate::own::Own;
+use crate::recording::{FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION};
+use std::collections::BTreeMap;
+
+/// A place whose files are kept. In the folder `*` stands for any name and `#` for a number.
+struct Place {
+    folder: &'static str,
+    files: &'static [&'static str],
+    /// The folder itself is a link, and where it leads tells something.
+    link: bool,
+}
+
+const fn place(folder: &'static str, files: &'static [&'static str]) -> Place {
+    Place { folder, files, link: false }
+}
+
+const fn linked(folder: &'static str, files: &'static [&'static str]) -> Place {
+    Place { folder, files, link: true }
+}
+
+/// Everything that is read once.
+const PLACES: &[Place] = &[
+    place("/proc", &["cpuinfo", "meminfo", "version", "cmdline"]),
+    place("/proc/sys/kernel", &["hostname", "numa_balancing", "osrelease"]),
+    place("/proc/sys/vm", &["swappiness"]),
+    place(
+        "/proc/sys/net/core",
+        &[
+            "rmem_max",
+            "wmem_max",
+            "netdev_max_backlog",
+            "default_qdisc",
+            "somaxconn",
+            "rps_sock_flow_entries",
+        ],
+    ),
+    place("/proc/sys/net/ipv4", &["tcp_rmem", "tcp_wmem", "tcp_congestion_control"]),
+    place("/proc/self", &["limits"]),
+    place("/sys/class/dmi/id", &["sys_vendor", "product_name", "board_name"]),
+    place("/sys/hypervisor", &["type"]),
+    place("/sys/kernel/mm/transparent_hugepage", &["enabled", "defrag"]),
+    place("/sys/module/pcie_aspm/parameters", &["policy"]),
+    place("/sys/module/nvme/parameters", &["poll_queues", "write_queues", "io_queue_depth"]),
+    place("/sys/module/nvme_core/parameters", &["io_timeout", "max_retries", "multipath"]),
+    place("/sys/devices/system/cpu", &["online", "present", "possible", "isolated"]),
+    place("/sys/devices/system/cpu/smt", &["active", "control"]),
+    place("/sys/devices/system/cpu/vulnerabilities", &["*"]),
+    place("/sys/devices/system/cpu/cpuidle", &["current_driver", "current_governor"]),
+    place("/sys/devices/system/cpu/cpu#", &["online"]),
+    place(
+        "/sys/devices/system/cpu/cpu#/topology",
+        &["physical_package_id", "die_id", "core_id", "thread_siblings_list"],
+    ),
+    place(
+        "/sys/devices/system/cpu/cpu#/cpufreq",
+        &["scaling_governor", "scaling_driver", "energy_performance_preference"],
+    ),
+    place("/sys/devices/system/cpu/cpu#/cpuidle/state#", &["name", "latency", "disable"]),
+    place("/sys/devices/system/node/node#", &["cpulist", "distance", "meminfo"]),
+    linked(
+        "/sys/bus/pci/devices/*",
+        &[
+            "class",
+            "vendor",
+            "device",
+            "numa_node",
+            "current_link_speed",
+            "current_link_width",
+            "max_link_speed",
+            "max_link_width",
+            "label",
+            "config",
+        ],
+    ),
+    linked("/sys/bus/pci/devices/*/driver", &[]),
+    linked("/sys/bus/pci/devices/*/physfn", &[]),
+    place("/sys/bus/pci/devices/*/msi_irqs", &["#"]),
+    place("/sys/bus/pci/slots/*", &["address"]),
+    linked(
+        "/sys/class/nvme/nvme#",
+        &[
+            "model",
+            "serial",
+            "firmware_rev",
+            "queue_count",
+            "sqsize",
+            "numa_node",
+            "address",
+            "transport",
+            "state",
+        ],
+    ),
+    place("/sys/class/nvme/nvme#/nvme#c#n#", &["size"]),
+    linked(
+        "/sys/class/hwmon/*",
+        &["name", "temp1_input", "temp1_max", "temp1_crit", "temp1_label", "temp1_alarm"],
+    ),
+    linked(
+        "/sys/class/net/*",
+        &["address", "mtu", "speed", "duplex", "operstate", "carrier", "type", "tx_queue_len"],
+    ),
+    place("/sys/class/net/*/queues/*", &["rps_cpus", "xps_cpus"]),
+    place("/proc/irq/#", &["smp_affinity_list", "effective_affinity_list"]),
+    place("/sys/class/enclosure/*/*", &["slot", "status", "locate"]),
+    linked("/sys/class/enclosure/*/*/device", &[]),
+];
+
+/// What is kept of a block device that holds something.
+const BLOCK: &[Place] = &[
+    linked("", &["size", "hidden", "ro", "removable"]),
+    place("/device", &["model", "serial", "rev", "vendor", "state", "wwid"]),
+    place(
+        "/queue",
+        &[
+            "scheduler",
+            "nomerges",
+            "rq_affinity",
+            "add_random",
+            "rotational",
+            "wbt_lat_usec",
+            "nr_requests",
+            "io_poll",
+            "io_poll_delay",
+            "io_timeout",
+            "write_cache",
+            "fua",
+            "logical_block_size",
+            "physical_block_size",
+            "max_sectors_kb",
+            "max_hw_sectors_kb",
+            "read_ahead_kb",
+        ],
+    ),
+    place("/mq/#", &["cpu_list"]),
+    place("/loop", &["backing_file"]),
+    linked("/slaves/*", &[]),
+];
+
+/// What is read a second time, for rates.
+const LIVE: &[Place] = &[
+    place("/proc", &["interrupts", "softirqs", "stat"]),
+    place(
+        "/sys/class/net/*/statistics",
+        &[
+            "rx_bytes",
+            "tx_bytes",
+            "rx_packets",
+            "tx_packets",
+            "rx_dropped",
+            "tx_dropped",
+            "rx_errors",
+            "tx_errors",
+        ],
+    ),
+    place("/sys/block/*", &["stat", "inflight"]),
+];
+
+/// The daemon's status in a recording, as JSON.
+pub(crate) const OWN: &str = "/millrace/status";
+
+/// Makes a recording from a source, in one or two readings.
+pub struct Recorder {
+    recording: Recording,
+    /// Secrets of the owner and what stands for them.
+    names: BTreeMap<String, String>,
+    /// The daemon's process.
+    pid: Option<u32>,
+}
+
+impl Recorder {
+    /// Reads everything. `at` says when, in whatever words; `own` is the daemon's status as JSON, if it answers.
+    pub fn begin(source: &mut impl Source, at: &str, own: Option<&str>, anonymous: bool) -> Self {
+        let recording = Recording { version: VERSION, anonymous, at: at.into(), ..Recording::default() };
+        let mut me = Self { recording, names: BTreeMap::new(), pid: None };
+        let mut reading = Reading::default();
+        for place in PLACES.iter().chain(LIVE) {
+            me.take(source, place.folder, place, &mut reading);
+        }
+        for name in source.list("/sys/block").into_iter().filter(|n| is_name(n)) {
+            let folder = format!("/sys/block/{name}");
+            me.file(source, &format!("{folder}/size"), &mut reading);
+            // Loop devices and RAM disks that hold nothing are dozens and tell nothing.
+            if reading.files.get(&format!("{folder}/size")).is_none_or(|s| s.trim() == "0") {
+                continue;
+            }
+            for place in BLOCK {
+                me.take(source, &format!("{folder}{}", place.folder), place, &mut reading);
+            }
+        }
+        // irqbalance moves what somebody has placed: whether it runs matters.
+        for pid in source.list("/proc").into_iter().filter(|n| n.bytes().all(|b| b.is_ascii_digit())) {
+            let path = format!("/proc/{pid}/comm");
+            if source.read(&path).is_ok_and(|comm| comm.trim_ascii() == b"irqbalance") {
+                reading.files.insert("/proc/irqbalance/comm".into(), "irqbalance\n".into());
+            }
+        }
+        me.own(source, own, &mut reading);
+        me.recording.first = reading;
+        me
+    }
+
+    /// Reads again what changes, `ms` milliseconds later.
+    pub fn again(&mut self, source: &mut impl Source, ms: u64, own: Option<&str>) {
+        let mut reading = Reading { ms: ms.max(1), ..Reading::default() };
+        for place in LIVE {
+            self.take(source, place.folder, place, &mut reading);
+        }
+        self.own(source, own, &mut reading);
+        self.recording.second = Some(reading);
+    }
+
+    /// The recording.
+    pub fn end(self) -> Recording {
+        self.recording
+    }
+
+    fn own(&mut self, source: &mut impl Source, own: Option<&str>, reading: &mut Reading) {
+        if let Some(own) = own {
+            let text = Own::reduced(own, self.recording.anonymous, &mut |path| {
+                let real = source.link(path).unwrap_or_else(|| path.to_string());
+                // A path of a file may tell who somebody is; a device's does not.
+                if real.starts_with("/dev/") { real } else { self.names_of(&real, "file") }
+            });
+            self.pid = Own::decode(&text).ok().and_then(|own| own.pid).or(self.pid);
+            reading.files.insert(OWN.into(), text);
+        }
+        let Some(pid) = self.pid else { return };
+        self.file(source, &format!("/proc/{pid}/limits"), reading);
+        for task in source.list(&format!("/proc/{pid}/task")).into_iter().take(1024) {
+            for name in ["comm", "stat", "status"] {
+                self.file(source, &format!("/proc/{pid}/task/{task}/{name}"), reading);
+            }
+        }
+    }
+
+    /// Keeps the files of every folder that `folder`, a pattern, stands for.
+    fn take(&mut self, source: &mut impl Source, folder: &str, place: &Place, reading: &mut Reading) {
+        let Some(star) = folder.split('/').position(|part| part.contains(['*', '#'])) else {
+            if place.link
+                && let Some(target) = source.link(folder)
+            {
+                reading.links.insert(folder.into(), target);
+            }
+            for name in place.files {
+                match *name {
+                    "*" | "#" => {
+                        let names =
+                            source.list(folder).into_iter().filter(|n| is_name(n) && matches(name, n));
+                        for found in names.collect::<Vec<_>>() {
+                            self.file(source, &format!("{folder}/{found}"), reading);
+                        }
+                    }
+                    name => self.file(source, &format!("{folder}/{name}"), reading),
+                }
+            }
+            return;
+        };
+        let parts: Vec<&str> = folder.split('/').collect();
+        let before = parts[..star].join("/");
+        let mut names = source.list(&before);
+        names.retain(|name| is_name(name) && matches(parts[star], name));
+        names.sort();
+        for name in names {
+            let mut parts: Vec<&str> = parts.clone();
+            parts[star] = &name;
+            self.take(source, &parts.join("/"), place, reading);
+        }
+    }
+
+    fn file(&mut self, source: &mut impl Source, path: &str, reading: &mut Reading) {
+        if reading.files.len() + reading.missing.len() >= FILES_MAX {
+            return;
+        }
+        match source.read(path) {
+            Ok(bytes) => {
+                let content = self.tidied(path, &bytes);
+                reading.files.insert(path.into(), content);
+            }
+            // What is not there is the usual case, and is told by its absence.
+            Err(Missing::Absent) => {}
+            Err(why) => {
+                reading.missing.insert(path.into(), why);
+            }
+        }
+    }
+
+    /// A file's content as it is kept: small, text, and without what the owner does not tell.
+    fn tidied(&mut self, path: &str, bytes: &[u8]) -> String {
+        let name = path.rsplit('/').next().unwrap_or("");
+        let bytes = &bytes[..bytes.len().min(FILE_MAX)];
+        if name == "config" {
+            // The first 256 bytes hold the PCIe capability, and no serial number.
+            return bytes.iter().take(256).map(|b| format!("{b:02x}")).collect();
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let lines = |keep: &dyn Fn(&str) -> bool| -> String {
+            text.lines().filter(|l| keep(l)).map(|l| format!("{l}\n")).collect()
+        };
+        match path {
+            "/proc/cpuinfo" => cpu_lines(&text),
+            "/proc/meminfo" => lines(&|l| l.starts_with("Mem") || l.starts_with("HugePages_Total")),
+            "/proc/interrupts" | "/proc/softirqs" => squeezed(&text),
+            "/proc/stat" => lines(&|l| l.starts_with("cpu")),
+            "/proc/sys/kernel/hostname" => self.secret(&text, "host"),
+            // A command line may hold a name or a key.
+            "/proc/cmdline" if self.recording.anonymous => text
+                .split_whitespace()
+                .filter(|w| w.split('=').next().is_some_and(|k| CMDLINE.contains(&k)))
+                .collect::<Vec<_>>()
+                .join(" "),
+            _ if name == "meminfo" => lines(&|l| l.contains(" MemTotal:") || l.contains(" MemFree:")),
+            _ if name == "status" && path.starts_with("/proc/") => {
+                lines(&|l| l.starts_with("Cpus_allowed_list:"))
+            }
+            _ => match name {
+                "serial" => self.secret(&text, "serial"),
+                "wwid" => self.secret(&text, "wwid"),
+                "address" if path.starts_with("/sys/class/net/") => self.secret(&text, "mac"),
+                "backing_file" => self.secret(&text, "file"),
+                _ => text.into_owned(),
+            },
+        }
+    }
+
+    fn secret(&mut self, text: &str, kind: &str) -> String {
+        let text = text.trim_end();
+        if text.trim().is_empty() { text.to_string() } else { self.names_of(text, kind) }
+    }
+
+    /// `text`, or, in an anonymous recording, a name that stands for it everywhere.
+    fn names_of(&mut self, text: &str, kind: &str) -> String {
+        if !self.recording.anonymous {
+            return text.to_string();
+        }
+        let next = self.names.len() + 1;
+        self.names.entry(text.to_string()).or_insert_with(|| format!("{kind}-{next}")).clone()
+    }
+}
+
+/// Words of the kernel's command line that an anonymous recording keeps.
+const CMDLINE: &[&str] = &[
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "pcie_aspm",
+    "mitigations",
+    "intel_idle.max_cstate",
+    "processor.max_cstate",
+    "idle",
+    "nosmt",
+    "nvme.poll_queues",
+    "intel_iommu",
+    "amd_iommu",
+    "iommu",
+    "numa_balancing",
+];
+
+/// What matters of /proc/cpuinfo: the model, and whether somebody runs us as a guest.
+fn cpu_lines(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines().take_while(|l| !l.trim().is_empty()) {
+        if line.starts_with("model name") {
+            out.push_str(line);
+            out.push('\n');
+        } else if line.starts_with("flags") && line.split_whitespace().any(|w| w == "hypervisor") {
+            out.push_str("flags\t: hypervisor\n");
+        }
+    }
+    out
+}
+
+/// A table without the blanks that line its columns up: a tenth of its size where there are hundreds of CPUs.
+fn squeezed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() / 2);
+    for line in text.lines() {
+        for (i, word) in line.split_whitespace().enumerate() {
+            if i > 0 {
+                out.push(' ');
+            }
+            out.push_str(word);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Names that can be part of a path here.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && name != "." && name != ".."
+}
+
+/// Whether `name` is what `pattern` stands for.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once(['*', '#']) {
+        None => pattern == name,
+        Some((head, tail)) => {
+            let Some(rest) = name.strip_prefix(head) else { return false };
+            if pattern.as_bytes()[head.len()] == b'*' {
+                return tail.is_empty()
+                    || (0..=rest.len()).any(|i| rest.is_char_boundary(i) && matches(tail, &rest[i..]));
+            }
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            digits > 0 && matches(tail, &rest[digits..])
+        }
+    }
+}
+
+/// A device's name without what stands before it: `/dev/disk/by-id/x` stays, `/dev/nvme0n1` becomes `nvme0n1`.
+pub fn plain_name(path: &str) -> &str {
+    match path.strip_prefix("/dev/") {
+        Some(name) if !name.contains('/') => name,
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names() {
+        for (pattern, name, yes) in [
+            ("cpu#", "cpu12", true),
+            ("cpu#", "cpufreq", false),
+            ("cpu#", "cpu1x", false),
+            ("nvme#c#n#", "nvme0c12n1", true),
+            ("nvme#c#n#", "nvme0n1", false),
+            ("*", "anything", true),
+            ("rx-*", "rx-0", true),
+            ("rx-*", "tx-0", false),
+        ] {
+            assert_eq!(matches(pattern, name), yes, "{pattern} {name}");
+        }
+    }
+
+    /// A folder in memory.
+    struct Tree(BTreeMap<&'static str, &'static str>);
+
+    impl Source for Tree {
+        fn read(&mut self, path: &str) -> Result<Vec<u8>, Missing> {
+            match self.0.get(path) {
+                Some(&"REFUSED") => Err(Missing::Refused),
+                Some(text) => Ok(text.as_bytes().to_vec()),
+                None => Err(Missing::Absent),
+            }
+        }
+        fn list(&mut self, path: &str) -> Vec<String> {
+            let prefix = format!("{path}/");
+            let name = |p: &&str| Some(p.strip_prefix(&prefix)?.split('/').next()?.to_string());
+            let mut names: Vec<String> = self.0.keys().filter_map(name).collect();
+            names.dedup();
+            names
+        }
+        fn link(&mut self, path: &str) -> Option<String> {
+            self.0.get(path)?.strip_prefix("-> ").map(String::from)
+        }
+    }
+
+    fn tree() -> Tree {
+        Tree(BTreeMap::from([
+            (
+                "/proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: Some CPU\nflags\t: fpu hypervisor\n\nprocessor\t: 1\n",
+            ),
+            ("/proc/interrupts", "      CPU0   CPU1\n  24:     1      0  IO-APIC  ttyS0\n"),
+            ("/proc/sys/kernel/hostname", "secret-host\n"),
+            ("/proc/77/comm", "irqbalance\n"),
+            ("/sys/block/loop0/size", "0\n"),
+            ("/sys/block/loop0/queue/nomerges", "0\n"),
+            ("/sys/block/nvme0n1/size", "1000\n"),
+            ("/sys/block/nvme0n1/queue/scheduler", "[none] mq-deadline\n"),
+            ("/sys/class/nvme/nvme0", "-> /sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0"),
+            ("/sys/class/nvme/nvme0/serial", "S123456  \n"),
+            ("/sys/bus/pci/devices/0000:00:01.0/config", "REFUSED"),
+        ]))
+    }
+
+    #[test]
+    fn what_matters_is_kept_and_empty_devices_are_not() {
+        let mut recorder = Recorder::begin(&mut tree(), "now", None, false);
+        recorder.again(&mut tree(), 1000, None);
+        let got = recorder.end();
+        assert_eq!(got.text("/sys/block/nvme0n1/queue/scheduler"), Some("[none] mq-deadline"));
+        assert_eq!(got.file("/sys/block/loop0/queue/nomerges"), None);
+        assert_eq!(got.file("/proc/interrupts"), Some("CPU0 CPU1\n24: 1 0 IO-APIC ttyS0\n"));
+        assert_eq!(got.later("/proc/interrupts"), Some("CPU0 CPU1\n24: 1 0 IO-APIC ttyS0\n"));
+        assert_eq!(got.file("/proc/cpuinfo"), Some("model name\t: Some CPU\nflags\t: hypervisor\n"));
+        assert_eq!(got.missing("/sys/bus/pci/devices/0000:00:01.0/config"), Some(Missing::Refused));
+        assert_eq!(got.text("/proc/irqbalance/comm"), Some("irqbalance"));
+        assert_eq!(Recording::decode(got.encode().as_bytes()), Ok(got));
+    }
+
+    #[test]
+    fn an_anonymous_recording_has_no_serials_or_names() {
+        let text = Recorder::begin(&mut tree(), "now", Some(r#"{"drives":[{"path":"/srv/mine","serial":"S123456","model":"M"}],
+            "system":{"serial":"XYZ"},"hosts":[{"name":"bob"}],"connections":[{"host":"bob","peer":"10.0.0.9:1"}]}"#), true)
+        .end()
+        .encode();
+        for word in ["S123456", "secret-host", "XYZ", "bob", "10.0.0.9", "/srv/mine"] {
+            assert!(!text.contains(word), "{word} in {text}");
+        }
+        assert!(text.contains("serial-"), "{text}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Topology at its door: recordings in, machines out.
+
+mod machines;
+mod read;

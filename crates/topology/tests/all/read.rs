@@ -1,0 +1,158 @@
+//! What is read from each of the machines, and from nonsense.
+
+use crate::machines;
+use topology::{Class, DriveKind, Machine, PortKind, Recording};
+
+fn machine(recording: &Recording) -> Machine {
+    Machine::of(recording)
+}
+
+#[test]
+fn the_machines_in_the_folder_are_those_of_the_generator() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/machines");
+    for (name, recording) in machines::all() {
+        let path = format!("{folder}/{name}.rec");
+        let text = recording.encode();
+        if std::env::var_os("UPDATE_MACHINES").is_some() {
+            std::fs::write(&path, &text).expect("the folder can be written");
+        }
+        let kept = std::fs::read_to_string(&path).expect("the recording is there");
+        assert!(kept == text, "{path} differs from tests/all/machines.rs: UPDATE_MACHINES=1 writes it");
+    }
+}
+
+#[test]
+fn two_sockets_have_two_banks_and_every_link() {
+    let m = machine(&machines::two_sockets());
+    assert_eq!((m.sockets.len(), m.nodes.len(), m.cpus.len()), (2, 2, 64));
+    assert_eq!((m.sockets[0].cores, m.sockets[1].cores), (16, 16));
+    assert_eq!(m.cpus[2].siblings, [2, 34]);
+    assert_eq!((m.drives.len(), m.ports.len()), (24, 4));
+    let banks: Vec<usize> =
+        (0..m.devices.len()).filter(|d| m.devices[*d].port == PortKind::SwitchUp).collect();
+    assert_eq!(banks.len(), 2);
+    let (uplink, sum) = m.shared(banks[0]).expect("all links are known");
+    assert!((12_000.0..13_100.0).contains(&uplink), "{uplink}");
+    assert!((19_000.0..20_000.0).contains(&sum), "twelve drives of two lanes: {sum}");
+    let d = m.drive_at("/dev/nvme13n1").expect("it is there");
+    assert_eq!((d.slot.as_deref(), m.node_of(d)), (Some("22"), Some(1)));
+    assert_eq!((d.queues, d.queue_depth), (8, Some(1024)));
+    let t = d.temperature.expect("a sensor");
+    assert!((t.now - 39.85).abs() < 0.01 && t.warning == Some(69.85), "{t:?}");
+    // The slots have four lanes and so have the drives; with two ports a drive uses two of them.
+    let link =
+        m.devices[m.device(d.device.as_deref().expect("a device")).expect("known")].link.expect("known");
+    assert_eq!(link.now.map(|l| l.name()), Some("Gen3 x2".into()));
+    assert!(m.gaps.is_empty(), "{:?}", m.gaps);
+    let shared = m.legs_sharing_a_bank();
+    assert_eq!(shared.len(), 1, "{shared:?}");
+    assert_eq!((shared[0].array, shared[0].switch.as_str()), (3, "0000:17:00.0"));
+    let own = m.own.expect("a status");
+    assert_eq!(own.shards.iter().map(|s| s.core).collect::<Vec<_>>(), [Some(2), Some(3), Some(18), Some(19)]);
+}
+
+#[test]
+fn a_slow_slot_is_told_from_a_link_that_trained_badly() {
+    let m = machine(&machines::gen1_slot());
+    let link = |name: &str| {
+        let d = m.drive_at(name).expect("there");
+        m.devices[m.device(d.device.as_deref().expect("one")).expect("known")].link.expect("known")
+    };
+    let (now, could) = link("nvme0n1").held_back_by_slot().expect("the slot is of the first generation");
+    assert_eq!((now.name(), could.name()), ("Gen1 x4".into(), "Gen3 x4".into()));
+    assert_eq!(link("nvme0n1").degraded(), None);
+    assert!((link("nvme0n1").payload_mb().expect("known") - 832.0).abs() < 8.0);
+    let m = machine(&machines::four_sockets());
+    let d = m.drive_at("nvme7n1").expect("there");
+    let link = m.devices[m.device(d.device.as_deref().expect("one")).expect("known")].link.expect("known");
+    let (now, could) = link.degraded().expect("two of four lanes");
+    assert_eq!((now.name(), could.name()), ("Gen4 x2".into(), "Gen4 x4".into()));
+    assert_eq!((m.cpus.len(), m.sockets.len(), m.nodes.len()), (224, 4, 4));
+}
+
+#[test]
+fn a_laptop_has_cores_of_two_kinds() {
+    let m = machine(&machines::laptop());
+    assert_eq!((m.cpus.len(), m.sockets[0].cores), (12, 8));
+    assert!(
+        m.gaps.iter().any(|g| g.contains("1 device does not tell the speed of its link")),
+        "{:?}",
+        m.gaps
+    );
+}
+
+#[test]
+fn a_guest_shows_nothing_and_nothing_is_concluded() {
+    let m = machine(&machines::guest());
+    assert!(m.guest);
+    assert_eq!((m.drives.len(), m.drives[0].kind), (1, DriveKind::Virtio));
+    assert_eq!(m.drives[0].device.as_deref(), Some("0000:00:03.0"));
+    assert!(m.devices.iter().all(|d| d.link.is_none()));
+    assert_eq!(m.ports[0].speed_mbit, None);
+}
+
+#[test]
+fn without_root_ports_are_known_by_their_place() {
+    let mut from = machines::two_sockets();
+    let names = from.list("/sys/bus/pci/devices");
+    let mut bare = Recording::decode(from.encode().as_bytes()).expect("one");
+    for name in &names {
+        bare.put(&format!("/sys/bus/pci/devices/{name}/config"), "");
+    }
+    let (with, without) = (machine(&from), machine(&bare));
+    let ports = |m: &Machine| m.devices.iter().map(|d| (d.port, d.link)).collect::<Vec<_>>();
+    assert_eq!(ports(&with), ports(&without));
+    assert!(without.gaps.iter().any(|g| g.contains("root")), "{:?}", without.gaps);
+    from.put("/x", "");
+}
+
+#[test]
+fn links_that_tell_nothing_lead_to_no_conclusion() {
+    let mut from = machines::gen1_slot();
+    for (file, value) in [
+        ("current_link_speed", "Unknown"),
+        ("current_link_width", "0"),
+        ("max_link_width", "255"),
+        ("config", ""),
+    ] {
+        for at in ["0000:01:00.0", "0000:00:01.0"] {
+            from.put(&format!("/sys/bus/pci/devices/{at}/{file}"), value);
+        }
+    }
+    let m = machine(&from);
+    let link = m.devices[m.device("0000:01:00.0").expect("there")].link;
+    assert!(
+        link.is_none_or(|l| l.now.is_none() && l.degraded().is_none() && l.held_back_by_slot().is_none())
+    );
+    assert!(m.gaps.iter().any(|g| g.contains("speed of its link")), "{:?}", m.gaps);
+}
+
+#[test]
+fn thousands_of_cpus_are_read() {
+    let mut b = machines::Builder::new("huge", "V", "P", "C");
+    b.cpus(16, 128, 2, 64);
+    let m = machine(&b.end());
+    assert_eq!((m.cpus.len(), m.sockets.len()), (4096, 16));
+    assert_eq!(m.sockets.iter().map(|s| s.cores).sum::<u32>(), 2048);
+}
+
+#[test]
+fn parents_that_form_a_ring_are_no_parents() {
+    let mut from = Recording::default();
+    for (name, path) in
+        [("0000:00:01.0", "/a/0000:00:02.0/0000:00:01.0"), ("0000:00:02.0", "/a/0000:00:01.0/0000:00:02.0")]
+    {
+        from.put_link(&format!("/sys/bus/pci/devices/{name}"), path);
+        from.put(&format!("/sys/bus/pci/devices/{name}/class"), "0x060400");
+    }
+    let m = machine(&from);
+    assert!(m.devices.iter().all(|d| d.parent.is_none()));
+    assert!(m.devices.iter().all(|d| d.class == Class::Bridge));
+}
+
+#[test]
+fn nothing_at_all_is_a_machine_of_which_nothing_is_known() {
+    let m = machine(&Recording::default());
+    assert_eq!((m.cpus.len(), m.drives.len(), m.devices.len()), (0, 0, 0));
+    assert!(!m.gaps.is_empty());
+}
