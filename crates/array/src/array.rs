@@ -428,9 +428,11 @@ impl Array {
     pub fn quiesced(&self) -> bool {
         self.idle() && !self.can_clear_more()
     }
-    /// Takes `quiesce` back.
-    pub fn resume(&mut self) {
+    /// Takes `quiesce` back: what was under way in the background goes on.
+    pub fn resume(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.quiescing = false;
+        self.resync.poke = true;
+        self.drain(now, io);
     }
     /// When the host's change came of which this operation is a part; None if it is of something else.
     pub fn change_came(&self, tag: u32) -> Option<Instant> {

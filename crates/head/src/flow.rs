@@ -753,6 +753,14 @@ impl<M: Memory> Core<M> {
         self.with_array(now, id, fx, |a, io| a.quiesce(now, io));
     }
 
+    /// Takes `quiesce` back.
+    pub fn resume(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
+        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
+            state.quiescing = false;
+        }
+        self.with_array(now, id, fx, |a, io| a.resume(now, io));
+    }
+
     /// Tells the Steward which arrays have come to rest.
     pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
         for (i, state) in self.arrays.iter_mut().enumerate() {

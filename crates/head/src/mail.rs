@@ -127,6 +127,11 @@ pub enum Mail {
         /// The array.
         array: ArrayId,
     },
+    /// Takes `Quiesce` back: the array cannot come to rest, and its pool goes on serving.
+    Resume {
+        /// The array.
+        array: ArrayId,
+    },
     /// Asks for figures. `Reported` follows.
     Report,
 

@@ -43,6 +43,8 @@ pub enum Order {
     PoolRelease {
         /// The pool.
         pool: String,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Take a pool found on drives. Answered by `Created` with its UUID.
     PoolImport {
@@ -64,6 +66,8 @@ pub enum Order {
         pool: String,
         /// Even though it has volumes.
         force: bool,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Make a volume. Answered by `Created`.
     VolumeCreate {
@@ -98,6 +102,8 @@ pub enum Order {
         volume: String,
         /// Even though it is exported.
         force: bool,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Make a host known.
     HostAdd {
@@ -112,6 +118,8 @@ pub enum Order {
         name: String,
         /// What to change.
         settings: HostSettings,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Forget a host and its exports; its connections end.
     HostRemove {
@@ -119,6 +127,8 @@ pub enum Order {
         name: String,
         /// Even though volumes are exported to it.
         force: bool,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Listen at an address.
     PortalAdd {
@@ -133,6 +143,8 @@ pub enum Order {
         protocol: Protocol,
         /// The address.
         address: SocketAddr,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Give a volume to a host.
     Export {
@@ -149,6 +161,8 @@ pub enum Order {
         volume: String,
         /// The host.
         host: String,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Our drives and this machine's candidates. Answered by `Drives`.
     DriveList {
@@ -312,7 +326,8 @@ pub enum RefusalKind {
     Conflict,
     /// A field is wrong.
     Invalid,
-    /// It would lose data or take something foreign: `force` does it all the same.
+    /// It would lose data or take something foreign: `force` does it all the same. Of the field `disconnect`: hosts
+    /// are connected that would lose something.
     Unsafe,
     /// Not now: something must happen first.
     NotReady,

@@ -634,6 +634,7 @@ impl<M: Memory> Shard<M> {
                 }
             }
             Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
+            Mail::Resume { array } => self.core.resume(now, array, fx),
             Mail::Report => {
                 let report = Box::new(self.report());
                 fx.push(Effect::Mail { to: from, mail: Mail::Reported(report) });

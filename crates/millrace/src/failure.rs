@@ -27,6 +27,8 @@ pub struct Failure {
     pub next: Option<String>,
     /// What kind of refusal, if the daemon refused.
     pub kind: Option<api::ErrorKind>,
+    /// The field of the request at fault, if the daemon named one.
+    pub field: Option<String>,
 }
 
 /// A failure as JSON: the shape stays, keys may be added.
@@ -47,7 +49,7 @@ struct Told<'a> {
 impl Failure {
     /// A failure without advice.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), next: None, kind: None }
+        Self { exit, message: message.into(), next: None, kind: None, field: None }
     }
     /// The command line or the configuration is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
@@ -117,7 +119,7 @@ impl From<api::Error> for Failure {
             api::ErrorKind::Internal => Exit::Internal,
             _ => Exit::Refused,
         };
-        Self { exit, message: e.message, next: e.next, kind: Some(e.kind) }
+        Self { exit, message: e.message, next: e.next, kind: Some(e.kind), field: e.field }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -59,6 +60,48 @@ pub fn raise_files(wanted: u64) -> io::Result<u64> {
 pub fn set_io_flusher() -> io::Result<()> {
     // SAFETY: this prctl takes integers alone.
     check(unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) })
+}
+
+/// The addresses of this machine that others can reach, in the kernel's order, each once: IPv4, and IPv6 without
+/// those of one link alone (they mean nothing without the link). Empty if the kernel does not say.
+pub fn addresses() -> Vec<IpAddr> {
+    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: getifaddrs writes one pointer to a live variable; what it points to is ours until freeifaddrs.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return Vec::new();
+    }
+    let mut found: Vec<IpAddr> = Vec::new();
+    let mut at = list;
+    while !at.is_null() {
+        // SAFETY: the list is not freed before the end of this function, and each `ifa_next` is an entry or null.
+        let entry = unsafe { &*at };
+        at = entry.ifa_next;
+        if entry.ifa_addr.is_null() {
+            continue;
+        }
+        // SAFETY: a non-null `ifa_addr` points to a socket address of the family that it names.
+        let family = i32::from(unsafe { (*entry.ifa_addr).sa_family });
+        let address = match family {
+            libc::AF_INET => {
+                // SAFETY: of this family it is a sockaddr_in.
+                let a = unsafe { &*entry.ifa_addr.cast::<libc::sockaddr_in>() };
+                IpAddr::from(a.sin_addr.s_addr.to_ne_bytes())
+            }
+            libc::AF_INET6 => {
+                // SAFETY: of this family it is a sockaddr_in6.
+                let a = unsafe { &*entry.ifa_addr.cast::<libc::sockaddr_in6>() };
+                IpAddr::from(a.sin6_addr.s6_addr)
+            }
+            _ => continue,
+        };
+        let of_one_link = matches!(address, IpAddr::V6(a) if a.segments()[0] & 0xffc0 == 0xfe80);
+        if !of_one_link && !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    // SAFETY: it came from getifaddrs, and nothing points into it any more.
+    unsafe { libc::freeifaddrs(list) };
+    found
 }
 
 /// Ends this process by SIGTERM when the process `parent` (its parent) ends. An error if `parent`
@@ -247,6 +290,13 @@ mod tests {
         assert_eq!(line[len - 1], b'\n');
         let len = crash_line(0, b"panic in shard 0", &mut line);
         assert_eq!(&line[..len], b"1970-01-01T00:00:00Z panic in shard 0\n");
+    }
+
+    #[test]
+    fn this_machine_has_its_loopback_address() {
+        let own = addresses();
+        assert!(own.contains(&IpAddr::from([127, 0, 0, 1])), "{own:?}");
+        assert_eq!(own.iter().collect::<std::collections::BTreeSet<_>>().len(), own.len());
     }
 
     #[test]

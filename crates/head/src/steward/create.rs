@@ -500,7 +500,7 @@ impl Office {
     }
 
     /// Order: destroy.
-    pub(crate) async fn pool_destroy(&self, pool: &str, force: bool) -> Answered {
+    pub(crate) async fn pool_destroy(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
         let (id, uuid, volumes) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
@@ -511,8 +511,13 @@ impl Office {
             return Err(refuse(RefusalKind::Unsafe, "pool", message)
                 .then(format!("millrace pool destroy {pool} --force")));
         }
-        // The labels go in any case: what a drive still holds lands in data that nobody will read.
-        let _ = self.quiet(&[id]).await;
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace pool destroy {pool}{force} --yes");
+            let what = format!("the volumes of pool {pool} with their data");
+            self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
+        }
+        self.rest(id).await?;
         let open: Vec<OpenDrive> = {
             let desk = self.desk();
             let p = desk.pool(id).expect("orders come one by one");

@@ -37,16 +37,13 @@ impl Office {
         loop {
             let office = self.clone();
             let wished = move || {
-                office.desk().pool(pool).is_none_or(|p| p.leaving || (!p.held && !p.wishes.is_empty()))
+                // While the pool is let go of, who does that writes its last record.
+                let works = |p: &PoolDesk| !p.leaving && !p.held && !p.wishes.is_empty();
+                office.desk().pool(pool).is_none_or(works)
             };
             self.cx.until(wished).await;
             let wishes = match self.desk_mut().pool_mut(pool) {
                 None => return,
-                // Who lets go of the pool writes its last record.
-                Some(p) if p.leaving => {
-                    p.keeping = false;
-                    return;
-                }
                 Some(p) => {
                     p.keeping = true;
                     next_wishes(&mut p.wishes)
@@ -305,14 +302,14 @@ impl Office {
                 let desk = office.desk();
                 let shards = usize::from(desk.shards);
                 desk.pool(pool).is_none_or(|p| {
-                    p.leaving || p.arrays.iter().any(|a| a.unclean && a.clean.len() >= shards)
+                    !p.leaving && p.arrays.iter().any(|a| a.unclean && a.clean.len() >= shards)
                 })
             };
             self.cx.until(due).await;
             let done: Vec<ArrayId> = {
                 let mut desk = self.desk_mut();
                 let shards = usize::from(desk.shards);
-                let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+                let Some(p) = desk.pool_mut(pool) else { return };
                 let clean = p.arrays.iter_mut().filter(|a| a.unclean && a.clean.len() >= shards);
                 clean
                     .map(|a| {

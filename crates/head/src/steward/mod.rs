@@ -12,6 +12,7 @@
 
 mod absent;
 mod config;
+mod connected;
 mod create;
 mod desk;
 mod dma;
@@ -203,6 +204,7 @@ impl Steward {
             | Mail::Intervened { .. }
             | Mail::Drop { .. }
             | Mail::Quiesce { .. }
+            | Mail::Resume { .. }
             | Mail::Report
             | Mail::Run { .. }
             | Mail::Ran { .. }

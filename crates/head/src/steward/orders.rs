@@ -25,23 +25,29 @@ impl Office {
                 self.pool_create(NewPool { name, arrays, chunk_bytes, block_bytes, measure, force }).await
             }
             Order::PoolAdd { pool, arrays, force } => self.pool_add(&pool, arrays, force).await,
-            Order::PoolRelease { pool } => self.pool_release(&pool).await,
+            Order::PoolRelease { pool, disconnect } => self.pool_release(&pool, disconnect).await,
             Order::PoolImport { pool, drives, force } => self.pool_import(pool, drives, force).await,
             Order::PoolImportable { drives } => self.pool_importable(drives).await,
-            Order::PoolDestroy { pool, force } => self.pool_destroy(&pool, force).await,
+            Order::PoolDestroy { pool, force, disconnect } => {
+                self.pool_destroy(&pool, force, disconnect).await
+            }
             Order::VolumeCreate { pool, name, bytes, block_bytes } => {
                 self.volume_create(&pool, &name, bytes, block_bytes).await
             }
             Order::VolumeResize { volume, bytes, force } => self.volume_resize(&volume, bytes, force).await,
             Order::VolumeRename { volume, name } => self.volume_rename(&volume, &name).await,
-            Order::VolumeRemove { volume, force } => self.volume_remove(&volume, force).await,
+            Order::VolumeRemove { volume, force, disconnect } => {
+                self.volume_remove(&volume, force, disconnect).await
+            }
             Order::HostAdd { name, settings } => self.host_add(name, settings).await,
-            Order::HostSet { name, settings } => self.host_set(&name, settings).await,
-            Order::HostRemove { name, force } => self.host_remove(&name, force).await,
+            Order::HostSet { name, settings, disconnect } => self.host_set(&name, settings, disconnect).await,
+            Order::HostRemove { name, force, disconnect } => self.host_remove(&name, force, disconnect).await,
             Order::PortalAdd { protocol, address } => self.portal_add(protocol, address).await,
-            Order::PortalRemove { protocol, address } => self.portal_remove(protocol, address).await,
+            Order::PortalRemove { protocol, address, disconnect } => {
+                self.portal_remove(protocol, address, disconnect).await
+            }
             Order::Export { volume, host, lun } => self.export(&volume, &host, lun).await,
-            Order::Unexport { volume, host } => self.unexport(&volume, &host).await,
+            Order::Unexport { volume, host, disconnect } => self.unexport(&volume, &host, disconnect).await,
             Order::DriveList { drives } => self.drive_list(drives).await,
             Order::DriveFail { drive } => self.drive_fail(&drive).await,
             Order::DriveReturn { drive } => {

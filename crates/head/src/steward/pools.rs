@@ -27,8 +27,9 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a start waits for drives that somebody holds, and how often it looks.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(30);
 const CLAIM_RETRY: Duration = Duration::from_millis(300);
-/// How long shards may take to become quiet.
+/// How long shards may take to become quiet, and how long if the daemon waits for it to stop.
 const QUIET_PATIENCE: Duration = Duration::from_secs(30);
+const STOP_PATIENCE: Duration = Duration::from_secs(15);
 
 impl Office {
     /// The Steward's life: start, then orders one by one.
@@ -650,7 +651,7 @@ impl Office {
     }
 
     /// Order: release.
-    pub(crate) async fn pool_release(&self, pool: &str) -> Answered {
+    pub(crate) async fn pool_release(&self, pool: &str, disconnect: bool) -> Answered {
         let absent = {
             let desk = self.desk();
             let row = desk.absent.iter().find(|p| p.name == pool && desk.pool_named(pool).is_err());
@@ -678,19 +679,17 @@ impl Office {
             (p.id, p.row())
         };
         let (uuid, name) = (row.uuid, row.name.clone());
-        let quiet = self.quiet(&[id]).await;
+        if !disconnect {
+            let command = format!("millrace pool release {name} --yes");
+            let what = format!("the volumes of pool {name}");
+            self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
+        }
+        // What a drive still holds may land after the mark, in a pool that another head has by then.
+        self.rest(id).await?;
         if let Some(p) = self.desk_mut().pool_mut(id) {
             p.config.holder = Uuid::default();
         }
-        let written = match quiet {
-            Ok(()) => self.put_last_record(id, true).await,
-            // What a drive still holds may land after the mark: so there is none.
-            Err(r) => {
-                let message = format!("{}; pool {name} was let go of and not marked as released", r.message);
-                Err(Refusal { message, ..r }
-                    .then(format!("millrace pool import {name} --force, on the other head")))
-            }
-        };
+        let written = self.put_last_record(id, true).await;
         // The pool is stopped in any case; if it could not be marked, the next import asks for `--force`.
         self.write_pools().await?;
         self.forget(id).await;
@@ -713,7 +712,7 @@ impl Office {
             let mail = Mail::Drop { connection: p.connection, why: Close::Logout };
             self.cx.mail(Address::Shard(p.shard), mail);
         }
-        let mut result = self.quiet(&ids).await.map(|()| Reply::Done);
+        let mut result = self.quiet(&ids, STOP_PATIENCE).await.map(|()| Reply::Done);
         let quiet = result.is_ok();
         for id in ids {
             // A pool that did not become quiet stays marked as open: the next start makes its legs the same.
@@ -721,20 +720,98 @@ impl Office {
             if let Err(r) = closed {
                 result = Err(r);
             }
-            self.forget(id).await;
+            // Shards that are still at work on an array keep it: the process ends, and the work with it.
+            if quiet {
+                self.forget(id).await;
+            }
         }
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Note, "head", "the head was stopped in order");
+        let (weight, words) = match &result {
+            Ok(_) => (Weight::Note, "the head was stopped in order".to_string()),
+            Err(r) => (
+                Weight::Warning,
+                format!("the head was stopped, and its pools are checked at the next start: {}", r.message),
+            ),
+        };
+        self.desk_mut().event(now, weight, "head", words);
         let office = self.clone();
         self.cx.until_within(Duration::from_secs(1), move || office.desk().unlogged.is_empty()).await;
         result
     }
 
+    /// Brings a pool to rest, or refuses and lets it go on serving: a drive that hangs keeps what it was given.
+    pub(crate) async fn rest(&self, id: PoolId) -> Result<(), Refusal> {
+        // Hosts lose nothing for a pool of which this is known before.
+        self.check_drives_answer(id).await?;
+        let Err(r) = self.quiet(&[id], QUIET_PATIENCE).await else { return Ok(()) };
+        let arrays: Vec<_> = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("orders come one by one");
+            (p.leaving, p.serving) = (false, true);
+            p.arrays.iter().map(|a| a.id).collect()
+        };
+        for array in arrays {
+            self.tell_shards(|| Mail::Resume { array });
+        }
+        self.publish().await;
+        // By now the shards may have found out which drive it is.
+        self.check_drives_answer(id).await?;
+        Err(r)
+    }
+    /// Refuses if a drive of the pool does not answer, or holds operations that were given up.
+    async fn check_drives_answer(&self, id: PoolId) -> Result<(), Refusal> {
+        self.ask_reports().await;
+        let open: Vec<OpenDrive> = {
+            let desk = self.desk();
+            let p = desk.pool(id).expect("orders come one by one");
+            p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect()
+        };
+        let reads: Vec<Boxed<'_, _>> = open
+            .iter()
+            .map(|o| -> Boxed<'_, _> {
+                Box::pin(self.cx.read(o.id, array::format::LABEL_AT, array::format::RECORD_BYTES))
+            })
+            .collect();
+        let silent: Vec<bool> = join::all(reads)
+            .await
+            .into_iter()
+            .map(|read| matches!(read, Err(base::DriveError::TimedOut)))
+            .collect();
+        let desk = self.desk();
+        for (o, silent) in open.iter().zip(silent) {
+            let figures = desk.reports.iter().flatten().flat_map(|r| &r.drives);
+            let hung: u32 = figures.filter(|d| d.drive == o.id).map(|d| d.hung).sum();
+            if hung == 0 && !silent {
+                continue;
+            }
+            let path = &o.info.path;
+            let what = match hung {
+                0 => "does not answer".to_string(),
+                n => format!("holds {} that do not end", super::desk::count(n as usize, "operation")),
+            };
+            let message = format!("{path} {what}: the pool cannot come to rest, and goes on serving");
+            let shaped = desk.shapes.get(&o.id).is_some_and(|s| s.hang);
+            let next = match shaped {
+                true => format!("millrace drive shape {path} --clear, then this again"),
+                false => format!(
+                    "unplug or reset {path}, then this again; or stop the daemon, which ends all it holds"
+                ),
+            };
+            return Err(refuse(RefusalKind::NotReady, "pool", message).then(next));
+        }
+        Ok(())
+    }
+
     /// Volumes vanish from the hosts, and every command on the arrays ends.
-    pub(crate) async fn quiet(&self, ids: &[PoolId]) -> Result<(), Refusal> {
-        for id in ids {
-            if let Some(p) = self.desk_mut().pool_mut(*id) {
+    async fn quiet(&self, ids: &[PoolId], patience: Duration) -> Result<(), Refusal> {
+        {
+            let mut desk = self.desk_mut();
+            for id in ids {
+                let Some(p) = desk.pool_mut(*id) else { continue };
                 (p.leaving, p.serving) = (true, false);
+                // Of an attempt before that came to nothing.
+                let arrays: Vec<_> = p.arrays.iter().map(|a| a.id).collect();
+                desk.quiesced.retain(|(array, _)| !arrays.contains(array));
             }
         }
         // The keeper ends what it is at; its last record must not come after ours.
@@ -749,14 +826,15 @@ impl Office {
             self.tell_shards(|| Mail::Quiesce { array: *array });
         }
         let office = self.clone();
-        let quiet = self.cx.until_within(QUIET_PATIENCE, move || {
+        let quiet = self.cx.until_within(patience, move || {
             let desk = office.desk();
             arrays.iter().all(|a| (0..desk.shards).all(|s| desk.quiesced.contains(&(*a, s))))
         });
         if quiet.await {
             Ok(())
         } else {
-            Err(refuse(RefusalKind::Internal, "pool", "a drive still holds operations after 30 seconds")
+            let message = format!("a drive still holds operations after {} seconds", patience.as_secs());
+            Err(refuse(RefusalKind::NotReady, "pool", message)
                 .then("millrace status -v, for the drive that hangs"))
         }
     }

@@ -281,12 +281,15 @@ impl Office {
             let office = self.clone();
             let due = move || {
                 let desk = office.desk();
-                desk.pool(pool).is_none_or(|p| p.leaving || p.scrub_ended(desk.shards))
+                desk.pool(pool).is_none_or(|p| !p.leaving && p.scrub_ended(desk.shards))
             };
             self.cx.until_within(LOOK_INTERVAL, due).await;
             let (running, ended, scheduled) = {
                 let desk = self.desk();
-                let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return };
+                let Some(p) = desk.pool(pool) else { return };
+                if p.leaving {
+                    continue;
+                }
                 (p.scrub.run.is_some(), p.scrub_ended(desk.shards), p.scrub_is_due(desk.unix(self.cx.now())))
             };
             if scheduled {

@@ -93,6 +93,15 @@ pub struct Sessions {
     last_session: u16,
 }
 
+impl Session {
+    /// It only asks what there is.
+    pub fn is_discovery(&self) -> bool {
+        match self.identity {
+            Identity::Controller { discovery, .. } | Identity::Session { discovery, .. } => discovery,
+        }
+    }
+}
+
 impl Sessions {
     /// Everything that is connected: controllers, then sessions.
     pub fn all(&self) -> impl Iterator<Item = &Session> {

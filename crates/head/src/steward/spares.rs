@@ -279,8 +279,8 @@ impl Office {
             self.cx.sleep(LOOK_INTERVAL).await;
             let (back, needed, over) = {
                 let (desk, now) = (self.desk(), self.cx.now());
-                let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return };
-                if !desk.orders.is_empty() || desk.ordering {
+                let Some(p) = desk.pool(pool) else { return };
+                if p.leaving || !desk.orders.is_empty() || desk.ordering {
                     continue;
                 }
                 let needed = !p.spares.is_empty() && p.match_spare(now).is_some();

@@ -20,6 +20,7 @@ const SHARDS: u16 = 2;
 const MIB: u64 = 1 << 20;
 
 mod absent;
+mod connected;
 mod legs;
 mod released;
 mod scrub;
@@ -69,6 +70,8 @@ struct World {
     figures: Vec<crate::report::DriveReport>,
     /// What each shard was told to scrub, and how far it says it is.
     scrubs: BTreeMap<(u16, ArrayId), (array::Scrub, array::Progress)>,
+    /// Shards do not come to rest.
+    restless: bool,
     /// Effects until the power goes.
     effects_left: u64,
     effects_done: u64,
@@ -106,6 +109,7 @@ impl World {
             ready: None,
             figures: vec![],
             scrubs: BTreeMap::new(),
+            restless: false,
             effects_left: effects,
             effects_done: 0,
         }
@@ -297,7 +301,9 @@ impl World {
                 self.log.push(format!("configured {n}"));
                 Mail::Applied { generation: view.generation }
             }
+            Mail::Quiesce { .. } if self.restless && n == 1 => return,
             Mail::Quiesce { array } => Mail::Quiesced { array },
+            Mail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
             Mail::Report => {
                 let drives = if n == 0 { self.figures.clone() } else { vec![] };
                 let progress = |a: ArrayId| self.scrubs.get(&(n, a)).map_or(Default::default(), |s| s.1);
@@ -690,7 +696,7 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
 fn a_pool_goes_to_another_head_and_takes_its_exports_along() {
     let mut w = usual();
     let uuid = w.view.hosts[0].exports[0].uuid;
-    w.good(Order::PoolRelease { pool: "tank".into() });
+    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
     assert!(w.layout.arrays.is_empty() && w.open.is_empty());
     assert_eq!(w.status().pools.len(), 0);
     let mut rest = w.rest.clone();
@@ -779,7 +785,7 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     assert_eq!(field, "arrays");
     let (kind, field, _) = w.refused(tank());
     assert_eq!((kind, field.as_str()), (RefusalKind::Conflict, "name"));
-    w.good(Order::PoolRelease { pool: "tank".into() });
+    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
     let (kind, _, words) = w.refused(create("p2", vec![mirror("/f/a", "/f/x")]));
     assert!(kind == RefusalKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
 }
@@ -796,19 +802,31 @@ fn wrong_sizes_names_and_numbers_are_refused_with_their_field_and_change_nothing
     assert_eq!(field(volume("a/b", 4096)), "name");
     assert_eq!(field(volume("vm1", 4096)), "name");
     assert_eq!(field(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 4096, force: false }), "bytes");
-    assert_eq!(field(Order::VolumeRemove { volume: "tank/vm1".into(), force: false }), "volume");
-    assert_eq!(field(Order::VolumeRemove { volume: "vm1".into(), force: false }), "volume");
-    assert_eq!(field(Order::VolumeRemove { volume: "no/vm1".into(), force: false }), "volume");
+    assert_eq!(
+        field(Order::VolumeRemove { volume: "tank/vm1".into(), force: false, disconnect: false }),
+        "volume"
+    );
+    assert_eq!(
+        field(Order::VolumeRemove { volume: "vm1".into(), force: false, disconnect: false }),
+        "volume"
+    );
+    assert_eq!(
+        field(Order::VolumeRemove { volume: "no/vm1".into(), force: false, disconnect: false }),
+        "volume"
+    );
     assert_eq!(field(export()), "host");
     assert_eq!(field(Order::Export { volume: "tank/vm1".into(), host: "who".into(), lun: None }), "host");
     assert_eq!(field(host()), "name");
-    assert_eq!(field(Order::HostRemove { name: "esx1".into(), force: false }), "name");
+    assert_eq!(field(Order::HostRemove { name: "esx1".into(), force: false, disconnect: false }), "name");
     let short = Some(Some(Secret(b"short".to_vec())));
     let settings = HostSettings { chap_secret: short, ..HostSettings::default() };
-    assert_eq!(field(Order::HostSet { name: "esx1".into(), settings }), "chap_secret");
+    assert_eq!(field(Order::HostSet { name: "esx1".into(), settings, disconnect: false }), "chap_secret");
     let address = "10.0.0.1:99".parse().expect("an address");
     assert_eq!(field(Order::PortalAdd { protocol: Protocol::Nvme, address }), "address");
-    assert_eq!(field(Order::PortalRemove { protocol: Protocol::Nvme, address }), "address");
+    assert_eq!(
+        field(Order::PortalRemove { protocol: Protocol::Nvme, address, disconnect: false }),
+        "address"
+    );
     assert!(w.events().iter().all(|e| !e.contains("10.0.0.1:99")), "who asked was told, and nobody else");
     let events = |mut files: BTreeMap<String, Vec<u8>>| {
         files.remove("events");
@@ -831,7 +849,7 @@ fn volumes_grow_shrink_change_names_and_go() {
     w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 5 * MIB, force: true });
     w.good(Order::VolumeRename { volume: "tank/vm1".into(), name: "web".into() });
     assert_eq!((bytes(&w), w.view.hosts[0].exports[0].name.as_str()), (5 * MIB, "tank/web"));
-    w.good(Order::VolumeRemove { volume: "tank/web".into(), force: true });
+    w.good(Order::VolumeRemove { volume: "tank/web".into(), force: true, disconnect: false });
     assert!(w.layout.volumes.is_empty() && w.view.hosts[0].exports.is_empty());
     let used = w.status().pools[0].used_bytes;
     assert!(used > 0, "its last writes may still be at the drives");
@@ -905,9 +923,9 @@ fn a_pool_grows_by_a_zone_and_can_be_destroyed() {
     w.good(volume("vm2", 60 * MIB));
     let mut w = w.crash(2);
     assert_eq!((w.layout.arrays.len(), w.layout.volumes.len()), (3, 2));
-    let (kind, ..) = w.refused(Order::PoolDestroy { pool: "tank".into(), force: false });
+    let (kind, ..) = w.refused(Order::PoolDestroy { pool: "tank".into(), force: false, disconnect: false });
     assert_eq!(kind, RefusalKind::Unsafe);
-    w.good(Order::PoolDestroy { pool: "tank".into(), force: true });
+    w.good(Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false });
     w.good(tank());
 }
 

@@ -242,7 +242,7 @@ impl Office {
     }
 
     /// Order: remove.
-    pub(crate) async fn volume_remove(&self, name: &str, force: bool) -> Answered {
+    pub(crate) async fn volume_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
         let (id, uuid, mut config) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
@@ -257,6 +257,12 @@ impl Office {
                 Some(host) => format!("millrace unexport {name} --host {host}, or {force}"),
                 None => force,
             }));
+        }
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace volume rm {name}{force} --yes");
+            let what = format!("volume {name} with its data");
+            self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &command)?;
         }
         let v = config.volumes.remove(uuid).expect("just found");
         config.grants.remove_volume(uuid);
@@ -297,7 +303,7 @@ impl Office {
     }
 
     /// Order: change a host. Its exports follow its names.
-    pub(crate) async fn host_set(&self, name: &str, settings: HostSettings) -> Answered {
+    pub(crate) async fn host_set(&self, name: &str, settings: HostSettings, disconnect: bool) -> Answered {
         let old = {
             let desk = self.desk();
             desk.hosts.get(name).cloned().ok_or_else(|| access_refusal(AccessError::NoHost(name.into())))?
@@ -305,6 +311,17 @@ impl Office {
         let mut hosts = self.desk().hosts.clone();
         hosts.set(merged(old.clone(), settings)).map_err(access_refusal)?;
         let new = hosts.get(name).expect("just set").clone();
+        let proof_changed = old.chap_secret != new.chap_secret || old.mutual_secret != new.mutual_secret;
+        let names_went =
+            old.nqns.iter().any(|n| !new.nqns.contains(n)) || old.iqns.iter().any(|n| !new.iqns.contains(n));
+        let ends = proof_changed || names_went;
+        if ends && !disconnect {
+            let why = match names_went {
+                true => "would be sent away: a name of it goes",
+                false => "would be sent away: what it must prove changes",
+            };
+            self.desk().check_host_away(old.id, why, "the same command with --yes")?;
+        }
         // The file first: until the pools follow, exports find the host by the names that it keeps.
         self.write_hosts(&hosts).await?;
         self.desk_mut().hosts = hosts;
@@ -316,10 +333,7 @@ impl Office {
             }
         }
         self.publish().await;
-        let proof_changed = old.chap_secret != new.chap_secret || old.mutual_secret != new.mutual_secret;
-        let names_went =
-            old.nqns.iter().any(|n| !new.nqns.contains(n)) || old.iqns.iter().any(|n| !new.iqns.contains(n));
-        if proof_changed || names_went {
+        if ends {
             self.drop_connections(old.id);
         }
         self.note(format!("host {name}"), "it was changed");
@@ -327,7 +341,7 @@ impl Office {
     }
 
     /// Order: forget a host.
-    pub(crate) async fn host_remove(&self, name: &str, force: bool) -> Answered {
+    pub(crate) async fn host_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
         let mut hosts = self.desk().hosts.clone();
         let host = hosts.remove(name).map_err(access_refusal)?;
         let pools: Vec<(PoolId, PoolConfig)> =
@@ -339,6 +353,11 @@ impl Office {
             return Err(
                 refuse(RefusalKind::Unsafe, "name", message).then(format!("millrace host rm {name} --force"))
             );
+        }
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace host rm {name}{force} --yes");
+            self.desk().check_host_away(host.id, "would be sent away", &command)?;
         }
         for (id, mut config) in pools {
             if config.grants.revoke_all(&host) {
@@ -420,7 +439,12 @@ impl Office {
     }
 
     /// Order: listen no more.
-    pub(crate) async fn portal_remove(&self, protocol: Protocol, address: SocketAddr) -> Answered {
+    pub(crate) async fn portal_remove(
+        &self,
+        protocol: Protocol,
+        address: SocketAddr,
+        disconnect: bool,
+    ) -> Answered {
         let what = format!("{} {address}", protocol_word(protocol));
         let id = {
             let desk = self.desk();
@@ -432,6 +456,9 @@ impl Office {
             };
             found.map(|p| p.portal.id).ok_or_else(missing)?
         };
+        if !disconnect {
+            self.desk().check_portal_unused(id, &format!("millrace portal rm {what} --yes"))?;
+        }
         self.desk_mut().portals.retain(|p| p.portal.id != id);
         self.write_portals().await?;
         self.publish().await;
@@ -479,7 +506,7 @@ impl Office {
     }
 
     /// Order: unexport.
-    pub(crate) async fn unexport(&self, volume: &str, host: &str) -> Answered {
+    pub(crate) async fn unexport(&self, volume: &str, host: &str, disconnect: bool) -> Answered {
         let (id, uuid, host, mut config): (PoolId, Uuid, Host, PoolConfig) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(volume)?;
@@ -490,11 +517,17 @@ impl Office {
                 .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
             (id, uuid, host, desk.pool(id).expect("just found").config.clone())
         };
+        let pool = config.uuid;
         if !config.grants.revoke(uuid, &host) {
             let message = format!("{volume} is not exported to host {}", host.name);
             return Err(
                 refuse(RefusalKind::NotFound, "host", message).then(format!("millrace volume show {volume}"))
             );
+        }
+        if !disconnect {
+            let command = format!("millrace unexport {volume} --host {} --yes", host.name);
+            let what = format!("volume {volume}");
+            self.desk().check_volumes_unused(pool, Some(uuid), Some(host.id), &what, &command)?;
         }
         self.commit(id, config).await?;
         self.publish().await;

@@ -125,7 +125,7 @@ impl Rates {
     }
 
     fn drop(&self) {
-        self.head.cli("pool destroy tank --force");
+        self.head.cli("pool destroy tank --force --yes");
     }
 
     fn weights(&self) -> String {

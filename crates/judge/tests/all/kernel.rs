@@ -87,7 +87,7 @@ fn changes_are_noticed(head: &Head, vm: &Vm, disk: &str) {
     head.cli("volume create tank/w --size 16M");
     head.cli("export tank/w --host guest");
     sees("the host sees the new namespace", "[ $(ls /sys/block | grep -c ^nvme[0-9]*n[0-9]*$) = 2 ]");
-    head.cli("unexport tank/w --host guest");
+    head.cli("unexport tank/w --host guest --yes");
     sees("the host sees that it is gone", "[ $(ls /sys/block | grep -c ^nvme[0-9]*n[0-9]*$) = 1 ]");
 }
 
@@ -127,7 +127,7 @@ fn linux_mounts_a_volume_by_iscsi_and_outlives_a_crash_of_the_daemon() {
 
     // Mutual CHAP, both digests, and data that waits for R2T.
     head.cli(&format!(
-        "host set guest --chap-secret-file {} --mutual-secret-file {}",
+        "host set guest --chap-secret-file {} --mutual-secret-file {} --yes",
         secret.display(),
         mutual.display()
     ));

@@ -55,13 +55,40 @@ pub fn drives() -> ArgValueCompleter {
     names(|s| s.drives.into_iter().map(|d| d.path).collect())
 }
 
-fn names(of: fn(Status) -> Vec<String>) -> ArgValueCompleter {
-    ArgValueCompleter::new(move |current: &OsStr| {
-        let found = status().map(of).unwrap_or_default();
-        let begin = current.to_string_lossy().into_owned();
-        let fits = found.into_iter().filter(|name| name.starts_with(&begin));
-        fits.map(CompletionCandidate::new).collect::<Vec<_>>()
+/// What is spoken at portals.
+pub fn protocols() -> ArgValueCompleter {
+    fixed(|| ["nvme", "discovery", "iscsi"].map(String::from).to_vec())
+}
+/// Addresses of portals.
+pub fn portals() -> ArgValueCompleter {
+    names(|s| s.portals.into_iter().map(|p| p.address).collect())
+}
+/// This machine's addresses, with the port that is usual for what was typed before.
+pub fn addresses() -> ArgValueCompleter {
+    fixed(|| {
+        let words: Vec<String> = std::env::args().collect();
+        let port = match words.iter().rev().find_map(|w| w.parse::<api::Protocol>().ok()) {
+            Some(api::Protocol::Nvme) | None => 4420,
+            Some(api::Protocol::Discovery) => 8009,
+            Some(api::Protocol::Iscsi) => 3260,
+        };
+        let own = uring::process::addresses();
+        own.into_iter().map(|ip| std::net::SocketAddr::new(ip, port).to_string()).collect()
     })
+}
+
+fn fixed(of: fn() -> Vec<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| fitting(of(), current))
+}
+
+fn fitting(found: Vec<String>, current: &OsStr) -> Vec<CompletionCandidate> {
+    let begin = current.to_string_lossy().into_owned();
+    let fits = found.into_iter().filter(|name| name.starts_with(&begin));
+    fits.map(CompletionCandidate::new).collect()
+}
+
+fn names(of: fn(Status) -> Vec<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| fitting(status().map(of).unwrap_or_default(), current))
 }
 
 fn status() -> Option<Status> {

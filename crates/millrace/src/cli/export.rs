@@ -1,5 +1,6 @@
 //! `millrace export` and `millrace unexport`.
 
+use super::consent::Consent;
 use super::{Context, volume_name};
 use crate::client::segment;
 use crate::failure::Failure;
@@ -41,6 +42,8 @@ pub struct UnexportArgs {
     /// The host
     #[arg(long, value_name = "HOST", add = super::complete::hosts())]
     host: String,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// Gives a volume to a host.
@@ -54,8 +57,9 @@ pub fn export(args: ExportArgs, context: &Context) -> Result<String, Failure> {
 
 /// Takes a volume from a host.
 pub fn unexport(args: UnexportArgs, context: &Context) -> Result<String, Failure> {
-    let UnexportArgs { volume, host } = args;
+    let UnexportArgs { volume, host, consent } = args;
     let (pool, name) = volume.split_once('/').expect("checked by `volume_name`");
-    context.client.delete(&format!("/exports/{}/{}/{}", segment(pool), segment(name), segment(&host)))?;
+    let path = format!("/exports/{}/{}/{}", segment(pool), segment(name), segment(&host));
+    consent.obtain(context, |yes| context.client.delete(&format!("{path}?disconnect={yes}")))?;
     Ok(context.done(format!("Volume {volume} is taken from host {host}."), ""))
 }

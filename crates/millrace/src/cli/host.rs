@@ -1,6 +1,7 @@
 //! `millrace host`.
 
 use super::Context;
+use super::consent::Consent;
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
@@ -53,6 +54,8 @@ Examples:
         /// Prove no secret to it any more
         #[arg(long, conflicts_with = "mutual_secret_file")]
         no_mutual: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// List hosts
     #[command(after_help = "\
@@ -81,6 +84,8 @@ Examples:
         /// Even though volumes are exported to it
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -150,7 +155,7 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
             let next = format!("millrace export POOL/VOLUME --host {name}");
             Ok(context.created(&created, format!("Host {name} is known."), &next))
         }
-        HostCommand::Set { name, settings, no_chap, no_mutual } => {
+        HostCommand::Set { name, settings, no_chap, no_mutual, consent } => {
             let (chap_secret, mutual_secret) = secrets(&settings)?;
             let body = HostSet {
                 nqns: (!settings.nqns.is_empty()).then_some(settings.nqns),
@@ -162,7 +167,8 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
             if body == HostSet::default() {
                 return Err(Failure::usage("nothing is to be changed").with_next("millrace host set --help"));
             }
-            client.patch(&format!("/hosts/{}", segment(&name)), &body)?;
+            let path = format!("/hosts/{}", segment(&name));
+            consent.obtain(context, |yes| client.patch(&format!("{path}?disconnect={yes}"), &body))?;
             Ok(context.done(format!("Host {name} is changed."), &format!("millrace host show {name}")))
         }
         HostCommand::Ls => {
@@ -173,8 +179,9 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
             let host: Host = client.get(&format!("/hosts/{}", segment(&name)))?;
             Ok(context.show(&host, |host| show(host, context)))
         }
-        HostCommand::Rm { name, force } => {
-            client.delete(&format!("/hosts/{}?force={force}", segment(&name)))?;
+        HostCommand::Rm { name, force, consent } => {
+            let path = format!("/hosts/{}?force={force}", segment(&name));
+            consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
             Ok(context.done(format!("Host {name} is forgotten."), ""))
         }
     }

@@ -2,6 +2,7 @@
 //! `openapi` is a request to the daemon's API and a screen made of its answer.
 
 mod complete;
+mod consent;
 mod drive;
 mod events;
 mod export;
@@ -124,6 +125,8 @@ pub struct Context {
     pub json: bool,
     /// Where the screen goes.
     pub terminal: Terminal,
+    /// Asks whoever sits at the terminal; None if nobody does.
+    pub ask: Option<consent::Ask>,
 }
 
 impl Context {
@@ -224,7 +227,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         // The variable is for clients: a daemon obeys its configuration.
         let named = socket.clone().or_else(|| std::env::var_os("MILLRACE_SOCKET").map(PathBuf::from));
         let socket = named.filter(|s| !s.as_os_str().is_empty()).unwrap_or_else(config::default_socket);
-        Ok(Context { client: Client::new(socket)?, json, terminal: Terminal::for_stdout() })
+        let ask = consent::by_terminal(json);
+        Ok(Context { client: Client::new(socket)?, json, terminal: Terminal::for_stdout(), ask })
     };
     match command {
         Command::Serve(args) => crate::daemon::serve(args, socket, json),

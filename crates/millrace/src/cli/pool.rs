@@ -1,5 +1,6 @@
 //! `millrace pool`.
 
+use super::consent::Consent;
 use super::scrub::{ScrubArgs, scrub, scrub_words};
 use super::status::{array_name, legs_word, pool_tree};
 use super::{Context, drive_path, small_size};
@@ -55,7 +56,8 @@ Examples:
     },
     /// Let go of a pool, so that another head may import it
     #[command(after_help = "\
-Its volumes vanish from the hosts; nothing on it is changed or lost.
+Its volumes vanish from the hosts; nothing on it is changed or lost. If hosts
+are connected that use them, you are asked first.
 
 Examples:
   millrace pool release tank  # here
@@ -64,6 +66,8 @@ Examples:
         /// The pool
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Compare the legs of a pool's mirrors, now or by schedule
     #[command(after_help = "\
@@ -105,6 +109,8 @@ Examples:
         /// Even though it has volumes
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -318,10 +324,13 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let status: Status = client.get("/status")?;
             Ok(show(&shown, &status, context))
         }
-        PoolCommand::Release { pool } => {
+        PoolCommand::Release { pool, consent } => {
             let shown: Pool = client.get(&format!("/pools/{}", segment(&pool)))?;
             let files = files_of(&pool, client)?;
-            client.act(&format!("/pools/{}/release", segment(&pool)), &serde_json::json!({}))?;
+            let path = format!("/pools/{}/release", segment(&pool));
+            consent.obtain(context, |yes| {
+                client.act(&format!("{path}?disconnect={yes}"), &serde_json::json!({}))
+            })?;
             if shown.arrays.is_empty() {
                 let what = format!("Pool {pool} is forgotten here; nothing on its drives was changed.");
                 return Ok(context.done(what, ""));
@@ -347,8 +356,9 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                 client.post("/imports", &PoolImport { pool: args.pool, drives, force: args.force })?;
             Ok(context.created(&created, format!("{name} is imported."), "millrace status"))
         }
-        PoolCommand::Destroy { pool, force } => {
-            client.delete(&format!("/pools/{}?force={force}", segment(&pool)))?;
+        PoolCommand::Destroy { pool, force, consent } => {
+            let path = format!("/pools/{}?force={force}", segment(&pool));
+            consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
             Ok(context.done(format!("Pool {pool} is gone."), ""))
         }
     }

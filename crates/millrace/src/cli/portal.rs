@@ -1,6 +1,7 @@
 //! `millrace portal`.
 
 use super::Context;
+use super::consent::Consent;
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
@@ -36,18 +37,29 @@ Examples:
     /// Listen there no more; its connections end
     #[command(after_help = "\
 Examples:
-  millrace portal rm iscsi 10.0.0.1:3260")]
-    Rm(PortalArgs),
+  millrace portal rm iscsi 10.0.0.1:3260
+  millrace portal rm 10.0.0.1:3260")]
+    #[command(allow_missing_positional = true)]
+    Rm {
+        /// nvme, discovery or iscsi; an address has one only
+        #[arg(value_name = "PROTOCOL", add = super::complete::protocols())]
+        protocol: Option<Protocol>,
+        /// Address and port
+        #[arg(value_name = "ADDRESS:PORT", required = true, value_parser = address, add = super::complete::portals())]
+        address: SocketAddr,
+        #[command(flatten)]
+        consent: Consent,
+    },
 }
 
 /// A portal.
 #[derive(Args, Debug)]
 pub struct PortalArgs {
     /// nvme, discovery or iscsi
-    #[arg(value_name = "PROTOCOL")]
+    #[arg(value_name = "PROTOCOL", add = super::complete::protocols())]
     protocol: Protocol,
     /// Address and port
-    #[arg(value_name = "ADDRESS:PORT", value_parser = address)]
+    #[arg(value_name = "ADDRESS:PORT", value_parser = address, add = super::complete::addresses())]
     address: SocketAddr,
 }
 
@@ -75,11 +87,26 @@ pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure>
             let portals: Vec<Portal> = client.get("/portals")?;
             Ok(context.show(&portals, |portals| list(portals, context)))
         }
-        PortalCommand::Rm(PortalArgs { protocol, address }) => {
-            client.delete(&format!("/portals/{protocol}/{}", segment(&address.to_string())))?;
+        PortalCommand::Rm { protocol, address, consent } => {
+            let protocol = match protocol {
+                Some(protocol) => protocol,
+                None => protocol_at(address, context)?,
+            };
+            let path = format!("/portals/{protocol}/{}", segment(&address.to_string()));
+            consent.obtain(context, |yes| client.delete(&format!("{path}?disconnect={yes}")))?;
             Ok(context.done(format!("Not listening for {protocol} at {address} any more."), ""))
         }
     }
+}
+
+/// What is spoken at an address: no two portals have the same.
+fn protocol_at(address: SocketAddr, context: &Context) -> Result<Protocol, Failure> {
+    let portals: Vec<Portal> = context.client.get("/portals")?;
+    let found = portals.iter().find(|p| p.address == address.to_string()).map(|p| p.protocol);
+    found.ok_or_else(|| {
+        Failure::new(crate::failure::Exit::Refused, format!("there is no portal at {address}"))
+            .with_next("millrace portal ls")
+    })
 }
 
 /// The table of all portals.

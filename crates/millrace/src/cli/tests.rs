@@ -16,7 +16,7 @@ fn run_against(fake: &Fake, line: &str) -> Result<String, Failure> {
 
 fn context(fake: &Fake, json: bool, width: usize) -> Context {
     let client = Client::new(fake.client.socket()).expect("a runtime");
-    Context { client, json, terminal: Terminal::plain(width) }
+    Context { client, json, terminal: Terminal::plain(width), ask: None }
 }
 
 fn usage_error(line: &str) -> String {
@@ -229,6 +229,60 @@ fn the_commands_of_the_manual_become_their_orders() {
     let orders = fake.orders.lock().expect("no panic");
     let text: String = orders.iter().map(|o| format!("{o:?}\n")).collect();
     expect_test::expect_file!["screens/orders.txt"].assert_eq(&text);
+}
+
+#[test]
+fn what_sends_connected_hosts_away_is_asked_first() {
+    use head::order::{Refusal, RefusalKind};
+    let script = |order: &Order| match order {
+        Order::Unexport { disconnect: false, .. } | Order::HostSet { disconnect: false, .. } => {
+            Err(Refusal {
+                kind: RefusalKind::Unsafe,
+                field: Some("disconnect".into()),
+                message: "host esx1 is connected (3 connections) and would lose volume tank/vm1".into(),
+                next: Some("millrace unexport tank/vm1 --host esx1 --yes".into()),
+            })
+        }
+        other => crate::http::tests::obedient(other),
+    };
+    let asked = |ask: Option<consent::Ask>, line: &str| {
+        let fake = crate::http::tests::serve(script, Default::default());
+        let cli = Cli::try_parse_from(line.split(' ')).expect(line);
+        let answer = answer(cli.command, &Context { ask, ..context(&fake, false, 80) });
+        let orders = fake.orders.lock().expect("no panic").len();
+        (answer, orders)
+    };
+    let line = "millrace unexport tank/vm1 --host esx1";
+    // Nobody is there to be asked.
+    let (refused, _) = asked(None, line);
+    let refused = refused.expect_err("refused");
+    assert!(refused.exit == Exit::Refused && refused.next.as_deref().expect("a command").ends_with("--yes"));
+    // Somebody is, and says no, or yes.
+    let (refused, orders) = asked(Some(|_| Ok(false)), line);
+    assert_eq!((refused.expect_err("no").message.as_str(), orders), ("nothing was done", 1));
+    let yes: consent::Ask = |question| {
+        assert_eq!(question, "Host esx1 is connected (3 connections) and would lose volume tank/vm1.\n");
+        Ok(true)
+    };
+    let (done, orders) = asked(Some(yes), line);
+    assert_eq!((done.expect("done").as_str(), orders), ("Volume tank/vm1 is taken from host esx1.\n", 2));
+    let (done, orders) = asked(Some(|_| panic!("it was said already")), &format!("{line} --yes"));
+    assert!(done.is_ok() && orders == 1);
+    let (done, _) = asked(Some(|_| Ok(true)), "millrace host set esx1 --no-chap -y");
+    done.expect("done");
+}
+
+#[test]
+fn a_portal_is_removed_by_its_address_alone() {
+    let fake = fake();
+    let said = run_against(&fake, "portal rm 10.0.0.1:8009").expect("done");
+    assert_eq!(said, "Not listening for discovery at 10.0.0.1:8009 any more.\n");
+    run_against(&fake, "portal rm iscsi 10.0.0.1:3260").expect("done");
+    let none = run_against(&fake, "portal rm 10.0.0.1:1").expect_err("there is none");
+    assert!(none.message.contains("there is no portal at 10.0.0.1:1"), "{none}");
+    for line in ["portal rm", "portal rm nvme", "portal rm smb 10.0.0.1:1"] {
+        usage_error(line);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `millrace volume`.
 
+use super::consent::Consent;
 use super::pool::block_size;
 use super::{Context, size, volume_name, volume_path};
 use crate::failure::Failure;
@@ -90,6 +91,8 @@ Examples:
         /// Even though it is exported
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -123,8 +126,9 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
                 .patch(&volume_path(&name), &VolumeSet { name: Some(new.clone()), ..Default::default() })?;
             Ok(context.done(format!("Volume {name} is called {pool}/{new} now."), ""))
         }
-        VolumeCommand::Rm { name, force } => {
-            client.delete(&format!("{}?force={force}", volume_path(&name)))?;
+        VolumeCommand::Rm { name, force, consent } => {
+            let path = format!("{}?force={force}", volume_path(&name));
+            consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
             Ok(context.done(format!("Volume {name} is gone."), ""))
         }
     }

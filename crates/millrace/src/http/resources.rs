@@ -234,10 +234,13 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
 
 /// Let go of a pool, so that another head may import it
 #[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
-    params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn release_pool(State(api): State<Api>, Path(pool): Path<String>) -> Done {
-    done(api.order(Order::PoolRelease { pool }).await?)
+async fn release_pool(State(api): State<Api>, Path(pool): Path<String>, mut params: Params) -> Done {
+    let disconnect = params.one("disconnect", false)?;
+    params.end()?;
+    done(api.order(Order::PoolRelease { pool, disconnect }).await?)
 }
 
 /// Add a hot spare to a pool
@@ -268,12 +271,13 @@ async fn scrub_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): B
 /// Wipe a pool's labels; its volumes are lost
 #[utoipa::path(delete, path = "/pools/{pool}", tag = "pools",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
-           ("force" = Option<bool>, Query, description = "Even though it has volumes")),
+           ("force" = Option<bool>, Query, description = "Even though it has volumes"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn destroy_pool(State(api): State<Api>, Path(pool): Path<String>, mut params: Params) -> Done {
-    let force = params.one("force", false)?;
+    let (force, disconnect) = (params.one("force", false)?, params.one("disconnect", false)?);
     params.end()?;
-    done(api.order(Order::PoolDestroy { pool, force }).await?)
+    done(api.order(Order::PoolDestroy { pool, force, disconnect }).await?)
 }
 
 /// Pools that lie on drives here and are not imported
@@ -359,16 +363,17 @@ async fn set_volume(
 #[utoipa::path(delete, path = "/volumes/{pool}/{volume}", tag = "volumes",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("volume" = String, Path, description = "Name within the pool"),
-           ("force" = Option<bool>, Query, description = "Even though it is exported")),
+           ("force" = Option<bool>, Query, description = "Even though it is exported"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_volume(
     State(api): State<Api>,
     Path((pool, volume)): Path<(String, String)>,
     mut params: Params,
 ) -> Done {
-    let force = params.one("force", false)?;
+    let (force, disconnect) = (params.one("force", false)?, params.one("disconnect", false)?);
     params.end()?;
-    done(api.order(Order::VolumeRemove { volume: format!("{pool}/{volume}"), force }).await?)
+    done(api.order(Order::VolumeRemove { volume: format!("{pool}/{volume}"), force, disconnect }).await?)
 }
 
 /// All hosts
@@ -403,9 +408,17 @@ async fn add_host(State(api): State<Api>, Body(b): Body<api::HostAdd>) -> Made {
 
 /// Change a host
 #[utoipa::path(patch, path = "/hosts/{host}", tag = "hosts", request_body = api::HostSet,
-    params(("host" = String, Path, description = "Short name")),
+    params(("host" = String, Path, description = "Short name"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn set_host(State(api): State<Api>, Path(name): Path<String>, Body(b): Body<api::HostSet>) -> Done {
+async fn set_host(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    mut params: Params,
+    Body(b): Body<api::HostSet>,
+) -> Done {
+    let disconnect = params.one("disconnect", false)?;
+    params.end()?;
     let settings = HostSettings {
         nqns: b.nqns,
         iqns: b.iqns,
@@ -413,18 +426,19 @@ async fn set_host(State(api): State<Api>, Path(name): Path<String>, Body(b): Bod
         chap_user: b.chap_user,
         mutual_secret: b.mutual_secret.map(|s| s.map(convert::to_secret)),
     };
-    done(api.order(Order::HostSet { name, settings }).await?)
+    done(api.order(Order::HostSet { name, settings, disconnect }).await?)
 }
 
 /// Forget a host
 #[utoipa::path(delete, path = "/hosts/{host}", tag = "hosts",
     params(("host" = String, Path, description = "Short name"),
-           ("force" = Option<bool>, Query, description = "Even though volumes are exported to it")),
+           ("force" = Option<bool>, Query, description = "Even though volumes are exported to it"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_host(State(api): State<Api>, Path(name): Path<String>, mut params: Params) -> Done {
-    let force = params.one("force", false)?;
+    let (force, disconnect) = (params.one("force", false)?, params.one("disconnect", false)?);
     params.end()?;
-    done(api.order(Order::HostRemove { name, force }).await?)
+    done(api.order(Order::HostRemove { name, force, disconnect }).await?)
 }
 
 /// All portals
@@ -452,14 +466,21 @@ async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Ma
 /// Listen there no more
 #[utoipa::path(delete, path = "/portals/{protocol}/{address}", tag = "portals",
     params(("protocol" = String, Path, description = "nvme, discovery or iscsi"),
-           ("address" = String, Path, description = "Address and port")),
+           ("address" = String, Path, description = "Address and port"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn remove_portal(State(api): State<Api>, Path((protocol, at)): Path<(String, String)>) -> Done {
+async fn remove_portal(
+    State(api): State<Api>,
+    Path((protocol, at)): Path<(String, String)>,
+    mut params: Params,
+) -> Done {
+    let disconnect = params.one("disconnect", false)?;
+    params.end()?;
     let protocol: api::Protocol = protocol
         .parse()
         .map_err(|e: String| wrong(Error::new(ErrorKind::Invalid, e).with_field("protocol")))?;
     let (protocol, address) = (convert::to_protocol(protocol), address(&at)?);
-    done(api.order(Order::PortalRemove { protocol, address }).await?)
+    done(api.order(Order::PortalRemove { protocol, address, disconnect }).await?)
 }
 
 /// All exports
@@ -491,11 +512,15 @@ async fn add_export(State(api): State<Api>, Body(b): Body<api::ExportAdd>) -> Ma
 #[utoipa::path(delete, path = "/exports/{pool}/{volume}/{host}", tag = "exports",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("volume" = String, Path, description = "Name within the pool"),
-           ("host" = String, Path, description = "Short name")),
+           ("host" = String, Path, description = "Short name"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_export(
     State(api): State<Api>,
     Path((pool, volume, host)): Path<(String, String, String)>,
+    mut params: Params,
 ) -> Done {
-    done(api.order(Order::Unexport { volume: format!("{pool}/{volume}"), host }).await?)
+    let disconnect = params.one("disconnect", false)?;
+    params.end()?;
+    done(api.order(Order::Unexport { volume: format!("{pool}/{volume}"), host, disconnect }).await?)
 }

@@ -415,7 +415,7 @@ fn every_request_becomes_its_order() {
     c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
     c.delete("/pools/tank?force=true").expect("done");
     c.patch("/volumes/tank/vm1", &api::VolumeSet { bytes: Some(8192), ..Default::default() }).expect("done");
-    c.delete("/exports/tank/vm1/esx1").expect("done");
+    c.delete("/exports/tank/vm1/esx1?disconnect=true").expect("done");
     c.delete("/portals/iscsi/%5Bfd00%3A%3A1%5D%3A3260").expect("done");
     let set = api::HostSet { chap_secret: Some(None), ..Default::default() };
     c.patch("/hosts/esx1", &set).expect("done");
@@ -433,16 +433,18 @@ fn every_request_becomes_its_order() {
         Order::DriveFail { drive: drive() },
         Order::DriveReturn { drive: drive() },
         Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
-        Order::PoolDestroy { pool: "tank".into(), force: true },
+        Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
         Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false },
-        Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into() },
+        Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect: true },
         Order::PortalRemove {
             protocol: Protocol::Iscsi,
             address: "[fd00::1]:3260".parse().expect("an address"),
+            disconnect: false,
         },
         Order::HostSet {
             name: "esx1".into(),
             settings: HostSettings { chap_secret: Some(None), ..Default::default() },
+            disconnect: false,
         },
     ];
     assert_eq!(*fake.orders.lock().expect("no panic"), expected);

@@ -50,7 +50,8 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
     let next = "attach /f/a and /f/b and /f/c and /f/d: then it is imported by itself within a minute, or by \
                 millrace pool import tank";
     assert_eq!(reason.next.as_deref(), Some(next));
-    let (kind, _, words) = w.refused(Order::VolumeRemove { volume: "tank/vm1".into(), force: true });
+    let (kind, _, words) =
+        w.refused(Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: false });
     assert!(kind == RefusalKind::NotReady && words.contains("not imported"), "{words}");
 
     w.rest.drives.extend(away);
@@ -88,7 +89,10 @@ fn numbers_of_an_absent_pool_are_taken() {
     };
     let expected = [("other/x".to_string(), 2, 1), ("tank/vm1".to_string(), 1, 0)];
     assert_eq!(numbers(&w), expected);
-    assert_eq!(w.refused(Order::HostRemove { name: "esx1".into(), force: false }).0, RefusalKind::Unsafe);
+    assert_eq!(
+        w.refused(Order::HostRemove { name: "esx1".into(), force: false, disconnect: false }).0,
+        RefusalKind::Unsafe
+    );
     w.rest.drives.extend(away);
     w.good(import(&[], false));
     assert_eq!(numbers(&w), expected, "nothing was renumbered");
@@ -99,12 +103,13 @@ fn whoever_gives_a_pool_up_takes_it_from_the_hosts() {
     // An absent one, one that is here, and one that is destroyed.
     let (mut w, _) = started_without(ALL, 2);
     assert_eq!(kept_files(&w).len(), 1);
-    w.good(Order::PoolRelease { pool: "tank".into() });
+    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
     assert!(exports(&w).is_empty() && w.layout.volumes.is_empty() && kept_files(&w).is_empty());
     assert!(w.crash(3).status().pools.is_empty());
-    for order in
-        [Order::PoolRelease { pool: "tank".into() }, Order::PoolDestroy { pool: "tank".into(), force: true }]
-    {
+    for order in [
+        Order::PoolRelease { pool: "tank".into(), disconnect: false },
+        Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
+    ] {
         let mut w = usual();
         assert_eq!(kept_files(&w).len(), 1);
         w.good(order);
@@ -235,7 +240,11 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
         w.good(Order::Shutdown);
         let mut there = World::start(Rest { drives: w.rest.drives.clone(), ..Rest::default() }, 7);
         there.good(import(ALL, true));
-        there.good(if released { Order::PoolRelease { pool: "tank".into() } } else { Order::Shutdown });
+        there.good(if released {
+            Order::PoolRelease { pool: "tank".into(), disconnect: false }
+        } else {
+            Order::Shutdown
+        });
         let (mut w, _) = without(w.rest, ALL, 2);
         w.rest.drives.extend(there.rest.drives);
         w.rest.drives.values_mut().for_each(|d| d.held = false);
@@ -245,7 +254,7 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
     }
     // It was released here.
     let (mut w, away) = started_without(ALL, 2);
-    w.good(Order::PoolRelease { pool: "tank".into() });
+    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
     w.rest.drives.extend(away);
     w.pass(300);
     assert!(w.layout.arrays.is_empty() && w.status().pools.is_empty());

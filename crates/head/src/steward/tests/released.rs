@@ -3,7 +3,7 @@
 use super::*;
 
 fn release() -> Order {
-    Order::PoolRelease { pool: "tank".into() }
+    Order::PoolRelease { pool: "tank".into(), disconnect: false }
 }
 fn file(w: &World, name: &str) -> String {
     String::from_utf8(w.rest.files.get(name).cloned().unwrap_or_default()).expect("text")
@@ -47,7 +47,7 @@ fn a_hint_is_no_claim() {
     w.good(other);
     let (kind, ..) = w.refused(import(&[], false));
     assert_eq!(kind, RefusalKind::NotFound);
-    w.good(Order::PoolDestroy { pool: "other".into(), force: false });
+    w.good(Order::PoolDestroy { pool: "other".into(), force: false, disconnect: false });
     assert_eq!(w.refused(import(&[], false)).0, RefusalKind::NotFound);
 }
 

@@ -1,0 +1,138 @@
+//! What connected hosts would lose is told before it is done; a pool that cannot come to rest is not let go of.
+
+use super::*;
+use base::{Ask, PortalId};
+
+fn portal() -> Order {
+    Order::PortalAdd { protocol: Protocol::Iscsi, address: "10.0.0.1:3260".parse().expect("an address") }
+}
+/// One more connection of esx1 by the portal.
+fn connect(w: &mut World, slot: u32, discovery: bool) {
+    let host = w.view.hosts[0].id;
+    let ask = Ask::Iscsi {
+        host: Some(host),
+        initiator: "iqn.1998-01.com.example:esx1".into(),
+        isid: [0, 0, 0, 0, 0, slot as u8],
+        tsih: 0,
+        discovery,
+    };
+    let connection = base::ConnectionId(u64::from(slot));
+    let peer = "10.0.0.9:40000".parse().expect("an address");
+    let portal: PortalId = w.view.portals[0].id;
+    w.mail(0, Mail::Ask { connection, portal, peer, ask });
+    w.run();
+}
+/// Every order that would send esx1 away, as it is given first.
+fn orders(disconnect: bool) -> [Order; 7] {
+    let secret = Some(Some(Secret(b"another secret of esx1".to_vec())));
+    [
+        Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect },
+        Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect },
+        Order::HostRemove { name: "esx1".into(), force: true, disconnect },
+        Order::HostSet {
+            name: "esx1".into(),
+            settings: HostSettings { chap_secret: secret, ..HostSettings::default() },
+            disconnect,
+        },
+        Order::PortalRemove {
+            protocol: Protocol::Iscsi,
+            address: "10.0.0.1:3260".parse().expect("an address"),
+            disconnect,
+        },
+        Order::PoolRelease { pool: "tank".into(), disconnect },
+        Order::PoolDestroy { pool: "tank".into(), force: true, disconnect },
+    ]
+}
+
+#[test]
+fn what_sends_connected_hosts_away_says_which_and_waits_to_be_told_that_it_is_meant() {
+    for i in 0..orders(false).len() {
+        // Without connections, or with one that only asks what there is, nobody loses anything.
+        let mut w = usual();
+        w.good(portal());
+        connect(&mut w, 1, true);
+        w.good(orders(false)[i].clone());
+
+        let mut w = usual();
+        w.good(portal());
+        connect(&mut w, 1, false);
+        connect(&mut w, 2, false);
+        let order = orders(false)[i].clone();
+        let r = w.order(order.clone()).expect_err("a refusal");
+        assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("disconnect")), "{order:?}");
+        let begin = "host esx1 is connected (2 connections) and would ";
+        assert!(r.message.starts_with(begin), "{order:?}: {}", r.message);
+        assert!(r.next.expect("a command").ends_with("--yes"), "{order:?}");
+        let s = w.status();
+        assert_eq!((s.volumes.len(), s.hosts.len(), s.portals.len()), (1, 1, 1), "nothing has changed");
+        assert_eq!(w.view.hosts[0].exports.len(), 1);
+        w.good(orders(true)[i].clone());
+    }
+    // Who adds a name, or changes nothing that matters, sends nobody away.
+    let mut w = usual();
+    w.good(portal());
+    connect(&mut w, 1, false);
+    let settings =
+        HostSettings { nqns: Some(vec!["nqn.2014-08.org.example:esx1".into()]), ..HostSettings::default() };
+    w.good(Order::HostSet { name: "esx1".into(), settings, disconnect: false });
+    // Of another host's volume esx1 loses nothing.
+    w.good(volume("vm2", MIB));
+    w.good(Order::VolumeRemove { volume: "tank/vm2".into(), force: false, disconnect: false });
+}
+
+#[test]
+fn a_pool_with_a_drive_that_does_not_answer_is_not_released_and_goes_on() {
+    let mut w = usual();
+    w.rest.drives.get_mut("/f/c").expect("there").hangs = true;
+    let told = w.views.len();
+    for order in [
+        Order::PoolRelease { pool: "tank".into(), disconnect: false },
+        Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
+    ] {
+        let (kind, _, words) = w.refused(order);
+        assert_eq!(kind, RefusalKind::NotReady);
+        assert_eq!(words, "/f/c does not answer: the pool cannot come to rest, and goes on serving");
+    }
+    assert_eq!(w.views.len(), told, "hosts have noticed nothing");
+    w.rest.drives.get_mut("/f/c").expect("there").hangs = false;
+    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    // One that was put out may still hold what it was given.
+    let mut w = usual();
+    lose(&mut w, 1);
+    let hung = w.open.iter().find(|(_, spec)| *spec == "/f/b").map(|(id, _)| *id).expect("it is open");
+    w.figures =
+        vec![crate::report::DriveReport { drive: hung, hung: 2, ..crate::report::DriveReport::default() }];
+    let (_, _, words) = w.refused(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    assert!(words.starts_with("/f/b holds 2 operations that do not end"), "{words}");
+}
+
+#[test]
+fn a_pool_that_does_not_come_to_rest_serves_again_and_keeps_its_keeper() {
+    let mut w = usual();
+    w.restless = true;
+    let (kind, _, words) = w.refused(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    assert_eq!((kind, &*words), (RefusalKind::NotReady, "a drive still holds operations after 30 seconds"));
+    assert!(w.view.hosts[0].exports[0].ready);
+    assert_eq!(w.log.iter().filter(|l| l.starts_with("resume")).count(), 2 * usize::from(SHARDS));
+    let s = w.status();
+    assert_eq!((s.pools.len(), s.health), (1, State::Optimal), "{:?}", s.reasons);
+    // Losses are still put on record.
+    lose(&mut w, 1);
+    assert_eq!(w.legs(0)[1], LegState::Missing);
+    let mut w = w.crash(2);
+    assert_eq!(w.status().health, State::Rebuilding, "it returns at the start");
+    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+}
+
+#[test]
+fn a_head_that_is_stopped_while_a_drive_hangs_keeps_its_arrays_to_the_end() {
+    let mut w = usual();
+    w.restless = true;
+    let r = w.order(Order::Shutdown).expect_err("not in order");
+    assert_eq!(r.kind, RefusalKind::NotReady);
+    assert_eq!(w.layout.arrays.len(), 2, "shards that are at work on an array keep it");
+    let told = |e: &String| e.starts_with("head: the head was stopped, and its pools are checked");
+    assert!(w.events().iter().any(told), "{:#?}", w.events());
+    let mut w = w.crash(2);
+    assert_eq!((w.status().health, w.view.hosts[0].exports[0].ready), (State::Optimal, true));
+}
