@@ -7,8 +7,9 @@
 //! complete in any order, and overlapping writes under way may land in either order. A sector is a block
 //! of the drive, and lands whole or not at all.
 
+use crate::world::Image;
 use base::{DriveError, DriveInfo, DriveOpKind, Prng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One sector's contents. Uniform ones are kept small.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,6 +102,8 @@ pub struct Disk {
     pub faults: Faults,
     durable: BTreeMap<u64, Sector>,
     cached: BTreeMap<u64, Sector>,
+    /// Sectors that rotted once.
+    rotted: BTreeSet<u64>,
 }
 
 impl Disk {
@@ -116,6 +119,7 @@ impl Disk {
             faults: Faults::default(),
             durable: BTreeMap::new(),
             cached: BTreeMap::new(),
+            rotted: BTreeSet::new(),
         }
     }
 
@@ -201,6 +205,49 @@ impl Disk {
         bytes[i] ^= 1 << rng.below(8);
         self.durable.insert(sector, Sector::from(&bytes));
         self.cached.remove(&sector);
+        self.rotted.insert(sector);
+    }
+    /// Whether this sector rotted, once.
+    pub fn has_rotted(&self, sector: u64) -> bool {
+        self.rotted.contains(&sector)
+    }
+
+    /// Sectors in a range of bytes in which two drives differ, in what they hold, or hold durably.
+    pub fn unlike(&self, other: &Disk, at: u64, len: u64, durable: bool) -> Vec<u64> {
+        let range = at / self.sector..(at + len) / self.sector;
+        let mut all = vec![];
+        for disk in [self, other] {
+            all.extend(disk.durable.range(range.clone()).map(|(s, _)| *s));
+            if !durable {
+                all.extend(disk.cached.range(range.clone()).map(|(s, _)| *s));
+            }
+        }
+        all.retain(|s| self.holds(*s, durable) != other.holds(*s, durable));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+    /// Whether two drives hold the same in a sector.
+    pub fn agrees(&self, other: &Disk, sector: u64) -> bool {
+        self.holds(sector, false) == other.holds(sector, false)
+    }
+    /// What a sector holds; None for zeroes.
+    fn holds(&self, sector: u64, durable: bool) -> Option<&Sector> {
+        let cached = self.cached.get(&sector).filter(|_| !durable);
+        cached.or(self.durable.get(&sector)).filter(|s| **s != Sector::Stamp([0; 16]))
+    }
+    /// Whether something in a range of bytes would be lost with the cache.
+    pub fn is_cached(&self, at: u64, len: u64) -> bool {
+        let range = at / self.sector..(at + len) / self.sector;
+        self.cached.range(range).any(|(s, _)| self.holds(*s, false) != self.holds(*s, true))
+    }
+    /// The block of a bitmap at this byte, as a power cut would leave it, and as it reads now.
+    pub fn images(&self, at: u64) -> [Option<Image>; 2] {
+        let read = |s: &Sector| match s {
+            Sector::Stamp(_) => None,
+            Sector::Bytes(bytes) => Image::read(bytes),
+        };
+        [true, false].map(|durable| self.holds(at / self.sector, durable).and_then(read))
     }
 
     /// Part of an operation lands although it is never answered (the power was cut).

@@ -101,6 +101,8 @@ pub struct Ledger {
     pub broken: Vec<Broken>,
     /// What targets said when they said no, in the protocol's own numbers too.
     pub refused: BTreeSet<(FaultKind, u32)>,
+    /// It was told that its volume is not ready, since somebody looked.
+    pub unready: bool,
     /// Every command has ended.
     pub finished: bool,
     /// Longest time that a read took.
@@ -136,8 +138,8 @@ pub struct Host {
     retry_at: Option<Instant>,
     /// The target asked for some air.
     pause_until: Instant,
-    /// Writes of sessions that were lost: they may land until the next session is up.
-    limbo: Vec<Write>,
+    /// Writes that failed, or were lost with their session: they may land until the next session is up.
+    limbo: Vec<(Write, bool)>,
 }
 
 impl Host {
@@ -200,6 +202,7 @@ impl Host {
                     ledger.refused.insert((fault.kind, fault.raw));
                 }
                 HostStatus::Retry { after, fault } => {
+                    ledger.unready |= fault.kind == FaultKind::NotReady;
                     ledger.failed += 1;
                     ledger.refused.insert((fault.kind, fault.raw));
                     self.pause_until = self.pause_until.max(now + after);
@@ -208,16 +211,22 @@ impl Host {
             let block_bytes = self.habits.block_bytes as usize;
             let mut volume = self.volume.borrow_mut();
             match slot.doing {
-                Doing::Write(w) if good => volume.write_ends(w),
+                Doing::Write(w) if good => {
+                    volume.answered(&w, began);
+                    volume.write_ends(w);
+                }
                 Doing::Advice(w) if good => volume.advice_ends(w),
                 Doing::Write(w) | Doing::Advice(w) => {
-                    match done.status {
-                        HostStatus::ConnectionLost => volume.write_lost(&w),
-                        _ => volume.write_failed(&w),
+                    let lost = done.status == HostStatus::ConnectionLost;
+                    if lost {
+                        volume.write_lost(&w);
+                    } else {
+                        volume.answered(&w, began);
+                        volume.write_failed(&w);
                     }
                     // One that was answered is over (promise 3), unless it was given up on a leg that may
                     // still let it land; one that was lost is over when its host is let in again.
-                    self.limbo.push(w);
+                    self.limbo.push((w, lost));
                 }
                 Doing::Flush(f) if good => volume.flush_ends(f),
                 Doing::Flush(_) => {}
@@ -347,7 +356,12 @@ impl Host {
                 }
                 let mut volume = self.volume.borrow_mut();
                 if !volume.hangs {
-                    self.limbo.drain(..).for_each(|w| volume.write_settled(&w));
+                    for (write, lost) in self.limbo.drain(..) {
+                        volume.write_settled(&write);
+                        if lost {
+                            volume.let_in.insert(write.id);
+                        }
+                    }
                 }
                 drop(volume);
                 let patient = self.oldest().is_none_or(|began| now.since(began) < PATIENCE);

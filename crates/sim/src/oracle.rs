@@ -105,6 +105,10 @@ impl Block {
         self.unsettled.retain(|w| *w != id);
         self.failed.retain(|w| *w != id);
     }
+    /// No other write of it is under way, and none may still land.
+    pub fn is_quiet_but_for(&self, id: WriteId) -> bool {
+        self.open.iter().all(|w| *w == id) && self.unsettled.is_empty()
+    }
     /// A Flush begins; returns the writes that it will cover.
     pub fn flush_starts(&self) -> Vec<WriteId> {
         self.unflushed.iter().map(|(id, _)| *id).collect()

@@ -1,7 +1,8 @@
 //! What all hosts of a world know together: the blocks of a volume, checked by the oracle.
 
 use crate::oracle::{Block, Stale, WriteId, ZEROES, shows};
-use std::collections::BTreeMap;
+use base::Instant;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a stamp; a block is filled with its stamp.
 pub const STAMP: usize = 16;
@@ -22,6 +23,19 @@ pub struct Volume {
     /// A drive holds operations back: a write that was given up on the last leg may land although its host
     /// was let in again (docs/faults.md).
     pub hangs: bool,
+    /// What was answered since somebody looked.
+    pub answers: Vec<Answer>,
+    /// Writes that a host lost with its session, and which are over since it was let in again.
+    pub let_in: BTreeSet<WriteId>,
+}
+
+/// A block whose change was answered while nobody else's was under way there.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    /// The block.
+    pub block: u64,
+    /// When the command began.
+    pub began: Instant,
 }
 
 /// A write under way, for all its blocks.
@@ -83,6 +97,8 @@ impl Default for Volume {
             writes: 1,
             cuts: 0,
             hangs: false,
+            answers: vec![],
+            let_in: BTreeSet::new(),
         }
     }
 }
@@ -108,6 +124,15 @@ impl Volume {
                 self.overwritten.extend(self.rotten.remove(&block).map(|then| (block, then)));
                 self.moment += 1;
                 self.mended.insert(block, self.moment);
+            }
+        }
+    }
+    /// A write is answered, in one way or the other, at the end of a command that began then.
+    pub fn answered(&mut self, write: &Write, began: Instant) {
+        for i in 0..write.replaced.len() as u64 {
+            let block = write.at + i;
+            if self.block(block).is_quiet_but_for(write.id) {
+                self.answers.push(Answer { block, began });
             }
         }
     }
@@ -247,6 +272,12 @@ pub fn stamp(id: WriteId, at: u64, block_bytes: usize, out: &mut [u8]) {
             piece.copy_from_slice(&mark);
         }
     }
+}
+
+/// The write and the block that a stamp names, if it is one.
+pub fn mark_of(bytes: &[u8]) -> Option<(WriteId, u64)> {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    (word(0) != 0).then(|| (word(0), word(8)))
 }
 
 /// Which write filled this block.

@@ -3,7 +3,14 @@
 use super::{READ_MAX, Run, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
-use base::FaultKind;
+use base::{Duration, FaultKind, Instant};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A mirror with a good leg serves again after this time, whatever happened to the others.
+const RECOVERED: Duration = Duration::from_secs(3);
+/// A head that began so long ago has had the time to find its drives, though some hung.
+const UP: Duration = Duration::from_secs(60);
 
 impl Run {
     /// What the hosts have seen so far: only data that may be there, and no error without a cause.
@@ -17,7 +24,34 @@ impl Run {
                 return Err(format!("status: host {i} was told {kind:?} ({raw:#x}), for no reason"));
             }
         }
+        let unready = |l: &Rc<RefCell<Ledger>>| core::mem::take(&mut l.borrow_mut().unready);
+        if self.ledgers.iter().filter(|l| unready(l)).count() > 0 && self.is_calm() {
+            return Err("status: a host was told NotReady beside good legs".into());
+        }
         Ok(())
+    }
+    /// The head has been up for long, no drive became ill or well of late, and every mirror has a good leg.
+    fn is_calm(&self) -> bool {
+        let since = |then: Instant| self.world.now().since(then);
+        let long_up = self.lives == 1 || since(self.booted) > UP;
+        long_up && !self.stalls && since(self.ailed_at) > RECOVERED && self.world.has_good_legs()
+    }
+    /// What the surface of the drives shows, at this moment and beside the answers of it.
+    pub(super) fn check_surface(&mut self) -> Result<(), String> {
+        let (answers, let_in) = {
+            let mut volume = self.volume.borrow_mut();
+            if volume.answers.is_empty() && volume.let_in.is_empty() {
+                return self.world.broken_at_surface().map_or(Ok(()), Err);
+            }
+            (core::mem::take(&mut volume.answers), core::mem::take(&mut volume.let_in))
+        };
+        if !let_in.is_empty() {
+            self.world.surface_let_in(&let_in);
+        }
+        if !self.down {
+            self.world.surface_answered(&answers);
+        }
+        self.world.broken_at_surface().map_or(Ok(()), Err)
     }
     /// Whether a command may end so in this world.
     fn may_refuse(&self, kind: FaultKind) -> bool {

@@ -112,6 +112,10 @@ struct Run {
     drained_until: Instant,
     /// Links have kept bytes back.
     stalls: bool,
+    /// When this life of the head began.
+    booted: Instant,
+    /// When a drive became ill or well last.
+    ailed_at: Instant,
     /// Some drive was ill once.
     ailed: bool,
     repair: Repair,
@@ -159,6 +163,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         convalescent: (0, Instant(0)),
         drained_until: Instant(0),
         stalls: false,
+        booted: Instant(0),
+        ailed_at: Instant(0),
         ailed: false,
         repair: Repair::default(),
         steps: 0,
@@ -191,6 +197,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
 impl Run {
     fn boot(&mut self) {
         self.lives += 1;
+        self.booted = self.world.now();
         (self.down, self.ready, self.waiting) = (false, false, None);
         let shards = self.options.shards;
         let extents: Vec<(u64, u64)> =
@@ -266,6 +273,7 @@ impl Run {
             }
         }
         self.check_hosts()?;
+        self.check_surface()?;
         self.progress()
     }
 
@@ -331,6 +339,10 @@ impl Run {
                 if self.stage == Stage::Ordering {
                     self.stage = Stage::Working;
                     self.begin_work(&snapshot);
+                }
+                let moving = self.moving || !self.orders.is_empty();
+                if snapshot.health == State::Optimal && quiet(&snapshot) && !moving {
+                    self.world.surface_look();
                 }
                 self.moving &= !self.orders.is_empty();
                 self.snapshot = Some(snapshot);
@@ -480,6 +492,7 @@ impl Run {
     fn calm(&mut self) {
         self.world.say(|| "faults stop".into());
         self.stage = Stage::Calming { since: self.world.now() };
+        self.ailed_at = self.world.now();
         for disk in &mut self.world.disks {
             disk.faults = Default::default();
         }

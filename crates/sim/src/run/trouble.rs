@@ -94,6 +94,7 @@ impl Run {
             other => unreachable!("{other:?} makes no drive ill"),
         }
         self.ailed = true;
+        self.ailed_at = self.world.now();
         let well = self.world.now() + until;
         self.convalescent = (disk, well + WRITE_MAX);
         if trouble == Trouble::DrivePower {
@@ -177,6 +178,7 @@ impl Run {
     pub(super) fn heal(&mut self, disk: usize) {
         self.world.say(|| format!("drive d{disk} is well again"));
         self.world.disks[disk].faults = Default::default();
+        self.ailed_at = self.world.now();
         self.world.alarm(LANDED_AFTER, ALARM_LANDED);
         self.orders.push_back(Order::DriveReturn { drive: format!("d{disk}") });
         self.snapshot = None;

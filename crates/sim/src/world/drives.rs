@@ -25,9 +25,9 @@ struct PendingOp {
 
 /// An open drive. One that was unplugged comes back as another: what was opened stays dead.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Opened {
-    disk: usize,
-    appearance: u32,
+pub(super) struct Opened {
+    pub disk: usize,
+    pub appearance: u32,
 }
 
 struct Opening {
@@ -53,6 +53,10 @@ impl Drives {
     pub fn idle(&self) -> bool {
         self.ops.iter().all(Option::is_none)
     }
+    /// Whether a drive is open as it is there now.
+    fn has_open(&self, now: Opened) -> bool {
+        self.open.values().any(|d| *d == now)
+    }
     fn busy(&self, disk: usize) -> bool {
         self.ops.iter().flatten().any(|p| p.place.is_some_and(|p| p.disk == disk))
     }
@@ -64,6 +68,9 @@ impl World {
         self.drives.started += 1;
         let nth = self.drives.started;
         let life = self.actors[actor].life;
+        if let Some(place) = place.filter(|p| self.disks[p.disk].appearance == p.appearance) {
+            self.surface_asked(nth, actor, &op, place);
+        }
         let pending = PendingOp { actor, life, op, place, nth, orphan: None };
         let index = match self.drives.free.pop() {
             Some(i) => {
@@ -130,11 +137,14 @@ impl World {
             // It looks again later: hung operations complete when the drive comes back.
             let at = self.now() + Duration::from_millis(20);
             self.drives.ops[index] = Some(pending);
+            self.surface_hangs(nth);
             self.push(at, Happening::DriveDone { op: index, nth });
             return;
         }
         self.drives.free.push(index);
+        self.surface_ends(nth);
         let result = self.carry(&pending, false);
+        self.surface_ended(nth, result);
         let PendingOp { actor, life, op, .. } = pending;
         if self.actors[actor].life == life {
             let event = HeadOrHost::Head(Event::DriveDone { token: op.token, result });
@@ -171,6 +181,10 @@ impl World {
             disk.power_cut(&mut self.rng);
         }
         self.forget_claims();
+    }
+    /// Whether the head has this drive open, as it is there now.
+    pub(super) fn is_open(&self, disk: usize) -> bool {
+        self.drives.has_open(Opened { disk, appearance: self.disks[disk].appearance })
     }
     fn forget_claims(&mut self) {
         self.drives.open.clear();
@@ -227,8 +241,7 @@ impl World {
             let disk = opening.disk;
             let now = Opened { disk, appearance: self.disks[disk].appearance };
             // An exclusive claim: operations of an earlier life still hold the drive.
-            let held = self.drives.open.values().any(|d| *d == now)
-                || self.drives.closing.iter().any(|(_, d)| *d == now);
+            let held = self.drives.has_open(now) || self.drives.closing.iter().any(|(_, d)| *d == now);
             if self.drives.busy(disk) && !held {
                 self.drives.opening.push(opening);
                 continue;

@@ -9,6 +9,9 @@ mod actor;
 mod drives;
 mod links;
 mod state;
+mod surface;
+
+pub use surface::Image;
 
 pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
 
@@ -20,6 +23,7 @@ use drives::Drives;
 use head::mail::Mail;
 use links::Links;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use surface::Surface;
 
 /// Lines of a story.
 const STORY_LINES: usize = 400;
@@ -138,6 +142,7 @@ pub struct World {
     /// The drives of the machine.
     pub disks: Vec<Disk>,
     drives: Drives,
+    surface: Surface,
     /// The state directory.
     pub state: BTreeMap<String, Vec<u8>>,
     to_manager: VecDeque<Mail>,
@@ -175,6 +180,7 @@ impl World {
             links: Links::default(),
             disks: vec![],
             drives: Drives::default(),
+            surface: Surface::default(),
             state: BTreeMap::new(),
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
@@ -278,6 +284,7 @@ impl World {
             Fate::Killed => self.orphan_ops(),
             Fate::PowerCut => self.tear_ops(),
         }
+        self.surface_fell(fate == Fate::PowerCut);
         for id in self.heads.clone() {
             if fate == Fate::PowerCut {
                 self.cut_links_of(id);

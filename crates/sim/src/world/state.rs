@@ -8,6 +8,7 @@ impl World {
         match op {
             StateOp::Read { name } => self.state.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { name, contents } => {
+                self.surface_state(&name, &contents);
                 self.state.insert(name, contents);
                 Ok(vec![])
             }

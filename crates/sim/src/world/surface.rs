@@ -1,0 +1,529 @@
+//! The surface of the drives: every operation that a head asks for and every completion, held against the
+//! promises where they are kept, and not only where a read happens to show that they were not.
+//!
+//! | promise | rule |
+//! | --- | --- |
+//! | 2 | writes that overlap are never at one leg at the same time |
+//! | 2, 5 | legs that are in sync on record hold the same, once nothing moves |
+//! | 3 | when a host is let in again, none of the writes that it lost with its session is at a drive |
+//! | 4 | data go to a leg in sync only where the region's bit is durable on it |
+//! | 4 | a bit goes only when no leg is absent, and every leg has the region, durably |
+//! | 5 | when a write is answered, legs that are in sync on record hold the same in its blocks |
+//! | 7 | memory that the kernel holds is neither read into twice nor changed |
+//! | 7 | a leg that holds a change for longer than its deadline is put out, unless it is the last |
+//!
+//! What is on record it knows from the records that it sees go by, in this life of the head; where things
+//! lie, from the labels. What a drive holds, and holds durably, it asks the drive itself.
+
+use super::World;
+use super::actor::{Actor, ActorId};
+use super::drives::Opened;
+use crate::volume::{Answer, mark_of};
+use array::Geometry;
+use array::format::{Features, Label};
+use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
+use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A change that a drive holds for longer than this was given up: the head's deadline, its next look, and the
+/// time in which the loss is decided.
+const GIVEN_UP: Duration = Duration::from_millis(4800);
+/// A change that a drive holds for less than this was not given up.
+const NOT_GIVEN_UP: Duration = Duration::from_millis(900);
+/// A failed operation may make a leg differ until its loss is on record, which takes less than this.
+const SETTLED: Duration = Duration::from_secs(2);
+/// The first bytes of a block of a bitmap (docs/formats/bitmap.md).
+const MAGIC: [u8; 8] = *b"MRBITMAP";
+const BLOCK: u64 = array::BITMAP_BLOCK_BYTES as u64;
+
+/// An operation that the kernel holds.
+struct Held {
+    nth: u64,
+    actor: ActorId,
+    place: Opened,
+    kind: DriveOpKind,
+    at: u64,
+    len: u64,
+    memory: Slice,
+    began: Instant,
+    /// The head that asked is gone.
+    orphan: bool,
+    /// What its data looked like when it was asked for.
+    looks: u64,
+    /// Writes of a host: whose.
+    stamp: Option<(u64, u64)>,
+    /// Blocks of a bitmap: where, whose, and their bits.
+    images: Vec<(u64, Image)>,
+    record: Option<Box<MembershipRecord>>,
+}
+
+impl Held {
+    fn changes(&self) -> bool {
+        !matches!(self.kind, DriveOpKind::Read | DriveOpKind::Flush)
+    }
+    fn overlaps(&self, at: u64, len: u64) -> bool {
+        self.at < at + len && at < self.at + self.len
+    }
+}
+
+/// A block of a bitmap: the array, and the bits of its first 64 regions, which are all that worlds have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Image {
+    array: Uuid,
+    bits: u64,
+}
+
+impl Image {
+    /// What the beginning of a block says; None if it is none.
+    pub fn read(block: &[u8]) -> Option<Self> {
+        let array = Uuid(block[16..32].try_into().expect("16 bytes"));
+        let bits = u64::from_le_bytes(block[64..72].try_into().expect("8 bytes"));
+        (block[..8] == MAGIC).then_some(Self { array, bits })
+    }
+}
+
+/// Where a drive belongs, as its label says.
+#[derive(Clone, Copy)]
+struct Home {
+    drive: Uuid,
+    array: usize,
+    geometry: Geometry,
+}
+
+/// What is known of the surface.
+#[derive(Default)]
+pub struct Surface {
+    held: Vec<Held>,
+    homes: Vec<Option<Home>>,
+    /// The last record that each drive took in this life of the head.
+    records: Vec<Option<Box<MembershipRecord>>>,
+    /// The last one that the state directory took.
+    witness: Option<MembershipRecord>,
+    /// The last one that was asked for.
+    asked: Option<MembershipRecord>,
+    /// When this life of the head began.
+    life_began: Instant,
+    /// When an operation of it failed last.
+    failed_at: Instant,
+    /// Array and byte of its data space, by block of the volume.
+    places: BTreeMap<u64, (usize, u64)>,
+    /// When a host's write of a block was first at a drive: copies of it come later.
+    first: BTreeMap<(u64, u64), Instant>,
+    /// Legs were lost or joined since all were last compared.
+    moved: bool,
+    /// The clearing that was looked at last: it goes to all legs at once.
+    cleared: Option<(Instant, usize, u64)>,
+    /// The first promise that was broken.
+    broken: Option<String>,
+}
+
+impl Surface {
+    fn breaks(&mut self, what: impl FnOnce() -> String) {
+        if self.broken.is_none() {
+            self.broken = Some(format!("surface: {}", what()));
+        }
+    }
+    fn home(&self, disk: usize) -> Option<&Home> {
+        self.homes.get(disk)?.as_ref()
+    }
+    /// What is on record.
+    fn record(&self) -> Option<&MembershipRecord> {
+        let all = self.records.iter().flatten().map(|r| &**r).chain(&self.witness);
+        all.max_by_key(|r| r.counter)
+    }
+    /// A drive's state as a leg, on record and in the record that is on its way.
+    fn states(&self, disk: usize) -> impl Iterator<Item = Option<LegState>> {
+        let drive = self.home(disk).map(|h| h.drive);
+        let state = move |r: &MembershipRecord| drive.and_then(|d| r.leg(d)).map(|l| l.state);
+        [self.record(), self.asked.as_ref()].into_iter().flatten().map(state)
+    }
+    fn in_sync(&self, disk: usize) -> bool {
+        self.record().is_some() && self.states(disk).all(|s| s == Some(LegState::InSync))
+    }
+    /// Whether a leg of this array is out, as far as shards must know.
+    fn has_absent(&self, array: usize) -> bool {
+        let out = |l: &array::format::MemberLeg| matches!(l.state, LegState::Out | LegState::JustOut);
+        self.record().is_some_and(|r| r.arrays.get(array).is_some_and(|a| a.legs.iter().any(out)))
+    }
+    /// Drives that are legs of this array, on record.
+    fn legs(&self, array: usize) -> Vec<usize> {
+        let is_leg = |d: &usize| {
+            self.home(*d).is_some_and(|h| {
+                let state = self.record().and_then(|r| r.leg(h.drive)).map(|l| l.state);
+                h.array == array && state.is_some_and(|s| !matches!(s, LegState::Out | LegState::JustOut))
+            })
+        };
+        (0..self.homes.len()).filter(is_leg).collect()
+    }
+    fn writes_there(&self, disk: usize, at: u64, len: u64) -> bool {
+        self.held.iter().any(|h| h.place.disk == disk && h.changes() && h.overlaps(at, len))
+    }
+}
+
+impl World {
+    /// The first promise that was broken at the surface, if one was.
+    pub fn broken_at_surface(&mut self) -> Option<String> {
+        self.surface.broken.take()
+    }
+
+    // ---- what heads ask for
+
+    pub(super) fn surface_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
+        let mut held = Held {
+            nth,
+            actor,
+            place,
+            kind: op.kind,
+            at: op.at,
+            len: op.len,
+            memory: op.data,
+            began: self.now(),
+            orphan: false,
+            looks: 0,
+            stamp: None,
+            images: vec![],
+            record: None,
+        };
+        let by_shard = self.is_shard(actor);
+        let sector = self.disks[place.disk].sector;
+        let copy_at = label_copy_at(self.disks[place.disk].bytes);
+        if op.kind == DriveOpKind::Write {
+            let Self { surface, actors, heads, now, .. } = self;
+            let home = surface.home(place.disk).copied();
+            let Surface { places, first, .. } = surface;
+            let mut label = None;
+            let mut look = |bytes: &mut [u8]| {
+                held.looks = looks(bytes, sector);
+                let data = home.filter(|h| by_shard && op.at >= h.geometry.data_at);
+                match data {
+                    Some(home) => {
+                        held.stamp = mark_of(bytes);
+                        for (i, block) in bytes.chunks(sector as usize).enumerate() {
+                            let Some((id, nth)) = mark_of(block) else { continue };
+                            let at = op.at - home.geometry.data_at + i as u64 * sector;
+                            places.entry(nth).or_insert((home.array, at));
+                            first.entry((id, nth)).or_insert(*now);
+                        }
+                    }
+                    None => {
+                        for (i, block) in bytes.chunks_exact(BLOCK as usize).enumerate() {
+                            let at = op.at + i as u64 * BLOCK;
+                            held.images.extend(Image::read(block).map(|image| (at, image)));
+                        }
+                        if MEMBERSHIP_AT.contains(&op.at) && bytes.len() == RECORD_BYTES {
+                            held.record = MembershipRecord::decode(bytes).ok().map(Box::new);
+                        }
+                        if op.at == LABEL_AT || op.at == copy_at {
+                            label = Label::decode(bytes).ok();
+                        }
+                    }
+                }
+            };
+            with_memory(actors, heads, op.data, &mut look);
+            self.learn_home(place.disk, op.at, label);
+        }
+        if let Some(record) = &held.record {
+            self.surface.moved = true;
+            self.surface.asked = Some((**record).clone());
+        }
+        self.check_meetings(&held);
+        if by_shard && held.changes() {
+            self.check_bit(&held);
+            self.check_clearing(&held);
+        }
+        self.surface.held.push(held);
+    }
+    fn is_shard(&self, actor: ActorId) -> bool {
+        self.addresses.iter().any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
+    }
+    fn learn_home(&mut self, disk: usize, at: u64, label: Option<Label>) {
+        if at != LABEL_AT && at != label_copy_at(self.disks[disk].bytes) {
+            return;
+        }
+        let homes = &mut self.surface.homes;
+        homes.resize(self.disks.len().max(homes.len()), None);
+        homes[disk] = label.filter(|l| l.features.incompat & Features::SPARE == 0).map(|l| Home {
+            drive: l.drive,
+            array: l.array as usize,
+            geometry: Geometry {
+                data_at: l.data_at,
+                data_bytes: l.data_bytes,
+                region_bytes: l.region_bytes,
+                bitmap_at: l.bitmap_at[0],
+                bitmap_blocks: l.bitmap_bytes / array::BITMAP_BLOCK_BYTES,
+            },
+        });
+    }
+
+    /// Promises 2 and 7: what meets what the kernel holds.
+    fn check_meetings(&mut self, new: &Held) {
+        let shard = self.is_shard(new.actor);
+        let Self { surface, .. } = self;
+        let mut met = None;
+        for old in &surface.held {
+            let place = old.place == new.place && old.changes() && new.changes();
+            if shard && place && old.overlaps(new.at, new.len) {
+                met = Some(format!("two writes are at d{} at once, at byte {}", new.place.disk, new.at));
+            }
+            let memory = old.memory.at < new.memory.end() && new.memory.at < old.memory.end();
+            let reads = old.kind == DriveOpKind::Read || new.kind == DriveOpKind::Read;
+            if memory && reads && !old.orphan {
+                met = Some(format!("a buffer that d{} holds is used again", old.place.disk));
+            }
+        }
+        if let Some(met) = met {
+            surface.breaks(|| met);
+        }
+    }
+
+    /// Promise 4: the bit is durable before the data, on each leg in sync that gets them.
+    fn check_bit(&mut self, new: &Held) {
+        let disk = new.place.disk;
+        let Some(Home { geometry, .. }) = self.surface.home(disk).copied() else { return };
+        let data = new.at >= geometry.data_at && new.at < geometry.data_at + geometry.data_bytes;
+        if !data || !geometry.redundant() || !self.surface.in_sync(disk) {
+            return;
+        }
+        let region = geometry.region(new.at - geometry.data_at);
+        let (block, bit) = geometry.bit_of(region);
+        let at = geometry.bitmap_at + u64::from(block) * BLOCK;
+        let has = |image: Option<Image>| image.is_some_and(|i| i.bits >> bit & 1 == 1);
+        let drive = &self.disks[disk];
+        let [durable, visible] = drive.images(at);
+        let there = self.surface.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
+        let mut coming = there.filter(|(place, _)| *place == at);
+        let sure = has(durable) && has(visible) && coming.all(|(_, image)| has(Some(*image)));
+        if !sure && !drive.has_rotted(at / drive.sector) {
+            self.surface
+                .breaks(|| format!("data go to region {region} of d{disk}, where its bit is not durable"));
+        }
+    }
+
+    /// Promise 4: a bit is cleared only when no leg is absent and all have the region, durably.
+    fn check_clearing(&mut self, new: &Held) {
+        let disk = new.place.disk;
+        let Some(Home { array, geometry, .. }) = self.surface.home(disk).copied() else { return };
+        for (at, image) in &new.images {
+            let there = self.surface.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
+            let coming = there.filter(|(place, _)| place == at).map(|(_, image)| *image);
+            let old = self.disks[disk].images(*at).into_iter().flatten().chain(coming);
+            let old = old.filter(|i| i.array == image.array).fold(0, |bits, i| bits | i.bits);
+            let gone = old & !image.bits;
+            if gone == 0 || self.disks[disk].has_rotted(at / self.disks[disk].sector) {
+                continue;
+            }
+            if self.surface.has_absent(array) {
+                self.surface.breaks(|| format!("bits are cleared on d{disk} while a leg is absent"));
+            }
+            let this = Some((self.now, array, *at));
+            if core::mem::replace(&mut self.surface.cleared, this) == this {
+                continue;
+            }
+            let block = ((at - geometry.bitmap_at) / BLOCK) as u32;
+            let regions = (0..64).filter(|bit| gone >> bit & 1 == 1);
+            for region in regions.filter_map(|bit| geometry.region_of_bit(block, bit)) {
+                let from = u64::from(region) * geometry.region_bytes;
+                let len = geometry.region_end(from) - from;
+                self.check_region(array, region, geometry.data_at + from, len);
+            }
+        }
+    }
+    fn check_region(&mut self, array: usize, region: u32, at: u64, len: u64) {
+        let legs = self.surface.legs(array);
+        let mut found = None;
+        for leg in &legs {
+            if self.surface.writes_there(*leg, at, len) {
+                found = Some(format!("a write is at d{leg}"));
+            }
+            if self.disks[*leg].is_cached(at, len) {
+                found = Some(format!("d{leg} has not got it durably"));
+            }
+            if let Some(at) = self.differ(legs[0], *leg, at, len, true) {
+                found = Some(format!("d{} and d{leg} differ there, at byte {at}", legs[0]));
+            }
+        }
+        if let Some(found) = found {
+            self.surface.breaks(|| format!("the bit of region {region} is cleared, and {found}"));
+        }
+    }
+    /// A byte of the drives at which two legs differ, where nothing rotted.
+    fn differ(&self, one: usize, other: usize, at: u64, len: u64, durable: bool) -> Option<u64> {
+        let (a, b) = (&self.disks[one], &self.disks[other]);
+        let unlike = a.unlike(b, at, len, durable);
+        let rotted = |s: &u64| self.disks.iter().any(|d| d.has_rotted(*s));
+        unlike.into_iter().find(|s| !rotted(s)).map(|s| s * a.sector)
+    }
+
+    // ---- what the kernel says
+
+    /// An operation ends next; its memory is still what it was.
+    pub(super) fn surface_ends(&mut self, nth: u64) {
+        let Some(held) = self.surface.held.iter().find(|h| h.nth == nth) else { return };
+        if held.kind != DriveOpKind::Write || held.orphan {
+            return;
+        }
+        let (before, sector) = (held.looks, self.disks[held.place.disk].sector);
+        let (memory, mut now) = (held.memory, 0);
+        with_memory(&mut self.actors, &self.heads, memory, &mut |bytes| now = looks(bytes, sector));
+        if now != before {
+            self.surface.breaks(|| "the data of a write change while the kernel holds them".into());
+        }
+    }
+    pub(super) fn surface_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
+        let surface = &mut self.surface;
+        let Some(i) = surface.held.iter().position(|h| h.nth == nth) else { return };
+        let held = surface.held.swap_remove(i);
+        if result.is_err() {
+            surface.failed_at = self.now;
+            surface.moved = true;
+        } else if let Some(record) = held.record.filter(|_| !held.orphan) {
+            surface.records.resize_with(self.disks.len().max(surface.records.len()), || None);
+            surface.records[held.place.disk] = Some(record);
+        }
+    }
+    /// Promise 7: a leg that does not answer is put out.
+    pub(super) fn surface_hangs(&mut self, nth: u64) {
+        let Some(held) = self.surface.held.iter().find(|h| h.nth == nth) else { return };
+        let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
+        let disk = held.place.disk;
+        if !old || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
+            return;
+        }
+        let Some(home) = self.surface.home(disk).copied() else { return };
+        let others = |d: usize| d != disk && self.surface.in_sync(d) && self.is_open(d);
+        let last = !self.surface.legs(home.array).into_iter().any(others);
+        let others_ill = self.disks.iter().enumerate().any(|(d, x)| d != disk && x.faults.any());
+        if self.surface.in_sync(disk) && !last && !others_ill {
+            self.surface.breaks(|| format!("d{disk} holds a change beyond its deadline, and is a leg still"));
+        }
+    }
+    /// The head is gone; with its power, or without it.
+    pub(super) fn surface_fell(&mut self, power: bool) {
+        let surface = &mut self.surface;
+        surface.held.iter_mut().for_each(|h| h.orphan = true);
+        if power {
+            surface.held.clear();
+        }
+        surface.records.clear();
+        (surface.witness, surface.asked) = (None, None);
+        (surface.life_began, surface.moved) = (self.now, true);
+    }
+    /// A file of the state directory was written.
+    pub(super) fn surface_state(&mut self, name: &str, contents: &[u8]) {
+        if name.starts_with("witness-") {
+            self.surface.witness = witness(contents);
+        }
+    }
+
+    // ---- what hosts see
+
+    /// Promises 3 and 5: changes were answered, and nobody else is at these blocks.
+    pub fn surface_answered(&mut self, answers: &[Answer]) {
+        let mut known: Option<(usize, Vec<usize>)> = None;
+        let life_began = self.surface.life_began;
+        for answer in answers.iter().filter(|a| a.began > life_began) {
+            let Some((array, at)) = self.surface.places.get(&answer.block).copied() else { continue };
+            if known.as_ref().is_none_or(|(a, _)| *a != array) {
+                known = Some((array, self.legs_in_use(array)));
+            }
+            let Some((_, legs)) = &known else { continue };
+            let Some(first) = legs.first().copied() else { continue };
+            let home = self.surface.home(first).expect("a leg has a label");
+            let (at, len) = (home.geometry.data_at + at, self.disks[first].sector);
+            let other = legs.iter().find(|d| !self.disks[first].agrees(&self.disks[**d], at / len));
+            let moves = |other| {
+                [first, other].into_iter().any(|d| self.surface.writes_there(d, at, len))
+                    || self.disks.iter().any(|d| d.has_rotted(at / len))
+            };
+            if let Some(other) = other.copied().filter(|other| !moves(*other)) {
+                let block = answer.block;
+                self.surface.breaks(|| {
+                    format!("block {block} was answered: d{first} and d{other}, in sync on record, differ")
+                });
+            }
+        }
+    }
+    /// Legs that are in sync on record, and there.
+    fn legs_in_use(&self, array: usize) -> Vec<usize> {
+        let in_sync = |d: usize| {
+            let state = self.surface.record().zip(self.surface.home(d)).and_then(|(r, h)| r.leg(h.drive));
+            state.is_some_and(|l| l.state == LegState::InSync)
+        };
+        self.surface.legs(array).into_iter().filter(|d| in_sync(*d) && self.is_open(*d)).collect()
+    }
+    /// Promise 3: a host is let in again. The writes that it lost with its last session have ended, but for
+    /// those that were given up.
+    pub fn surface_let_in(&mut self, lost: &BTreeSet<u64>) {
+        let Self { surface, now, disks, .. } = self;
+        let is_lost = |h: &&Held| {
+            let copy = |key| surface.first.get(&key).is_some_and(|first| *first < h.began);
+            h.stamp.is_some_and(|key| lost.contains(&key.0) && !copy(key))
+        };
+        let fresh =
+            |h: &&Held| !h.orphan && now.since(h.began) < NOT_GIVEN_UP && !disks[h.place.disk].faults.hang;
+        let found = surface.held.iter().find(|h| is_lost(h) && fresh(h)).map(|h| h.place.disk);
+        if let Some(disk) = found {
+            surface.breaks(|| format!("a host is let in while a write that it lost is at d{disk}"));
+        }
+    }
+    /// Promise 2: every leg is in sync, as the head says. They hold the same then, wherever nothing moves.
+    pub fn surface_look(&mut self) {
+        let slow = |h: &Held| h.changes() && self.now.since(h.began) > Duration::from_millis(500);
+        let restless = self.now.since(self.surface.failed_at.max(self.surface.life_began)) < SETTLED
+            || self.surface.held.iter().any(slow)
+            || self.disks.iter().enumerate().any(|(d, x)| x.faults.any() || !self.is_open(d));
+        if !self.surface.moved || restless {
+            return;
+        }
+        self.surface.moved = false;
+        let arrays = self.surface.record().map_or(0, |r| r.arrays.len());
+        for array in 0..arrays {
+            let legs = self.legs_in_use(array);
+            let Some(home) = legs.first().and_then(|d| self.surface.home(*d)).copied() else { continue };
+            let Geometry { data_at, data_bytes, .. } = home.geometry;
+            for leg in &legs[1..] {
+                let (a, b) = (&self.disks[legs[0]], &self.disks[*leg]);
+                let unlike = a.unlike(b, data_at, data_bytes, false);
+                let still = |s: &u64| {
+                    let at = s * a.sector;
+                    !self.disks.iter().any(|d| d.has_rotted(*s))
+                        && !legs.iter().any(|d| self.surface.writes_there(*d, at, a.sector))
+                };
+                if let Some(sector) = unlike.into_iter().find(still) {
+                    let (first, at) = (legs[0], sector * a.sector);
+                    self.surface
+                        .breaks(|| format!("d{first} and d{leg} are in sync, and differ at byte {at}"));
+                }
+            }
+        }
+    }
+    /// Whether every array has a leg that is in sync on record, and well.
+    pub fn has_good_legs(&self) -> bool {
+        let arrays = self.surface.record().map_or(0, |r| r.arrays.len());
+        let well = |d: usize| !self.disks[d].faults.any();
+        arrays > 0 && (0..arrays).all(|a| self.legs_in_use(a).into_iter().any(well))
+    }
+}
+
+fn with_memory(actors: &mut [Actor], heads: &[ActorId], data: Slice, with: &mut dyn FnMut(&mut [u8])) {
+    let found = heads.iter().any(|id| actors[*id].try_dma(data, with));
+    assert!(found, "drives work on memory of heads");
+}
+
+/// The record in a witness file: a line of hexadecimal digits, without the zeroes behind it.
+fn witness(file: &[u8]) -> Option<MembershipRecord> {
+    let text = core::str::from_utf8(file).ok()?;
+    let digits = text.lines().find_map(|line| line.strip_prefix("record = "))?;
+    let byte = |i: usize| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok();
+    let mut record = (0..digits.len() / 2).map(byte).collect::<Option<Vec<u8>>>()?;
+    record.resize(RECORD_BYTES, 0);
+    MembershipRecord::decode(&record).ok()
+}
+
+/// A number for what data look like: the beginning of every third sector.
+fn looks(bytes: &[u8], sector: u64) -> u64 {
+    bytes.chunks(sector as usize).step_by(3).fold(0, |sum, sector| {
+        let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("8 bytes"));
+        (sum ^ word(0)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23) ^ word(8)
+    })
+}
