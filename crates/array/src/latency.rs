@@ -3,7 +3,9 @@
 //! For each leg and size class: a running mean, which weighs its queue, and a running high percentile
 //! (about the 99th), beyond which a read counts as late (`hedge`). Both follow with a few integer
 //! operations for each read. A leg whose mean stands far above the others' gets fewer reads; once a
-//! second it gets one all the same, so that it is noticed when it is well again.
+//! second it gets one all the same, so that it is noticed when it is well again. So does a leg of which
+//! nothing is known, since the others were free each time: one that is slow from its first moment on has
+//! writes under way whenever somebody chooses.
 
 use crate::array::{Array, Standing};
 use crate::door::{ArrayIo, Note};
@@ -25,6 +27,8 @@ const PROBE_AFTER: Duration = Duration::from_secs(1);
 /// How often it is judged whether a leg is slow, and how many times in a row it must be before it is said.
 const JUDGE_INTERVAL: Duration = Duration::from_secs(1);
 const JUDGE_TIMES: u8 = 3;
+/// A leg of which nothing was known so many times is read next.
+const UNKNOWN_TIMES: u8 = 2;
 /// A leg is slow if its mean is so many times another's, and above the floor.
 const SLOW_FACTOR: u64 = 4;
 const SLOW_FLOOR: Duration = Duration::from_millis(5);
@@ -44,6 +48,8 @@ pub(crate) struct Latency {
     pub(crate) slow: bool,
     /// How many times in a row it was judged otherwise than `slow` says.
     doubts: u8,
+    /// How many times in a row there was nothing to judge it by.
+    unknown: u8,
 }
 
 fn class_of(len: u64) -> usize {
@@ -108,14 +114,14 @@ impl Array {
         let chosen = members(candidates).min_by_key(|leg| {
             let Standing { latency, in_flight, last_end, .. } = &self.legs[*leg];
             let slow = latency.mean[class] > best.saturating_mul(EQUAL);
-            let due = slow && now.since(latency.seen_at) >= PROBE_AFTER;
+            let due = slow && now.since(latency.seen_at) >= PROBE_AFTER || latency.unknown >= UNKNOWN_TIMES;
             let weight = if slow && !due { (latency.mean[class] / best.max(1)).min(WEIGHT_MAX) } else { 1 };
             let distance = at.abs_diff(*last_end).min(CLOSE_BYTES);
             let far = if distance == CLOSE_BYTES { 3 } else { 0 };
             (!due, (u64::from(*in_flight) + 1) * 4 * weight + far, distance, latency.picked)
         })?;
         let latency = &mut self.legs[chosen].latency;
-        (latency.picked, latency.seen_at) = (latency.picked + 1, now);
+        (latency.picked, latency.seen_at, latency.unknown) = (latency.picked + 1, now, 0);
         Some(chosen)
     }
 
@@ -142,6 +148,10 @@ impl Array {
         let in_sync = self.in_sync();
         for leg in members(in_sync) {
             let own = self.legs[leg].latency;
+            if own.mean == [0; CLASSES] {
+                self.legs[leg].latency.unknown = own.unknown.saturating_add(1);
+                continue;
+            }
             let slower = |class: usize| {
                 let others = members(in_sync & !bit(leg)).map(|o| self.legs[o].latency.mean[class]);
                 let best = others.filter(|mean| *mean > 0).min();

@@ -94,6 +94,24 @@ fn a_slow_leg_gets_fewer_reads_is_called_slow_and_is_found_well_again() {
 }
 
 #[test]
+fn a_leg_that_is_slow_from_its_first_moment_under_writes_is_read_now_and_then_and_called_slow() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    // Leg 1 has writes under way all the time, since it takes so long for them; no read would go there.
+    let mut writes = vec![];
+    for i in 0..8 {
+        b.command(i, Kind::Write, i * MIB, 4096);
+    }
+    while let Some(op) = b.io.ops.pop() {
+        let data = op.at >= b.array.geometry().data_at;
+        if data && op.drive == DriveId(1) { writes.push(op) } else { b.end(op.token.0, Ok(())) }
+    }
+    assert_eq!(writes.len(), 8);
+    let counts = b.read_many(60_000, [100, 8000, 0, 0]);
+    assert!((4..100).contains(&counts[1]), "{counts:?}");
+    assert_eq!(b.io.notes, [Note::Slow { leg: 1, slow: true, epoch: 1 }]);
+}
+
+#[test]
 fn a_late_read_is_sent_to_another_leg_and_the_first_answer_wins() {
     let mut b = Bench::new(&[InSync, InSync]);
     let (first, hedge) = b.late_read(1);
