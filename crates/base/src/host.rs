@@ -29,6 +29,8 @@ pub enum FaultKind {
     Medium,
     /// Compare found a difference.
     Miscompare,
+    /// There is no space behind the volume.
+    NoSpace,
     /// The volume takes no writes.
     WriteProtected,
     /// Ended by an abort.
@@ -51,10 +53,11 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind, in order.
-    pub const ALL: [FaultKind; 12] = [
+    pub const ALL: [FaultKind; 13] = [
         FaultKind::OutOfRange,
         FaultKind::Medium,
         FaultKind::Miscompare,
+        FaultKind::NoSpace,
         FaultKind::WriteProtected,
         FaultKind::Aborted,
         FaultKind::NotReady,

@@ -24,12 +24,13 @@ pub struct Outbox {
     used: u32,
     parts: VecDeque<Part>,
     pending: u64,
+    sent: u64,
 }
 
 impl Outbox {
     /// An empty outbox over `ring`, which holds headers and small answers.
     pub fn new(ring: Slice, parts_max: usize) -> Self {
-        Self { ring, write: 0, used: 0, parts: VecDeque::with_capacity(parts_max), pending: 0 }
+        Self { ring, write: 0, used: 0, parts: VecDeque::with_capacity(parts_max), pending: 0, sent: 0 }
     }
     /// Bytes that `header` can still take.
     pub fn room(&self) -> u32 {
@@ -38,6 +39,17 @@ impl Outbox {
     /// Bytes yet to be sent.
     pub fn pending(&self) -> u64 {
         self.pending
+    }
+    /// Bytes ever sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+    /// The mark that `on_sent` reports next.
+    pub fn next_mark(&self) -> Option<u32> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Release(mark) | Part::Payload(_, Some(mark)) => Some(*mark),
+            Part::Ring(_) | Part::Payload(_, None) => None,
+        })
     }
     /// Copies `bytes` into the ring. Panics without room: ask `room` before taking on a command.
     pub fn header(&mut self, memory: &mut impl Memory, bytes: &[u8]) {
@@ -116,6 +128,7 @@ impl Outbox {
     /// `n` bytes of the front were sent; calls `release` for each mark that this reaches.
     pub fn on_sent(&mut self, n: u32, mut release: impl FnMut(u32)) {
         let mut left = n;
+        self.sent += u64::from(n);
         self.pending = self.pending.checked_sub(u64::from(n)).expect("no more is sent than was there");
         while let Some(front) = self.parts.front_mut() {
             match front {

@@ -16,6 +16,7 @@
 //! waited, through its stream, for others that did the same.)
 
 use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
+use crate::lending::Purpose;
 use crate::limits::{ASKED_SHARE, INLINE_MIN, INLINE_SHARE, RINGS_MIN, RINGS_SHARE, SHARD_BYTES_MIN};
 use base::Slice;
 
@@ -27,6 +28,8 @@ pub struct Arena {
     common: Buffers,
     /// Bytes of rings.
     rings: u64,
+    /// Bytes of `common` in use, beyond which the rest is for connections and arrays that come later.
+    limit: u64,
 }
 
 impl Arena {
@@ -39,11 +42,13 @@ impl Arena {
         );
         let inline = INLINE_MIN + (bytes - SHARD_BYTES_MIN) / INLINE_SHARE / PAGE * PAGE;
         let rest = inline + BUFFER_MAX;
+        let common = Buffers::new(start + rest, bytes - rest);
         Self {
             inline: Buffers::new(start, inline),
             large: Buffers::new(start + inline, BUFFER_MAX),
-            common: Buffers::new(start + rest, bytes - rest),
             rings: 0,
+            limit: common.bytes() / ASKED_SHARE.1 * ASKED_SHARE.0,
+            common,
         }
     }
     /// A buffer for data that come next in their stream, unasked.
@@ -76,9 +81,20 @@ impl Arena {
     }
     /// A buffer for something that can be done without.
     pub fn take_spare(&mut self, len: u32) -> Option<Slice> {
-        // Some is left for connections and arrays that come later.
-        let limit = self.common.bytes() / ASKED_SHARE.1 * ASKED_SHARE.0;
-        (self.common.used() + Buffers::footprint(len) <= limit).then(|| self.common.take(len)).flatten()
+        (self.common.used() + Buffers::footprint(len) <= self.limit).then(|| self.common.take(len)).flatten()
+    }
+    /// Whether so little is in use that nobody need be asked for his share.
+    #[inline]
+    pub fn is_roomy(&self) -> bool {
+        self.common.used() <= self.limit / 2
+    }
+    /// Bytes that are left for this purpose.
+    pub fn left(&self, purpose: Purpose) -> u64 {
+        let own = match purpose {
+            Purpose::Asked => &self.large,
+            Purpose::Unasked => &self.inline,
+        };
+        own.bytes() - own.used() + self.limit.saturating_sub(self.common.used())
     }
     /// One more holds the buffer that `data` lies in.
     pub fn hold(&mut self, data: Slice) {

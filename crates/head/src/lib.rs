@@ -8,6 +8,7 @@ mod arena;
 pub mod buffers;
 mod flow;
 pub mod layout;
+mod lending;
 pub mod limits;
 mod link;
 pub mod mail;

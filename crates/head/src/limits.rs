@@ -1,5 +1,7 @@
 //! Every limit of a shard, in one place.
 
+use base::Duration;
+
 /// Deepest NVMe I/O queue that a host may ask for, entries.
 pub const QUEUE_DEPTH_MAX: u16 = 1024;
 /// I/O queues of one NVMe controller.
@@ -28,6 +30,14 @@ pub const ASKED_SHARE: (u64, u64) = (3, 4);
 pub const RINGS_MIN: u64 = 512 << 10;
 /// and one part in so many of the common memory.
 pub const RINGS_SHARE: u64 = 4;
+/// Bytes that a host lets us wait for (data that it owes, or does not take) are waited for so long, while
+/// others wait for memory.
+pub const DUE_TIME: Duration = Duration::from_secs(5);
+/// How often a shard looks for them, while somebody waits.
+pub const DUE_LOOK: Duration = Duration::from_millis(500);
+/// Connections that may keep received bytes which they cannot take, before a shard looks why: a quarter of
+/// the staging buffers of a shard.
+pub const STALLED_MAX: u32 = 32;
 /// Least memory of a shard: what the parts of `arena` need, a mirror's scratch, and some connections.
 pub const SHARD_BYTES_MIN: u64 = INLINE_MIN + crate::buffers::BUFFER_MAX + ARRAY_BYTES + RINGS_MIN;
 /// Memory that each array of redundancy takes.

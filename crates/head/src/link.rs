@@ -1,9 +1,11 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
+use crate::lending::Purpose;
 use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
 use crate::shard::Core;
+use crate::shard::Dues;
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
@@ -145,6 +147,12 @@ pub(crate) struct Link {
     pub tags: Vec<u32>,
     /// Requests that still exist, with or without a tag.
     pub live: u32,
+    /// The account that its buffers are lent to, once it is admitted.
+    pub account: u32,
+    /// Its bytes lie in a staging buffer, and cannot be taken yet.
+    pub stalled: bool,
+    /// What it owes, as the last look found.
+    pub dues: Dues,
     pub counters: Counters,
 }
 
@@ -182,6 +190,8 @@ impl<M: Memory> Io<'_, M> {
             tag,
             phase,
             buffer: None,
+            account: self.link.account,
+            purpose: Purpose::Asked,
             command: Command { volume: VolumeId(0), op: Op::Flush, at: 0, blocks: 0, fua: false },
             data: Slice::default(),
             compare: None,
@@ -215,7 +225,7 @@ impl<M: Memory> Io<'_, M> {
             self.close(how);
         }
     }
-    fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
+    pub fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
         let (portal, peer) = (self.link.portal, self.link.peer);
         let mail = Mail::Turned { fate, portal, peer, name, why };
         self.fx.push(Effect::Mail { to: Address::Steward, mail });
@@ -232,20 +242,21 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             return false;
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
+        self.link.account = self.core.lending.open(self.link.host);
         true
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let index = self.open(tag, Phase::Buffer(len));
-        self.core.take_or_wait(index, len, false)
+        self.core.take_or_wait(self.link.account, index, len, Purpose::Asked)
     }
     fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let index = self.open(tag, Phase::Buffer(len));
-        self.core.take_or_wait(index, len, true)
+        self.core.take_or_wait(self.link.account, index, len, Purpose::Unasked)
     }
     fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        let data = self.core.take_spare(len)?;
+        let data = self.core.take_spare(self.link.account, len)?;
         let index = self.open(tag, Phase::Connection);
-        self.core.requests[index].buffer = Some(data);
+        self.core.lend(self.link.account, index, data, Purpose::Asked);
         Some(data)
     }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {

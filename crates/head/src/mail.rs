@@ -22,7 +22,7 @@ pub struct FlightId(pub u32);
 pub enum Fate {
     /// It was not let in.
     TurnedAway,
-    /// It broke the protocol.
+    /// It broke the protocol, or kept others waiting.
     CutOff,
     /// It was let in, and there is nothing for it.
     SeesNothing,

@@ -3,6 +3,7 @@
 //! a host can be answered while a hung leg still holds memory.
 
 use crate::layout::ArrayId;
+use crate::lending::Purpose;
 use crate::mail::FlightId;
 use array::ArrayCommand;
 use base::{Command, DriveId, DriveOpKind, Instant, Slice, Status, Tag};
@@ -32,6 +33,9 @@ pub(crate) struct Request {
     pub tag: Tag,
     pub phase: Phase,
     pub buffer: Option<Slice>,
+    /// Whom the buffer is lent to, and what for.
+    pub account: u32,
+    pub purpose: Purpose,
     pub command: Command,
     /// The part of the buffer that holds the command's data.
     pub data: Slice,

@@ -11,11 +11,14 @@
 //! ```
 
 mod accept;
+mod dues;
 
 use self::accept::Strangers;
+pub(crate) use self::dues::Dues;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
+use crate::lending::{Lending, Purpose};
 use crate::limits;
 use crate::link::{Connection, Front, Io, Life, Link};
 use crate::mail::Mail;
@@ -33,6 +36,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 const NO_LINK: u32 = u32::MAX;
+const NEVER: Instant = Instant(u64::MAX);
 /// How long until a portal that could not be opened is tried again.
 const RELISTEN: Duration = Duration::from_secs(5);
 
@@ -106,9 +110,10 @@ pub(crate) struct Core<M: Memory> {
     pub flights: Slots<Flight>,
     pub ops: Slots<Op>,
     pub drives: Vec<DriveReport>,
-    /// Requests in line for memory: data that were asked for (or go out), and data that come unasked.
-    pub waiting: VecDeque<u32>,
-    pub waiting_inline: VecDeque<u32>,
+    /// Who has what of the memory for data, and who waits for some.
+    pub lending: Lending,
+    /// Connections whose bytes lie in staging buffers, and cannot be taken yet.
+    pub stalled: u32,
     pub turns: VecDeque<u32>,
     pub landed: VecDeque<(Ticket, Status)>,
     pub told: VecDeque<u32>,
@@ -141,56 +146,85 @@ impl<M: Memory> Core<M> {
         if need > self.requests.capacity() {
             let more = (need - self.requests.capacity()).max(256);
             self.requests.reserve(more);
+            self.lending.reserve(self.requests.capacity());
         }
         true
     }
     /// A buffer for a request now, or a place in line.
-    pub fn take_or_wait(&mut self, index: u32, len: u32, inline: bool) -> Option<Slice> {
-        let line = if inline { &self.waiting_inline } else { &self.waiting };
-        // First come, first served: nobody overtakes those who wait already.
-        let data = if line.is_empty() { self.take(len, inline) } else { None };
+    pub fn take_or_wait(&mut self, account: u32, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
+        // Nobody overtakes those of his host who wait, or the one whose turn it is.
+        let data = if self.may_take(account, len, purpose) { self.take(len, purpose) } else { None };
         match data {
-            Some(data) => {
-                let request = &mut self.requests[index];
-                (request.buffer, request.phase) = (Some(data), Phase::Connection);
+            Some(data) => self.lend(account, index, data, purpose),
+            None => {
+                self.requests[index].purpose = purpose;
+                self.lending.wait(account, purpose, index);
             }
-            None if inline => self.waiting_inline.push_back(index),
-            None => self.waiting.push_back(index),
         }
         data
     }
+    /// Whether a host may have so much more, without passing anybody who waits.
+    #[inline]
+    fn may_take(&self, account: u32, len: u32, purpose: Purpose) -> bool {
+        self.lending.passes(account, purpose)
+            && (self.buffers.is_roomy()
+                || self.lending.may(account, purpose, len, self.buffers.left(purpose)))
+    }
     /// A buffer that nobody waits for.
-    pub fn take_spare(&mut self, len: u32) -> Option<Slice> {
-        if self.waiting.is_empty() { self.buffers.take_spare(len) } else { None }
+    pub fn take_spare(&mut self, account: u32, len: u32) -> Option<Slice> {
+        if self.may_take(account, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }
     }
-    fn take(&mut self, len: u32, inline: bool) -> Option<Slice> {
-        if inline { self.buffers.take_inline(len) } else { self.buffers.take_asked(len) }
+    fn take(&mut self, len: u32, purpose: Purpose) -> Option<Slice> {
+        match purpose {
+            Purpose::Asked => self.buffers.take_asked(len),
+            Purpose::Unasked => self.buffers.take_inline(len),
+        }
     }
-    /// The first in line, if there is memory for it now.
-    fn next_granted(&mut self, inline: bool) -> Option<(u32, Slice)> {
-        let line = if inline { &self.waiting_inline } else { &self.waiting };
-        let index = *line.front()?;
-        let Phase::Buffer(len) = self.requests[index].phase else {
-            panic!("only those who wait are in line")
-        };
-        let data = self.take(len, inline)?;
-        let line = if inline { &mut self.waiting_inline } else { &mut self.waiting };
-        line.pop_front();
+    /// The request has this buffer.
+    #[inline]
+    pub fn lend(&mut self, account: u32, index: u32, data: Slice, purpose: Purpose) {
         let request = &mut self.requests[index];
-        (request.buffer, request.phase) = (Some(data), Phase::Connection);
-        Some((index, data))
+        (request.buffer, request.purpose, request.phase) = (Some(data), purpose, Phase::Connection);
+        self.lending.lend(account, purpose, data.len);
+    }
+    /// The next one for whom there is memory now: hosts take turns, and who has his share is passed.
+    fn next_granted(&mut self, purpose: Purpose) -> Option<(u32, Slice)> {
+        let last = self.lending.last(purpose);
+        while let Some((account, index)) = self.lending.first(purpose) {
+            let Phase::Buffer(len) = self.requests[index].phase else {
+                panic!("only those who wait are in line")
+            };
+            if self.lending.may(account, purpose, len, self.buffers.left(purpose)) {
+                let data = self.take(len, purpose);
+                self.lending.press(purpose, data.is_none());
+                let data = data?;
+                self.lending.leave(account, purpose, index);
+                if self.lending.first(purpose).is_some_and(|(first, _)| first == account) {
+                    self.lending.next_turn(account, purpose);
+                }
+                self.lend(account, index, data, purpose);
+                return Some((index, data));
+            }
+            self.lending.next_turn(account, purpose);
+            if account == last {
+                break;
+            }
+        }
+        self.lending.press(purpose, false);
+        None
     }
     /// A request leaves its line.
     pub fn wait_no_more(&mut self, index: u32) {
-        self.waiting.retain(|r| *r != index);
-        self.waiting_inline.retain(|r| *r != index);
+        let Request { account, purpose, .. } = self.requests[index];
+        self.lending.leave(account, purpose, index);
     }
     /// Ends a request that nobody needs any more.
     pub fn retire(&mut self, link: &mut Link, index: u32) {
-        let Request { buffer, second, .. } = self.requests[index];
+        let Request { buffer, second, account, purpose, .. } = self.requests[index];
         self.requests.free(index);
         link.live -= 1;
         if let Some(data) = buffer {
+            self.lending.back(account, purpose, data.len);
             self.buffers.release(data);
         }
         if let Some(data) = second {
@@ -208,6 +242,9 @@ pub struct Shard<M: Memory> {
     by_slot: Vec<u32>,
     timers: BinaryHeap<Reverse<(Instant, u32, ConnectionId)>>,
     listening: Vec<PortalId>,
+    /// When to look who owes what, while somebody waits.
+    look: Option<Instant>,
+    looks: u32,
     /// When portals that could not be opened are tried again.
     relisten: Option<Instant>,
     prng: Prng,
@@ -242,8 +279,8 @@ impl<M: Memory> Shard<M> {
                 flights,
                 ops: Slots::with_capacity(limits::FLIGHTS_MAX),
                 drives: vec![],
-                waiting: VecDeque::with_capacity(1024),
-                waiting_inline: VecDeque::with_capacity(1024),
+                lending: Lending::new(),
+                stalled: 0,
                 turns: VecDeque::with_capacity(1024),
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
@@ -259,6 +296,8 @@ impl<M: Memory> Shard<M> {
             by_slot: vec![],
             timers: BinaryHeap::with_capacity(1024),
             listening: vec![],
+            look: None,
+            looks: 0,
             relisten: None,
             prng: Prng::new(config.seed),
             protocol_errors: 0,
@@ -350,7 +389,11 @@ impl<M: Memory> Shard<M> {
         }
         if link.life != Life::Open {
             link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
-        } else if link.staged.is_empty() && link.receiving.is_none() {
+            self.core.stall(link);
+            return;
+        }
+        self.core.stall(link);
+        if !link.stalled && link.receiving.is_none() {
             let (into, most) = match front.want() {
                 Want::Staging => (None, u32::MAX),
                 Want::Header(most) => (None, most),
@@ -402,6 +445,7 @@ impl<M: Memory> Shard<M> {
         link.life = Life::Closed;
         link.receiving = None;
         link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
+        self.core.stall(link);
         self.core.strangers.leave(link);
         if link.outbox.ring().len > 0 {
             self.core.buffers.release_ring(link.outbox.ring());
@@ -418,7 +462,9 @@ impl<M: Memory> Shard<M> {
                 && matches!(self.core.requests[request].phase, Phase::Connection | Phase::Buffer(_))
             {
                 link.forget(base::Tag(tag as u16));
-                self.core.wait_no_more(request);
+                if matches!(self.core.requests[request].phase, Phase::Buffer(_)) {
+                    self.core.wait_no_more(request);
+                }
                 self.core.retire(link, request);
             }
         }
@@ -457,11 +503,13 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    /// Gives free memory to those who wait for it: first what blocks a stream, else first come, first
-    /// served.
+    /// Gives free memory to those who wait for it: first what blocks a stream, else in turn.
     fn grant(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        for inline in [true, false] {
-            while let Some((index, data)) = self.core.next_granted(inline) {
+        if self.core.lending.waiting() == 0 {
+            return;
+        }
+        for purpose in Purpose::ALL {
+            while let Some((index, data)) = self.core.next_granted(purpose) {
                 let request = &self.core.requests[index];
                 let (link, tag) = (request.link, request.tag);
                 self.with(now, link, fx, |front, io| front.on_granted(now, tag, data, io));
@@ -537,6 +585,9 @@ impl<M: Memory> Shard<M> {
                     if link.live == 0 {
                         let gone = self.connections.remove(index).link;
                         self.core.promised -= gone.tags.len() as u32;
+                        if !gone.tags.is_empty() {
+                            self.core.lending.close(gone.account);
+                        }
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
                         if gone.known && !planted(Bug::LoginBeforeWritesEnd) {
                             let mail = Mail::Gone { connection: gone.id, why: gone.why };
@@ -697,7 +748,7 @@ impl<M: Memory> Shard<M> {
                 .collect(),
             buffers_used: core.buffers.used(),
             buffers_bytes: core.buffers.bytes(),
-            waiting: (core.waiting.len() + core.waiting_inline.len()) as u32,
+            waiting: core.lending.waiting(),
             protocol_errors: self.protocol_errors,
         }
     }
@@ -809,18 +860,30 @@ impl<M: Memory> Machine for Shard<M> {
             self.relisten = None;
             self.listen(fx);
         }
+        if self.look.is_some_and(|at| at <= now) {
+            self.look_at_dues(now, fx);
+        }
         self.core.on_timer(now, fx);
     }
 
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.settle(now, fx);
         self.flush(now, fx);
+        if self.look.is_some() || self.core.is_crowded() {
+            self.plan_look(now);
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let timers = self.timers.peek().map(|Reverse((at, ..))| *at);
-        let arrays = self.core.arrays.iter().flatten().filter_map(|a| a.array.next_deadline());
-        arrays.chain(timers).chain(self.core.op_scan).chain(self.relisten).min()
+        // A minimum by hand: this is asked once or twice in every turn.
+        let mut first = self.timers.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        for at in [self.core.op_scan, self.relisten, self.look].into_iter().flatten() {
+            first = first.min(at);
+        }
+        for state in self.core.arrays.iter().flatten() {
+            first = first.min(state.array.next_deadline().unwrap_or(NEVER));
+        }
+        (first < NEVER).then_some(first)
     }
 
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {

@@ -305,6 +305,10 @@ macro_rules! with {
 }
 
 impl Initiator {
+    /// Whether it speaks NVMe: then its first connection is the admin queue's.
+    pub fn is_nvme(&self) -> bool {
+        matches!(self.session, Session::Nvme(_))
+    }
     /// A session that has not begun. `at` is where its `config.memory_bytes()` bytes begin.
     pub fn new(config: Config, first_slot: u32, at: u64) -> Self {
         let (n, ring) = (config.links(), config.ring_bytes());

@@ -10,5 +10,6 @@ pub mod moves;
 pub mod operator;
 pub mod oracle;
 pub mod run;
+pub mod stingy;
 pub mod volume;
 pub mod world;

@@ -118,6 +118,9 @@ impl<M: Memory> Shard<M> {
             timer: None,
             tags: vec![],
             live: 0,
+            account: u32::MAX,
+            stalled: false,
+            dues: Default::default(),
             counters: Counters::default(),
         };
         let mut connection = Connection { front, link };

@@ -38,6 +38,7 @@ fn check_condition(sense: &[u8]) -> HostStatus {
         (0x5, 0x25, _) => failed(FaultKind::NoVolume),
         (0x5, ..) => failed(FaultKind::Unsupported),
         (0x6, ..) => retry(FaultKind::Changed, 0),
+        (0x7, 0x27, 0x07) => failed(FaultKind::NoSpace),
         (0x7, ..) => failed(FaultKind::WriteProtected),
         (0xb, ..) => retry(FaultKind::Aborted, 0),
         (0xe, ..) => failed(FaultKind::Miscompare),

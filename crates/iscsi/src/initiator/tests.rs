@@ -123,6 +123,8 @@ fn sense_says_whether_to_try_again() {
     assert_eq!(kind(status_of(2, &sense(2, 0x3a, 0))), (FaultKind::NotReady, false));
     assert_eq!(kind(status_of(2, &sense(6, 0x29, 0))), (FaultKind::Changed, true));
     assert_eq!(kind(status_of(2, &[0x72, 0xe, 0x1d, 0])), (FaultKind::Miscompare, false));
+    assert_eq!(kind(status_of(2, &sense(7, 0x27, 7))), (FaultKind::NoSpace, false));
+    assert_eq!(kind(status_of(2, &sense(7, 0x27, 0))), (FaultKind::WriteProtected, false));
     assert_eq!(kind(status_of(0x28, &[])), (FaultKind::Busy, true));
     assert_eq!(kind(status_of(2, &[])), (FaultKind::Other, false));
     let HostStatus::Failed(f) = status_of(2, &sense(5, 0x21, 0)) else { panic!("final") };

@@ -11,7 +11,8 @@ pub fn block_status(status: StatusField, crdt: [u16; 3]) -> HostStatus {
         return HostStatus::Good;
     }
     let kind = match status.code() {
-        S::LBA_OUT_OF_RANGE | S::CAPACITY_EXCEEDED => FaultKind::OutOfRange,
+        S::LBA_OUT_OF_RANGE => FaultKind::OutOfRange,
+        S::CAPACITY_EXCEEDED => FaultKind::NoSpace,
         S::READ_ERROR | S::WRITE_FAULT => FaultKind::Medium,
         S::COMPARE_FAILURE => FaultKind::Miscompare,
         S::WRITE_PROTECTED => FaultKind::WriteProtected,
@@ -29,6 +30,7 @@ pub fn block_status(status: StatusField, crdt: [u16; 3]) -> HostStatus {
         FaultKind::OutOfRange
         | FaultKind::Medium
         | FaultKind::Miscompare
+        | FaultKind::NoSpace
         | FaultKind::WriteProtected
         | FaultKind::Aborted
         | FaultKind::NoVolume

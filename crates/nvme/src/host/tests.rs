@@ -74,4 +74,7 @@ fn statuses_say_whether_to_try_again_and_when() {
         panic!("a miscompare is final");
     };
     assert_eq!((fault.kind, fault.raw), (FaultKind::Miscompare, 0x285));
+    let full = super::block_status(StatusField::CAPACITY_EXCEEDED.dnr(), crdt);
+    let HostStatus::Failed(fault) = full else { panic!("no space stays so") };
+    assert_eq!((fault.kind, fault.raw), (FaultKind::NoSpace, 0x81));
 }

@@ -1,6 +1,6 @@
 //! What must be true when a run is over, and the words for what is not.
 
-use super::{READ_MAX, Run, WRITE_MAX};
+use super::{READ_MAX, Run, STINGY_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::{Duration, FaultKind, Instant};
@@ -63,6 +63,7 @@ impl Run {
             FaultKind::Unsupported => !self.options.deallocate_zeroes,
             FaultKind::Medium
             | FaultKind::OutOfRange
+            | FaultKind::NoSpace
             | FaultKind::WriteProtected
             | FaultKind::Busy
             | FaultKind::Transport
@@ -95,9 +96,10 @@ impl Run {
         if self.lives > 1 || self.stalls || self.options.ill_max > 1 || self.options.tight {
             return Ok(());
         }
+        let more = if self.options.stingy.is_empty() { Duration::ZERO } else { STINGY_MAX };
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let Ledger { slowest_read, slowest_write, .. } = *ledger.borrow();
-            if slowest_read > READ_MAX || slowest_write > WRITE_MAX {
+            if slowest_read > READ_MAX + more || slowest_write > WRITE_MAX + more {
                 return Err(format!(
                     "time: host {i} waited {slowest_read:?} for a read and {slowest_write:?} for a write"
                 ));

@@ -16,6 +16,7 @@ use crate::disk::Disk;
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::Repair;
+use crate::stingy::{self, Stingy};
 use crate::volume::Volume;
 use crate::world::{Step, World};
 use base::view::Protocol;
@@ -24,7 +25,7 @@ use head::mail::Mail;
 use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot, State};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -35,6 +36,8 @@ const CONVERGENCE: Duration = Duration::from_secs(300);
 const READ_MAX: Duration = Duration::from_millis(2100);
 /// See `READ_MAX`.
 const WRITE_MAX: Duration = Duration::from_millis(5100);
+/// What hosts that keep what they are lent may add to it: until they are cut off.
+const STINGY_MAX: Duration = Duration::from_secs(6);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
 /// A drive that was pulled is noticed within this time, though nobody uses it.
@@ -129,6 +132,8 @@ struct Run {
     moving: bool,
     /// Orders about drives that were given.
     moves: u32,
+    /// Stingy hosts are to go.
+    over: Rc<Cell<bool>>,
     done: bool,
 }
 
@@ -174,6 +179,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         restless: String::new(),
         moving: false,
         moves: 0,
+        over: Rc::default(),
         done: false,
     };
     run.boot();
@@ -314,6 +320,28 @@ impl Run {
             orders.push_back(Order::HostAdd { name: format!("h{i}"), settings });
             orders.push_back(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
         }
+        for i in 0..self.options.stingy.len() {
+            let host = self.options.hosts.len() + i;
+            let settings = HostSettings {
+                nqns: Some(vec![nqn(host)]),
+                iqns: Some(vec![iqn(host)]),
+                ..HostSettings::default()
+            };
+            if i == 0 {
+                orders.push_back(Order::VolumeCreate {
+                    pool: "tank".into(),
+                    name: "w".into(),
+                    bytes: MIB,
+                    block_bytes: Some(4096),
+                });
+            }
+            orders.push_back(Order::HostAdd { name: format!("h{host}"), settings });
+            orders.push_back(Order::Export {
+                volume: "tank/w".into(),
+                host: format!("h{host}"),
+                lun: Some(0),
+            });
+        }
         // What rotted differs indeed, and stays `degraded` until somebody has it repaired.
         if !self.options.troubles.contains(&Trouble::Rot) {
             orders.extend(crate::operator::orders(self.options.seed));
@@ -391,9 +419,36 @@ impl Run {
             let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.world.nudge(id);
         }
+        for i in 0..self.options.stingy.len() {
+            self.begin_stinginess(i, snapshot);
+        }
         self.world.alarm(LOOK, ALARM_LOOK);
         self.next_trouble();
         self.next_move();
+    }
+
+    /// One of the hosts that keep what they are lent.
+    fn begin_stinginess(&mut self, i: usize, snapshot: &Snapshot) {
+        let (protocol, habit) = self.options.stingy[i];
+        let host = self.options.hosts.len() + i;
+        let (peer, target) = match protocol {
+            Protocol::Nvme | Protocol::Discovery => {
+                let mut c = nvme::host::Config::new(&nqn(host), [host as u8 + 1; 16], &snapshot.system.nqn);
+                (c.depth, c.queues) = (stingy::DEPTH, 2);
+                (NVME, load::Target::Nvme(c))
+            }
+            Protocol::Iscsi => {
+                let mut c = iscsi::initiator::Config::new(&iqn(host), Some(&snapshot.system.iqn));
+                (c.depth, c.immediate_data, c.initial_r2t) = (stingy::DEPTH, i.is_multiple_of(2), false);
+                (ISCSI, load::Target::Iscsi(c))
+            }
+        };
+        let config = load::Config { peer: peer.parse().expect("an address"), target };
+        let at = (200 + i as u64) << 32;
+        let bytes = MIB + Stingy::memory_bytes(&config);
+        let host = Stingy::new(config, habit, (at, bytes), MIB, self.over.clone());
+        let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
+        self.world.nudge(id);
     }
 
     fn alarm(&mut self, mark: u64) {
@@ -493,6 +548,7 @@ impl Run {
         self.world.say(|| "faults stop".into());
         self.stage = Stage::Calming { since: self.world.now() };
         self.ailed_at = self.world.now();
+        self.over.set(true);
         for disk in &mut self.world.disks {
             disk.faults = Default::default();
         }

@@ -3,6 +3,7 @@
 use super::MIB;
 use crate::host::Habits;
 use crate::memory::SimMemory;
+use crate::stingy::Habit;
 use crate::world::{HeadMachine, Kindness};
 use base::view::Protocol;
 use base::{Duration, Prng};
@@ -93,6 +94,8 @@ pub struct Options {
     pub deallocate_zeroes: bool,
     /// One host each.
     pub hosts: Vec<Protocol>,
+    /// More hosts, with a volume of their own, that keep what they are lent.
+    pub stingy: Vec<(Protocol, Habit)>,
     /// Commands of each host.
     pub commands: u32,
     /// What may go wrong.
@@ -161,6 +164,7 @@ impl Options {
             block_bytes: if rng.chance(1, 6) { 512 } else { 4096 },
             deallocate_zeroes: rng.chance(3, 4),
             hosts,
+            stingy: vec![],
             commands: 1000,
             troubles,
             ill_max,

@@ -6,6 +6,8 @@ use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, 
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
+/// What a link holds of what its receiver does not take, bytes.
+const WINDOW: usize = 256 << 10;
 /// Nothing arrives on this way any more.
 const NEVER: Instant = Instant(u64::MAX);
 
@@ -24,9 +26,15 @@ struct Way {
     told: bool,
     /// The link breaks when so many more bytes have been sent on this way.
     fuse: Option<u64>,
+    /// The sender waits for the receiver to take what has arrived.
+    held_up: bool,
 }
 
 impl Way {
+    /// Whether nobody asks for what has arrived, and it is much.
+    fn is_full(&self) -> bool {
+        self.receive.is_none() && self.inbox.iter().map(Vec::len).sum::<usize>() - self.taken > WINDOW
+    }
     /// Fills `memory` with what has arrived, as far as that goes.
     fn take(&mut self, memory: &mut [u8]) -> usize {
         let mut filled = 0;
@@ -242,9 +250,20 @@ impl World {
         let connection = end.id;
         let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
         self.tell_either(end.actor, 1, head, host);
+        let l = self.links.all[link].as_mut().expect("looked at above");
+        let (from, way) = (l.ends[1 - to], &mut l.ways[to]);
+        if way.held_up && !way.is_full() {
+            way.held_up = false;
+            self.send(from.actor, from.id);
+        }
     }
     pub(super) fn send(&mut self, id: ActorId, connection: ConnectionId) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
+        let way = &mut self.links.all[link].as_mut().expect("ends lead to links").ways[1 - end];
+        if way.is_full() {
+            way.held_up = true;
+            return;
+        }
         let bytes = self.bytes_to_send(id, connection);
         let bytes_sent = bytes.len() as u32;
         self.carry_bytes(link, 1 - end, bytes);

@@ -1,0 +1,42 @@
+//! Hosts that ask for much and then give or take nothing, beside one that works: it is served, and the
+//! memory that they held comes back.
+
+use base::view::Protocol;
+use sim::run::{Options, run};
+use sim::stingy::Habit;
+
+const MIB: u64 = 1 << 20;
+
+fn beside(good: Protocol, stingy: &[(Protocol, Habit)], seed: u64) {
+    let mut options = Options::calm(seed);
+    (options.shards, options.hosts) = (1, vec![good]);
+    (options.mirrors, options.commands) = (1, 3000);
+    options.shard_bytes = 8 * MIB;
+    options.block_bytes = 4096;
+    (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
+    options.habits.blocks = 400;
+    options.stingy = stingy.to_vec();
+    match run(options) {
+        Ok(outcome) => assert_eq!(outcome.lost, 0, "seed {seed}, {good:?} beside {stingy:?}"),
+        Err(failure) => panic!("seed {seed}, {good:?} beside {stingy:?}: {}", failure.what),
+    }
+}
+
+#[test]
+fn a_host_works_on_beside_hosts_that_keep_what_they_are_lent() {
+    use Habit::{Deaf, Dribbles, Withholds};
+    use Protocol::{Iscsi, Nvme};
+    let mut seed = 0;
+    for good in [Nvme, Iscsi] {
+        for bad in [Nvme, Iscsi] {
+            for habit in [Withholds, Dribbles, Deaf] {
+                for count in [1, 4] {
+                    seed += 1;
+                    beside(good, &vec![(bad, habit); count], seed);
+                }
+            }
+        }
+        let all = [Withholds, Dribbles, Deaf].map(|habit| [(Nvme, habit), (Iscsi, habit)]).concat();
+        beside(good, &all, seed);
+    }
+}
