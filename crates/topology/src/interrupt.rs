@@ -68,7 +68,8 @@ fn table(text: &str) -> BTreeMap<&str, Line<'_>> {
 /// The address of a PCI device in a word such as `PCI-MSIX-0000:00:02.0`.
 fn address_in(word: &str) -> Option<&str> {
     let at = word.find(':')?;
-    let start = word[..at].rfind(|c: char| !c.is_ascii_hexdigit()).map_or(0, |i| i + 1);
+    let before = word[..at].char_indices().rfind(|(_, c)| !c.is_ascii_hexdigit());
+    let start = before.map_or(0, |(i, c)| i + c.len_utf8());
     Some(&word[start..]).filter(|a| is_address(a))
 }
 
@@ -148,6 +149,19 @@ mod tests {
         assert_eq!(got[0].per_second, Some(vec![(0, 10.0), (2, 100.0)]));
         assert_eq!((got[1].device.as_deref(), got[1].rate()), (Some("0000:3b:00.0"), Some(0.0)));
         assert_eq!((got[3].name.as_str(), got[3].action.as_str()), ("LOC", "Local timer"));
+    }
+
+    #[test]
+    fn an_address_is_found_behind_any_letter() {
+        for (word, found) in [
+            ("PCI-MSIX-0000:00:02.0", Some("0000:00:02.0")),
+            ("é0000:00:02.0", Some("0000:00:02.0")),
+            ("0000:00:02.0", Some("0000:00:02.0")),
+            ("é:", None),
+            (":", None),
+        ] {
+            assert_eq!(address_in(word), found, "{word}");
+        }
     }
 
     #[test]
