@@ -44,6 +44,7 @@ pub mod opcode {
 pub mod service_action {
     #![allow(missing_docs, reason = "each constant is the service action of its name")]
     pub const READ_CAPACITY_16: u8 = 0x10;
+    pub const GET_LBA_STATUS: u8 = 0x12;
     pub const REPORT_TARGET_PORT_GROUPS: u8 = 0x0a;
     pub const REPORT_SUPPORTED_OPERATION_CODES: u8 = 0x0c;
     pub const REPORT_SUPPORTED_TASK_MANAGEMENT_FUNCTIONS: u8 = 0x0d;
@@ -104,6 +105,8 @@ pub const SUPPORTED: &[Supported] = &[
     plain(opcode::WRITE_SAME_16, &[0x93, 0xf9, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
     action(opcode::SERVICE_ACTION_IN_16, service_action::READ_CAPACITY_16,
         &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
+    action(opcode::SERVICE_ACTION_IN_16, service_action::GET_LBA_STATUS,
+        &[0x9e, 0x12, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
     plain(opcode::REPORT_LUNS, &[0xa0, 0, ALL4, 0, 0, 0, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
     action(opcode::MAINTENANCE_IN, service_action::REPORT_TARGET_PORT_GROUPS,
         &[0xa3, 0xea, 0, 0, 0, 0, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),

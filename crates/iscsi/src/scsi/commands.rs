@@ -290,7 +290,11 @@ fn unit_work(asked: &Asked<'_>, cdb: &Cdb<'_>, unit: &Unit, out: &mut Vec<u8>) -
         }
         opcode::SERVICE_ACTION_IN_16 => {
             ready(unit)?;
-            read_capacity_16(unit, out);
+            match cdb.service_action() {
+                service_action::READ_CAPACITY_16 => read_capacity_16(unit, out),
+                service_action::GET_LBA_STATUS => lba_status(unit, cdb.u64(2), out)?,
+                _ => return Err(Sense::invalid_cdb(1)),
+            }
             allocated(out, cdb.u32(10))
         }
         opcode::MAINTENANCE_IN => maintenance_in(asked, cdb, out)?,
@@ -474,6 +478,23 @@ fn read_capacity_16(unit: &Unit, out: &mut Vec<u8>) {
     b[8..12].copy_from_slice(&unit.block_bytes.to_be_bytes());
     // LBPME as the provisioning page says; LBPRZ 0.
     b[14] = if unit.deallocate { 0x80 } else { 0 };
+}
+
+/// SBC-4 5.4: one descriptor from the first block that was asked for to the last, or as many as its field can count.
+/// Volumes are thick: every block has its place, and which ones the drives below gave back is theirs to know. So
+/// all are "mapped, or not known" (0), which promises nothing.
+fn lba_status(unit: &Unit, first: u64, out: &mut Vec<u8>) -> Result<(), Sense> {
+    if first >= unit.blocks {
+        return Err(Sense::OUT_OF_RANGE);
+    }
+    let blocks = u32::try_from(unit.blocks - first).unwrap_or(u32::MAX);
+    let start = out.len();
+    out.resize(start + 24, 0);
+    let b = &mut out[start..];
+    b[..4].copy_from_slice(&20u32.to_be_bytes());
+    b[8..16].copy_from_slice(&first.to_be_bytes());
+    b[16..20].copy_from_slice(&blocks.to_be_bytes());
+    Ok(())
 }
 
 fn maintenance_in(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
@@ -670,7 +691,7 @@ mod tests {
         for op in [0x5e, 0x5f, 0x16, 0x17, 0x56, 0x57, 0x7f, 0xff, 0x83, 0xc0] {
             assert_eq!(work_of(&[op]), Work::Fail(Sense::INVALID_OPCODE), "{op:#x}");
         }
-        assert_eq!(work_of(&[0x9e, 0x12]), Work::Fail(Sense::invalid_cdb(1)));
+        assert_eq!(work_of(&[0x9e, 0x11]), Work::Fail(Sense::invalid_cdb(1)));
     }
 
     #[test]
@@ -693,6 +714,34 @@ mod tests {
         assert_eq!(with(&[0xff]), Work::Attention(Sense::POWER_ON));
         assert_eq!(with(&[0x03, 0, 0, 0, 18, 0]), Work::SenseData);
         assert_eq!(with(&[0x12, 0, 0, 0, 36, 0]), Work::Data);
+    }
+
+    #[test]
+    fn the_status_of_blocks_is_one_run_to_the_end_of_the_unit() {
+        let of = |unit: Unit, first: u64, length: u8| {
+            let mut cdb = [0u8; 16];
+            (cdb[0], cdb[1], cdb[13]) = (0x9e, 0x12, length);
+            cdb[2..10].copy_from_slice(&first.to_be_bytes());
+            ask(&cdb, Some(unit), None)
+        };
+        for block_bytes in [512, 4096] {
+            let unit = Unit { block_bytes, ..UNIT };
+            let (work, data) = of(unit, 7, 64);
+            assert_eq!((work, data.len()), (Work::Data, 24));
+            assert_eq!(data[..8], [0, 0, 0, 20, 0, 0, 0, 0]);
+            assert_eq!(data[8..], [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0x27, 0x09, 0, 0, 0, 0]);
+            assert_eq!(of(unit, 9_999, 24).1[16..20], [0, 0, 0, 1], "the last block");
+            assert_eq!(of(unit, 10_000, 24).0, Work::Fail(Sense::OUT_OF_RANGE));
+            assert_eq!(of(unit, u64::MAX, 24).0, Work::Fail(Sense::OUT_OF_RANGE));
+            assert_eq!(
+                of(unit, 7, 8).1,
+                [0, 0, 0, 20, 0, 0, 0, 0],
+                "what there is does not depend on what is taken"
+            );
+            assert_eq!(of(unit, 7, 0).1, [0; 0]);
+        }
+        let large = Unit { blocks: 1 << 40, ..UNIT };
+        assert_eq!(of(large, 0, 24).1[16..20], [0xff; 4]);
     }
 
     #[test]

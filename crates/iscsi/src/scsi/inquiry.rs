@@ -52,10 +52,20 @@ pub fn standard(id: &Identity<'_>, out: &mut Vec<u8>) {
     b[7] = 0x02; // CMDQUE
     b[8..16].copy_from_slice(VENDOR);
     put_text(&mut b[16..32], &id.system.model);
-    put_text(&mut b[32..36], &id.system.firmware);
+    put_text(&mut b[32..36], revision(&id.system.firmware));
     // SAM-5, iSCSI, SPC-4, SBC-3 (no versions claimed).
     for (i, descriptor) in [0x00a0u16, 0x0960, 0x0460, 0x04c0].iter().enumerate() {
         b[58 + 2 * i..60 + 2 * i].copy_from_slice(&descriptor.to_be_bytes());
+    }
+}
+
+/// As much of a version as the four characters of the field hold: `0.1` of `0.1.12`, not `0.1.`.
+fn revision(version: &str) -> &str {
+    let four = version.get(..4).unwrap_or(version);
+    // Half a number would be another one.
+    match version.as_bytes().get(4) {
+        None | Some(b'.') => four,
+        Some(_) => four.rsplit_once('.').map_or(four, |(front, _)| front),
     }
 }
 
@@ -234,5 +244,20 @@ mod tests {
         assert_eq!((of(true)[0], of(false)[0]), (0x3f, 0x7f));
         assert_eq!(&of(true)[16..32], b"K??se and a name");
         assert_eq!(&of(true)[32..36], b"    ");
+    }
+
+    #[test]
+    fn a_revision_is_no_half_of_a_version() {
+        for (version, field) in [
+            ("0.1.0", "0.1"),
+            ("0.1", "0.1"),
+            ("1.12.3", "1.12"),
+            ("1.123.4", "1"),
+            ("2026", "2026"),
+            ("20261", "2026"),
+            ("", ""),
+        ] {
+            assert_eq!(revision(version), field, "{version}");
+        }
     }
 }
