@@ -237,12 +237,13 @@ pub struct PoolImport {
     pub force: bool,
 }
 
-/// A pool that lies on drives here and is not imported.
+/// A pool that lies on drives here and is not imported; or a drive that another process holds, so that it is not
+/// known what lies on it: then `name` is empty, and `reason` says which drive and who.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Importable {
     /// Name.
     pub name: String,
-    /// Identity.
+    /// Identity; nil if it is not known.
     pub uuid: String,
     /// The state that it would have.
     pub state: State,
@@ -312,12 +313,12 @@ pub struct Finding {
 pub enum PoolScrub {
     /// Begin one now.
     Start {
-        /// Make legs that differ equal: by majority where there is one.
+        /// Make legs that differ equal: by majority where there is one, else as `prefer` says, else not at all.
         #[serde(default)]
         repair: bool,
-        /// The drive that counts where it cannot be known which one is right: path or UUID.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        prefer: Option<String>,
+        /// The drives that count where it cannot be known which one is right, one for a mirror: paths or UUIDs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prefer: Vec<String>,
     },
     /// End the one under way.
     Stop,

@@ -45,22 +45,28 @@ fn split_unit(text: &str) -> Option<(&str, u64)> {
     Some((number, scale))
 }
 
-/// `bytes` as people read them, exactly where that is short (`400G`), else to one digit (`931.5G`).
+/// `bytes` as people read them, exactly where that is short (`400G`), else to the nearest digit (`931.5G`).
 pub fn print(bytes: u64) -> String {
-    for (scale, letter) in UNITS {
-        if bytes >= scale {
-            if bytes.is_multiple_of(scale) {
-                return format!("{}{letter}", bytes / scale);
-            }
-            // Rounded down: space that is not there must not be promised.
-            let tenths = (u128::from(bytes) * 10 / u128::from(scale)) as u64;
-            return match tenths % 10 {
-                0 => format!("{}{letter}", tenths / 10),
-                tenth => format!("{}.{tenth}{letter}", tenths / 10),
-            };
-        }
+    print_with(bytes, |scale| scale / 2)
+}
+
+/// The same of space that is free, rounded down: what is not there must not be promised.
+pub fn print_free(bytes: u64) -> String {
+    print_with(bytes, |_| 0)
+}
+
+/// `more`: what is added to ten times the bytes before they are cut, of a unit.
+fn print_with(bytes: u64, more: impl Fn(u64) -> u64) -> String {
+    let tenths = |scale: u64| ((u128::from(bytes) * 10 + u128::from(more(scale))) / u128::from(scale)) as u64;
+    // What rounds to 1024 of a unit is one of the next.
+    let unit = UNITS.into_iter().enumerate().find(|(i, (scale, _))| {
+        bytes >= *scale || UNITS.get(i + 1).is_some_and(|(below, _)| tenths(*below) >= 10_240)
+    });
+    let Some((_, (scale, letter))) = unit else { return format!("{bytes}B") };
+    match (tenths(scale) / 10, tenths(scale) % 10) {
+        (whole, 0) => format!("{whole}{letter}"),
+        (whole, tenth) => format!("{whole}.{tenth}{letter}"),
     }
-    format!("{bytes}B")
 }
 
 /// `count` as people read it, in powers of 1000: `950`, `12.3k`, `1.2M`.
@@ -126,6 +132,12 @@ mod tests {
         }
         assert_eq!(print(1_000_204_886_016), "931.5G");
         assert_eq!(print(1023), "1023B");
+        // To the nearest, but for what is free.
+        assert_eq!((print(1_920_383_410_176), print_free(1_920_383_410_176)), ("1.7T".into(), "1.7T".into()));
+        assert_eq!((print((5 << 30) - 1), print_free((5 << 30) - 1)), ("5G".into(), "4.9G".into()));
+        assert_eq!((print((1 << 40) - 1), print_free((1 << 40) - 1)), ("1T".into(), "1023.9G".into()));
+        assert_eq!((print((1 << 20) - 1), print(u64::MAX)), ("1M".into(), "16384P".into()));
+        assert_eq!((print(0), print(1024), print(1075)), ("0B".into(), "1K".into(), "1K".into()));
         assert_eq!(parse(&print(1023)), Ok(1023));
     }
 

@@ -171,6 +171,9 @@ pub struct Status {
     pub events: Vec<Event>,
     /// Worth knowing and nothing wrong: sentences.
     pub notices: Vec<String>,
+    /// The same for who looks closely.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asides: Vec<String>,
 }
 
 /// Something new exists.

@@ -10,9 +10,9 @@
 //! Under the lock no write of a host is half done, so there are no false alarms. It waits while a leg is
 //! being rebuilt or regions are unclean after a crash, since there legs may differ with good reason.
 //!
-//! Who is right: with three or four legs what more than half of them say. With two, nobody knows
-//! without a checksum: the difference is told, and is mended only if `repair` was asked for, from the preferred
-//! leg, or the one with fewer read errors.
+//! Who is right: with three or four legs what more than half of them say. With two, or two against two, nobody
+//! knows without a checksum: the difference is told, and is mended only if `repair` was asked for and the leg that
+//! counts was named. Read errors prove nothing: the leg that has had none may be the one that was never written.
 
 use crate::array::Array;
 use crate::buffers::PIECE_BYTES;
@@ -200,7 +200,8 @@ impl Array {
             let Some(run) = self.next_run(id, offset, order.prefer, io) else { break };
             offset = run.offset + run.len;
             // What differs again where it was just mended is told and left alone: the drive lies.
-            let mend = order.repair && repaired_at.is_none_or(|last| run.at > last);
+            let sure = run.known || order.prefer == Some(run.source);
+            let mend = order.repair && sure && repaired_at.is_none_or(|last| run.at > last);
             let Run { at, len, bad, source, known, .. } = run;
             io.note(Note::Mismatch { at, len: len.into(), bad, source, known, repair: mend });
             if mend {

@@ -112,6 +112,32 @@ fn of_two_legs_the_preferred_one_counts_and_a_drive_that_lies_is_left_alone() {
 }
 
 #[test]
+fn a_repair_never_guesses_which_leg_is_right() {
+    // Two legs, and nobody says which one counts; two against two of four; a leg that is none is named.
+    for (legs, prefer) in [(2, None), (4, None), (2, Some(3)), (4, Some(4))] {
+        let mut b = Bench::new(&vec![InSync; legs]);
+        begin(&mut b, Scrub { repair: true, prefer, from: 0 });
+        let half = legs as u16 / 2;
+        let writes = run(&mut b, |leg, block| u8::from(leg >= half && block == 5), &[]);
+        assert_eq!(writes, [""; 0], "{legs} legs, {prefer:?}");
+        let told = alarms(&b);
+        let [Note::Mismatch { at, len, known, repair, .. }] = told[..] else { panic!("{told:?}") };
+        assert_eq!((at, len, known, repair), (5 * 4096, 4096, false, false));
+    }
+    // Of four legs that are two against two the preferred one counts.
+    let mut b = Bench::new(&[InSync; 4]);
+    begin(&mut b, Scrub { repair: true, prefer: Some(3), from: 0 });
+    let mut reads = 0;
+    let differs = |leg: u16, block: u64| {
+        reads += u32::from(leg == 0 && block == 5);
+        u8::from((leg >= 2 || reads > 1) && block == 5)
+    };
+    let mut writes = run(&mut b, differs, &[]);
+    writes.sort();
+    assert_eq!(writes, ["0:5+1=1", "1:5+1=1"]);
+}
+
+#[test]
 fn what_a_leg_cannot_read_is_healed_and_what_none_can_is_told() {
     let mut b = Bench::new(&[InSync, InSync]);
     begin(&mut b, Scrub::default());

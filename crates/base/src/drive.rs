@@ -98,4 +98,6 @@ pub struct DriveHealth {
     pub bytes: u64,
     /// Bytes that its file system has left, for a file.
     pub free_bytes: Option<u64>,
+    /// The file has holes: writes there need space of its file system.
+    pub sparse: bool,
 }

@@ -273,10 +273,10 @@ pub const NAME_RULE: &str = "1 to 63 characters of a-z A-Z 0-9 . _ - beginning w
 pub enum ScrubAction {
     /// Begin one now.
     Start {
-        /// Legs that differ are made equal: by majority where there is one.
+        /// Legs that differ are made equal: by majority where there is one, else as `prefer` says, else not.
         repair: bool,
-        /// The drive that counts where it is not known which one is right: path or UUID.
-        prefer: Option<String>,
+        /// The drives that count where it is not known which one is right, one for a mirror: paths or UUIDs.
+        prefer: Vec<String>,
     },
     /// End the one under way.
     Stop,
@@ -835,7 +835,8 @@ pub struct Shard {
     pub last_protocol_error: String,
 }
 
-/// A pool that lies on drives here and is not imported.
+/// A pool that lies on drives here and is not imported; or a drive that somebody holds, of which nothing else is
+/// known: then the name is empty, and `reason` says which drive and who.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Importable {
     /// Name.

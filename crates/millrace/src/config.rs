@@ -105,6 +105,7 @@ impl Config {
             let place = e.span().map_or(String::new(), |span| place(text, span));
             // The parser's message may have several lines; ours is one sentence.
             let message = e.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
+            let message = crate::words::of_parser(&message);
             Failure::usage(format!("{}{place}: {message}", path.display()))
                 .with_next("correct the file; every key is explained in packaging/head.toml")
         })?;
@@ -296,7 +297,7 @@ mod tests {
         for (text, words) in [
             ("state_dir = \"/x\"\nmemroy = \"1G\"\n", &["head.toml line 2", "memroy", "unknown field"][..]),
             ("[api]\ntpc = 1\n", &["line 2", "tpc", "unknown field"]),
-            ("shards = \"two\"\n", &["line 1, shards", "invalid type"]),
+            ("shards = \"two\"\n", &["line 1, shards", "is not a whole number from 0 to 65535"]),
             ("shards = -1\n", &["line 1, shards"]),
             ("shards = 4000\n", &["shards = 4000", "at most 128"]),
             ("shards = 127\ncores = [1]\n", &["127"]),

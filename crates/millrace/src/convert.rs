@@ -338,5 +338,6 @@ pub fn status(s: order::Snapshot) -> api::Status {
         shards: s.shards.into_iter().map(shard).collect(),
         events: s.events.into_iter().map(event).collect(),
         notices: s.notices,
+        asides: vec![],
     }
 }

@@ -15,6 +15,7 @@ mod demo;
 mod failure;
 mod http;
 mod screen;
+mod words;
 
 use std::process::ExitCode;
 

@@ -35,7 +35,7 @@ pub struct Terminal {
 }
 
 /// Columns of a screen that goes to a file or a pipe, unless COLUMNS says otherwise.
-const PIPE_WIDTH: usize = 100;
+const PIPE_WIDTH: usize = 80;
 /// Screens are not made narrower than this.
 const WIDTH_MIN: usize = 60;
 

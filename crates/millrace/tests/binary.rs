@@ -152,7 +152,12 @@ fn the_daemon_starts_is_alone_and_stops_in_order() {
     let status = daemon.status();
     assert_eq!(status["daemon"]["management_only"], false);
     let second = said(&daemon.command().stderr(Stdio::piped()).output().expect("it runs"));
-    assert!(second.0 == 2 && second.1.contains("another daemon has the state directory"), "{second:?}");
+    assert!(
+        second.0 == 2
+            && second.1.contains("another daemon (process ")
+            && second.1.contains(" has the state directory"),
+        "{second:?}"
+    );
     assert_eq!(daemon.signal("-TERM").code(), Some(0));
     assert!(!daemon.path("api.sock").exists(), "the socket is removed");
     daemon.start(&[]);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders that follow those that build the system.
 pub fn orders(seed: u64) -> Option<Order> {
-    let action = ScrubAction::Start { repair: seed % 8 == 3, prefer: None };
+    let action = ScrubAction::Start { repair: seed % 8 == 3, prefer: vec![] };
     (seed % 4 == 3).then(|| Order::PoolScrub { pool: "tank".into(), action })
 }
 
@@ -52,8 +52,8 @@ impl Repair {
             Step::Waiting => {
                 let drives: BTreeSet<usize> = self.places.values().flatten().copied().collect();
                 let prefer = match drives.first() {
-                    Some(_) if legs > 2 => None,
-                    Some(bad) if drives.len() == 1 && mirrors == 1 => Some(format!("d{}", 1 - bad)),
+                    Some(_) if legs > 2 => vec![],
+                    Some(bad) if drives.len() == 1 && mirrors == 1 => vec![format!("d{}", 1 - bad)],
                     _ => return None,
                 };
                 self.step = Step::Running;

@@ -1,6 +1,7 @@
 //! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
 
 use crate::disk::drive_error;
+use crate::holder;
 use crate::mail::{Control, Routes};
 use crate::ram::Ram;
 use crate::shaper::Shaper;
@@ -203,7 +204,7 @@ impl Drives {
 
 fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
     let Backend::Kernel(file) = &drive.backend else {
-        return Ok(DriveHealth { bytes: drive.info.bytes, free_bytes: None });
+        return Ok(DriveHealth { bytes: drive.info.bytes, ..DriveHealth::default() });
     };
     let failed = |e: io::Error| drive_error(e.raw_os_error().unwrap_or(0));
     if drive.info.kind == "block" {
@@ -211,12 +212,17 @@ fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
         // SAFETY: BLKGETSIZE64 writes one u64 to a live variable.
         check(unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) }).map_err(failed)?;
         // The kernel gives a device that was pulled a size of nothing.
-        return if bytes == 0 { Err(DriveError::Gone) } else { Ok(DriveHealth { bytes, free_bytes: None }) };
+        return if bytes == 0 {
+            Err(DriveError::Gone)
+        } else {
+            Ok(DriveHealth { bytes, ..DriveHealth::default() })
+        };
     }
-    let bytes = file.metadata().map_err(failed)?.len();
+    let meta = file.metadata().map_err(failed)?;
     let below = rustix::fs::fstatvfs(file).map_err(|e| failed(e.into()))?;
     let free_bytes = Some(below.f_bavail.saturating_mul(below.f_frsize));
-    Ok(DriveHealth { bytes, free_bytes })
+    let sparse = meta.blocks().saturating_mul(512) < meta.len();
+    Ok(DriveHealth { bytes: meta.len(), free_bytes, sparse })
 }
 
 fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {
@@ -432,8 +438,15 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         }
         (file, direct) = (open_buffered(&path, flags)?, false);
     }
-    claim(!ours(&path), || Ok(rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?))
-        .map_err(sentence)?;
+    claim(!ours(&path), || Ok(rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?)).map_err(
+        |e| {
+            let plain = sentence(e);
+            match plain.held.then(|| holder::of_file(&file)).flatten() {
+                Some(who) => OpenError { words: format!("{} is in use by {who}", path.display()), ..plain },
+                None => plain,
+            }
+        },
+    )?;
     let notice = (!direct).then(|| {
         format!(
             "{}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
@@ -496,17 +509,19 @@ fn explain(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> Open
     OpenError { held, missing, words: explain_words(path, error, device) }
 }
 
-fn explain_words(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
-    let path = path.display();
+fn explain_words(at: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
+    let path = at.display();
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
             let users = device.map(BlockDevice::users).unwrap_or_default();
-            if users.is_empty() {
-                format!(
+            match (users.is_empty(), holder::of_device(at)) {
+                (false, _) => {
+                    format!("{path} is in use by {}: unmount or stop that first", users.join(" and "))
+                }
+                (true, Some(who)) => format!("{path} is in use by {who}"),
+                (true, None) => format!(
                     "{path} is in use by another process: stop what holds it (`fuser -v {path}` may know)"
-                )
-            } else {
-                format!("{path} is in use by {}: unmount or stop that first", users.join(" and "))
+                ),
             }
         }
         Some(libc::EWOULDBLOCK) => {

@@ -94,6 +94,8 @@ impl Features {
     /// Incompat, of configurations: drives take the places of others, or a mirror has another number of legs
     /// than 2 to 4.
     pub const LEGS: u64 = 2;
+    /// Incompat, of configurations: a scrub under way was told the good drives of several mirrors.
+    pub const PREFERS: u64 = 4;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

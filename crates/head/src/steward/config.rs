@@ -139,7 +139,8 @@ impl PoolConfig {
         let usual = |a: &ArrayRow| !a.mirror || (2..=array::LEGS_MAX).contains(&a.legs.len());
         let legs = !self.extras.replacements.is_empty() || !self.arrays.iter().all(usual);
         let extras = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
-        let incompat = extras | if legs { Features::LEGS } else { 0 };
+        let prefers = if self.extras.prefers_several() { Features::PREFERS } else { 0 };
+        let incompat = extras | prefers | if legs { Features::LEGS } else { 0 };
         let features = Features { incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
     }
@@ -219,7 +220,7 @@ pub(crate) mod tests {
     fn extras_survive_are_a_feature_of_their_own_and_say_nothing_in_one_way_only() {
         use super::super::extras::{Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
         let found = Found { differed: 3, repaired: 2, unreadable: 1 };
-        let run = ScrubRun { began: 7, repair: true, prefer: Uuid([3; 16]), at: vec![1, 2], found };
+        let run = ScrubRun { began: 7, repair: true, prefer: vec![Uuid([3; 16])], at: vec![1, 2], found };
         let last = Some(LastScrub { ended: 9, found });
         let spare = SpareRow { drive: Uuid([5; 16]), path: "/dev/s".into() };
         let scrub = ScrubRow { every_days: 7, repair: true, last, run: Some(run) };
@@ -232,6 +233,24 @@ pub(crate) mod tests {
             assert_eq!(PoolConfig::decode(&bytes[..cut]), Err(Malformed), "cut at {cut}");
         }
         assert_eq!(config.slot(1).features.incompat, Features::EXTRAS);
+        // The good drives of several mirrors: with replacements and without.
+        let mut several = config.clone();
+        let run = several.extras.scrub.run.as_mut().expect("one is under way");
+        run.prefer = vec![Uuid([3; 16]), Uuid([4; 16])];
+        assert_eq!(several.slot(1).features.incompat, Features::EXTRAS | Features::PREFERS);
+        for replacements in [0u8, 2] {
+            let row = |n: u8| super::super::extras::Replacement {
+                old: Uuid([n + 5; 16]),
+                old_path: "/dev/old".into(),
+                new: Uuid([n + 7; 16]),
+            };
+            several.extras.replacements = (0..replacements).map(row).collect();
+            assert_eq!(
+                PoolConfig::decode(&several.encode()),
+                Ok(several.clone()),
+                "{replacements} replacements"
+            );
+        }
         assert_eq!(sample().slot(1).features, Features::default(), "an older program reads it until then");
         let mut legs = config.clone();
         let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };

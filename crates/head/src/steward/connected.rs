@@ -20,6 +20,31 @@ impl Desk {
         hosts.sort();
         hosts
     }
+    /// Exports of volumes (of a pool, to a host) that a name alone opens: pools carry no secrets, so who asked for one on
+    /// another head does not ask here. Sentences.
+    pub(crate) fn open_by_name(&self, pool: Option<Uuid>, host: Option<&str>) -> Vec<String> {
+        let hosts = self.hosts.iter().filter(|h| host.is_none_or(|name| name == h.name));
+        let bare = hosts.filter(|h| h.chap_secret.is_none() && !h.iqns.is_empty());
+        let words = |h: &access::Host| {
+            let configs = self.configs().filter(|c| pool.is_none_or(|p| p == c.uuid));
+            let volumes: Vec<String> = configs
+                .flat_map(|c| {
+                    let mine = c.grants.for_host(h).filter_map(|(v, ..)| c.volumes.by_uuid(v));
+                    mine.map(|v| format!("{}/{}", c.name, v.name)).collect::<Vec<_>>()
+                })
+                .collect();
+            let list = match volumes.len() {
+                0 => return None,
+                1..=3 => volumes.join(", "),
+                n => format!("{} and {} more", volumes[..2].join(", "), n - 2),
+            };
+            Some(format!(
+                "{list}: exported to host {0}, whom its name alone lets in; if another head asked for a secret: millrace host set {0} --chap-secret-file FILE",
+                h.name
+            ))
+        };
+        bare.filter_map(words).collect()
+    }
     /// Refuses what would take volumes of a pool, all or one of them, from connected hosts (all, or one of them).
     pub(crate) fn check_volumes_unused(
         &self,

@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
-use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size};
+use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size, size_there};
 use super::drives::Probe;
 use super::join::{self, Boxed};
 use super::shaped;
@@ -246,7 +246,7 @@ impl Office {
             let message = format!(
                 "{} has {}: too small for the pool's records, a bitmap and one chunk of {}",
                 p.info.path,
-                size(p.info.bytes),
+                size_there(p.info.bytes),
                 size(u64::from(chunk))
             );
             let r = bad("drives", message);
@@ -592,7 +592,7 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
                 "drives",
                 format!(
                     "{path} has {}, and a drive must have at least {}",
-                    size(p.info.bytes),
+                    size_there(p.info.bytes),
                     size(DRIVE_BYTES_MIN)
                 ),
             ));

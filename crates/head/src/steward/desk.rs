@@ -6,6 +6,7 @@ use super::files::{PoolRow, protocol_word};
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::spares::SpareDesk;
+use super::speed::Speed;
 use super::turned_away::TurnedAway;
 use super::volumes::net_words;
 use super::watch::Looks;
@@ -72,12 +73,17 @@ pub(crate) struct Desk {
     pub reported: Vec<u64>,
     pub shapes: BTreeMap<DriveId, Shape>,
     pub last_protocol_errors: BTreeMap<u16, &'static str>,
-    pub rates: BTreeMap<(ArrayId, usize), (Instant, u64, u64)>,
+    /// How fast legs are rebuilt.
+    pub speeds: BTreeMap<Uuid, Speed>,
     pub turned_away: TurnedAway,
     /// What ails drives that stay in use.
     pub ills: BTreeMap<DriveId, Ill>,
     /// Every number that a drive of a pool has had: figures go on when it returns.
     pub lives: BTreeMap<Uuid, BTreeSet<DriveId>>,
+    /// Drives that were legs and have left, with where they lay: newest last.
+    pub departed: Vec<(Uuid, String)>,
+    /// Spares that took the places of drives, and were not followed by another spare yet.
+    pub stood_in: Vec<StoodIn>,
     /// Numbers of drives that were only looked at, to be used again.
     free_drives: VecDeque<DriveId>,
     ids: Ids,
@@ -103,13 +109,23 @@ pub(crate) struct PortalDesk {
 
 impl PortalDesk {
     /// Why it is not open on some shard.
-    fn failure(&self) -> Option<NetError> {
+    pub fn failure(&self) -> Option<NetError> {
         self.results.iter().find_map(|r| r.and_then(Result::err))
     }
     /// What it is called in events.
     pub fn words(&self) -> String {
         format!("portal {} {}", protocol_word(self.portal.protocol), self.portal.address)
     }
+}
+
+/// A spare took the place of a drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StoodIn {
+    pub pool: Uuid,
+    pub spare: String,
+    pub old: String,
+    /// Seconds since 1970-01-01 UTC.
+    pub at: u64,
 }
 
 /// What ails a drive that stays in use, since nothing else has what it has (or it may well recover).
@@ -266,10 +282,12 @@ impl Desk {
             reported: vec![0; usize::from(shards)],
             shapes: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),
-            rates: BTreeMap::new(),
+            speeds: BTreeMap::new(),
             turned_away: TurnedAway::default(),
             ills: BTreeMap::new(),
             lives: BTreeMap::new(),
+            departed: vec![],
+            stood_in: vec![],
             free_drives: VecDeque::new(),
             ids: Ids::default(),
         }
@@ -421,6 +439,26 @@ impl Desk {
             }
         }
         None
+    }
+    /// How many legs have this path or UUID.
+    pub fn legs_called(&self, drive: &str) -> usize {
+        let uuid: Option<Uuid> = drive.parse().ok();
+        let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        legs.filter(|l| l.path == drive || uuid == Some(l.uuid)).count()
+    }
+    /// A leg has left: its figures stay with the place where its drive lay.
+    pub fn departs(&mut self, leg: Option<(Uuid, String)>) {
+        const REMEMBERED: usize = 64;
+        self.departed.extend(leg);
+        if self.departed.len() > REMEMBERED {
+            self.departed.remove(0);
+        }
+    }
+    /// Operations that failed or were late on drives that were at this path and have left their pools.
+    pub fn errors_of_departed(&self, path: &str) -> u64 {
+        let drives = self.departed.iter().filter(|(_, at)| *at == path);
+        let ids = drives.filter_map(|(uuid, _)| self.lives.get(uuid)).flatten();
+        ids.map(|id| self.errors_of(*id).0).sum()
     }
     /// A spare by its drive's path or UUID.
     pub fn spare_named(&self, drive: &str) -> Option<(PoolId, SpareDesk)> {
@@ -576,6 +614,10 @@ impl PoolDesk {
     pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
         self.record.arrays[array].legs.get(leg).map_or(LegState::Out, |l| l.state)
     }
+    /// Whether a leg is being resynced.
+    pub fn rebuilds(&self, array: usize, leg: usize) -> bool {
+        matches!(self.leg_state(array, leg), LegState::Rebuilding | LegState::RebuildingFull)
+    }
     /// Whether a leg gets nothing.
     pub fn is_out(&self, array: usize, leg: usize) -> bool {
         matches!(self.leg_state(array, leg), LegState::Out | LegState::JustOut)
@@ -648,20 +690,41 @@ pub(crate) fn error_words(error: DriveError) -> String {
     }
 }
 
-/// Bytes as the command line prints them: `400G`, `931.5G`, rounded down.
+/// Bytes as the command line prints them: `400G`, `931.5G`, to the nearest digit.
 pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [(u32, char); 5] = [(50, 'P'), (40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')];
-    let Some((shift, letter)) = UNITS.into_iter().find(|(shift, _)| bytes >> shift > 0) else {
-        return format!("{bytes}B");
+    size_with(bytes, |unit| unit / 2)
+}
+/// The same of what there is, against which something is measured: rounded down.
+pub(crate) fn size_there(bytes: u64) -> String {
+    size_with(bytes, |_| 0)
+}
+/// The same of what is needed: rounded up, so that who brings as much has enough.
+pub(crate) fn size_needed(bytes: u64) -> String {
+    size_with(bytes, |unit| unit - 1)
+}
+fn size_with(bytes: u64, more: impl Fn(u64) -> u64) -> String {
+    const UNITS: [(u64, char); 6] =
+        [(1 << 50, 'P'), (1 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K'), (1, 'B')];
+    let tenths = |unit: u64| (u128::from(bytes) * 10 + u128::from(more(unit))) / u128::from(unit);
+    // What rounds to 1024 of a unit is one of the next.
+    let fits = |(i, (unit, _)): &(usize, (u64, char))| {
+        bytes >= *unit || UNITS.get(i + 1).is_some_and(|(below, _)| *below > 1 && tenths(*below) >= 10_240)
     };
-    match (u128::from(bytes) * 10) >> shift {
-        tenths if tenths % 10 == 0 => format!("{}{letter}", tenths / 10),
-        tenths => format!("{}.{}{letter}", tenths / 10, tenths % 10),
+    let (unit, letter) = UNITS.into_iter().enumerate().find(fits).map_or((1, 'B'), |(_, found)| found);
+    match (unit, tenths(unit)) {
+        (1, _) => format!("{bytes}B"),
+        (_, tenths) if tenths % 10 == 0 => format!("{}{letter}", tenths / 10),
+        (_, tenths) => format!("{}.{}{letter}", tenths / 10, tenths % 10),
     }
 }
 
 /// `n` things: `1 volume`, `2 volumes`.
 pub(crate) fn count(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The same of a number that is counted for long.
+pub(crate) fn count_of(n: u64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 

@@ -50,7 +50,7 @@ pub struct ScrubRow {
 /// A scrub that came to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LastScrub {
-    /// Seconds since 1970-01-01 UTC.
+    /// Seconds since 1970-01-01 UTC; 0 if none has come to its end, and one that was stopped found something.
     pub ended: u64,
     /// What it found.
     pub found: Found,
@@ -74,8 +74,8 @@ pub struct ScrubRun {
     pub began: u64,
     /// Legs that differ are made equal.
     pub repair: bool,
-    /// The drive that counts where nobody knows; nil for none.
-    pub prefer: Uuid,
+    /// The drives that count where nobody knows, one for a mirror.
+    pub prefer: Vec<Uuid>,
     /// For each array, the byte from which on it goes on.
     pub at: Vec<u64>,
     /// So far.
@@ -103,6 +103,10 @@ impl Extras {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+    /// A scrub under way was told the good drives of several mirrors.
+    pub fn prefers_several(&self) -> bool {
+        self.scrub.run.as_ref().is_some_and(|run| run.prefer.len() > 1)
+    }
     pub fn encode(&self, w: &mut Writer) {
         w.u16(self.spares.len() as u16);
         for spare in &self.spares {
@@ -117,16 +121,23 @@ impl Extras {
         }
         w.u8(u8::from(s.run.is_some()));
         if let Some(run) = &s.run {
-            w.u64(run.began).u8(u8::from(run.repair)).bytes(&run.prefer.0).u16(run.at.len() as u16);
+            let first = run.prefer.first().copied().unwrap_or_default();
+            w.u64(run.began).u8(u8::from(run.repair)).bytes(&first.0).u16(run.at.len() as u16);
             run.at.iter().for_each(|at| {
                 w.u64(*at);
             });
             put_found(w, &run.found);
         }
-        if !self.replacements.is_empty() {
+        if !self.replacements.is_empty() || self.prefers_several() {
             w.u16(self.replacements.len() as u16);
             for r in &self.replacements {
                 w.bytes(&r.old.0).text(&r.old_path).bytes(&r.new.0);
+            }
+        }
+        if let Some(run) = s.run.as_ref().filter(|_| self.prefers_several()) {
+            w.u16(run.prefer.len() as u16);
+            for drive in &run.prefer {
+                w.bytes(&drive.0);
             }
         }
     }
@@ -143,21 +154,30 @@ impl Extras {
         let run = match get_bool(r)? {
             true => {
                 let (began, repair, prefer) = (r.u64()?, get_bool(r)?, Uuid(r.array()?));
+                let prefer = if prefer.is_nil() { vec![] } else { vec![prefer] };
                 let at = (0..r.u16()?).map(|_| r.u64()).collect::<Result<Vec<_>, _>>()?;
                 Some(ScrubRun { began, repair, prefer, at, found: get_found(r)? })
             }
             false => None,
         };
-        let mut replacements = vec![];
+        let (mut replacements, mut run) = (vec![], run);
         if !r.0.is_empty() {
             let count = r.u16()?;
-            if count == 0 {
+            if count == 0 && r.0.is_empty() {
                 return Err(Malformed);
             }
             for _ in 0..count {
                 let (old, old_path, new) = (Uuid(r.array()?), r.text()?, Uuid(r.array()?));
                 replacements.push(Replacement { old, old_path, new });
             }
+        }
+        if !r.0.is_empty() {
+            let drives = (0..r.u16()?).map(|_| Ok(Uuid(r.array()?))).collect::<Result<Vec<_>, _>>()?;
+            let run = run.as_mut().ok_or(Malformed)?;
+            if drives.len() < 2 || drives.first() != run.prefer.first() {
+                return Err(Malformed);
+            }
+            run.prefer = drives;
         }
         let extras = Self { spares, scrub: ScrubRow { every_days, repair, last, run }, replacements };
         // What says nothing is not written: each configuration has one form.

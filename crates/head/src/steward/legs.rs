@@ -12,7 +12,9 @@
 use super::Office;
 use super::config::{LegRow, geometry_of};
 use super::create::{bytes_needed, check_probes, fits};
-use super::desk::{LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, refuse, size};
+use super::desk::{
+    LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, refuse, size_needed, size_there,
+};
 use super::drives::Probe;
 use super::extras::Replacement;
 use super::orders::RETURN_PATIENCE;
@@ -128,11 +130,11 @@ impl Office {
                     refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another")
                 );
             }
-            let probe = self.probe_new(new).await?;
+            let probe = self.probe_new(new, Some((pool, array, leg))).await?;
             return self.place(pool, array, Seat::Of(leg), &probe, force, None).await;
         }
         // The new drive is looked at before the old one is touched.
-        let probe = self.probe_new(new).await?;
+        let probe = self.probe_new(new, None).await?;
         let good = self.check_new_leg(pool, array, &probe, force);
         if let Err(r) = good {
             self.let_go(probe.id);
@@ -220,7 +222,7 @@ impl Office {
         };
         self.check_room(id, array)?;
         let about = |r: Refusal| Refusal { field: r.field.map(|_| "drive".into()), ..r };
-        let probe = self.probe_new(drive).await.map_err(about)?;
+        let probe = self.probe_new(drive, None).await.map_err(about)?;
         if let Err(r) = self.check_new_leg(id, array, &probe, force) {
             self.let_go(probe.id);
             return Err(about(r));
@@ -344,6 +346,7 @@ impl Office {
             p.generation += 1;
             (gone, p.config_slot())
         };
+        self.desk_mut().departs(Some((gone.uuid, gone.path.clone())));
         self.publish().await;
         self.recorded(&changed);
         let failed = self.write_config(pool, &slot).await;
@@ -385,14 +388,16 @@ impl Office {
         Ok(label.map(|label| (probe.id, label)))
     }
 
-    async fn probe_new(&self, new: &str) -> Result<Probe, Refusal> {
+    /// Looks at a drive that is to become a leg: in the place of `out`, which may have lain at the same path.
+    async fn probe_new(&self, new: &str, out: Option<(PoolId, usize, usize)>) -> Result<Probe, Refusal> {
         if let Some((pool, spare)) = self.desk().spare_named(new) {
             let name = self.desk().pool(pool).map_or(String::new(), |p| p.config.name.clone());
             let message = format!("{} is a spare of pool {name}", spare.path);
             return Err(refuse(RefusalKind::Conflict, "new", message)
                 .then(format!("millrace drive rm {}, and this again", spare.path)));
         }
-        if let Some((pool, array, leg)) = self.desk().leg_named(new) {
+        let leg = self.desk().leg_named(new).filter(|leg| Some(*leg) != out);
+        if let Some((pool, array, leg)) = leg {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
             let message =
@@ -471,8 +476,8 @@ impl Office {
             let message = format!(
                 "{} has {}, and a drive of the mirror needs {}",
                 probe.info.path,
-                size(probe.info.bytes),
-                size(bytes_needed(probe, front))
+                size_there(probe.info.bytes),
+                size_needed(bytes_needed(probe, front))
             );
             return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
         }
@@ -561,13 +566,17 @@ impl Office {
         self.write_pools_and(Some((pool, &probe.info.path))).await?;
         let failed = self.write_config(pool, &slot).await;
         self.wish_away(pool, failed, "it could not take the configuration");
+        let mut departed = None;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             (p.config, p.generation) = (config, generation);
             p.spares.retain(|s| Some(s.uuid) != was);
             let open = Some(OpenDrive { id: probe.id, info: probe.info.clone(), label });
             let (legs, path) = (&mut p.arrays[array].legs, probe.info.path.clone());
             match legs.get_mut(leg) {
-                Some(l) => (l.uuid, l.path, l.open) = (uuid, path, open),
+                Some(l) => {
+                    departed = Some((l.uuid, l.path.clone()));
+                    (l.uuid, l.path, l.open) = (uuid, path, open);
+                }
                 None => {
                     let mut places = 0..PLACES_MAX;
                     let place = places.find(|p| legs.iter().all(|l| l.place != *p));
@@ -577,6 +586,7 @@ impl Office {
             }
             p.wishes.push_back(Wish::Joined { array, leg, full: true, new: true });
         }
+        self.desk_mut().departs(departed);
         Ok(leg)
     }
 }

@@ -11,6 +11,7 @@
 
 use super::Office;
 use super::desk::{Outlook, PoolDesk, Wish, array_word, error_words, outlook};
+use super::speed::Speed;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
@@ -183,6 +184,8 @@ impl Office {
             desk_leg.full = full;
             desk_leg.reason = reason;
             p.record = record;
+            desk.speeds.insert(drive, Speed::begun(now));
+            let p = desk.pool(pool).expect("seen above");
             let what = format!("drive {}", p.drive_path(array, leg));
             let how = if new { "is a leg of" } else { "is back in" };
             let message = format!("it {how} pool {}; {}", p.config.name, p.arrays[array].legs[leg].reason);

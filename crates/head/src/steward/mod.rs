@@ -35,6 +35,7 @@ pub mod sessions;
 mod shaped;
 mod signature;
 mod spares;
+mod speed;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,12 @@ impl Office {
     }
 
     pub(crate) fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
+        let several = self.desk().legs_called(drive);
+        if several > 1 {
+            // `ram:1G` may be there twice: the first of them is not the one that is meant.
+            let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
+            return Err(refuse(RefusalKind::Invalid, field, message).then("millrace drive ls --json"));
+        }
         self.desk().leg_named(drive).ok_or_else(|| {
             refuse(RefusalKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
                 .then("millrace drive ls")
@@ -117,6 +123,8 @@ impl Office {
                         role,
                         state,
                         reason: p.objection().unwrap_or_default(),
+                        // What it did while it was a drive of ours is not forgotten when another takes its place.
+                        errors: self.desk().errors_of_departed(&p.info.path),
                         ..Drive::default()
                     });
                     self.let_go(p.id);

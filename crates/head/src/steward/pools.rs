@@ -537,10 +537,14 @@ impl Office {
         let only_named = force && !drives.is_empty();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
         let (mut probes, failures) = self.gather(&named, None).await;
-        let failures = words(failures);
+        let mut failures = words(failures);
+        // Of drives that nobody named those matter that somebody holds: the pool may be on them.
+        let mut held = vec![];
         if !only_named {
             let candidates = self.candidates().await;
-            probes.extend(self.gather(&candidates, None).await.0);
+            let (more, failed) = self.gather(&candidates, None).await;
+            probes.extend(more);
+            held = failed.into_iter().filter(|f| f.held).collect();
         }
         let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
         let is_wanted = |p: &Probe| {
@@ -562,13 +566,22 @@ impl Office {
                 return Err(ended_with_the_daemon(&row.name, &row.drives));
             }
             let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
+            let in_use = !held.is_empty() && failures.is_empty();
+            failures.extend(held_words(held));
             let words =
                 if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
             let name = pool.unwrap_or_default();
             let next = format!("millrace pool import {name} --drive FILE --drive FILE, if it lies in files")
                 .replace("  ", " ");
-            return Err(refuse(RefusalKind::NotFound, "pool", format!("no {what} was found{words}"))
-                .then(format!("{next}, or millrace pool import --list")));
+            let next = match in_use {
+                true => {
+                    format!("stop what holds them, then millrace pool import {name}").trim_end().to_string()
+                }
+                false => format!("{next}, or millrace pool import --list"),
+            };
+            return Err(
+                refuse(RefusalKind::NotFound, "pool", format!("no {what} was found{words}")).then(next)
+            );
         };
         if uuids.len() > 1 {
             mine.iter().for_each(|p| self.let_go(p.id));
@@ -577,16 +590,28 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "pool", message)
                 .then(format!("millrace pool import {uuid}, or another of them")));
         }
+        // A drive that is missing may be one that somebody holds.
+        let refused = |r: &Refusal| r.kind == RefusalKind::Unsafe || r.kind == RefusalKind::NotFound;
+        let taken = self.take(uuid, mine, force).await;
+        if taken.as_ref().is_err_and(refused) {
+            failures.extend(held_words(held));
+        }
         let with_failures = |r: Refusal| match failures.is_empty() {
             true => r,
             false => Refusal { message: format!("{} ({})", r.message, failures.join("; ")), ..r },
         };
-        let notices = self.take(uuid, mine, force).await.map_err(with_failures)?;
+        let notices = taken.map_err(with_failures)?;
+        let was_ours = self.desk().absent.iter().any(|p| p.uuid == uuid);
         self.desk_mut().absent.retain(|p| p.uuid != uuid);
         self.desk_mut().held = false;
         self.publish().await;
         self.write_pools().await?;
+        let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);
         self.forget_released(uuid).await;
+        let mut notices = notices;
+        if !was_ours && !released_here {
+            notices.extend(self.desk().open_by_name(Some(uuid), None));
+        }
         Ok(Reply::Created { uuid, notices })
     }
 
@@ -594,7 +619,7 @@ impl Office {
     pub(crate) async fn pool_importable(&self, drives: Vec<String>) -> Answered {
         let absent = self.places_of_absent(None);
         let specs: Vec<String> = drives.into_iter().chain(absent).chain(self.candidates().await).collect();
-        let (probes, _) = self.gather(&specs, None).await;
+        let (probes, failures) = self.gather(&specs, None).await;
         let mut pools: BTreeMap<Uuid, Vec<Probe>> = BTreeMap::new();
         for p in probes {
             pools.entry(p.good_label().expect("gathered by label").pool).or_default().push(p);
@@ -647,6 +672,12 @@ impl Office {
             probes.iter().for_each(|p| self.let_go(p.id));
             out.push(row);
         }
+        // Of a drive that somebody holds it is not known what lies on it.
+        out.extend(failures.into_iter().filter(|f| f.held).map(|f| Importable {
+            state: State::Offline,
+            reason: f.words,
+            ..Importable::default()
+        }));
         Ok(Reply::Importable(out))
     }
 
@@ -908,6 +939,17 @@ fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
     );
     refuse(RefusalKind::NotFound, "pool", message)
         .then(format!("millrace pool release {pool}, which forgets it"))
+}
+
+/// Drives that somebody holds, as many as a sentence bears.
+fn held_words(held: Vec<OpenError>) -> Vec<String> {
+    const SHOWN: usize = 4;
+    let more = held.len().saturating_sub(SHOWN);
+    let mut out: Vec<String> = held.into_iter().take(SHOWN).map(|f| f.words).collect();
+    if more > 0 {
+        out.push(format!("{} more are in use", more));
+    }
+    out
 }
 
 /// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.

@@ -6,8 +6,9 @@
 
 use super::Office;
 use super::config::PoolConfig;
-use super::desk::{PoolDesk, refuse};
+use super::desk::{PoolDesk, array_word, refuse};
 use super::extras::{Found, LastScrub, ScrubRun};
+use super::speed::Speed;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
@@ -30,12 +31,27 @@ pub(crate) struct ScrubDesk {
     pub run: Option<ScrubRun>,
     /// Arrays and shards that have done their part.
     done: BTreeSet<(usize, u16)>,
-    /// What the last scrub found, first things first.
+    /// What the one under way has found, first things first.
     findings: Vec<Finding>,
-    rate: Option<(Instant, u64, u64)>,
+    /// What the last one found: that holds until the next one has come to its end.
+    last_findings: Vec<Finding>,
+    /// How fast it is.
+    pub speed: Speed,
 }
 
 impl ScrubDesk {
+    /// What was found, by the last one and by the one under way, each once.
+    fn all_findings(&self) -> Vec<Finding> {
+        let mut all = self.last_findings.clone();
+        let place = |f: &Finding| (f.volume.clone(), f.array, f.at, f.bytes);
+        for new in &self.findings {
+            match all.iter_mut().find(|old| place(old) == place(new)) {
+                Some(old) => *old = new.clone(),
+                None => all.push(new.clone()),
+            }
+        }
+        all
+    }
     /// Goes on with what the configuration says.
     pub fn of(config: &PoolConfig) -> Self {
         Self { run: config.extras.scrub.run.clone(), ..Self::default() }
@@ -131,7 +147,7 @@ impl PoolDesk {
         events
     }
     /// The scrub, as `status` tells it.
-    pub(crate) fn scrub_shown(&mut self, now: Instant, sums: &[(u64, u64)]) -> Scrub {
+    pub(crate) fn scrub_shown(&self, now: Instant, sums: &[(u64, u64)]) -> Scrub {
         let row = &self.config.extras.scrub;
         let run = self.scrub.run.as_ref();
         let found = run.map(|r| r.found).or(row.last.map(|l| l.found)).unwrap_or_default();
@@ -142,17 +158,23 @@ impl PoolDesk {
             repair: run.is_some_and(|r| r.repair),
             every_days: row.every_days,
             schedule_repairs: row.repair,
-            last_ended: row.last.map(|l| l.ended),
+            last_ended: row.last.map(|l| l.ended).filter(|ended| *ended > 0),
             differed_bytes: found.differed,
             repaired_bytes: found.repaired,
             unreadable_bytes: found.unreadable,
-            findings: self.scrub.findings.clone(),
+            findings: self.scrub.all_findings(),
             ..Scrub::default()
         };
         if run.is_none() {
-            self.scrub.rate = None;
             return shown;
         }
+        (shown.done_bytes, shown.total_bytes) = (self.scrubbed(sums).min(total), total);
+        (shown.rate, shown.eta) = self.scrub.speed.of(now, shown.done_bytes, total);
+        shown
+    }
+    /// Bytes of the mirrors that the scrub under way has compared. `sums`: of each array, bytes done and in all as
+    /// its shards tell.
+    pub(crate) fn scrubbed(&self, sums: &[(u64, u64)]) -> u64 {
         // Arrays that are at it say how far they are; of the others those count that are done.
         let done = sums.iter().enumerate().map(|(a, (done, total))| {
             let bytes = self.arrays[a].geometry.data_bytes;
@@ -160,16 +182,38 @@ impl PoolDesk {
             let rest = bytes.saturating_sub(*total);
             done + if ended { rest } else { 0 }
         });
-        (shown.done_bytes, shown.total_bytes) = (done.sum::<u64>().min(total), total);
-        let entry = self.scrub.rate.get_or_insert((now, shown.done_bytes, 0));
-        let nanos = now.since(entry.0).as_nanos();
-        if nanos >= 500_000_000 {
-            let bytes = u128::from(shown.done_bytes.saturating_sub(entry.1));
-            *entry = (now, shown.done_bytes, (bytes * 1_000_000_000 / nanos) as u64);
+        done.sum()
+    }
+    /// What is worth knowing about a repair that begins: what it will leave alone. Sentences.
+    fn repair_notices(&self, run: &ScrubRun) -> Vec<String> {
+        let mirrors: Vec<usize> = (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror).collect();
+        let preferred = |a: usize| self.arrays[a].legs.iter().find(|l| run.prefer.contains(&l.uuid));
+        let differs =
+            |a: usize| self.scrub.all_findings().iter().any(|f| usize::from(f.array) == a && !f.repaired);
+        let mut out = vec![];
+        let untold: Vec<String> = mirrors
+            .iter()
+            .filter(|a| preferred(**a).is_none() && (run.prefer.is_empty() || differs(**a)))
+            .filter(|a| !run.prefer.is_empty() || self.arrays[**a].legs.len() == 2)
+            .map(|a| array_word(true, *a))
+            .collect();
+        if !untold.is_empty() {
+            out.push(format!(
+                "Of {} nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
+                untold.join(", ")
+            ));
         }
-        shown.rate = entry.2;
-        shown.eta = (total - shown.done_bytes).checked_div(shown.rate);
-        shown
+        let known = mirrors.iter().any(|a| differs(*a));
+        for (a, leg) in
+            mirrors.iter().filter(|a| known && !differs(**a)).filter_map(|a| Some((*a, preferred(*a)?)))
+        {
+            out.push(format!(
+                "{} is a drive of {}, in which the last scrub found no difference",
+                leg.path,
+                array_word(true, a)
+            ));
+        }
+        out
     }
 }
 
@@ -184,6 +228,8 @@ impl Office {
         };
         let row = &mut config.extras.scrub;
         let clears = action == ScrubAction::Clear && running.is_none();
+        let stops = action == ScrubAction::Stop;
+        let mut notices = vec![];
         let (run, message) = match action {
             ScrubAction::Start { repair, prefer } => {
                 if running.is_some() {
@@ -196,21 +242,22 @@ impl Office {
                     return Err(refuse(RefusalKind::Invalid, "pool", message)
                         .then(format!("millrace pool show {pool}")));
                 }
-                let prefer = match prefer {
-                    None => Uuid::default(),
-                    Some(drive) => self.preferred(id, &drive, repair)?,
-                };
+                let prefer = self.preferred(id, &prefer, repair)?;
                 let (began, at) = (self.desk().unix(now), vec![0; config.arrays.len()]);
                 let how = if repair { "differences are repaired" } else { "differences are told" };
                 let run = ScrubRun { began, repair, prefer, at, ..ScrubRun::default() };
+                if repair && let Some(p) = self.desk().pool(id) {
+                    notices = p.repair_notices(&run);
+                }
                 (Some(run), format!("a scrub began: {how}"))
             }
             ScrubAction::Stop => {
-                if running.is_none() {
+                let Some(run) = &running else {
                     let message = format!("pool {pool} is not being scrubbed");
                     return Err(refuse(RefusalKind::Conflict, "pool", message)
                         .then(format!("millrace pool show {pool}")));
-                }
+                };
+                row.last = keep_found(row.last, run.found);
                 (None, "the scrub was stopped".to_string())
             }
             ScrubAction::Clear => {
@@ -220,7 +267,8 @@ impl Office {
                     return Err(refuse(RefusalKind::Conflict, "pool", message)
                         .then(format!("millrace pool show {pool}")));
                 };
-                row.last = Some(LastScrub { found: Found::default(), ..last });
+                // One that was stopped, and none before it that was not: there is nothing left to tell.
+                row.last = (last.ended > 0).then_some(LastScrub { found: Found::default(), ..last });
                 (running.clone(), "what the last scrub found was cleared by the operator".to_string())
             }
             ScrubAction::Schedule { days, repair } => {
@@ -236,37 +284,55 @@ impl Office {
         row.run = run.clone();
         self.commit(id, config).await?;
         if clears && let Some(p) = self.desk_mut().pool_mut(id) {
-            p.scrub.findings.clear();
+            (p.scrub.findings, p.scrub.last_findings) = Default::default();
+        }
+        if stops && let Some(p) = self.desk_mut().pool_mut(id) {
+            p.scrub.last_findings = p.scrub.all_findings();
         }
         if run != running {
             self.set_to_work(id, run);
         }
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
-        Ok(Reply::Done)
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
-    fn preferred(&self, pool: PoolId, drive: &str, repair: bool) -> Result<Uuid, crate::order::Refusal> {
-        let found = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
-        let Some((_, array, leg)) = found else {
-            let message = format!("{drive} is no drive of this pool");
-            return Err(refuse(RefusalKind::NotFound, "prefer", message).then("millrace drive ls"));
-        };
-        if !repair {
-            let message = "a drive is preferred only where differences are repaired";
-            return Err(refuse(RefusalKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
+    /// The drives that count, one for a mirror.
+    fn preferred(
+        &self,
+        pool: PoolId,
+        drives: &[String],
+        repair: bool,
+    ) -> Result<Vec<Uuid>, crate::order::Refusal> {
+        let mut found: Vec<(usize, Uuid, &String)> = vec![];
+        for drive in drives {
+            if !repair {
+                let message = "a drive is preferred only where differences are repaired";
+                return Err(refuse(RefusalKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
+            }
+            let leg = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
+            let Some((_, array, leg)) = leg else {
+                let message = format!("{drive} is no drive of this pool");
+                return Err(refuse(RefusalKind::NotFound, "prefer", message).then("millrace drive ls"));
+            };
+            if let Some((.., other)) = found.iter().find(|(a, ..)| *a == array) {
+                let word = array_word(true, array);
+                let message = format!("{other} and {drive} are drives of {word}: one of them counts");
+                return Err(refuse(RefusalKind::Invalid, "prefer", message).then("millrace drive ls"));
+            }
+            let uuid = self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid;
+            found.push((array, uuid, drive));
         }
-        Ok(self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid)
+        Ok(found.into_iter().map(|(_, uuid, _)| uuid).collect())
     }
     /// A scrub begins, or ends, on all shards.
     fn set_to_work(&self, pool: PoolId, run: Option<ScrubRun>) {
+        let now = self.cx.now();
         let arrays = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
-            let fresh = run.is_some();
             p.scrub.run = run;
             p.scrub.done.clear();
-            if fresh {
-                p.scrub.findings.clear();
-            }
+            p.scrub.findings.clear();
+            p.scrub.speed = Speed::begun(now);
             (0..p.arrays.len()).map(|a| (p.arrays[a].id, p.order_for(a))).collect::<Vec<_>>()
         };
         for (array, order) in arrays {
@@ -377,7 +443,7 @@ impl Office {
         let Some(run) = run else {
             let repair = row.repair;
             return match due {
-                true => self.pool_scrub(&name, ScrubAction::Start { repair, prefer: None }).await,
+                true => self.pool_scrub(&name, ScrubAction::Start { repair, prefer: vec![] }).await,
                 false => Ok(Reply::Done),
             };
         };
@@ -398,6 +464,7 @@ impl Office {
         let mut desk = self.desk_mut();
         if let Some(p) = desk.pool_mut(pool) {
             p.scrub.run = None;
+            p.scrub.last_findings = core::mem::take(&mut p.scrub.findings);
         }
         let (weight, words) = match (found.differed, found.unreadable) {
             (0, 0) => (Weight::Note, "all legs are the same".to_string()),
@@ -416,14 +483,24 @@ impl Office {
     }
 }
 
+/// What is kept of a scrub that was stopped: what it found and did not repair, unless more was known before.
+fn keep_found(last: Option<LastScrub>, found: Found) -> Option<LastScrub> {
+    let left = |f: Found| (f.differed - f.repaired, f.differed, f.unreadable);
+    let before = last.unwrap_or_default();
+    match found != Found::default() && left(found) >= left(before.found) {
+        true => Some(LastScrub { found, ..before }),
+        false => last,
+    }
+}
+
 impl PoolDesk {
     fn order_for(&self, array: usize) -> Option<array::Scrub> {
         let run = self.scrub.run.as_ref()?;
         let legs = &self.arrays[array].legs;
-        let prefer = legs.iter().find(|l| l.uuid == run.prefer && !run.prefer.is_nil()).map(|l| l.place);
+        let prefer = legs.iter().find(|l| run.prefer.contains(&l.uuid)).map(|l| l.place);
         let from = run.at.get(array).copied().unwrap_or(0);
         // Who names the good drive of one mirror has said nothing of the others: they are only compared.
-        let repair = run.repair && (run.prefer.is_nil() || prefer.is_some());
+        let repair = run.repair && (run.prefer.is_empty() || prefer.is_some());
         Some(array::Scrub { from, repair, prefer })
     }
     /// Every shard has done its part of every mirror.
@@ -434,7 +511,7 @@ impl PoolDesk {
     }
     fn scrub_is_due(&self, unix: u64) -> bool {
         let row = &self.config.extras.scrub;
-        let last = row.last.map_or(self.config.created, |l| l.ended);
+        let last = row.last.map_or(0, |l| l.ended).max(self.config.created);
         let mirror = self.config.arrays.iter().any(|a| a.mirror);
         self.scrub.run.is_none()
             && row.every_days > 0

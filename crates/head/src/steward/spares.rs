@@ -8,7 +8,7 @@
 
 use super::Office;
 use super::create::{bytes_needed, check_probes, fits};
-use super::desk::{OpenDrive, Outlook, PoolDesk, error_words, refuse, size};
+use super::desk::{OpenDrive, Outlook, PoolDesk, StoodIn, error_words, refuse, size_needed, size_there};
 use super::drives::Probe;
 use super::extras::SpareRow;
 use super::legs::Seat;
@@ -155,6 +155,11 @@ impl Office {
         self.write_pools().await?;
         let now = self.cx.now();
         let message = format!("{} is a spare of it now", probe.info.path);
+        let uuid = self.desk().pool(id).map(|p| p.config.uuid);
+        if let Some(uuid) = uuid {
+            // Who adds a spare has seen that the last one was used.
+            self.desk_mut().stood_in.retain(|s| s.pool != uuid);
+        }
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
         Ok(Reply::Done)
     }
@@ -175,8 +180,8 @@ impl Office {
         if tail_at(probe.info.bytes) < smallest {
             let message = format!(
                 "{path} has {}, and a drive of the smallest mirror of pool {name} needs {}",
-                size(probe.info.bytes),
-                size(bytes_needed(probe, smallest))
+                size_there(probe.info.bytes),
+                size_needed(bytes_needed(probe, smallest))
             );
             return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
         }
@@ -312,6 +317,12 @@ impl Office {
         let message = format!("the spare {} takes the place of {old}: {why}", spare.path);
         self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), message);
         let result = self.use_spare(pool, array, leg, &spare).await;
+        if result.is_ok() {
+            let mut desk = self.desk_mut();
+            let at = desk.unix(now);
+            let uuid = desk.pool(pool).map(|p| p.config.uuid).unwrap_or_default();
+            desk.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), old, at });
+        }
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.
             let now = self.cx.now();

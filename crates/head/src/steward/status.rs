@@ -2,7 +2,9 @@
 
 use super::Office;
 use super::absent::Shown;
-use super::desk::{ArrayDesk, Desk, Ill, LegDesk, PoolDesk, array_word, count, error_words};
+use super::desk::{
+    ArrayDesk, Desk, Ill, LegDesk, PoolDesk, PortalDesk, StoodIn, array_word, count, error_words,
+};
 use super::files::protocol_word;
 use super::sessions::Place;
 use super::volumes::net_words;
@@ -59,7 +61,66 @@ impl Office {
     }
 }
 
+impl Office {
+    /// Notes how far long work is, so that its rate is known whenever somebody looks.
+    pub(crate) fn note_speeds(&self) {
+        let now = self.cx.now();
+        note_speeds(&mut self.desk_mut(), now);
+    }
+}
+
+/// See `Office::note_speeds`.
+fn note_speeds(desk: &mut Desk, now: Instant) {
+    let mut resyncs = vec![];
+    for p in &desk.pools {
+        for a in 0..p.arrays.len() {
+            let rebuilding =
+                p.arrays[a].legs.iter().enumerate().find(|(l, leg)| leg.open.is_some() && p.rebuilds(a, *l));
+            let done = rebuilding.map(|(_, leg)| (leg.uuid, progress_of(desk, p.arrays[a].id).resync_done));
+            resyncs.extend(done);
+        }
+    }
+    desk.speeds.retain(|leg, _| resyncs.iter().any(|(uuid, _)| uuid == leg));
+    for (leg, done) in resyncs {
+        desk.speeds.entry(leg).or_default().note(now, done);
+    }
+    for i in 0..desk.pools.len() {
+        let sums = scrub_sums(desk, i);
+        let p = &mut desk.pools[i];
+        if p.scrub.run.is_some() {
+            let done = p.scrubbed(&sums);
+            p.scrub.speed.note(now, done);
+        }
+    }
+}
+
+/// Of each array of a pool: bytes of a scrub done, and in all, as its shards tell.
+fn scrub_sums(desk: &Desk, i: usize) -> Vec<(u64, u64)> {
+    let sum = |a: &ArrayDesk| {
+        let reports = desk.reports.iter().flatten().flat_map(|r| &r.arrays);
+        let mine = reports.filter(|(id, _)| *id == a.id).map(|(_, p)| (p.scrub_done, p.scrub_total));
+        mine.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1))
+    };
+    desk.pools[i].arrays.iter().map(sum).collect()
+}
+
+/// How far the shards' work on an array is, together.
+fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
+    let mut sum = array::Progress::default();
+    for (_, progress) in desk.reports.iter().flatten().flat_map(|r| &r.arrays).filter(|(x, _)| *x == id) {
+        sum.resync_done += progress.resync_done;
+        sum.resync_total += progress.resync_total;
+        sum.crash_left += progress.crash_left;
+        sum.dirty_regions += progress.dirty_regions;
+        sum.regions += progress.regions;
+        sum.hedges_sent += progress.hedges_sent;
+        sum.hedges_won += progress.hedges_won;
+    }
+    sum
+}
+
 fn build(desk: &mut Desk, now: Instant) -> Snapshot {
+    note_speeds(desk, now);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
     for i in 0..desk.pools.len() {
@@ -81,8 +142,26 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
     for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && !desk.stopping) {
         let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
-        let next = Some(format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address));
-        reasons.push(Reason { state: State::Degraded, what, message: p.reason.clone(), next });
+        let row = desk
+            .portals
+            .iter()
+            .find(|row| (row.portal.protocol, row.portal.address) == (p.protocol, p.address));
+        let rm = format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address);
+        // It is tried again by itself.
+        let next = match row.and_then(PortalDesk::failure) {
+            Some(base::NetError::InUse) => {
+                format!("ss -ltnp sport = :{}, and stop who listens there, or {rm}", p.address.port())
+            }
+            Some(base::NetError::NoAddress) => {
+                format!("ip address, and give this machine {}, or {rm}", p.address.ip())
+            }
+            Some(base::NetError::Refused | base::NetError::Other(_)) | None => rm,
+        };
+        let message = match row.and_then(PortalDesk::failure) {
+            Some(_) => format!("{}; it is tried again", p.reason),
+            None => p.reason.clone(),
+        };
+        reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
@@ -101,23 +180,41 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         connections: connections_of(desk),
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
         events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
-        notices: desk.notices.clone(),
+        notices: desk.notices.iter().cloned().chain(stood_in_words(desk, now)).collect(),
     }
 }
 
-fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
+/// How long ago something was, in words.
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => "just now".into(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..172_800 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// Spares that took the places of drives: which, when, and what to do next.
+fn stood_in_words(desk: &Desk, now: Instant) -> Vec<String> {
+    let words = |s: &StoodIn| {
+        let p = desk.pools.iter().find(|p| p.config.uuid == s.pool)?;
+        let (name, ago) = (&p.config.name, ago(desk.unix(now).saturating_sub(s.at)));
+        let left = match p.spares.iter().filter(|s| s.open.is_some()).count() {
+            0 => "no spare is left".to_string(),
+            n => format!("{} left", count(n, "spare")),
+        };
+        Some(format!(
+            "Pool {name}: the spare {} took the place of {} {ago}, {left}: replace the drive, and millrace pool add {name} spare DRIVE",
+            s.spare, s.old
+        ))
+    };
+    desk.stood_in.iter().filter_map(words).collect()
+}
+
+fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
     let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
-    let sums: Vec<(u64, u64)> = desk.pools[i]
-        .arrays
-        .iter()
-        .map(|a| {
-            let reports = desk.reports.iter().flatten().flat_map(|r| &r.arrays);
-            let mine = reports.filter(|(id, _)| *id == a.id).map(|(_, p)| (p.scrub_done, p.scrub_total));
-            mine.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1))
-        })
-        .collect();
-    let scrub = desk.pools[i].scrub_shown(now, &sums);
     let p = &desk.pools[i];
+    let scrub = p.scrub_shown(now, &scrub_sums(desk, i));
     let what = format!("pool {}", p.config.name);
     let word = |a: usize| array_word(p.config.arrays[a].mirror, a);
     for (a, array) in arrays.iter().enumerate() {
@@ -169,16 +266,20 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
     }
     let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
-    if p.scrub.run.is_none() && last.differed > last.repaired {
+    if last.differed > last.repaired {
         let message = format!(
             "the last scrub found {} bytes in which legs differ, and did not repair them (pool show and events tell where)",
             last.differed - last.repaired
         );
+        let running = p.scrub.run.is_some();
         // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
-        let next = format!(
-            "millrace pool scrub {0} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {0}, or millrace pool scrub {0} --clear",
-            p.config.name
-        );
+        let next = match running {
+            true => format!("millrace pool show {}, for how far the one under way is", p.config.name),
+            false => format!(
+                "millrace pool scrub {0} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {0}, or millrace pool scrub {0} --clear",
+                p.config.name
+            ),
+        };
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
     }
     if let Some(words) = &p.trouble {
@@ -228,18 +329,8 @@ fn pool_of(desk: &mut Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -
     }
 }
 
-fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
-    let id = desk.pools[i].arrays[a].id;
-    let mut sum = array::Progress::default();
-    for (_, progress) in desk.reports.iter().flatten().flat_map(|r| &r.arrays).filter(|(x, _)| *x == id) {
-        sum.resync_done += progress.resync_done;
-        sum.resync_total += progress.resync_total;
-        sum.crash_left += progress.crash_left;
-        sum.dirty_regions += progress.dirty_regions;
-        sum.regions += progress.regions;
-        sum.hedges_sent += progress.hedges_sent;
-        sum.hedges_won += progress.hedges_won;
-    }
+fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
+    let sum = progress_of(desk, desk.pools[i].arrays[a].id);
     let p = &desk.pools[i];
     let mut legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
     let array = &p.arrays[a];
@@ -282,11 +373,9 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         hedges_sent: sum.hedges_sent,
         hedges_won: sum.hedges_won,
     };
-    let Some(leg) = rebuilding else {
-        desk.rates.retain(|(x, _), _| *x != id);
-        return out;
-    };
-    let (rate, eta) = rate_of(desk, (id, leg), now, sum.resync_done, sum.resync_total);
+    let Some(leg) = rebuilding else { return out };
+    let speed = desk.speeds.get(&array.legs[leg].uuid);
+    let (rate, eta) = speed.map_or((0, None), |s| s.of(now, sum.resync_done, sum.resync_total));
     let resync = Resync {
         leg: leg as u16,
         partial: !full,
@@ -296,24 +385,6 @@ fn array_of(desk: &mut Desk, i: usize, a: usize, now: Instant) -> Array {
         eta,
     };
     Array { resync: Some(resync), ..out }
-}
-
-/// Bytes a second since the measurement before (at least a second ago), and the seconds left.
-fn rate_of(
-    desk: &mut Desk,
-    key: (crate::layout::ArrayId, usize),
-    now: Instant,
-    done: u64,
-    total: u64,
-) -> (u64, Option<u64>) {
-    let entry = desk.rates.entry(key).or_insert((now, done, 0));
-    let nanos = now.since(entry.0).as_nanos() as u64;
-    if nanos >= 500_000_000 {
-        let rate = (u128::from(done.saturating_sub(entry.1)) * 1_000_000_000 / u128::from(nanos)) as u64;
-        *entry = (now, done, rate);
-    }
-    let rate = entry.2;
-    (rate, total.saturating_sub(done).checked_div(rate))
 }
 
 fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {

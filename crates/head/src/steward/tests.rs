@@ -72,6 +72,8 @@ struct World {
     scrubs: BTreeMap<(u16, ArrayId), (array::Scrub, array::Progress)>,
     /// Shards do not come to rest.
     restless: bool,
+    /// Drives that somebody holds are candidates.
+    held_candidates: bool,
     /// Effects until the power goes.
     effects_left: u64,
     effects_done: u64,
@@ -110,6 +112,7 @@ impl World {
             figures: vec![],
             scrubs: BTreeMap::new(),
             restless: false,
+            held_candidates: false,
             effects_left: effects,
             effects_done: 0,
         }
@@ -192,7 +195,11 @@ impl World {
                 let d = &self.rest.drives[&self.open[&drive]];
                 let result = match d.fails {
                     Some(DriveError::Gone) => Err(DriveError::Gone),
-                    _ => Ok(base::DriveHealth { bytes: d.cut.unwrap_or(d.bytes), free_bytes: d.free }),
+                    _ => Ok(base::DriveHealth {
+                        bytes: d.cut.unwrap_or(d.bytes),
+                        free_bytes: d.free,
+                        sparse: d.free.is_some(),
+                    }),
                 };
                 self.events.push_back(Event::DriveInspected { token, result });
             }
@@ -276,7 +283,12 @@ impl World {
             }
             StateOp::List => Ok(vec![]),
             StateOp::Candidates => {
-                let free = self.rest.drives.iter().filter(|(name, d)| !d.held && name.starts_with("/dev/"));
+                let held = self.held_candidates;
+                let free = self
+                    .rest
+                    .drives
+                    .iter()
+                    .filter(|(name, d)| (held || !d.held) && name.starts_with("/dev/"));
                 Ok(free.map(|(name, _)| format!("{name}\n")).collect::<String>().into_bytes())
             }
             StateOp::Clock => Ok(b"1700000000".to_vec()),

@@ -70,7 +70,8 @@ impl TurnedAway {
         self.kinds.retain(|k| k.more > 0);
         for k in &mut self.kinds {
             let who = who(&k.name, &k.address.to_string());
-            out.push(format!("{who} {} {} more times in {seconds} s: {}", words(k.fate.0), k.more, k.fate.1));
+            let times = super::desk::count_of(k.more, "more time");
+            out.push(format!("{who} {} {times} in {seconds} s: {}", words(k.fate.0), k.fate.1));
             k.more = 0;
         }
         if self.others > 0 {

@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::config::PoolConfig;
-use super::desk::{count, refuse, size};
+use super::desk::{count, refuse, size, size_there};
 use super::files::protocol_word;
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -143,7 +143,7 @@ impl Office {
         };
         let want = Volume::granules_for(bytes);
         let taken = space.take(want, None).map_err(|e| {
-            let free = size(e.free * volume::GRANULE_BYTES);
+            let free = size_there(e.free * volume::GRANULE_BYTES);
             refuse(
                 RefusalKind::NoSpace,
                 "bytes",
@@ -200,7 +200,7 @@ impl Office {
         if want > have {
             let after = v.map.runs().last().map(|r| r.first + r.count);
             let taken = space.take(want - have, after).map_err(|e| {
-                let free = size(e.free * volume::GRANULE_BYTES);
+                let free = size_there(e.free * volume::GRANULE_BYTES);
                 refuse(
                     RefusalKind::NoSpace,
                     "bytes",
@@ -299,7 +299,8 @@ impl Office {
         self.desk_mut().hosts = hosts;
         self.publish().await;
         self.note(format!("host {name}"), "it was added");
-        Ok(Reply::Done)
+        let notices = self.desk().open_by_name(None, Some(&name));
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
 
     /// Order: change a host. Its exports follow its names.

@@ -96,6 +96,7 @@ impl Office {
     }
     async fn look_at_drives(&self, seen: &mut BTreeMap<DriveId, Seen>) {
         self.ask_reports().await;
+        self.note_speeds();
         let legs = watched(&self.desk());
         seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
         let looks: Vec<Boxed<'_, Look>> =
@@ -210,15 +211,19 @@ fn ill_of(now: Instant, path: &str, look: &Look, seen: &Seen) -> Option<Ill> {
         Look::Well(health) => health.free_bytes,
         Look::Cut(_) | Look::Failed(_) => None,
     };
+    let full = || Ill {
+        state: State::Degraded,
+        words: "the file system below it is full: writes of new blocks fail".to_string(),
+        next: format!("free some space: df {path}"),
+    };
+    // Whether a write has failed already or not: a head that was just started knows of none.
+    let no_room = free.is_some_and(|free| free < SPACE_ENOUGH);
+    if no_room && matches!(look, Look::Well(health) if health.sparse) {
+        return Some(full());
+    }
     let since = now.since(seen.errors_at?);
     if seen.last_error == Some(DriveError::NoSpace) {
-        let full = free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL;
-        let words = "the file system below it is full: writes of new blocks fail".to_string();
-        return full.then(|| Ill {
-            state: State::Degraded,
-            words,
-            next: format!("free some space: df {path}"),
-        });
+        return (free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL).then(full);
     }
     let last = seen.last_error.unwrap_or(DriveError::Medium);
     // It is there and answers: what failed while it did not was told to hosts as "not ready", and is tried again.

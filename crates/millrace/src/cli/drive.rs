@@ -233,24 +233,34 @@ fn list_path(drives: &[String]) -> String {
 /// only one of our drives has it.
 fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> {
     let uuid = name.parse::<base::Uuid>().is_ok();
-    let known = if uuid || name.contains(['/', ':']) {
+    let known = if uuid || (name.contains(['/', ':']) && !name.starts_with("ram:")) {
         if uuid { name.to_string() } else { drive_path(name) }
     } else {
         let drives: Vec<Drive> = context.client.get("/drives")?;
-        let same: Vec<&Drive> = drives.iter().filter(|d| d.path.rsplit('/').next() == Some(name)).collect();
+        let begins = |d: &Drive| {
+            name.len() >= UUID_SHOWN
+                && d.uuid.as_ref().is_some_and(|u| u.starts_with(&name.to_ascii_lowercase()))
+        };
+        let same: Vec<&Drive> =
+            drives.iter().filter(|d| d.path.rsplit('/').next() == Some(name) || begins(d)).collect();
         match same[..] {
-            [one] => one.path.clone(),
+            [one] => match (&one.uuid, begins(one)) {
+                (Some(uuid), true) => uuid.clone(),
+                _ => one.path.clone(),
+            },
             [] => {
                 return Err(Failure::new(crate::failure::Exit::Refused, format!("there is no drive {name}"))
                     .with_next("millrace drive ls"));
             }
             [..] => {
-                let paths: Vec<&str> = same.iter().map(|d| d.path.as_str()).collect();
-                return Err(Failure::usage(format!(
-                    "several drives are called {name}: {}",
-                    paths.join(", ")
-                ))
-                .with_next("the same command with the whole path"));
+                let paths: Vec<String> =
+                    same.iter().map(|d| told_apart(&d.path, d.uuid.as_ref(), &drives)).collect();
+                let next = match same.iter().all(|d| d.path == same[0].path) {
+                    true => "the same command with the beginning of the UUID that stands behind the name",
+                    false => "the same command with the whole path",
+                };
+                let cause = format!("several drives are called {name}: {}", paths.join(", "));
+                return Err(Failure::usage(cause).with_next(next));
             }
         }
     };
@@ -270,6 +280,11 @@ fn state_cell(drive: &Drive) -> Cell {
 }
 
 fn list(drives: &[Drive], context: &Context) -> String {
+    // Ours first; each by name.
+    let mut sorted: Vec<&Drive> = drives.iter().collect();
+    let ours = |d: &Drive| matches!(d.role, DriveRole::Leg | DriveRole::Missing | DriveRole::Spare);
+    sorted.sort_by_key(|d| (!ours(d), natural(&drive_name(d))));
+    let mut told = String::new();
     if drives.is_empty() {
         return "There is no drive here that could be used.\nNext: millrace drive ls /path/to/file\n".into();
     }
@@ -279,15 +294,20 @@ fn list(drives: &[Drive], context: &Context) -> String {
             .optional(&["KIND"])
             .optional(&["BLOCK"])
             .prose();
-    for d in drives {
+    for d in sorted {
         // The row begins with the path that the sentence begins with.
         let mut note = d.reason.strip_prefix(&format!("{} ", d.path)).unwrap_or(&d.reason).to_string();
         if let Some(shape) = &d.shape {
             let shape = format!("shaped: {}", describe(shape));
             note = if note.is_empty() { shape } else { format!("{note}; {shape}") };
         }
+        // A shelf of drives that share a fate is told of it once.
+        match !note.is_empty() && note == told {
+            true => note = "as above".into(),
+            false => told.clone_from(&note),
+        }
         table.row([
-            drive_name(d).into(),
+            told_apart(&drive_name(d), d.uuid.as_ref(), drives).into(),
             state_cell(d),
             if d.bytes > 0 { print(d.bytes) } else { "-".into() }.into(),
             if d.block_bytes > 0 { d.block_bytes.to_string() } else { "-".into() }.into(),
@@ -299,6 +319,33 @@ fn list(drives: &[Drive], context: &Context) -> String {
         ]);
     }
     table.print(context.terminal, 0)
+}
+
+/// Characters of a UUID that tell two drives apart.
+const UUID_SHOWN: usize = 8;
+
+/// A drive's path; with the beginning of its UUID where another drive has the same, as `ram:256M` twice.
+pub fn told_apart(path: &str, uuid: Option<&String>, all: &[Drive]) -> String {
+    let same = all.iter().filter(|d| d.path == path).count();
+    match uuid.and_then(|u| u.get(..UUID_SHOWN)) {
+        Some(begin) if same > 1 => format!("{path} {begin}"),
+        _ => path.to_string(),
+    }
+}
+
+/// What comes first where names have numbers: `loop2` before `loop10`.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![];
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(digits);
+        let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let (number, tail) = tail.split_at(end);
+        parts.push((word.to_string(), number.parse().unwrap_or(u64::MAX)));
+        rest = tail;
+    }
+    parts
 }
 
 /// The drive's path, or its UUID if the path is not known.

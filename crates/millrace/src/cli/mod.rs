@@ -212,12 +212,38 @@ fn command_of(words: &[OsString]) -> String {
 
 /// A command line that is not understood. Help is no failure, and without --json the parser's own text is the best.
 fn usage(error: &clap::Error, json: bool) -> Failure {
+    if let Some(failure) = no_such_verb(error) {
+        return failure;
+    }
     if !json || !error.use_stderr() {
         error.exit();
     }
     let text = error.to_string();
     let cause = text.split("\n\n").next().unwrap_or(&text).trim_start_matches("error: ");
     Failure::usage(cause.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A word that is no verb of its noun: those there are say more than the one that is spelled most like it.
+fn no_such_verb(error: &clap::Error) -> Option<Failure> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(word)) =
+        error.get(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand)
+    else {
+        return None;
+    };
+    // `Usage: millrace pool [OPTIONS] <COMMAND>`, by whatever name the program was called.
+    let text = error.to_string();
+    let usage = text.split("Usage: ").nth(1)?.split_once(' ')?.1;
+    let noun = usage.split(['[', '<', '\n']).next()?.trim();
+    let root = <Cli as clap::CommandFactory>::command();
+    let at = if noun.is_empty() { &root } else { root.find_subcommand(noun)? };
+    let verbs: Vec<&str> = at.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name()).collect();
+    let noun = format!("millrace {noun}");
+    let noun = noun.trim_end();
+    Some(
+        Failure::usage(format!("{noun} has no command {word}: there are {}", verbs.join(", ")))
+            .with_next(format!("{noun} --help")),
+    )
 }
 
 /// Carries out what the command line says.

@@ -7,7 +7,7 @@ use super::{Context, drive_path, small_size};
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, count, look_of};
-use api::size::print;
+use api::size::{print, print_free};
 use api::{ArrayLayout, ArraySpec, Importable, Pool, PoolAdd, PoolCreate, PoolImport, Status};
 use clap::{Args, Subcommand};
 
@@ -74,14 +74,14 @@ Examples:
 All legs are read while hosts are served, at a rate that yields to them; `pool
 show` tells how far it is. What one leg cannot read is written again from
 another. Legs that differ are told by volume and offset; with --repair they are
-made equal: what most legs say counts, and of two legs --prefer names the right
-one, as nobody can know (else the one with fewer read errors counts); mirrors
-that the named drive is not part of are then compared only. What a scrub found
-stays in `status` until one finds the legs the same, or --clear.
+made equal where it is known which one is right: what most legs say counts. Of
+two legs nobody can know: --prefer names the good drive, one for each mirror;
+without it their differences are told and left alone. What a scrub found stays
+in `status` until one finds the legs the same, or --clear.
 
 Examples:
   millrace pool scrub tank
-  millrace pool scrub tank --repair --prefer /dev/nvme1n1
+  millrace pool scrub tank --repair --prefer /dev/nvme1n1 --prefer /dev/nvme4n1
   millrace pool scrub tank --stop
   millrace pool scrub tank --clear   # what was found was dealt with
   millrace pool scrub tank --every 7   # a week after the last one ended
@@ -401,12 +401,16 @@ fn list(pools: &[Pool], context: &Context) -> String {
     for p in pools {
         // Of a pool whose drives are away nothing is known.
         let known = |bytes: u64| if p.arrays.is_empty() { "-".to_string() } else { print(bytes) };
+        let known_free = |p: &Pool| match p.arrays.is_empty() {
+            true => "-".to_string(),
+            false => print_free(p.bytes.saturating_sub(p.used_bytes)),
+        };
         table.row([
             Cell::new(Look::Bold, p.name.clone()),
             Cell::state(p.state),
             known(p.bytes).into(),
             known(p.used_bytes).into(),
-            known(p.bytes.saturating_sub(p.used_bytes)).into(),
+            known_free(p).into(),
             p.arrays.iter().map(legs_word).collect::<Vec<_>>().join(" ").into(),
             known(u64::from(p.chunk_bytes)).into(),
             p.reason.clone().into(),
@@ -416,12 +420,22 @@ fn list(pools: &[Pool], context: &Context) -> String {
 }
 
 fn importable(found: &[Importable], context: &Context) -> String {
-    if found.is_empty() {
-        let next = "millrace pool import --list --drive FILE, if it lies in files";
-        return format!("No pool lies on the drives here.\n{}", context.terminal.next(next));
-    }
+    let (pools, held): (Vec<&Importable>, Vec<&Importable>) = found.iter().partition(|p| !p.name.is_empty());
     let mut out = String::new();
-    for p in found {
+    if pools.is_empty() {
+        let (could, next) = match held.is_empty() {
+            true => ("here", "millrace pool import --list --drive FILE, if it lies in files"),
+            false => {
+                ("that could be looked at", "stop what holds the others, then millrace pool import --list")
+            }
+        };
+        out.push_str(&format!("No pool lies on the drives {could}.\n"));
+        for p in held {
+            out.push_str(&context.terminal.paragraph(Look::Warn, "  ", &p.reason, 4));
+        }
+        return out + &context.terminal.next(next);
+    }
+    for p in pools {
         let state = context.terminal.text(look_of(p.state), p.state.word());
         // One that another head has and did not release is offline, and says so.
         let whose = match (p.state, p.released) {
@@ -448,6 +462,9 @@ fn importable(found: &[Importable], context: &Context) -> String {
             out.extend(steps.lines().map(|line| format!("  {line}\n")));
         }
     }
+    for p in held {
+        out.push_str(&context.terminal.paragraph(Look::Warn, "Not looked at: ", &p.reason, 2));
+    }
     out
 }
 
@@ -472,7 +489,8 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         let free = pool.bytes.saturating_sub(pool.used_bytes);
         row(
             "space",
-            format!("{}: {} used, {} free", print(pool.bytes), print(pool.used_bytes), print(free)).into(),
+            format!("{}: {} used, {} free", print(pool.bytes), print(pool.used_bytes), print_free(free))
+                .into(),
         );
         row("chunk", print(u64::from(pool.chunk_bytes)).into());
         row("block", format!("{} bytes unless a volume says otherwise", pool.block_bytes).into());

@@ -17,9 +17,9 @@ pub struct ScrubArgs {
     /// Make legs that differ equal
     #[arg(long)]
     repair: bool,
-    /// The drive that counts where it cannot be known which one is right
+    /// The drive that counts where it cannot be known which one is right; repeated, one for each mirror
     #[arg(long, value_name = "DRIVE", add = super::complete::drives(), requires = "repair", conflicts_with_all = ["every", "never", "stop"])]
-    prefer: Option<String>,
+    prefer: Vec<String>,
     /// End the scrub under way
     #[arg(long, conflicts_with_all = ["repair", "every", "never"])]
     stop: bool,
@@ -50,13 +50,13 @@ pub fn scrub(args: ScrubArgs, context: &Context) -> Result<String, Failure> {
             (PoolScrub::Schedule { days, repair }, format!("Pool {pool} is scrubbed every {every}."))
         }
         (false, None) => {
-            let prefer = prefer.map(|d| drive_path(&d));
+            let prefer = prefer.iter().map(|d| drive_path(d)).collect();
             let words = format!("Pool {pool} is being scrubbed.");
             (PoolScrub::Start { repair, prefer }, words)
         }
     };
-    context.client.act(&format!("/pools/{}/scrub", segment(&pool)), &action)?;
-    Ok(context.done(words, &format!("millrace pool show {pool}")))
+    let created: api::Created = context.client.post(&format!("/pools/{}/scrub", segment(&pool)), &action)?;
+    Ok(context.created(&created, words, &format!("millrace pool show {pool}")))
 }
 
 /// A pool's scrubs in words: the one under way, the last one, the schedule, what was found.
@@ -87,6 +87,8 @@ pub fn scrub_words(s: &Scrub) -> Vec<String> {
         ));
     } else if let Some(at) = &s.last_ended {
         out.push(format!("last ended {at}: {found}"));
+    } else if (s.differed_bytes, s.unreadable_bytes) != (0, 0) {
+        out.push(format!("stopped before its end: {found}"));
     }
     if s.every_days > 0 {
         let how = if s.schedule_repairs { ", repairing" } else { "" };

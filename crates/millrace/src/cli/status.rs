@@ -4,7 +4,7 @@ use super::volume::exports_words;
 use super::{Context, events, host, portal, put};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, bar, columns, count, look_of};
-use api::size::{print, print_count, print_rate, print_seconds};
+use api::size::{print, print_count, print_free, print_rate, print_seconds};
 use api::{Array, ArrayLayout, Counters, Drive, Leg, Pool, Resync, State, Status, Volume};
 use clap::Args;
 use std::io::IsTerminal;
@@ -100,8 +100,10 @@ fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) 
             sections.push(status.events[from..].iter().map(|e| events::line(e, terminal)).collect());
         }
     }
-    if !status.notices.is_empty() {
-        sections.push(status.notices.iter().map(|n| terminal.paragraph(Look::Dim, "note  ", n, 6)).collect());
+    let asides = status.asides.iter().filter(|_| verbose);
+    let notices: Vec<&String> = status.notices.iter().chain(asides).collect();
+    if !notices.is_empty() {
+        sections.push(notices.iter().map(|n| terminal.paragraph(Look::Dim, "note  ", n, 6)).collect());
     }
     for section in sections.iter().filter(|s| !s.is_empty()) {
         out.push('\n');
@@ -199,12 +201,13 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
     // Every reason is told once: above the tree, and at the leg that is the cause.
     let name = match pool.arrays.is_empty() {
         true => pool.name.clone(),
-        false => format!("{}, {} free", pool.name, print(pool.bytes.saturating_sub(pool.used_bytes))),
+        false => format!("{}, {} free", pool.name, print_free(pool.bytes.saturating_sub(pool.used_bytes))),
     };
     let name = Cell::new(Look::Bold, name);
-    row(&mut table, (name, "│"), pool.state, pool.bytes, total, total_before, Cell::default());
+    let note = Cell::new(Look::Warn, weakness(pool, status));
+    row(&mut table, (name, "│"), pool.state, pool.bytes, total, total_before, note);
     for (a, array) in pool.arrays.iter().enumerate() {
-        let last = volumes.is_empty() && a + 1 == pool.arrays.len();
+        let last = volumes.is_empty() && pool.spares.is_empty() && a + 1 == pool.arrays.len();
         let single = array.layout == ArrayLayout::Single;
         let branch = if last { "└─ " } else { "├─ " };
         if single && let [leg] = &array.legs[..] {
@@ -229,6 +232,19 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             leg_row(&mut table, stem, branch, leg, status, earlier);
         }
     }
+    for (i, spare) in pool.spares.iter().enumerate() {
+        let last = volumes.is_empty() && i + 1 == pool.spares.len();
+        let branch = if last { "└─ " } else { "├─ " };
+        let (state, note) = match spare.ready {
+            true => (Cell::new(Look::Plain, "spare"), String::new()),
+            false => (Cell::new(Look::Bad, "missing"), format!("a spare: {}", spare.reason)),
+        };
+        let size = if spare.bytes == 0 { "-".to_string() } else { print(spare.bytes) };
+        let mut cells = vec![format!("{branch}{}", spare.path).into(), state, size.into()];
+        cells.resize(8, Cell::default());
+        cells.push(note.into());
+        table.branch(cells, below(branch).to_string());
+    }
     for (i, v) in volumes.iter().enumerate() {
         let branch = if i + 1 == volumes.len() { "└─ " } else { "├─ " };
         let name = v.name.strip_prefix(&format!("{}/", pool.name)).unwrap_or(&v.name);
@@ -250,12 +266,50 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             let leg = array.legs.get(usize::from(resync.leg)).map_or("?", |l| l.path.as_str());
             let kind = if resync.partial { "partial resync" } else { "resync" };
             let what = format!("  {kind} of {leg} in {}", array_name(array, a));
-            let bar = progress(resync);
-            let joint = if columns(&what) + 2 + columns(&bar) <= terminal.width() { "  " } else { "\n    " };
-            out.push_str(&format!("{what}{joint}{bar}\n"));
+            out.push_str(&beside(&what, &progress(resync), terminal));
         }
     }
+    if pool.scrub.running {
+        let s = &pool.scrub;
+        let mut what = format!("  scrub of {}", pool.name);
+        if s.repair {
+            what.push_str(", repairing");
+        }
+        if s.differed_bytes > 0 {
+            what.push_str(&format!(": {} differed so far", print(s.differed_bytes)));
+        }
+        let bar = bar_of(s.done_bytes, s.total_bytes, s.rate, s.seconds_left);
+        out.push_str(&beside(&what, &bar, terminal));
+    }
     out
+}
+
+/// A title and its bar, below each other where they do not fit.
+fn beside(what: &str, bar: &str, terminal: Terminal) -> String {
+    let joint = if columns(what) + 2 + columns(bar) <= terminal.width() { "  " } else { "\n    " };
+    format!("{what}{joint}{bar}\n")
+}
+
+/// What the pool would not survive although all is well: one drive, or the end of the daemon.
+fn weakness(pool: &Pool, status: &Status) -> String {
+    let single = |a: &&Array| a.layout == ArrayLayout::Single;
+    let singles = pool.arrays.iter().filter(single).count();
+    let in_memory = |leg: &Leg| {
+        let drive = status.drives.iter().find(|d| d.uuid.as_ref() == Some(&leg.uuid));
+        drive.is_some_and(|d| d.kind == "ram" || d.kind == "null")
+    };
+    // A mirror lives as long as one of its legs.
+    let gone = pool.arrays.iter().any(|a| !a.legs.is_empty() && a.legs.iter().all(in_memory));
+    let redundancy = match (singles, pool.arrays.len()) {
+        (0, _) => "",
+        (n, all) if n == all => "no redundancy: one drive lost is the pool lost",
+        (..) => "without redundancy in part: a single drive lost is the pool lost",
+    };
+    let memory = if gone { "in memory: what it holds ends with the daemon" } else { "" };
+    match (redundancy.is_empty(), memory.is_empty()) {
+        (false, false) => format!("{redundancy}; {memory}"),
+        (..) => format!("{redundancy}{memory}"),
+    }
 }
 
 /// What goes on below a row that begins with `branch`.
@@ -265,17 +319,19 @@ fn below(branch: &str) -> &'static str {
 
 /// `▕████    ▏ 43 %  1.2G of 2.8G  812 MB/s  2 min 10 s left`.
 pub fn progress(r: &Resync) -> String {
-    let percent = (u128::from(r.done_bytes.min(r.total_bytes)) * 100)
-        .checked_div(u128::from(r.total_bytes))
-        .unwrap_or(0);
-    let left =
-        r.seconds_left.map_or("time left unknown".to_string(), |s| format!("{} left", print_seconds(s)));
+    bar_of(r.done_bytes, r.total_bytes, r.rate, r.seconds_left)
+}
+
+/// The same of other long work.
+fn bar_of(done: u64, total: u64, rate: u64, seconds_left: Option<u64>) -> String {
+    let percent = (u128::from(done.min(total)) * 100).checked_div(u128::from(total)).unwrap_or(0);
+    let left = seconds_left.map_or("time left unknown".to_string(), |s| format!("{} left", print_seconds(s)));
     format!(
         "{} {percent:>3} %  {} of {}  {}  {left}",
-        bar(r.done_bytes, r.total_bytes, 24),
-        print(r.done_bytes),
-        print(r.total_bytes),
-        print_rate(r.rate)
+        bar(done, total, 24),
+        print(done),
+        print(total),
+        print_rate(rate)
     )
 }
 
@@ -284,7 +340,10 @@ fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Stat
         s.drives.iter().find(|d| d.uuid.as_ref() == Some(&leg.uuid)).cloned()
     };
     let drive = find(status);
-    let path = if leg.path.is_empty() { leg.uuid.clone() } else { leg.path.clone() };
+    let path = match leg.path.is_empty() {
+        true => leg.uuid.clone(),
+        false => super::drive::told_apart(&leg.path, Some(&leg.uuid), &status.drives),
+    };
     let mut counters = drive.as_ref().map(|d| d.counters).unwrap_or_default();
     counters.errors = drive.as_ref().map_or(0, |d| d.errors);
     let before = earlier.map(|(s, seconds)| (find(s).map_or(counters, |d| d.counters), seconds));

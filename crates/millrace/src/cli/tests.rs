@@ -338,6 +338,21 @@ fn a_wrong_command_line_names_what_is_wrong() {
 }
 
 #[test]
+fn a_word_that_is_no_verb_names_those_there_are() {
+    let failure = |line: &str| {
+        let words = std::iter::once("millrace").chain(line.split_whitespace());
+        let error = Cli::try_parse_from(words).expect_err(line);
+        usage(&error, true).to_string()
+    };
+    assert_eq!(
+        failure("pool rename a b"),
+        "millrace: millrace pool has no command rename: there are create, add, ls, show, release, scrub, import, destroy. Next: millrace pool --help"
+    );
+    assert!(failure("frob").contains("millrace has no command frob: there are status, events, drive, pool,"));
+    assert!(failure("pool create").contains("required arguments were not provided"));
+}
+
+#[test]
 fn a_wrong_layout_is_a_sentence() {
     let fake = fake();
     for (line, words) in [

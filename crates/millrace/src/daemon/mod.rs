@@ -70,7 +70,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
             Failure::internal(format!("the process {parent} that started this daemon is gone"))
         })?;
     }
-    let claim = setup::claim_state_dir(&config)?;
+    let claim = setup::claim_state_dir(&config, setup::CLAIM_PATIENCE)?;
     let crashes = Crashes::of(&config.state_dir);
     let cannot =
         |e: std::io::Error| Failure::usage(format!("the crash record {}: {e}", crashes.path().display()));
@@ -79,9 +79,11 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     }
     let (record, too_many) = crashes.open().map_err(cannot)?;
     setup::crash_handlers(record)?;
-    let notices: Vec<String> = setup::privileges().into_iter().chain(config.notices()).collect();
-    let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t));
-    for sentence in &notices {
+    let setup::Refused { notice, aside } = setup::privileges();
+    let token = setup::token_notice(config.api.token_file.as_deref());
+    let notices: Vec<String> = notice.into_iter().chain(config.notices()).chain(token).collect();
+    let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t, args.config.as_deref()));
+    for sentence in notices.iter().chain(&aside) {
         tracing::warn!("{sentence}");
     }
     if let Some(reason) = &held_back {
@@ -95,6 +97,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
         notices: notices.into_iter().chain(machines.notices()).collect(),
+        asides: aside.into_iter().collect(),
         held_back,
         resumed: Default::default(),
         crashes: Some(crashes),

@@ -6,7 +6,11 @@ use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
 use head::order::Weight;
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
 use tracing_subscriber::EnvFilter;
 
 /// Open files that a busy head wants: connections, drives, rings.
@@ -42,8 +46,14 @@ pub fn log_event(line: &head::order::EventLine) {
     }
 }
 
-/// Makes the state directory ours alone, for as long as the file lives.
-pub fn claim_state_dir(config: &Config) -> Result<File, Failure> {
+/// How long a daemon that was killed may take to let go of the state directory: it does so when its last operation
+/// has left the kernel.
+pub const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
+const CLAIM_STEP: Duration = Duration::from_millis(50);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Makes the state directory ours alone, for as long as the file lives. One who answers at the socket is not waited for.
+pub fn claim_state_dir(config: &Config, patience: Duration) -> Result<File, Failure> {
     let folder = &config.state_dir;
     let cannot = |e: std::io::Error| {
         Failure::usage(format!("state_dir = {}: {e}", folder.display()))
@@ -54,19 +64,57 @@ pub fn claim_state_dir(config: &Config) -> Result<File, Failure> {
     let path = folder.join("lock");
     let file =
         File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(cannot)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Failure::usage(format!("another daemon has the state directory {}", folder.display()))
-                .with_next("millrace status, or another state_dir and another socket for a second one"))
+    let end = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {
+                if Instant::now() < end && !answers(&config.socket) {
+                    std::thread::sleep(CLAIM_STEP);
+                    continue;
+                }
+                let who = std::fs::read_to_string(&path).unwrap_or_default();
+                let who = match who.trim().parse::<u32>() {
+                    Ok(pid) => format!("another daemon (process {pid})"),
+                    Err(_) => "another daemon".to_string(),
+                };
+                return Err(Failure::usage(format!("{who} has the state directory {}", folder.display()))
+                    .with_next("millrace status, or another state_dir and another socket for a second one"));
+            }
+            Err(TryLockError::Error(e)) => return Err(cannot(e)),
         }
-        Err(TryLockError::Error(e)) => Err(cannot(e)),
     }
+    // For people, and for who comes next: the lock is what counts.
+    let _ = file.set_len(0);
+    let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
+    Ok(file)
 }
 
-/// Locks memory, raises limits, marks the process; returns one sentence if something was not allowed.
-pub fn privileges() -> Vec<String> {
+/// Whether a daemon answers at a socket. One that was killed may take connections for a moment, and says nothing.
+fn answers(socket: &Path) -> bool {
+    let ask = || {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+        stream
+            .write_all(b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: millrace\r\nconnection: close\r\n\r\n")?;
+        stream.read(&mut [0; 16])
+    };
+    ask().is_ok_and(|bytes| bytes > 0)
+}
+
+/// What was not allowed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Refused {
+    /// What a busy head will miss: one sentence.
+    pub notice: Option<String>,
+    /// What matters only where the head serves disks to its own machine: one sentence, for who looks closely.
+    pub aside: Option<String>,
+}
+
+/// Locks memory, raises limits, marks the process.
+pub fn privileges() -> Refused {
     let mut refused = Vec::new();
+    let mut minor = Vec::new();
     if let Err(e) = uring::process::lock_memory() {
         refused.push(format!("lock its memory ({})", plain(&e)));
     }
@@ -79,9 +127,24 @@ pub fn privileges() -> Vec<String> {
         Err(e) => refused.push(format!("raise its limit of open files ({})", plain(&e))),
     }
     if let Err(e) = uring::process::set_io_flusher() {
-        refused.push(format!("set PR_SET_IO_FLUSHER ({})", plain(&e)));
+        minor.push(format!("set PR_SET_IO_FLUSHER ({})", plain(&e)));
     }
-    sentence(&refused, uring::process::is_root()).into_iter().collect()
+    let root = uring::process::is_root();
+    // One sentence for all of it, if there is more to say.
+    if !refused.is_empty() {
+        refused.append(&mut minor);
+    }
+    Refused { notice: sentence(&refused, root), aside: sentence(&minor, root) }
+}
+
+/// A token that others on this machine can read is no secret.
+pub fn token_notice(file: Option<&Path>) -> Option<String> {
+    let file = file?;
+    let mode = std::fs::metadata(file).ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| {
+        let (path, mode) = (file.display(), mode & 0o777);
+        format!("api.token_file = {path} has mode {mode:04o}: others than its owner can use or change the token: chmod 600 {path}")
+    })
 }
 
 /// One sentence for all that was refused.
@@ -124,7 +187,8 @@ pub fn crash_handlers(file: File) -> Result<(), Failure> {
 }
 
 /// Why the pools are not imported: what `status` shows.
-pub fn held_back(crashes: &Crashes, too_many: &super::crash::TooMany) -> api::Reason {
+pub fn held_back(crashes: &Crashes, too_many: &super::crash::TooMany, config: Option<&Path>) -> api::Reason {
+    let config = config.map_or(String::new(), |path| format!(" --config {}", path.display()));
     let last = too_many.lines.last().map_or("", String::as_str);
     api::Reason {
         state: api::State::Offline,
@@ -134,7 +198,7 @@ pub fn held_back(crashes: &Crashes, too_many: &super::crash::TooMany) -> api::Re
             too_many.lines.len()
         ),
         next: Some(format!(
-            "millrace pool import POOL, or millrace serve --import, or remove {} and restart the daemon",
+            "millrace pool import POOL, or millrace serve --import{config}, or remove {} and restart the daemon",
             crashes.path().display()
         )),
     }
@@ -161,16 +225,47 @@ mod tests {
     fn a_state_directory_belongs_to_one_daemon() {
         let folder = tempfile::tempdir().expect("a folder");
         let config = Config { state_dir: folder.path().join("state"), ..Config::default() };
-        let first = claim_state_dir(&config).expect("free");
-        assert!(claim_state_dir(&config).expect_err("taken").message.contains("another daemon"));
+        let first = claim_state_dir(&config, Duration::ZERO).expect("free");
+        let taken = claim_state_dir(&config, Duration::ZERO).expect_err("taken").message;
+        assert!(taken.starts_with(&format!("another daemon (process {})", std::process::id())), "{taken}");
+        // One that is about to be gone is waited for, unless it answers.
+        let config = Config { socket: folder.path().join("s"), ..config };
+        let listener = std::os::unix::net::UnixListener::bind(&config.socket).expect("bound");
+        let lives = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("somebody asks");
+            assert!(stream.read(&mut [0; 256]).expect("a question") > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").expect("an answer");
+        });
+        claim_state_dir(&config, Duration::from_secs(600)).expect_err("it lives");
+        lives.join().expect("no panic");
+        // Nobody answers there any more.
+        let waits = std::thread::spawn({
+            let config = config.clone();
+            move || claim_state_dir(&config, Duration::from_secs(600)).map(drop)
+        });
+        std::thread::sleep(2 * CLAIM_STEP);
         drop(first);
-        claim_state_dir(&config).expect("free again");
+        waits.join().expect("no panic").expect("free again");
+    }
+
+    #[test]
+    fn a_token_that_others_can_read_is_told() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mode = |mode| {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), permissions).expect("ours");
+            token_notice(Some(file.path()))
+        };
+        assert_eq!((mode(0o600), mode(0o400), token_notice(None)), (None, None, None));
+        let words = mode(0o644).expect("a sentence");
+        assert!(words.contains("mode 0644") && words.contains("chmod 600"), "{words}");
+        assert!(mode(0o660).is_some());
     }
 
     #[test]
     fn a_state_directory_that_cannot_be_made_is_a_sentence() {
         let config = Config { state_dir: "/proc/nowhere/state".into(), ..Config::default() };
-        let failure = claim_state_dir(&config).expect_err("impossible");
+        let failure = claim_state_dir(&config, Duration::ZERO).expect_err("impossible");
         assert!(failure.message.contains("state_dir = /proc/nowhere/state"), "{failure}");
     }
 
@@ -178,8 +273,11 @@ mod tests {
     fn the_reason_for_being_held_back_says_how_to_go_on() {
         let crashes = Crashes::of(std::path::Path::new("/var/lib/millrace"));
         let lines = vec!["t panic in shard-0: a".into(); 3];
-        let reason = held_back(&crashes, &super::super::crash::TooMany { lines });
+        let reason =
+            held_back(&crashes, &super::super::crash::TooMany { lines }, Some(Path::new("head.toml")));
         assert!(reason.message.contains("3 times") && reason.message.contains("panic in shard-0"));
-        assert!(reason.next.expect("advice").contains("/var/lib/millrace/crashes"));
+        let next = reason.next.expect("advice");
+        assert!(next.contains("/var/lib/millrace/crashes"), "{next}");
+        assert!(next.contains("millrace serve --import --config head.toml,"), "{next}");
     }
 }

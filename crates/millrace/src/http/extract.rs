@@ -62,6 +62,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
         let message = inner.to_string();
         // serde says where the text is wrong; the field says it better.
         let message = message.split(" at line ").next().unwrap_or(&message);
+        let message = &*crate::words::of_parser(message);
         let quoted = message.split('`').nth(1).filter(|_| message.contains(" field `"));
         match (quoted, path.as_str()) {
             (Some(field), _) => Error::new(ErrorKind::Invalid, message).with_field(field),

@@ -66,6 +66,13 @@ fn encode(status: &Status) -> String {
             out.sample(&name, &[("volume", &v.name)], read(&v.counters));
         }
     }
+    out.family("volume_state", "gauge", "The volume's state: 1 for the one it is in.");
+    for v in &status.volumes {
+        for state in STATES {
+            let labels = [("volume", &*v.name), ("state", state.word())];
+            out.sample("volume_state", &labels, u64::from(v.state == state));
+        }
+    }
     out.family("volume_bytes", "gauge", "Size of the volume.");
     for v in &status.volumes {
         out.sample("volume_bytes", &[("volume", &v.name)], v.bytes);
@@ -111,6 +118,34 @@ fn pools(status: &Status, out: &mut Text) {
     out.family("pool_used_bytes", "gauge", "Space given to volumes.");
     for p in &status.pools {
         out.sample("pool_used_bytes", &[("pool", &p.name)], p.used_bytes);
+    }
+    out.family("pool_spares", "gauge", "Hot spares: ready ones, and those that are not there.");
+    for p in &status.pools {
+        for (state, ready) in [("ready", true), ("missing", false)] {
+            let count = p.spares.iter().filter(|s| s.ready == ready).count() as u64;
+            out.sample("pool_spares", &[("pool", &p.name), ("state", state)], count);
+        }
+    }
+    type Field = (&'static str, &'static str, fn(&api::Scrub) -> u64);
+    let scrub: [Field; 6] = [
+        ("pool_scrub_running", "1 while the legs of the pool's mirrors are compared.", |s| {
+            u64::from(s.running)
+        }),
+        ("pool_scrub_done_bytes", "Bytes that the scrub under way has compared.", |s| s.done_bytes),
+        ("pool_scrub_total_bytes", "Bytes that the scrub under way has to compare.", |s| s.total_bytes),
+        (
+            "pool_scrub_differed_bytes",
+            "Bytes in which legs differed, of the scrub under way or the last one.",
+            |s| s.differed_bytes,
+        ),
+        ("pool_scrub_repaired_bytes", "Of these, bytes that were written again.", |s| s.repaired_bytes),
+        ("pool_scrub_unreadable_bytes", "Bytes that this scrub could not compare.", |s| s.unreadable_bytes),
+    ];
+    for (name, help, value) in scrub {
+        out.family(name, "gauge", help);
+        for p in &status.pools {
+            out.sample(name, &[("pool", &p.name)], value(&p.scrub));
+        }
     }
     let arrays = || {
         status.pools.iter().flat_map(|p| p.arrays.iter().enumerate().map(move |(i, a)| (p, i.to_string(), a)))
@@ -203,6 +238,9 @@ mod tests {
         }
         assert!(samples > 50, "{text}");
         assert!(text.contains("millrace_pool_state{pool=\"tank\",state=\"degraded\"} 1"), "{text}");
+        assert!(text.contains("millrace_volume_state{volume=\"tank/vm1\",state=\"degraded\"} 1"), "{text}");
+        assert!(text.contains("millrace_pool_spares{pool=\"tank\",state=\"ready\"} 1"), "{text}");
+        assert!(text.contains("millrace_pool_scrub_running{pool=\"tank\"} 1"), "{text}");
     }
 
     #[test]

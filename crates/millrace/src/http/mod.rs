@@ -32,6 +32,8 @@ pub struct Process {
     pub state_dir: String,
     /// What it was not allowed: sentences.
     pub notices: Vec<String>,
+    /// What matters less: sentences for who looks closely.
+    pub asides: Vec<String>,
     /// Why the pools were not imported at the start, if they were not.
     pub held_back: Option<api::Reason>,
     /// The operator has imported a pool since: the reason above is over.
@@ -94,6 +96,7 @@ impl Api {
             management_only: held_back.is_some(),
         };
         status.notices.extend(self.process.notices.iter().cloned());
+        status.asides.extend(self.process.asides.iter().cloned());
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);
             status.reasons.insert(0, reason.clone());

@@ -263,9 +263,14 @@ async fn add_leg(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body
 /// Compare the legs of a pool's mirrors, now or by schedule
 #[utoipa::path(post, path = "/pools/{pool}/scrub", tag = "pools", request_body = api::PoolScrub,
     params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
-    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn scrub_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolScrub>) -> Done {
-    done(api.order(Order::PoolScrub { pool, action: convert::to_scrub(b) }).await?)
+    responses((status = 200, description = "It is done; what a repair leaves alone is told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn scrub_pool(
+    State(api): State<Api>,
+    Path(pool): Path<String>,
+    Body(b): Body<api::PoolScrub>,
+) -> Answer<Created> {
+    made(api.order(Order::PoolScrub { pool, action: convert::to_scrub(b) }).await?)
+        .map(|(_, created)| created)
 }
 
 /// Wipe a pool's labels; its volumes are lost

@@ -256,8 +256,31 @@ pub fn snapshot() -> Snapshot {
         }],
         drives: drives().into_iter().take(6).collect(),
         pools: vec![Pool {
-            scrub: Default::default(),
-            spares: vec![],
+            scrub: head::order::Scrub {
+                running: true,
+                done_bytes: 1_200_000_000_000,
+                total_bytes: 5_759_539_617_792,
+                rate: 412_000_000,
+                eta: Some(11_000),
+                differed_bytes: 8192,
+                ..Default::default()
+            },
+            spares: vec![
+                head::order::Spare {
+                    path: "/dev/nvme8n1".into(),
+                    uuid: uuid(8),
+                    bytes: 1_920_383_410_176,
+                    ready: true,
+                    reason: String::new(),
+                },
+                head::order::Spare {
+                    path: "/dev/nvme9n1".into(),
+                    uuid: uuid(9),
+                    bytes: 0,
+                    ready: false,
+                    reason: "it was not found".into(),
+                },
+            ],
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,

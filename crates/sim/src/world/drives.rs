@@ -268,7 +268,7 @@ impl World {
             !disk.faults.gone && disk.appearance == p.appearance
         };
         let result = match self.drives.open.get(&drive).filter(alive) {
-            Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, free_bytes: None }),
+            Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, ..DriveHealth::default() }),
             None => Err(DriveError::Gone),
         };
         self.tell_head(actor, Event::DriveInspected { token, result });

@@ -259,3 +259,23 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
     w.pass(300);
     assert!(w.layout.arrays.is_empty() && w.status().pools.is_empty());
 }
+
+#[test]
+fn drives_that_somebody_holds_are_named_where_a_pool_is_looked_for() {
+    let mut rest = drives(&["/dev/a", "/dev/b"]);
+    rest.drives.values_mut().for_each(|d| d.held = true);
+    let mut w = World::power_on(rest, 1, u64::MAX);
+    w.rest.drives.values_mut().for_each(|d| d.held = true);
+    w.run();
+    // The kernel does not know who uses them: they are candidates all the same.
+    w.held_candidates = true;
+    let (kind, _, words) = w.refused(import(&[], false));
+    assert_eq!(kind, RefusalKind::NotFound);
+    assert_eq!(
+        words,
+        "no drive of pool tank was found: /dev/a belongs to somebody; /dev/b belongs to somebody"
+    );
+    let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
+    let told: Vec<(&str, &str)> = list.iter().map(|i| (&*i.name, &*i.reason)).collect();
+    assert_eq!(told, [("", "/dev/a belongs to somebody"), ("", "/dev/b belongs to somebody")]);
+}

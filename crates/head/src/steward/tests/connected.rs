@@ -136,3 +136,30 @@ fn a_head_that_is_stopped_while_a_drive_hangs_keeps_its_arrays_to_the_end() {
     let mut w = w.crash(2);
     assert_eq!((w.status().health, w.view.hosts[0].exports[0].ready), (State::Optimal, true));
 }
+
+#[test]
+fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head() {
+    let notices = |reply: Reply| match reply {
+        Reply::Created { notices, .. } => notices,
+        other => panic!("{other:?}"),
+    };
+    let all = ["/f/a", "/f/b", "/f/c", "/f/d"];
+    let mut there = usual();
+    there.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    assert_eq!(notices(there.good(import(&all, false))), [""; 0], "its own head has the secrets still");
+    there.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    let mut w = World::start(Rest { files: BTreeMap::new(), ..there.rest }, 7);
+    let bare = |name: &str, nqns: &[&str], secret: bool| Order::HostAdd {
+        name: name.into(),
+        settings: HostSettings {
+            iqns: Some(vec!["iqn.1998-01.com.example:esx1".into()]),
+            nqns: Some(nqns.iter().map(|n| n.to_string()).collect()),
+            chap_secret: secret.then(|| Some(Secret(b"a secret of esx1".to_vec()))),
+            ..HostSettings::default()
+        },
+    };
+    assert_eq!(notices(w.good(bare("esx1", &[], false))), [""; 0]);
+    let told = "tank/vm1: exported to host esx1, whom its name alone lets in; if another head asked for a secret: millrace host set esx1 --chap-secret-file FILE";
+    assert_eq!(notices(w.good(import(&all, false))), [told]);
+    w.good(Order::HostRemove { name: "esx1".into(), force: true, disconnect: false });
+}

@@ -332,3 +332,59 @@ fn a_drive_that_left_long_ago_and_one_that_was_away_meanwhile_are_no_other_histo
     assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
     assert_eq!(w.legs(1), [LegState::InSync, LegState::Rebuilding]);
 }
+
+#[test]
+fn another_drive_in_the_same_place_takes_it() {
+    let mut w = with_more();
+    // One that serves stays.
+    assert_eq!(w.refused(replace("/f/b", "/f/b")).0, RefusalKind::Conflict);
+    w.good(Order::DriveFail { drive: "/f/b".into() });
+    // The old one is still there: its label says so.
+    let (kind, field, words) = w.refused(replace("/f/b", "/f/b"));
+    assert_eq!((kind, &*field), (RefusalKind::Unsafe, "new"), "{words}");
+    assert!(words.contains("is labelled as a drive of pool tank"), "{words}");
+    // Another one was put where it was.
+    w.rest.drives.get_mut("/f/b").expect("there").blocks.clear();
+    w.good(replace("/f/b", "/f/b"));
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b rebuilding"]);
+    copied(&mut w, "/f/b");
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
+    assert_eq!(w.status().health, State::Optimal);
+    // The same drive, everything on it given up.
+    w.good(Order::DriveFail { drive: "/f/b".into() });
+    let uuid = w.status().pools[0].arrays[0].legs[1].uuid;
+    w.good(Order::DriveReplace { old: uuid.to_string(), new: "/f/b".into(), force: true });
+    copied(&mut w, "/f/b");
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
+}
+
+#[test]
+fn a_name_that_two_drives_have_is_refused() {
+    let mut w = with_more();
+    // `ram:1G` twice: the little world has a path once, so the desk is told that it is the same.
+    for array in &mut w.steward.office.desk_mut().pools[0].arrays {
+        array.legs[1].path = "ram:1G".into();
+    }
+    let (kind, field, words) = w.refused(Order::DriveFail { drive: "ram:1G".into() });
+    assert_eq!((kind, &*field), (RefusalKind::Invalid, "drive"));
+    assert_eq!(words, "2 drives are called ram:1G: their UUIDs tell them apart");
+}
+
+#[test]
+fn the_rate_of_a_resync_is_known_at_the_first_look() {
+    let mut w = with_more();
+    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    for array in w.layout.arrays.clone() {
+        for shard in 0..SHARDS {
+            let progress =
+                array::Progress { resync_done: 8 * MIB, resync_total: 16 * MIB, ..Default::default() };
+            w.scrubs.insert((shard, array.id), (array::Scrub::default(), progress));
+        }
+    }
+    w.now = w.now + base::Duration::from_secs(4);
+    let s = w.status();
+    let resync = s.pools[0].arrays[0].resync.expect("it is resynced");
+    assert_eq!((resync.done_bytes, resync.total_bytes), (16 * MIB, 32 * MIB));
+    assert_eq!((resync.rate, resync.eta), (4 * MIB, Some(4)), "since it began");
+}

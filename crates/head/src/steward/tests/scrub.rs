@@ -7,7 +7,7 @@ fn scrub(action: ScrubAction) -> Order {
     Order::PoolScrub { pool: "tank".into(), action }
 }
 fn start(repair: bool) -> Order {
-    scrub(ScrubAction::Start { repair, prefer: None })
+    scrub(ScrubAction::Start { repair, prefer: vec![] })
 }
 /// Every shard says that it is over.
 fn end_scrub(w: &mut World) {
@@ -61,7 +61,7 @@ fn differences_are_told_by_volume_and_offset() {
         )
     );
     // A scrub that repairs ends that.
-    let prefer = Some("/f/b".to_string());
+    let prefer = &["/f/b"];
     w.good(scrub_with(true, prefer));
     assert!(w.scrubs.iter().any(|((_, a), (o, _))| *a == array && o.repair && o.prefer == Some(1)));
     let others = w.scrubs.iter().filter(|((_, a), _)| *a != array);
@@ -71,8 +71,8 @@ fn differences_are_told_by_volume_and_offset() {
     assert_eq!(w.status().health, State::Optimal);
     assert_eq!(w.status().pools[0].scrub.repaired_bytes, 8192);
 }
-fn scrub_with(repair: bool, prefer: Option<String>) -> Order {
-    scrub(ScrubAction::Start { repair, prefer })
+fn scrub_with(repair: bool, prefer: &[&str]) -> Order {
+    scrub(ScrubAction::Start { repair, prefer: prefer.iter().map(|d| d.to_string()).collect() })
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn what_cannot_be_scrubbed_is_refused_with_the_reason() {
     assert_eq!(twice.2, "pool tank is being scrubbed already");
     w.good(scrub(ScrubAction::Stop));
     assert!(w.scrubs.is_empty() && !w.status().pools[0].scrub.running);
-    assert_eq!(kind(w.refused(scrub_with(true, Some("/f/zz".into())))), RefusalKind::NotFound);
-    assert_eq!(kind(w.refused(scrub_with(false, Some("/f/a".into())))), RefusalKind::Invalid);
+    assert_eq!(kind(w.refused(scrub_with(true, &["/f/zz"]))), RefusalKind::NotFound);
+    assert_eq!(kind(w.refused(scrub_with(false, &["/f/a"]))), RefusalKind::Invalid);
     let mut w = World::start(four(), 1);
     w.good(create("tank", vec![ArraySpec { mirror: false, drives: vec!["/f/a".into()], weight: None }]));
     assert!(w.refused(start(false)).2.contains("nothing to compare"));
@@ -174,4 +174,123 @@ fn a_pool_that_is_released_in_the_middle_of_a_scrub_goes_on_where_it_is_imported
     w.good(Order::PoolImport { pool: Some("tank".into()), drives, force: false });
     w.pass(15);
     assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
+}
+
+fn differ(w: &mut World, array: usize, at: u64, repair: bool) {
+    let id = w.layout.arrays[array].id;
+    w.note(1, id, Note::Mismatch { at, len: 4096, bad: 2, source: 0, known: false, repair });
+    w.run();
+}
+
+#[test]
+fn several_mirrors_are_repaired_from_a_drive_each_and_over_a_crash() {
+    let mut w = usual();
+    let twice = w.refused(scrub_with(true, &["/f/a", "/f/b"]));
+    assert_eq!(twice.2, "/f/a and /f/b are drives of mirror-0: one of them counts");
+    w.good(scrub_with(true, &["/f/b", "/f/c"]));
+    let prefers = |w: &World, array: usize| -> Vec<(bool, Option<usize>)> {
+        let id = w.layout.arrays[array].id;
+        let mine = w.scrubs.iter().filter(|((_, a), _)| *a == id);
+        mine.map(|(_, (order, _))| (order.repair, order.prefer)).collect()
+    };
+    let told = |w: &World| (prefers(w, 0), prefers(w, 1));
+    let expected = (vec![(true, Some(1)); 2], vec![(true, Some(0)); 2]);
+    assert_eq!(told(&w), expected);
+    let mut w = w.crash(2);
+    w.pass(15);
+    assert_eq!(told(&w), expected);
+    end_scrub(&mut w);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_repair_says_what_it_leaves_alone() {
+    let notices = |w: &mut World, order: Order| match w.good(order) {
+        Reply::Created { notices, .. } => notices,
+        other => panic!("{other:?}"),
+    };
+    let mut w = usual();
+    assert_eq!(notices(&mut w, start(false)), [""; 0]);
+    differ(&mut w, 0, 0, false);
+    end_scrub(&mut w);
+    let all = "Of mirror-0, mirror-1 nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive";
+    assert_eq!(notices(&mut w, start(true)), [all]);
+    end_scrub(&mut w);
+    w.good(start(false));
+    differ(&mut w, 0, 0, false);
+    end_scrub(&mut w);
+    assert_eq!(
+        notices(&mut w, scrub_with(true, &["/f/d"])),
+        [
+            "Of mirror-0 nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
+            "/f/d is a drive of mirror-1, in which the last scrub found no difference"
+        ]
+    );
+    end_scrub(&mut w);
+    w.good(start(false));
+    differ(&mut w, 0, 0, false);
+    end_scrub(&mut w);
+    assert_eq!(notices(&mut w, scrub_with(true, &["/f/a"])), [""; 0]);
+}
+
+#[test]
+fn what_was_found_is_kept_until_a_later_scrub_has_come_to_its_end() {
+    let mut w = usual();
+    w.good(start(false));
+    differ(&mut w, 0, 0, false);
+    end_scrub(&mut w);
+    let found = |w: &mut World| {
+        let s = w.status();
+        let scrub = &s.pools[0].scrub;
+        (s.health, scrub.findings.iter().map(|f| f.at).collect::<Vec<_>>())
+    };
+    assert_eq!(found(&mut w), (State::Degraded, vec![0]));
+    // While the next one is under way, both are told, each once.
+    w.good(start(false));
+    assert_eq!(found(&mut w), (State::Degraded, vec![0]));
+    differ(&mut w, 0, 0, false);
+    differ(&mut w, 0, 8192, false);
+    assert_eq!(found(&mut w), (State::Degraded, vec![0, 8192]));
+    // One that is stopped has not looked everywhere: what it found is added.
+    w.good(scrub(ScrubAction::Stop));
+    assert_eq!(found(&mut w), (State::Degraded, vec![0, 8192]));
+    let mut w = w.crash(2);
+    assert_eq!(found(&mut w), (State::Degraded, vec![]), "where it was stands in the events");
+    w.good(start(false));
+    end_scrub(&mut w);
+    assert_eq!(found(&mut w), (State::Optimal, vec![]));
+}
+
+#[test]
+fn a_first_scrub_that_is_stopped_has_found_something_and_has_not_ended() {
+    let mut w = usual();
+    w.good(scrub(ScrubAction::Schedule { days: 1, repair: false }));
+    w.good(start(false));
+    differ(&mut w, 0, 0, false);
+    w.good(scrub(ScrubAction::Stop));
+    let s = w.status();
+    assert_eq!((s.health, s.pools[0].scrub.differed_bytes), (State::Degraded, 4096));
+    assert_eq!(s.pools[0].scrub.last_ended, None);
+    assert!(!s.pools[0].scrub.running, "the next one is not due since none has ended");
+    w.pass(3600);
+    assert!(w.scrubs.is_empty());
+    w.good(scrub(ScrubAction::Clear));
+    assert_eq!(w.status().health, State::Optimal);
+    assert_eq!(w.crash(2).status().health, State::Optimal);
+}
+
+#[test]
+fn one_look_tells_the_rate_of_a_scrub_and_the_time_left() {
+    let mut w = usual();
+    w.good(start(false));
+    for (at, done) in [(5, 1), (5, 2), (5, 3)] {
+        for (_, progress) in w.scrubs.values_mut() {
+            progress.scrub_done = done * 5 * MIB;
+        }
+        w.pass(at);
+    }
+    // 2 arrays and 2 shards, 1 MiB each in a second.
+    let s = w.status().pools[0].scrub.clone();
+    assert!((3 * MIB..=4 * MIB).contains(&s.rate), "{s:?}");
+    assert!(s.eta.is_some_and(|left| left > 0 && left < 60), "{s:?}");
 }

@@ -247,3 +247,26 @@ fn a_leg_that_was_taken_out_by_hand_stays_out_and_one_that_comes_and_goes_is_tri
     }
     assert!(waits.windows(2).all(|p| p[1] > p[0]) && waits[3] >= 80, "{waits:?}");
 }
+
+#[test]
+fn a_spare_that_stands_in_is_told_until_another_one_is_there() {
+    let mut w = with_spare();
+    let hurt = w.open.iter().find(|(_, spec)| *spec == "/f/b").map(|(id, _)| *id).expect("it is open");
+    let counters = crate::report::Counters { errors: 7, ..Default::default() };
+    w.figures = vec![crate::report::DriveReport { drive: hurt, counters, ..Default::default() }];
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
+    w.run();
+    w.pass(6);
+    synced(&mut w, 1);
+    w.pass(7200);
+    let told = "Pool tank: the spare /f/s took the place of /f/b 2 h ago, no spare is left: replace the drive, and millrace pool add tank spare DRIVE";
+    assert_eq!(w.status().notices, [told]);
+    // What the old drive did is not forgotten with its place.
+    let Reply::Drives(list) = w.good(Order::DriveList { drives: vec!["/f/b".into()] }) else {
+        panic!("a list")
+    };
+    assert_eq!(list.iter().find(|d| d.path == "/f/b").map(|d| d.errors), Some(7));
+    w.good(spare("/f/t"));
+    assert_eq!(w.status().notices, [""; 0]);
+}

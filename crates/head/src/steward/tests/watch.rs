@@ -179,3 +179,17 @@ fn looking_at_drives_for_ever_does_not_use_up_their_numbers() {
     }
     assert!(w.status().health == State::Optimal);
 }
+
+#[test]
+fn a_head_that_was_just_started_sees_that_a_file_system_is_full() {
+    let mut w = single();
+    w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(0);
+    let mut w = w.crash(2);
+    w.pass(6);
+    let s = w.status();
+    assert_eq!(s.health, State::Degraded, "nobody has written yet");
+    assert_eq!(s.reasons[0].next.as_deref(), Some("free some space: df /f/a"));
+    w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(10 * MIB);
+    w.pass(6);
+    assert_eq!(w.status().health, State::Optimal);
+}

@@ -1,0 +1,106 @@
+//! Who holds a drive that cannot be claimed: what /proc tells of other processes. A guess is worse than nothing, so
+//! what is not known is not said.
+
+use crate::sysfs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Characters of a command line that are shown.
+const COMMAND_MAX: usize = 60;
+
+/// The process that has locked `file` (flock), in words.
+pub(crate) fn of_file(file: &File) -> Option<String> {
+    let meta = file.metadata().ok()?;
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    words(locker(&locks, (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev())), meta.ino())?)
+}
+
+/// The processes that have the block device at `path` open, in words. Which of them claimed it the kernel does not say.
+pub(crate) fn of_device(path: &Path) -> Option<String> {
+    let device = sysfs::device_number(&fs::metadata(path).ok()?);
+    let opens = |pid: &u32| {
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        // Only what looks like a device is asked: a file of a network file system might hang.
+        let nodes = descriptors.flatten().map(|d| d.path());
+        let nodes = nodes.filter(|d| fs::read_link(d).is_ok_and(|to| to.starts_with("/dev")));
+        nodes
+            .filter_map(|d| fs::metadata(d).ok())
+            .any(|m| sysfs::device_number(&m) == device && m.rdev() != 0)
+    };
+    let all: Vec<String> = processes().into_iter().filter(opens).filter_map(words).collect();
+    (!all.is_empty()).then(|| all.join(" and "))
+}
+
+/// The process id in a line of /proc/locks for this inode: `1: FLOCK  ADVISORY  WRITE 4711 fe:01:12345 0 EOF`.
+fn locker(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
+    let wanted = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
+    let fields = locks.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+    let mut found = fields.filter(|f| f.get(1) == Some(&"FLOCK") && f.get(5) == Some(&&*wanted));
+    found.next()?.get(4)?.parse().ok().filter(|pid| *pid > 0)
+}
+
+fn processes() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// `process 4711 (millrace serve --config head.toml)`.
+fn words(pid: u32) -> Option<String> {
+    if pid == std::process::id() {
+        return Some("this head, as another drive".into());
+    }
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    Some(named(pid, &bytes))
+}
+
+fn named(pid: u32, command: &[u8]) -> String {
+    let text = String::from_utf8_lossy(command);
+    // Where the program lies says less than what it was asked to do.
+    let mut parts = text.split('\0').filter(|p| !p.is_empty());
+    let program = parts.next().map(|p| p.rsplit('/').next().unwrap_or(p).to_string());
+    let command: Vec<String> = program.into_iter().chain(parts.map(String::from)).collect();
+    let mut command: String = command.join(" ").chars().filter(|c| !c.is_control()).collect();
+    if command.chars().count() > COMMAND_MAX {
+        command = command.chars().take(COMMAND_MAX).chain(['…']).collect();
+    }
+    if command.is_empty() { format!("process {pid}") } else { format!("process {pid} ({command})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_found_by_its_device_and_inode() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:01:11 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 4711 fe:01:11 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 8 fe:01:11 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 0 00:2d:12 0 EOF\n";
+        assert_eq!(locker(locks, (0xfe, 1), 11), Some(4711));
+        assert_eq!(locker(locks, (0xfe, 1), 12), None);
+        assert_eq!(locker(locks, (0, 0x2d), 12), None, "of another container it is not known who");
+        assert_eq!(locker("nonsense\n\n", (0, 0), 0), None);
+    }
+
+    #[test]
+    fn a_command_is_named_as_it_was_typed_and_not_too_long() {
+        assert_eq!(
+            named(7, b"/usr/bin/millrace\0serve\0-c\0head.toml\0"),
+            "process 7 (millrace serve -c head.toml)"
+        );
+        assert_eq!(named(7, b""), "process 7");
+        let long = named(7, &[b'x'; 200]);
+        assert!(long.ends_with("x…)") && long.chars().count() < 80, "{long}");
+        assert_eq!(named(7, b"a\x1b[2J\0b"), "process 7 (a[2J b)", "a terminal is not written to by others");
+    }
+
+    #[test]
+    fn a_locked_file_names_its_process() {
+        let file = tempfile::tempfile().expect("a file");
+        assert_eq!(of_file(&file), None);
+        file.lock().expect("locked");
+        // Where /proc/locks hides it, nothing is said.
+        assert!(of_file(&file).is_none_or(|w| w == "this head, as another drive"));
+    }
+}
