@@ -157,6 +157,15 @@ pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &Member
     }
 }
 
+/// Whether the last leg in sync, which was away for a moment, is as it was: nobody else went on from it.
+pub fn is_current(own: Option<&MembershipRecord>, record: &MembershipRecord) -> bool {
+    match own.map(|own| own.kin(record)) {
+        Some(Kin::Same) => true,
+        Some(Kin::Forefather(n)) => n <= record.lag_max(),
+        Some(Kin::TooOld | Kin::Unrelated) | None => false,
+    }
+}
+
 /// Rules 2 and 3.
 fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdict {
     let Some(own) = &found.record else { return LegVerdict::Stale { full: true } };

@@ -10,7 +10,7 @@ mod membership;
 mod slot;
 
 pub use assemble::{
-    ArrayVerdict, Assembly, Found, LegVerdict, Return, Side, Verdict, assemble, judge_return,
+    ArrayVerdict, Assembly, Found, LegVerdict, Return, Side, Verdict, assemble, is_current, judge_return,
 };
 pub use label::{Label, newest_label};
 pub use membership::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordArray, newest_membership};

@@ -207,12 +207,16 @@ pub(crate) struct LegDesk {
     /// When it is tried to take it back, and how often that was done.
     pub return_at: Option<Instant>,
     pub returns: u32,
+    /// The last one in sync, gone as it was opened: when it is looked for. And what was opened, once nobody uses it.
+    pub look_at: Option<Instant>,
+    pub dead: Option<DriveId>,
 }
 
 impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, synced, slow) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
+        let (look_at, dead) = Default::default();
         Self {
             uuid,
             place,
@@ -227,6 +231,8 @@ impl LegDesk {
             outlook,
             return_at,
             returns,
+            look_at,
+            dead,
         }
     }
 }
@@ -686,6 +692,8 @@ pub(crate) fn error_words(error: DriveError) -> String {
         DriveError::Gone => "is gone".into(),
         DriveError::NoSpace => "has no space left (the file system below it is full)".into(),
         DriveError::TimedOut => "did not answer in time".into(),
+        // EPERM from a device that may not be written, EROFS from the file system below a file.
+        DriveError::Other(errno @ (1 | 30)) => format!("is read-only (error {errno})"),
         DriveError::Other(errno) => format!("failed with error {errno}"),
     }
 }

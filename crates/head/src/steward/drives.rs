@@ -284,6 +284,8 @@ impl Office {
         if failed.is_empty()
             && let Some(p) = self.desk_mut().pool_mut(pool)
             && p.record.incarnation == record.incarnation
+            // A last leg that is being opened anew has not got it.
+            && p.all_in_sync_are_open()
         {
             p.record.settle();
         }

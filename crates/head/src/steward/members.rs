@@ -244,7 +244,12 @@ impl Office {
 
     /// Puts the record on the desk on record, and then tells the shards that these arrays' epochs are. A pool
     /// that is let go of is not waited for once its hosts were told (`watch_record`).
-    async fn put_on_record(&self, pool: PoolId, changed: &[(ArrayId, u64)], promoted: &[(usize, usize)]) {
+    pub(crate) async fn put_on_record(
+        &self,
+        pool: PoolId,
+        changed: &[(ArrayId, u64)],
+        promoted: &[(usize, usize)],
+    ) {
         let began = self.cx.now();
         let record = self.desk_mut().pool_mut(pool).map(|p| {
             p.recording = Some(began);

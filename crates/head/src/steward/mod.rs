@@ -29,6 +29,7 @@ mod orders;
 mod pools;
 mod publish;
 mod released;
+mod reopen;
 pub mod runtime;
 mod scrub;
 pub mod sessions;

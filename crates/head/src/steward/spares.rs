@@ -257,6 +257,7 @@ impl Office {
 
     /// Order of the Steward's own: legs of the pool that may be back are tried. Nothing is said if they are not.
     pub(crate) async fn legs_return(&self, pool: PoolId) -> Answered {
+        self.reopen_last_legs(pool).await;
         let now = self.cx.now();
         let due = {
             let mut desk = self.desk_mut();
@@ -289,7 +290,8 @@ impl Office {
                     continue;
                 }
                 let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
-                (!p.due_to_return(now).is_empty(), needed, p.replacement_over().is_some())
+                let back = !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
+                (back, needed, p.replacement_over().is_some())
             };
             if over {
                 self.desk_mut().orders.push_back((None, Order::Replaced { pool }));

@@ -23,6 +23,7 @@ mod absent;
 mod connected;
 mod legs;
 mod released;
+mod reopen;
 mod scrub;
 mod spares;
 mod unrecorded;

@@ -173,12 +173,18 @@ impl Office {
                 } else {
                     format!("attach {path} again; hosts wait for it")
                 };
+                let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
                 desk.set_ill(
                     now,
                     w.open.id,
                     path,
                     Some(Ill { state, words: format!("the drive {why}"), next }),
                 );
+                let gone = matches!(look, Look::Failed(DriveError::Gone)) && !shaped;
+                if let Some(p) = desk.pool_mut(w.pool) {
+                    let leg = &mut p.arrays[w.array].legs[w.leg];
+                    leg.look_at = gone.then(|| leg.look_at.unwrap_or(now));
+                }
             } else if let Some(p) = desk.pool_mut(w.pool) {
                 let why = format!("the drive {why}");
                 p.wishes.push_back(Wish::Lost {
@@ -189,6 +195,9 @@ impl Office {
                 });
             }
             return;
+        }
+        if let Some(p) = desk.pool_mut(w.pool) {
+            p.arrays[w.array].legs[w.leg].look_at = None;
         }
         let ill = if last { ill_of(now, path, &look, seen) } else { None };
         desk.set_ill(now, w.open.id, path, ill);

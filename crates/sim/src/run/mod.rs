@@ -10,7 +10,7 @@ mod check;
 mod options;
 mod trouble;
 
-pub use options::{Options, Trouble, Wrap};
+pub use options::{Act, Deed, Options, Trouble, Wrap};
 
 use crate::disk::Disk;
 use crate::host::{Host, Ledger};
@@ -65,6 +65,10 @@ pub struct Outcome {
     pub lost: u64,
     /// Troubles made.
     pub troubles: u32,
+    /// Longest time that a read took, and a write or a flush.
+    pub slowest: (Duration, Duration),
+    /// What the head's own log says.
+    pub events: Vec<String>,
 }
 
 /// A promise was broken, or nothing goes on.
@@ -92,6 +96,7 @@ const ALARM_LOOK: u64 = 3;
 const ALARM_LANDED: u64 = 4;
 const ALARM_MOVE: u64 = 5;
 const ALARM_HEAL: u64 = 1000;
+const ALARM_ACT: u64 = 2000;
 
 struct Run {
     options: Options,
@@ -197,6 +202,16 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         failed: sum(|l| l.failed),
         lost: sum(|l| l.lost),
         troubles: run.troubles,
+        slowest: run.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {
+            let l = l.borrow();
+            (r.max(l.slowest_read), w.max(l.slowest_write))
+        }),
+        events: run
+            .last_look
+            .iter()
+            .flat_map(|s| &s.events)
+            .map(|e| format!("{}: {}", e.what, e.message))
+            .collect(),
     })
 }
 
@@ -422,6 +437,9 @@ impl Run {
         for i in 0..self.options.stingy.len() {
             self.begin_stinginess(i, snapshot);
         }
+        for (i, act) in self.options.script.iter().enumerate() {
+            self.world.alarm(act.after, ALARM_ACT + i as u64);
+        }
         self.world.alarm(LOOK, ALARM_LOOK);
         self.next_trouble();
         self.next_move();
@@ -470,6 +488,7 @@ impl Run {
                 self.move_drives();
                 self.next_move();
             }
+            mark if mark >= ALARM_ACT => self.act((mark - ALARM_ACT) as usize),
             mark if mark >= ALARM_HEAL => self.heal((mark - ALARM_HEAL) as usize),
             _ => {}
         }

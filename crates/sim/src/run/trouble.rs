@@ -1,6 +1,6 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
-use super::options::Trouble;
+use super::options::{Act, Deed, Trouble};
 use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX};
 use crate::moves;
 use crate::world::Fate;
@@ -102,6 +102,28 @@ impl Run {
         }
         self.world.say(|| format!("drive d{disk} is ill for {until:?}"));
         self.world.alarm(until, ALARM_HEAL + disk as u64);
+    }
+
+    /// A step of the script.
+    pub(super) fn act(&mut self, step: usize) {
+        let Act { disk, deed, .. } = self.options.script[step];
+        self.world.say(|| format!("drive d{disk}: {deed:?}"));
+        let faults = &mut self.world.disks[disk].faults;
+        match deed {
+            Deed::Hang => {
+                faults.hang = true;
+                self.volume.borrow_mut().hangs = true;
+            }
+            Deed::Pull => {
+                faults.hang = false;
+                self.world.unplug(disk, false);
+            }
+            Deed::Heal => {
+                *faults = Default::default();
+                self.world.alarm(LANDED_AFTER, ALARM_LANDED);
+            }
+        }
+        (self.ailed, self.ailed_at) = (true, self.world.now());
     }
 
     /// A bit of a block that a host wrote changes on one leg. A mirror cannot know which leg is right, so
@@ -221,7 +243,7 @@ impl Run {
 
     /// Does what `status` says, as an operator would: drives that are out are taken back.
     pub(super) fn nurse(&mut self, snapshot: &Snapshot) {
-        if !self.orders.is_empty() {
+        if !self.orders.is_empty() || !self.options.script.is_empty() {
             return;
         }
         if self.options.moves > 0 {

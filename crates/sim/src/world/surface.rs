@@ -4,7 +4,7 @@
 //! | promise | rule |
 //! | --- | --- |
 //! | 2 | writes that overlap are never at one leg at the same time |
-//! | 2, 5 | legs that are in sync on record hold the same, once nothing moves |
+//! | 2, 5 | legs that are in sync on record hold the same, from the record on and wherever nothing moves |
 //! | 3 | when a host is let in again, none of the writes that it lost with its session is at a drive |
 //! | 4 | data go to a leg in sync only where the region's bit is durable on it |
 //! | 4 | a bit goes only when no leg is absent, and every leg has the region, durably |
@@ -105,6 +105,8 @@ pub struct Surface {
     life_began: Instant,
     /// When an operation of it failed last.
     failed_at: Instant,
+    /// Changes that failed of late: where, and when.
+    failures: Vec<(u64, u64, Instant)>,
     /// Array and byte of its data space, by block of the volume.
     places: BTreeMap<u64, (usize, u64)>,
     /// When a host's write of a block was first at a drive: copies of it come later.
@@ -376,9 +378,48 @@ impl World {
         if result.is_err() {
             surface.failed_at = self.now;
             surface.moved = true;
+            if held.changes() {
+                let now = self.now;
+                surface.failures.retain(|(.., at)| now.since(*at) < SETTLED);
+                surface.failures.push((held.at, held.len, now));
+            }
         } else if let Some(record) = held.record.filter(|_| !held.orphan) {
+            let disk = held.place.disk;
             surface.records.resize_with(self.disks.len().max(surface.records.len()), || None);
-            surface.records[held.place.disk] = Some(record);
+            let drive = surface.home(disk).map(|h| h.drive);
+            let state = |r: &MembershipRecord| drive.and_then(|d| r.leg(d)).map(|l| l.state);
+            let new = state(&record);
+            let old = surface.records[disk].replace(record).and_then(|r| state(&r));
+            if old == Some(LegState::Rebuilding) && new == Some(LegState::InSync) {
+                self.check_promoted(disk);
+            }
+        }
+    }
+    /// Promises 2 and 5: a leg that is in sync from now on holds what the others hold, but for what moves, or
+    /// failed so late that somebody may be put out for it.
+    fn check_promoted(&mut self, disk: usize) {
+        let Some(Home { array, geometry, .. }) = self.surface.home(disk).copied() else { return };
+        let Geometry { data_at, data_bytes, .. } = geometry;
+        let legs: Vec<usize> = self.legs_in_use(array).into_iter().filter(|d| *d != disk).collect();
+        let size = self.disks[disk].sector;
+        let (now, mut found) = (self.now, None);
+        for leg in legs.iter().filter(|_| self.is_open(disk)) {
+            let moves = |at: u64| {
+                let failed = |(from, len, then): &(u64, u64, Instant)| {
+                    *from < at + size && at < from + len && now.since(*then) < SETTLED
+                };
+                [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
+                    || self.surface.failures.iter().any(failed)
+            };
+            let still = |s: &u64| !moves(s * size) && !self.disks.iter().any(|d| d.has_rotted(*s));
+            let unlike = self.disks[disk].unlike(&self.disks[*leg], data_at, data_bytes, false);
+            if let Some(sector) = unlike.into_iter().find(still) {
+                found = Some((*leg, sector * size));
+            }
+        }
+        if let Some((leg, at)) = found {
+            self.surface
+                .breaks(|| format!("d{disk} is in sync from now on, and differs from d{leg} at byte {at}"));
         }
     }
     /// Promise 7: a leg that does not answer is put out.

@@ -1,0 +1,143 @@
+//! The last leg in sync of a mirror was pulled, and put back: what was opened stays dead, and nothing else holds
+//! what it holds. It is looked for, opened anew, and takes its own place.
+//!
+//! ```text
+//! gone, and the last ▶ found by its label, with our own record ▶ no shard has what was opened, and the kernel
+//! holds nothing of it ▶ the new one on the desk ▶ on record ▶ published
+//! ```
+//!
+//! It stays in sync on record throughout: it is not put out, since without it there is no mirror. What had not been
+//! answered when it was pulled may have landed or not; hosts were told that the volume is not ready, and come again.
+
+use super::Office;
+use super::drives::Probe;
+use super::orders::RETURN_PATIENCE;
+use crate::layout::PoolId;
+use crate::order::Weight;
+use array::format::{LegState, is_current};
+use base::{Duration, Instant, Uuid};
+
+/// How often it is looked for.
+const LOOK_AFTER: Duration = Duration::from_secs(10);
+
+impl super::desk::PoolDesk {
+    /// Last legs of mirrors that are gone as they were opened, and due to be looked for.
+    pub(crate) fn due_to_reopen(&self, now: Instant) -> Vec<(usize, usize)> {
+        let mut due = vec![];
+        for (a, array) in self.arrays.iter().enumerate().filter(|(_, a)| a.geometry.redundant()) {
+            let is_due =
+                |l: &usize| array.legs[*l].look_at.is_some_and(|at| at <= now) && self.is_last(a, *l);
+            due.extend((0..array.legs.len()).filter(is_due).map(|l| (a, l)));
+        }
+        due
+    }
+    /// No leg that is in sync on record is closed at the moment.
+    pub(crate) fn all_in_sync_are_open(&self) -> bool {
+        let mut legs =
+            self.arrays.iter().enumerate().flat_map(|(a, x)| x.legs.iter().enumerate().map(move |l| (a, l)));
+        legs.all(|(a, (l, leg))| leg.open.is_some() || self.leg_state(a, l) != LegState::InSync)
+    }
+}
+
+impl Office {
+    /// Looks for legs that are due, and takes back those that are found.
+    pub(crate) async fn reopen_last_legs(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let due: Vec<(usize, usize, Uuid, String)> = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+            let due = p.due_to_reopen(now);
+            due.into_iter()
+                .map(|(a, l)| {
+                    let leg = &mut p.arrays[a].legs[l];
+                    leg.look_at = Some(now + LOOK_AFTER);
+                    (a, l, leg.uuid, leg.path.clone())
+                })
+                .collect()
+        };
+        for (array, leg, uuid, path) in due {
+            let Some(probe) = self.find_leg(uuid, &path).await else { continue };
+            if self.swap_last(pool, array, leg, &probe).await.is_none() {
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+            }
+        }
+    }
+    /// The drive of this name, where it was, or wherever it is today.
+    async fn find_leg(&self, uuid: Uuid, path: &str) -> Option<Probe> {
+        let mut specs = vec![path.to_string()];
+        specs.extend(self.candidates().await.into_iter().filter(|spec| spec != path));
+        for spec in specs {
+            // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
+            if spec != path && self.desk().holds(&spec).is_some() {
+                continue;
+            }
+            let Ok(probe) = self.probe(&spec).await else { continue };
+            if probe.good_label().is_some_and(|l| l.drive == uuid) {
+                return Some(probe);
+            }
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+        }
+        None
+    }
+    /// The leg that was found takes the place of what was opened; None if it may not, or not yet.
+    async fn swap_last(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) -> Option<()> {
+        let (dead, before) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p = desk.pool_mut(pool)?;
+            // Nobody else went on from it, and it was not overwritten.
+            let ours = probe.whole
+                && probe.good_label().is_some_and(|l| l.array == array as u32)
+                && is_current(probe.record.as_ref().ok(), &p.record);
+            // The keeper may wait for this very drive, so nobody waits for the keeper.
+            if !ours || p.leaving || p.keeping || p.held || !p.is_last(array, leg) {
+                return None;
+            }
+            p.held = true;
+            let dead = p.arrays[array].legs[leg].open.take();
+            if let Some(dead) = &dead {
+                p.arrays[array].legs[leg].dead = Some(dead.id);
+                // The shards need a number for a mirror without this leg. It is written nowhere: a crash finds the
+                // leg in sync, as it is.
+                let mut record = p.record.next(me, incarnation);
+                record.arrays[array].epoch = record.counter;
+                p.record = record;
+            }
+            (dead, p.arrays[array].legs[leg].dead)
+        };
+        self.publish().await;
+        // Nothing of ours may be left in the kernel (promise 5).
+        let left = match (dead, before) {
+            (Some(dead), _) => self.let_go_wholly(dead.id, RETURN_PATIENCE).await,
+            (None, before) => before.is_none_or(|id| self.cx.closed(id)),
+        };
+        if !left {
+            self.free_keeper(pool);
+            return None;
+        }
+        let now = self.cx.now();
+        let changed = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p = desk.pool_mut(pool)?;
+            let desk_leg = &mut p.arrays[array].legs[leg];
+            (desk_leg.open, desk_leg.path) = (probe.opened(), probe.info.path.clone());
+            (desk_leg.dead, desk_leg.look_at) = (None, None);
+            p.config.arrays[array].legs[leg].path = probe.info.path.clone();
+            let mut record = p.record.next(me, incarnation);
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            p.record = record;
+            let message = format!("it is back in pool {}, and in sync: hosts go on", p.config.name);
+            desk.event(now, Weight::Note, format!("drive {}", probe.info.path), message);
+            changed
+        };
+        self.put_on_record(pool, &[], &[]).await;
+        self.publish().await;
+        self.recorded(&changed);
+        self.free_keeper(pool);
+        self.look_soon();
+        let _ = self.write_pools().await;
+        Some(())
+    }
+}

@@ -1,0 +1,48 @@
+//! The last leg of a mirror is pulled and put back.
+
+use super::*;
+
+/// The second leg is out, and the first one is gone as it was opened.
+fn pulled() -> World {
+    let mut w = usual();
+    for path in ["/f/b", "/f/a"] {
+        w.rest.drives.get_mut(path).expect("it is there").fails = Some(DriveError::Gone);
+        w.pass(6);
+    }
+    assert_eq!(w.status().health, State::Offline, "{:?}", w.status().reasons);
+    w
+}
+fn is_open(w: &World, path: &str) -> bool {
+    w.open.values().any(|spec| spec == path)
+}
+
+#[test]
+fn the_last_leg_that_was_pulled_comes_back_by_itself_wherever_it_is_found() {
+    let mut w = pulled();
+    w.pass(60);
+    assert!(is_open(&w, "/f/a"), "it is kept until there is something better");
+    let back = FakeDrive { fails: None, held: false, ..w.rest.drives["/f/a"].clone() };
+    w.rest.drives.insert("/dev/x".into(), back);
+    w.pass(30);
+    assert!(is_open(&w, "/dev/x") && !is_open(&w, "/f/a"));
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    assert_eq!(w.status().health, State::Degraded, "{:?}", w.status().reasons);
+    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: it is back in pool tank")));
+    // The other one can be copied to again, and the next start finds all of this.
+    w.rest.drives.get_mut("/f/b").expect("it is there").fails = None;
+    w.pass(120);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    w.rest.drives.remove("/f/a");
+    let mut w = w.crash(2);
+    assert_eq!(w.status().health, State::Rebuilding, "{:?}", w.status().reasons);
+}
+
+#[test]
+fn an_older_copy_of_the_last_leg_is_not_taken_for_it() {
+    let old = usual().rest.drives["/f/a"].clone();
+    let mut w = pulled();
+    w.rest.drives.insert("/dev/x".into(), FakeDrive { held: false, ..old });
+    w.pass(120);
+    assert!(!is_open(&w, "/dev/x") && is_open(&w, "/f/a"));
+    assert_eq!(w.status().health, State::Offline);
+}
