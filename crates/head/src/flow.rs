@@ -4,6 +4,7 @@
 //! shard that owns the region. A request whose flights have all ended is told to its connection. When
 //! flights run out, requests wait their turn; nothing is refused.
 
+use crate::direct::Door;
 use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
@@ -244,7 +245,8 @@ impl<M: Memory> Core<M> {
         if !fits || length == 0 || command.blocks * u64::from(volume.block_bytes) != length {
             return false;
         }
-        let Span { array, at, len } = self.place(volume, command.at * u64::from(volume.block_bytes), length);
+        let at = command.at * u64::from(volume.block_bytes);
+        let Span { array, at, len } = self.place(request.door, volume, at, length);
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
         let here = match kind {
             Kind::Read => state.array.read_is_local(at, len),
@@ -301,15 +303,22 @@ impl<M: Memory> Core<M> {
         Ok(())
     }
 
-    /// Where byte `at` of a volume lies, and how many of `len` bytes from there are in one place: in one
+    /// Where byte `at` behind a door lies, and how many of `len` bytes from there are in one place: in one
     /// chunk, and in one region where regions have owners.
-    fn place(&self, volume: &VolumeLayout, at: u64, len: u64) -> Span {
+    fn place(&self, door: Door, volume: &VolumeLayout, at: u64, len: u64) -> Span {
         let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("a volume's pool is in its layout");
-        let (pool_at, run) = volume.map.locate(at);
-        let (array, at, chunk) = pool.map.locate(pool_at);
+        let (array, at, one) = match door {
+            Door::Volume => {
+                let (pool_at, run) = volume.map.locate(at);
+                let (array, at, chunk) = pool.map.locate(pool_at);
+                (array, at, chunk.min(run))
+            }
+            Door::Pool => pool.map.locate(at),
+            Door::Array(array) => (usize::from(array), at, len),
+        };
         let array = pool.arrays[array];
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
-        let mut len = chunk.min(run).min(len);
+        let mut len = one.min(len);
         if let Some(geometry) = &state.regions {
             len = len.min(geometry.region_end(at) - at);
         }
@@ -325,7 +334,7 @@ impl<M: Memory> Core<M> {
             return Span { array: pool.arrays[request.cursor as usize], at: 0, len: 0 };
         }
         let at = request.command.at * u64::from(volume.block_bytes) + request.cursor;
-        self.place(volume, at, request.length - request.cursor)
+        self.place(request.door, volume, at, request.length - request.cursor)
     }
 
     /// Hands the next span of a request to its array.

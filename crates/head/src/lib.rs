@@ -6,6 +6,7 @@
 
 mod arena;
 pub mod buffers;
+pub mod direct;
 mod flow;
 pub mod layout;
 mod lending;

@@ -1,5 +1,6 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
+use crate::direct::Door;
 use crate::lending::Purpose;
 use crate::mail::{Fate, Mail};
 use crate::report::Counters;
@@ -188,6 +189,7 @@ impl<M: Memory> Io<'_, M> {
         let request = Request {
             link: self.link.index,
             tag,
+            door: Door::Volume,
             phase,
             buffer: None,
             account: self.link.account,

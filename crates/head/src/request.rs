@@ -2,6 +2,7 @@
 //! drive operations (until the kernel's completion). Three tables, because they live differently long:
 //! a host can be answered while a hung leg still holds memory.
 
+use crate::direct::Door;
 use crate::layout::ArrayId;
 use crate::lending::Purpose;
 use crate::mail::FlightId;
@@ -28,9 +29,11 @@ pub(crate) enum Phase {
 /// A host's command, from its arrival until its buffer is free.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Index of the connection.
+    /// Index of the connection; `NO_LINK` for what came in directly.
     pub link: u32,
     pub tag: Tag,
+    /// Where it came in.
+    pub door: Door,
     pub phase: Phase,
     pub buffer: Option<Slice>,
     /// Whom the buffer is lent to, and what for.

@@ -17,6 +17,7 @@ use self::accept::Strangers;
 pub(crate) use self::dues::Dues;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
+use crate::direct::Done;
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::lending::{Lending, Purpose};
 use crate::limits;
@@ -35,7 +36,7 @@ use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-const NO_LINK: u32 = u32::MAX;
+pub(crate) const NO_LINK: u32 = u32::MAX;
 const NEVER: Instant = Instant(u64::MAX);
 /// How long until a portal that could not be opened is tried again.
 const RELISTEN: Duration = Duration::from_secs(5);
@@ -117,6 +118,8 @@ pub(crate) struct Core<M: Memory> {
     pub turns: VecDeque<u32>,
     pub landed: VecDeque<(Ticket, Status)>,
     pub told: VecDeque<u32>,
+    /// Commands without a connection that have ended.
+    pub direct: VecDeque<Done>,
     pub parked: VecDeque<Parked>,
     pub notes: Vec<(ArrayId, Note)>,
     pub touched: Vec<u32>,
@@ -235,7 +238,7 @@ impl<M: Memory> Core<M> {
 
 /// One core's share of the data path.
 pub struct Shard<M: Memory> {
-    core: Core<M>,
+    pub(crate) core: Core<M>,
     staging: M,
     connections: Slots<Connection>,
     /// World's slot to index of connection.
@@ -284,6 +287,7 @@ impl<M: Memory> Shard<M> {
                 turns: VecDeque::with_capacity(1024),
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
+                direct: VecDeque::new(),
                 parked: VecDeque::with_capacity(1024),
                 notes: vec![],
                 touched: Vec::with_capacity(1024),
@@ -479,12 +483,16 @@ impl<M: Memory> Shard<M> {
             request.phase = Phase::Connection;
             request.compare = None;
             let request = &self.core.requests[index];
-            let Connection { front, link } = &mut self.connections[request.link];
             let figures = figures_of(request, now);
-            link.counters.add(&figures);
             if let Some(counters) = self.core.volume_counters.get_mut(request.command.volume.index()) {
                 counters.add(&figures);
             }
+            if request.link == NO_LINK {
+                self.core.tell_direct(index);
+                continue;
+            }
+            let Connection { front, link } = &mut self.connections[request.link];
+            link.counters.add(&figures);
             self.core.touch(link);
             match link.life {
                 Life::Open => {

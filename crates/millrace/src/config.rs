@@ -226,7 +226,7 @@ fn cores() -> usize {
 }
 
 /// The numbers of the cores that this process may use; empty if the machine does not say.
-fn cores_allowed() -> Vec<u16> {
+pub fn cores_allowed() -> Vec<u16> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
     list.and_then(parse_cores).unwrap_or_default()

@@ -46,6 +46,8 @@ mod unrecorded;
 mod volumes;
 mod watch;
 
+pub use shaped::split as split_shape;
+
 use crate::mail::Mail;
 use crate::order::Order;
 use base::front::Close;

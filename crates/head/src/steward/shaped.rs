@@ -20,7 +20,7 @@ pub(crate) fn bare(spec: &str) -> &str {
 ///
 /// # Errors
 /// A sentence that names the option that is wrong.
-pub(crate) fn split(spec: &str) -> Result<(Option<Shape>, &str), String> {
+pub fn split(spec: &str) -> Result<(Option<Shape>, &str), String> {
     let Some(rest) = spec.strip_prefix(PREFIX) else { return Ok((None, spec)) };
     let Some((options, bare)) = rest.split_once('@') else {
         return Err(format!("{spec}: `@` and the drive are missing behind the shape"));

@@ -94,7 +94,7 @@ enum Command {
     /// Show everything on this machine, with drives in files
     Demo(crate::demo::DemoArgs),
     /// Load a target over NVMe/TCP or iSCSI and measure it
-    Bench(crate::bench::BenchArgs),
+    Bench(Box<crate::bench::BenchArgs>),
     /// Print completions for a shell
     #[command(after_help = "\
 They know the names of pools, volumes, hosts and drives: the shell asks this
@@ -259,7 +259,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => crate::daemon::serve(args, socket, json),
         Command::Demo(args) => crate::demo::run(args, json),
-        Command::Bench(args) => crate::bench::run(args, json),
+        Command::Bench(args) => crate::bench::run(*args, json),
         Command::Completions { .. } if json => {
             Err(Failure::usage("completions are a script for a shell: there is no JSON of them")
                 .with_next("millrace completions bash"))

@@ -1,0 +1,303 @@
+//! Direct: the flow driven without a front end, from the room that the caller chooses. What a benchmark needs to
+//! tell what each room costs, and a test to reach a drive by the same way as a host.
+//!
+//! ```text
+//! Door::Volume ─▶ volume ─▶ pool ─▶ array ─▶ drive
+//! Door::Pool ────────────▶ pool ─▶ array ─▶ drive
+//! Door::Array ─────────────────▶ array ─▶ drive
+//! ```
+//!
+//! A command that comes in further down goes the rest of the way as every other does, at the same limits. Who it is
+//! from is not asked: nothing of this can be reached from a network.
+
+use crate::lending::Purpose;
+use crate::request::{Phase, Request};
+use crate::shard::{Core, NO_LINK, Shard};
+use array::LegState;
+use base::{Command, DriveId, Instant, Memory, Slice, Status, Tag, VolumeId};
+
+/// The room at which a command comes in. All take the volume that the command names as the place that it may touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Door {
+    /// Addresses are the volume's.
+    #[default]
+    Volume,
+    /// Addresses are those of the volume's pool.
+    Pool,
+    /// Addresses are those of this array's data, by its index in the pool.
+    Array(u16),
+}
+
+/// How a command of [`Shard::direct_submit`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// From the command.
+    pub tag: Tag,
+    /// How it ended.
+    pub status: Status,
+    /// Its buffer, which is the caller's again: another one than it gave, if some drive still holds that.
+    pub data: Slice,
+}
+
+/// Where an array keeps its data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The drives of its legs in sync.
+    pub drives: Vec<DriveId>,
+    /// First byte of the data on each of them.
+    pub at: u64,
+    /// Length of the data, bytes.
+    pub bytes: u64,
+}
+
+impl<M: Memory> Shard<M> {
+    /// Makes room for so many commands at a time. False: there is none.
+    pub fn direct_admit(&mut self, commands: u32) -> bool {
+        self.core.admit(commands)
+    }
+    /// Gives that room back.
+    pub fn direct_dismiss(&mut self, commands: u32) {
+        self.core.promised -= commands;
+    }
+    /// A page-aligned buffer of `len` bytes, which is the caller's until `direct_release`. None: no memory is left.
+    pub fn direct_buffer(&mut self, len: u32) -> Option<Slice> {
+        self.core.buffers.take_kept(len)
+    }
+    /// Gives a buffer back.
+    pub fn direct_release(&mut self, data: Slice) {
+        self.core.buffers.release(data);
+    }
+    /// Carries out `command` from `door` on, with all of a buffer of `direct_buffer`. It starts with the end of the
+    /// turn, and ends in `direct_done`. At most as many may be under way as were admitted.
+    ///
+    /// Ends in `OutOfRange` beyond the size of the volume, whatever the door.
+    pub fn direct_submit(&mut self, now: Instant, tag: Tag, door: Door, command: Command, data: Slice) {
+        let request = Request {
+            link: NO_LINK,
+            tag,
+            door,
+            phase: Phase::Turn,
+            buffer: Some(data),
+            // Its memory is the caller's, and lent to nobody.
+            account: 0,
+            purpose: Purpose::Asked,
+            command,
+            data,
+            compare: None,
+            second: None,
+            seconds: vec![],
+            hedge: None,
+            moved: false,
+            begun: false,
+            cursor: 0,
+            length: 0,
+            flights: 0,
+            whole: None,
+            status: Status::Good,
+            aborted: false,
+            started: now,
+        };
+        let inserted = self.core.requests.insert(request);
+        self.core.turns.push_back(inserted.expect("only as many commands are under way as were admitted"));
+    }
+    /// The next command that has ended. To be asked after `end_of_turn`.
+    pub fn direct_done(&mut self) -> Option<Done> {
+        self.core.direct.pop_front()
+    }
+    /// Where the arrays below a volume keep their data, in the pool's order: what a bare load would work on. Empty
+    /// if there is no such volume.
+    pub fn direct_places(&self, volume: VolumeId) -> Vec<Place> {
+        let layout = &self.core.layout;
+        let volume = layout.volumes.iter().find(|v| v.id == volume);
+        let pool = volume.and_then(|v| layout.pools.iter().find(|p| p.id == v.pool));
+        let arrays = pool.iter().flat_map(|p| &p.arrays);
+        let arrays = arrays.filter_map(|id| layout.arrays.iter().find(|a| a.id == *id));
+        arrays
+            .map(|a| Place {
+                drives: a.membership.legs.iter().flatten().filter_map(in_sync).collect(),
+                at: a.geometry.data_at,
+                bytes: a.geometry.data_bytes,
+            })
+            .collect()
+    }
+    /// The volumes that it serves, with their blocks' size and number.
+    pub fn direct_volumes(&self) -> impl Iterator<Item = (VolumeId, u32, u64)> {
+        self.core.layout.volumes.iter().map(|v| (v.id, v.block_bytes, v.blocks))
+    }
+}
+
+fn in_sync(leg: &array::Leg) -> Option<DriveId> {
+    match leg.state {
+        LegState::InSync => Some(leg.drive),
+        LegState::Rebuilding | LegState::Missing => None,
+    }
+}
+
+impl<M: Memory> Core<M> {
+    /// A command without a connection has ended.
+    pub fn tell_direct(&mut self, index: u32) {
+        let Request { tag, status, data, second, .. } = self.requests[index];
+        self.requests.free(index);
+        if let Some(second) = second {
+            self.buffers.release(second);
+        }
+        self.direct.push_back(Done { tag, status, data });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
+    use crate::mail::Mail;
+    use crate::{Deadlines, ShardConfig};
+    use array::{Bitmap, Geometry, Leg, Membership};
+    use base::memory::PlainMemory;
+    use base::view::View;
+    use base::{Address, DriveOp, DriveOpKind, Effect, Effects, Event, Machine, Op, Uuid};
+    use std::sync::Arc;
+
+    const VOLUME: VolumeId = VolumeId(1);
+    const CHUNK: u32 = 64 << 10;
+    const START: u64 = 1 << 20;
+    const BYTES: u64 = 16 << 20;
+    /// Where the volume begins in its pool, in granules.
+    const FIRST: u64 = 3;
+    const NOW: Instant = Instant(1);
+
+    /// Two mirrors of two striped, and a volume that does not begin at the pool's beginning.
+    fn shard() -> Shard<PlainMemory> {
+        let mut shard = Shard::new(ShardConfig {
+            id: 0,
+            shards: 1,
+            memory: PlainMemory::new(START, BYTES as usize),
+            staging: PlainMemory::new(1 << 32, 4096),
+            seed: 1,
+            deadlines: Deadlines::default(),
+            extents: vec![(START, BYTES)],
+            connections_max: 1,
+        });
+        let geometry = Geometry::plan(true, 64 << 10, 1 << 34, u64::from(CHUNK)).expect("large enough");
+        let leg = |drive: u16| Leg {
+            drive: DriveId(drive),
+            state: LegState::InSync,
+            volatile_cache: false,
+            deallocate_zeroes: true,
+        };
+        let array = |i: u16| ArrayLayout {
+            id: ArrayId(i),
+            uuid: Uuid([i as u8 + 1; 16]),
+            geometry,
+            membership: Membership { epoch: 1, legs: vec![Some(leg(2 * i)), Some(leg(2 * i + 1))] },
+            dirty: Arc::new(Bitmap::new(geometry.regions())),
+            unclean: false,
+        };
+        let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
+        let blocks = 4 * volume::GRANULE_BYTES / 4096;
+        let layout = Layout {
+            generation: 1,
+            pools: vec![PoolLayout {
+                id: PoolId(1),
+                uuid: Uuid([9; 16]),
+                map: Arc::new(pool::StripeMap::new(CHUNK, &[space, space]).expect("a map")),
+                arrays: vec![ArrayId(0), ArrayId(1)],
+            }],
+            arrays: vec![array(0), array(1)],
+            volumes: vec![VolumeLayout {
+                id: VOLUME,
+                pool: PoolId(1),
+                block_bytes: 4096,
+                blocks,
+                map: Arc::new(volume::Map::new(&[volume::Run { first: FIRST, count: 4 }]).expect("a map")),
+                ready: true,
+            }],
+        };
+        let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
+        shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);
+        shard.end_of_turn(NOW, &mut vec![]);
+        shard
+    }
+
+    /// Runs a command to its end with drives that answer at once; what was asked of them, and how it ended.
+    fn run(shard: &mut Shard<PlainMemory>, door: Door, op: Op, at: u64, blocks: u64) -> (Vec<DriveOp>, Done) {
+        let data = shard.direct_buffer(blocks as u32 * 4096).expect("memory");
+        let command = Command { volume: VOLUME, op, at, blocks, fua: false };
+        shard.direct_submit(NOW, Tag(7), door, command, data);
+        let (mut asked, mut fx): (_, Effects<Mail>) = (vec![], vec![]);
+        loop {
+            shard.end_of_turn(NOW, &mut fx);
+            let ops: Vec<DriveOp> = fx
+                .drain(..)
+                .filter_map(|e| match e {
+                    Effect::Drive(op) => Some(op),
+                    _ => None,
+                })
+                .collect();
+            for op in &ops {
+                shard.on_event(NOW, Event::DriveDone { token: op.token, result: Ok(()) }, &mut fx);
+            }
+            asked.extend(ops);
+            if let Some(done) = shard.direct_done() {
+                shard.direct_release(done.data);
+                assert!(shard.idle() && shard.direct_done().is_none());
+                return (asked, done);
+            }
+        }
+    }
+
+    fn places(ops: &[DriveOp]) -> Vec<(DriveId, u64, u64)> {
+        let data = ops.iter().filter(|op| op.len > 0 && op.kind != DriveOpKind::Flush);
+        let mut places: Vec<_> = data.map(|op| (op.drive, op.at, op.len)).collect();
+        places.sort_unstable();
+        places
+    }
+
+    #[test]
+    fn the_same_bytes_are_reached_through_every_door() {
+        let mut shard = shard();
+        assert!(shard.direct_admit(1));
+        let (chunk, data_at) = (u64::from(CHUNK), shard.direct_places(VOLUME)[0].at);
+        // Two arrays of equal weight: chunks lie on them in turn.
+        let expected = |pool_at: u64| {
+            let (row, column) = (pool_at / chunk / 2, (pool_at / chunk % 2) as u16);
+            let at = data_at + row * chunk + pool_at % chunk;
+            [2 * column, 2 * column + 1].map(|drive| (DriveId(drive), at, 4096))
+        };
+        // Beside the data there may be a bit of the bitmap to be written.
+        let reached = |asked: &[DriveOp], legs: [(DriveId, u64, u64); 2]| {
+            let places = places(asked);
+            assert!(legs.iter().all(|leg| places.contains(leg)), "{legs:?}: {places:?}");
+        };
+        for at in [0, 5, chunk / 4096, 3 * chunk / 4096 + 2] {
+            let (asked, done) = run(&mut shard, Door::Volume, Op::Write, at, 1);
+            assert_eq!((done.tag, done.status), (Tag(7), Status::Good));
+            reached(&asked, expected(FIRST * volume::GRANULE_BYTES + at * 4096));
+            reached(&run(&mut shard, Door::Pool, Op::Write, at, 1).0, expected(at * 4096));
+            for array in 0..2 {
+                let legs =
+                    [2 * array, 2 * array + 1].map(|drive| (DriveId(drive), data_at + at * 4096, 4096));
+                reached(&run(&mut shard, Door::Array(array), Op::Write, at, 1).0, legs);
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_is_cut_at_chunks_by_the_pool_and_not_by_the_array() {
+        let mut shard = shard();
+        assert!(shard.direct_admit(1));
+        let blocks = 2 * u64::from(CHUNK) / 4096;
+        assert_eq!(places(&run(&mut shard, Door::Pool, Op::Read, 0, blocks).0).len(), 2);
+        assert_eq!(places(&run(&mut shard, Door::Array(1), Op::Read, 0, blocks).0).len(), 1);
+    }
+
+    #[test]
+    fn what_is_beyond_the_volume_is_refused_at_every_door() {
+        let mut shard = shard();
+        assert!(shard.direct_admit(1));
+        let (_, _, blocks) = shard.direct_volumes().next().expect("a volume");
+        for door in [Door::Volume, Door::Pool, Door::Array(0)] {
+            let (asked, done) = run(&mut shard, door, Op::Read, blocks, 1);
+            assert_eq!((asked.len(), done.status), (0, Status::OutOfRange));
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `millrace bench hosts`: several processes as so many hosts, started at one instant, summed; every path of each of them
+//! shown apart, and called starved where it is.
+
+use super::doc::{Doc, finish};
+use super::figures::{Measured, Path};
+use super::micros;
+use super::report::{Figures, Report};
+use super::single::SingleArgs;
+use super::target::Url;
+use super::watch::{self, Live};
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table, Terminal};
+use api::size::print_count;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `millrace bench hosts`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Each --target is a host of its own, and --hosts multiplies them. Hosts of one name that write to one volume write over each other: give each a --target with a volume of its own, or only read.
+
+Examples:
+  millrace bench hosts --target nvme://10.0.0.1:4420/NQN/1 --hosts 4
+  millrace bench hosts --target iscsi://10.0.0.1:3260/IQN/0 --qd 64")]
+pub struct HostsArgs {
+    #[command(flatten)]
+    load: SingleArgs,
+    /// Further volumes, each with a host of its own
+    #[arg(long = "also", value_name = "URL")]
+    also: Vec<Url>,
+    /// Processes on each of them
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    hosts: u16,
+    /// Also write a report with plots, one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// All hosts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Hosts {
+    /// What each was told to do.
+    pub load: String,
+    /// Every host, in order; its name and its report.
+    pub hosts: Vec<(String, Report)>,
+}
+
+/// From starting the processes to their common beginning.
+const AHEAD: Duration = Duration::from_secs(1);
+/// Load before the measurement, at least: hosts do not connect in the same millisecond.
+const RAMP_LEAST: u32 = 1;
+
+/// Runs it and shows it.
+pub fn run(args: &HostsArgs, json: bool) -> Result<(), Failure> {
+    let mut doc = Doc::begin("hosts");
+    watch::listen()?;
+    let mut live = Live::new();
+    live.step("hosts");
+    let hosts = measure(args, &live)?;
+    live.clear();
+    let text = hosts.screen(Terminal::for_stdout());
+    doc.notes.extend(hosts.notes());
+    let trouble = hosts.hosts.iter().find_map(|(name, r)| Some(format!("{name}: {}", r.failure()?)));
+    doc.hosts = Some(hosts);
+    finish(&doc, &text, json, args.html.as_deref())?;
+    trouble.map_or(Ok(()), |why| Err(Failure::internal(why)))
+}
+
+/// One process.
+struct Process {
+    name: String,
+    child: Child,
+    said: JoinHandle<Vec<u8>>,
+}
+
+/// Processes that end with the value.
+struct Processes(Vec<Process>);
+
+impl Processes {
+    fn start(&mut self, name: String, mut command: Command) -> std::io::Result<()> {
+        // Ctrl-C at the terminal is ours to pass on: twice would be an end without a report.
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn()?;
+        let mut out = child.stdout.take().expect("it was piped");
+        let said = std::thread::spawn(move || {
+            let mut text = vec![];
+            let _ = out.read_to_end(&mut text);
+            text
+        });
+        self.0.push(Process { name, child, said });
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for process in &mut self.0 {
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
+    }
+}
+
+fn measure(args: &HostsArgs, live: &Live) -> Result<Hosts, Failure> {
+    let first = args.load.target.clone().ok_or_else(|| Failure::usage("--target is missing"))?;
+    let urls: Vec<Url> = std::iter::once(first).chain(args.also.iter().cloned()).collect();
+    let cannot = |e: std::io::Error| Failure::internal(format!("a host cannot be started: {e}"));
+    let program = std::env::current_exe().map_err(cannot)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let start = (now + AHEAD).as_millis().to_string();
+    let load = args.load.words(RAMP_LEAST);
+    let mut all = Processes(vec![]);
+    for n in 0..args.hosts {
+        for (i, url) in urls.iter().enumerate() {
+            let seed = args.load.seed + u64::from(n) * urls.len() as u64 + i as u64;
+            let mut command = Command::new(&program);
+            command.args(["bench", "--json", "--target", &url.to_string(), "--start-at", &start]);
+            command.args(["--seed", &seed.to_string(), "--die-with-parent", &std::process::id().to_string()]);
+            command.args(&load);
+            let name = if urls.len() > 1 { format!("host {n} to {url}") } else { format!("host {n}") };
+            all.start(name, command).map_err(cannot)?;
+        }
+    }
+    live.say(&format!("{} hosts begin together", all.0.len()));
+    let mut told = false;
+    while all.0.iter_mut().any(|p| matches!(p.child.try_wait(), Ok(None))) {
+        if watch::interrupted() && !told {
+            told = true;
+            for process in &mut all.0 {
+                // Whoever has ended already needs no signal.
+                let _ = uring::process::interrupt(&mut process.child);
+            }
+        }
+        std::thread::sleep(watch::LOOK);
+    }
+    let mut hosts = vec![];
+    for Process { name, said, .. } in all.0.drain(..) {
+        let report = said.join().ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let report = report.ok_or_else(|| {
+            Failure::internal(format!("{name} ended without a report"))
+                .with_next("the same by one host: millrace bench --target URL")
+        })?;
+        hosts.push((name, report));
+    }
+    Ok(Hosts { load: load.join(" "), hosts })
+}
+
+impl Hosts {
+    /// All hosts together: rates add up, and each connection of each host is a path. Latencies of different hosts cannot
+    /// be merged: of each the worst is shown.
+    pub fn together(&self) -> Measured {
+        let mut total = Figures::default();
+        let mut paths = vec![];
+        for (name, report) in &self.hosts {
+            let f = &report.total;
+            (total.ops, total.bytes) = (total.ops + f.ops, total.bytes + f.bytes);
+            (total.iops, total.mb_per_s) = (total.iops + f.iops, total.mb_per_s + f.mb_per_s);
+            for (worst, one) in [
+                (&mut total.mean_us, f.mean_us),
+                (&mut total.p50_us, f.p50_us),
+                (&mut total.p90_us, f.p90_us),
+                (&mut total.p99_us, f.p99_us),
+                (&mut total.p999_us, f.p999_us),
+                (&mut total.max_us, f.max_us),
+            ] {
+                *worst = worst.max(one);
+            }
+            for c in &report.connections {
+                let name = format!("{name}, connection {}.{}", c.session, c.connection);
+                paths.push(Path { name, figures: c.figures.clone() });
+            }
+        }
+        let errors = self.hosts.iter().map(|(_, r)| r.errors).sum();
+        Measured { total, paths, errors, ..Measured::default() }
+    }
+    fn notes(&self) -> Vec<String> {
+        let together = self.together();
+        let starved = |path: &&Path| {
+            format!(
+                "{} is starved: {} IOPS of {}.",
+                path.name,
+                print_count(path.figures.iops as u64),
+                print_count(together.total.iops as u64)
+            )
+        };
+        let mut notes: Vec<String> = together.starved().iter().map(starved).collect();
+        let rates: Vec<f64> = together.paths.iter().map(|p| p.figures.iops).collect();
+        let (least, most) =
+            rates.iter().fold((f64::INFINITY, 0.0f64), |(least, most), r| (least.min(*r), most.max(*r)));
+        if rates.len() > 1 && most > 0.0 {
+            notes.push(format!(
+                "The slowest of {} paths had {:.0} % of the fastest.",
+                rates.len(),
+                least / most * 100.0
+            ));
+        }
+        notes
+    }
+    /// The result for people.
+    pub fn screen(&self, terminal: Terminal) -> String {
+        let together = self.together();
+        let best = self.hosts.iter().map(|(_, r)| r.total.iops).fold(0.0, f64::max).max(1e-9);
+        let head = format!("{} together, {}", crate::screen::count(self.hosts.len(), "host"), self.load);
+        let mut out = format!("{}\n\n", terminal.text(Look::Bold, &head));
+        let mut table = Table::new(&["", ">IOPS", "", ">MB/S", ">P50", ">P99", ">P99.9", ">SLOWEST PATH"]);
+        let slowest =
+            |of: &mut dyn Iterator<Item = f64>| print_count(of.fold(f64::INFINITY, f64::min) as u64);
+        for (name, report) in &self.hosts {
+            let f = &report.total;
+            table.row([
+                name.clone().into(),
+                print_count(f.iops as u64).into(),
+                Cell::new(Look::Good, super::ladder::bar(f.iops / best, 20)),
+                format!("{:.0}", f.mb_per_s).into(),
+                micros(f.p50_us).into(),
+                micros(f.p99_us).into(),
+                micros(f.p999_us).into(),
+                slowest(&mut report.connections.iter().map(|c| c.figures.iops)).into(),
+            ]);
+        }
+        let f = &together.total;
+        table.row([
+            Cell::new(Look::Bold, "all"),
+            Cell::new(Look::Bold, print_count(f.iops as u64)),
+            "".into(),
+            format!("{:.0}", f.mb_per_s).into(),
+            micros(f.p50_us).into(),
+            micros(f.p99_us).into(),
+            micros(f.p999_us).into(),
+            slowest(&mut together.paths.iter().map(|p| p.figures.iops)).into(),
+        ]);
+        out.push_str(&table.print(terminal, 0));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::Connection;
+
+    fn host(name: &str, rates: &[f64]) -> (String, Report) {
+        let connection = |(i, iops): (usize, &f64)| Connection {
+            session: 0,
+            connection: i as u16,
+            peer: "a".into(),
+            figures: Figures { iops: *iops, ..Figures::default() },
+        };
+        let total = Figures { iops: rates.iter().sum(), p99_us: rates.len() as f64, ..Figures::default() };
+        let connections = rates.iter().enumerate().map(connection).collect();
+        (name.into(), Report { total, connections, ..Report::default() })
+    }
+
+    #[test]
+    fn rates_are_summed_and_a_starved_path_is_named() {
+        let hosts =
+            Hosts { load: String::new(), hosts: vec![host("a", &[100.0, 90.0]), host("b", &[110.0, 3.0])] };
+        let together = hosts.together();
+        assert_eq!((together.total.iops, together.total.p99_us, together.paths.len()), (303.0, 2.0, 4));
+        let notes = hosts.notes();
+        assert!(notes[0].starts_with("b, connection 0.1 is starved"), "{notes:?}");
+        assert!(notes[1].contains("3 % of the fastest"), "{notes:?}");
+        assert!(hosts.screen(Terminal::plain(100)).contains("2 hosts together"));
+    }
+}

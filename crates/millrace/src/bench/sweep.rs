@@ -1,0 +1,410 @@
+//! `millrace bench sweep`: depth × jobs × block size, on a target or on a head made here: where is the knee, beyond which
+//! more depth buys waiting and no work?
+
+use super::doc::{Doc, finish};
+use super::figures::{KNEE, Measured, knee, queued};
+use super::inner::At;
+use super::ladder::LARGE;
+use super::single::{SingleArgs, sessions};
+use super::stand::Stand;
+use super::target::Url;
+use super::watch::{self, Cpu, Live};
+use super::work::{StageArgs, WorkArgs, inside, is_null, lanes, outside};
+use super::{block, micros};
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table, Terminal};
+use api::size::{print, print_count};
+use clap::{Args, Parser, ValueEnum};
+use load::Plan;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// `millrace bench sweep`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+With --target the volume there is used, and loses what it holds unless --rw only reads; host names and secrets are those of `millrace bench`, set by --host-nqn and --iqn. With --drive a head is made in this process.
+
+Examples:
+  millrace bench sweep --target nvme://10.0.0.1:4420/NQN/1 --jobs 1,4
+  millrace bench sweep --drive null --via volume --bs 512,4k,64k
+  millrace bench sweep --drive /dev/nvme1n1 --via nvme --html sweep.html")]
+pub struct SweepArgs {
+    /// nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drives", "via"])]
+    target: Option<Url>,
+    /// Our host NQN at the target [default: this machine's]
+    #[arg(long, value_name = "NQN", requires = "target")]
+    host_nqn: Option<String>,
+    /// Our iSCSI name at the target [default: this machine's]
+    #[arg(long, value_name = "IQN", requires = "target")]
+    iqn: Option<String>,
+    #[command(flatten)]
+    stage: StageArgs,
+    /// How the volume on the drives is reached
+    #[arg(long, value_enum, default_value_t = Via::Nvme, value_name = "WAY")]
+    via: Via,
+    /// Depths of each connection
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,4,16,64,256", value_parser = clap::value_parser!(u16).range(1..=1023))]
+    depths: Vec<u16>,
+    /// Numbers of connections
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Vec<u16>,
+    /// Block sizes
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_value = "4k", value_parser = block)]
+    bs: Vec<u32>,
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+/// The way to the volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Via {
+    /// NVMe/TCP
+    Nvme,
+    /// iSCSI
+    Iscsi,
+    /// The volume itself, without a protocol
+    Volume,
+    /// The drives themselves
+    Drives,
+}
+
+/// One measurement.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Point {
+    /// Bytes of one operation.
+    pub block_bytes: u32,
+    /// Connections.
+    pub jobs: u16,
+    /// Operations under way on each.
+    pub depth: u16,
+    /// What was measured.
+    pub run: Measured,
+}
+
+/// All of them.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Sweep {
+    /// What was loaded.
+    pub target: String,
+    /// `randread` and so on.
+    pub rw: String,
+    /// Every point, by block size, jobs and depth.
+    pub points: Vec<Point>,
+}
+
+/// Most points: beyond it nobody waits for the end.
+const POINTS_MAX: usize = 400;
+
+/// Runs it and shows it.
+pub fn run(args: &SweepArgs, json: bool) -> Result<(), Failure> {
+    let mut doc = Doc::begin("sweep");
+    watch::listen()?;
+    let mut live = Live::new();
+    let sweep = measure(args, &mut live, &mut doc.notes)?;
+    live.clear();
+    let text = sweep.screen(Terminal::for_stdout());
+    doc.notes.extend(sweep.notes());
+    let trouble = sweep.points.iter().find_map(|p| p.run.trouble.clone());
+    doc.sweep = Some(sweep);
+    finish(&doc, &text, json, args.work.html.as_deref())?;
+    trouble.map_or(Ok(()), |why| Err(Failure::internal(why)))
+}
+
+#[derive(Parser)]
+struct AsSingle {
+    #[command(flatten)]
+    single: SingleArgs,
+}
+
+/// The sessions of one point at somebody's target: as `millrace bench --target` opens them.
+fn theirs(args: &SweepArgs, url: &Url, jobs: u16, depth: u16) -> Result<Vec<load::Config>, Failure> {
+    let (jobs, depth, url_text) = (jobs.to_string(), depth.to_string(), url.to_string());
+    let mut words = vec!["bench", "--target", &url_text, "--connections", &jobs, "--qd", &depth];
+    for (option, value) in [("--host-nqn", &args.host_nqn), ("--iqn", &args.iqn)] {
+        words.extend(value.iter().flat_map(|v| [option, &v[..]]));
+    }
+    let single = AsSingle::try_parse_from(words).map_err(|e| Failure::usage(e.to_string()))?.single;
+    sessions(&single, url)
+}
+
+/// Runs every point.
+pub fn measure(args: &SweepArgs, live: &mut Live, notes: &mut Vec<String>) -> Result<Sweep, Failure> {
+    let SweepArgs { target, stage, via, depths, jobs, bs, work, .. } = args;
+    let count = depths.len() * jobs.len() * bs.len();
+    if count > POINTS_MAX {
+        return Err(Failure::usage(format!(
+            "--depths, --jobs, --bs: {count} measurements, at most {POINTS_MAX}"
+        )));
+    }
+    let largest = bs.iter().copied().max().unwrap_or(4096);
+    let deepest = u64::from(depths.iter().copied().max().unwrap_or(1))
+        * u64::from(jobs.iter().copied().max().unwrap_or(1));
+    if deepest > DEPTH_MAX && matches!(via, Via::Volume | Via::Drives) {
+        return Err(Failure::usage(format!(
+            "--depths, --jobs: {deepest} operations under way inside, at most {DEPTH_MAX}"
+        )));
+    }
+    let small = bs.iter().copied().min().unwrap_or(4096);
+    let mut place = None;
+    let (shape, client) = stage.shape(deepest, largest);
+    if target.is_none() {
+        let drives = stage.all()?;
+        if work.verify && drives.iter().any(|d| is_null(d)) {
+            return Err(
+                Failure::usage("--verify: a null drive forgets what was written").with_next("--drive ram:1G")
+            );
+        }
+        live.step("pool");
+        let mut stand = Stand::start(&shape)?;
+        let bytes = stand.pool(&drives, 1, stage.force, WorkArgs::volume_block(small), live)?;
+        let region = stage.region(work.region, bytes);
+        if !work.unprepared && !drives.iter().all(|d| is_null(d)) {
+            live.step("region");
+            let whole = WorkArgs { verify: false, ramp: Duration::ZERO, ..work.clone() };
+            let plan = Plan {
+                prepare: true,
+                read_percent: 100,
+                ..whole.plan(1 << 20, region, Duration::from_millis(1))
+            };
+            inside(&stand, At::Volume, &plan, 4, &[], live)?;
+        }
+        let urls = stand.serve()?;
+        place = Some((stand, drives, region, urls));
+    }
+    let mut points = vec![];
+    for (block_bytes, jobs, depth) in
+        bs.iter().flat_map(|b| jobs.iter().flat_map(move |j| depths.iter().map(move |d| (*b, *j, *d))))
+    {
+        if watch::interrupted() {
+            break;
+        }
+        live.step(format!("{} of {count}: {} {jobs} × {depth}", points.len() + 1, print(block_bytes.into())));
+        let run = match (&place, target) {
+            (Some((stand, drives, region, urls)), _) => {
+                let plan = work.plan(
+                    block_bytes,
+                    region / u64::from(block_bytes) * u64::from(block_bytes),
+                    work.seconds,
+                );
+                let share = (jobs * depth / stage.shards).max(1);
+                let over = |url: &Url, depth: u16| {
+                    let plan = Plan { sessions: lanes(url, jobs, depth), ..plan.clone() };
+                    outside(plan, client, stand.cpu(), live)
+                };
+                match via {
+                    Via::Nvme => over(&urls[0], depth)?,
+                    Via::Iscsi => over(&urls[1], depth)?,
+                    Via::Volume => inside(stand, At::Volume, &plan, share, &[], live)?,
+                    Via::Drives => inside(stand, At::Bare, &plan, share, drives, live)?,
+                }
+            }
+            (None, Some(url)) => {
+                let region = work.region.unwrap_or(0) / u64::from(block_bytes) * u64::from(block_bytes);
+                let plan = work.plan(block_bytes, region, work.seconds);
+                let plan = Plan { sessions: theirs(args, url, jobs, depth)?, ..plan };
+                outside(plan, None, &Cpu::default(), live)?
+            }
+            (None, None) => return Err(Failure::usage("neither a target nor a drive is named")),
+        };
+        points.push(Point { block_bytes, jobs, depth, run });
+    }
+    if let Some((stand, ..)) = &place {
+        notes.extend(stand.notices());
+    }
+    let target = match (target, via) {
+        (Some(url), _) => url.to_string(),
+        (None, via) => {
+            let way = match via {
+                Via::Nvme => "NVMe/TCP to a volume on",
+                Via::Iscsi => "iSCSI to a volume on",
+                Via::Volume => "a volume on",
+                Via::Drives => "bare",
+            };
+            format!("{way} {} × {}", stage.drives.join(", "), stage.copies)
+        }
+    };
+    Ok(Sweep { target, rw: work.rw.word().into(), points })
+}
+
+/// Operations that a shard's load generator inside numbers.
+const DEPTH_MAX: u64 = 8192;
+
+impl Sweep {
+    /// The block sizes, in order.
+    pub fn blocks(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.points.iter().map(|p| p.block_bytes).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+    /// The points of one block size.
+    pub fn of(&self, block_bytes: u32) -> Vec<&Point> {
+        self.points.iter().filter(|p| p.block_bytes == block_bytes).collect()
+    }
+    /// The knee among the points of one block size.
+    pub fn knee(&self, block_bytes: u32) -> Option<&Point> {
+        let points = self.of(block_bytes);
+        let curve: Vec<(u32, f64)> =
+            points.iter().map(|p| (u32::from(p.jobs) * u32::from(p.depth), p.run.total.iops)).collect();
+        knee(&curve).map(|i| points[i])
+    }
+    /// A rate in words.
+    pub fn rate_text(point: &Point) -> String {
+        if point.block_bytes >= LARGE {
+            format!("{:.0} MB/s", point.run.total.mb_per_s)
+        } else {
+            print_count(point.run.total.iops as u64)
+        }
+    }
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![];
+        for block in self.blocks() {
+            let points = self.of(block);
+            let Some(at) = self.knee(block) else { continue };
+            let size = print(block.into());
+            let best = points.iter().map(|p| p.run.total.iops).fold(0.0, f64::max);
+            notes.push(format!(
+                "{size}: the knee is at {} × {}: {:.0} % of the best rate, p99 {}. What is beyond waits.",
+                at.jobs,
+                at.depth,
+                at.run.total.iops / best * 100.0,
+                micros(at.run.total.p99_us)
+            ));
+            let most = points.iter().max_by_key(|p| u32::from(p.jobs) * u32::from(p.depth));
+            let least = points.iter().min_by_key(|p| u32::from(p.jobs) * u32::from(p.depth));
+            if let (Some(most), Some(least)) = (most, least) {
+                if let Some(part) = queued(&most.run, &least.run).filter(|p| *p > 0.5) {
+                    notes.push(format!(
+                        "{size}: at {} × {} an operation spends {:.0} % of its time in queues.",
+                        most.jobs,
+                        most.depth,
+                        part * 100.0
+                    ));
+                }
+                let rate = most.run.total.iops / best;
+                if rate < KNEE {
+                    notes.push(format!(
+                        "{size}: at {} × {} only {:.0} % of the best rate is left: overload costs work.",
+                        most.jobs,
+                        most.depth,
+                        rate * 100.0
+                    ));
+                }
+            }
+            for point in points {
+                if let Some(worst) = point.run.starved().first() {
+                    notes.push(format!(
+                        "{size}, {} × {}: path {} is starved, with {} IOPS of {}.",
+                        point.jobs,
+                        point.depth,
+                        worst.name,
+                        print_count(worst.figures.iops as u64),
+                        print_count(point.run.total.iops as u64)
+                    ));
+                }
+            }
+        }
+        notes
+    }
+    /// The result for people: a map of rates, darker where there is more.
+    pub fn screen(&self, terminal: Terminal) -> String {
+        let mut out = format!("{}\n", terminal.text(Look::Bold, &format!("{} on {}", self.rw, self.target)));
+        for block in self.blocks() {
+            let points = self.of(block);
+            let best = points.iter().map(|p| p.run.total.iops).fold(0.0, f64::max).max(1e-9);
+            let at = self.knee(block);
+            let mut table = Table::new(&[
+                ">JOBS", ">DEPTH", ">RATE", "", ">OF BEST", ">P50", ">P99", ">P99.9", ">CPU/OP", "",
+            ]);
+            for point in &points {
+                let t = &point.run.total;
+                let knee = at.is_some_and(|k| (k.jobs, k.depth) == (point.jobs, point.depth));
+                table.row([
+                    point.jobs.to_string().into(),
+                    point.depth.to_string().into(),
+                    Self::rate_text(point).into(),
+                    Cell::new(Look::Good, super::ladder::bar(t.iops / best, 16)),
+                    format!("{:.0} %", t.iops / best * 100.0).into(),
+                    micros(t.p50_us).into(),
+                    micros(t.p99_us).into(),
+                    micros(t.p999_us).into(),
+                    point.run.target_ns.map_or("–".into(), |n| format!("{n:.0} ns")).into(),
+                    Cell::new(Look::Warn, if knee { "◀ knee" } else { "" }),
+                ]);
+            }
+            out.push_str(&format!(
+                "\n{}\n",
+                terminal.text(Look::Bold, &format!("blocks of {}", print(block.into())))
+            ));
+            out.push_str(&table.print(terminal, 0));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::Figures;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        sweep: SweepArgs,
+    }
+
+    fn args(words: &str) -> SweepArgs {
+        Words::try_parse_from(words.split_whitespace()).expect(words).sweep
+    }
+
+    #[test]
+    fn every_point_is_measured() {
+        for via in ["volume", "drives", "nvme", "iscsi"] {
+            let words = format!(
+                "sweep --drive null --via {via} --depths 1,4 --jobs 1,2 --bs 512,4k --seconds 0.02 --ramp 0"
+            );
+            let sweep = measure(&args(&words), &mut Live::new(), &mut vec![])
+                .unwrap_or_else(|e| panic!("{via}: {e}"));
+            assert_eq!(sweep.points.len(), 8);
+            assert!(sweep.points.iter().all(|p| p.run.total.ops > 0 && p.run.errors == 0), "{via}");
+            assert!(sweep.screen(Terminal::plain(120)).contains("◀ knee"));
+        }
+    }
+
+    #[test]
+    fn the_knee_is_found_for_each_block_size() {
+        let point = |block_bytes: u32, depth: u16, iops: f64| Point {
+            block_bytes,
+            jobs: 1,
+            depth,
+            run: Measured {
+                total: Figures { iops, mean_us: f64::from(depth), ..Figures::default() },
+                ..Measured::default()
+            },
+        };
+        let sweep = Sweep {
+            points: vec![
+                point(4096, 1, 10.0),
+                point(4096, 8, 97.0),
+                point(4096, 64, 100.0),
+                point(512, 1, 50.0),
+                point(512, 64, 20.0),
+            ],
+            ..Sweep::default()
+        };
+        assert_eq!(sweep.knee(4096).map(|p| p.depth), Some(8));
+        assert_eq!(sweep.knee(512).map(|p| p.depth), Some(1));
+        let notes = sweep.notes().join("\n");
+        assert!(notes.contains("only 40 % of the best rate is left"), "{notes}");
+        assert!(notes.contains("98 % of its time in queues"), "{notes}");
+    }
+
+    #[test]
+    fn too_many_points_are_refused_before_anything_is_made() {
+        let many = (1..=30).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let words = format!("sweep --drive null --depths {many} --jobs {many}");
+        let failure = measure(&args(&words), &mut Live::new(), &mut vec![]).expect_err("too many");
+        assert!(failure.message.contains("900 measurements"), "{failure}");
+    }
+}
