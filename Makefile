@@ -3,7 +3,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) run --quiet --locked --package xtask --
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check lint judge sim mutants soak rates count fuzz lab deps build doc clean
+.PHONY: help demo test check lint judge sim mutants soak bench rates count fuzz lab deps build doc clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -28,6 +28,9 @@ sim: ## Simulation: SEED=n again (STORY=1: its last events), or SEEDS=n new ones
 
 soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS=50 with a kernel host (10 s each), CUTS=24 of power
 	@$(XTASK) soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_ROUNDS),--guest $(SOAK_ROUNDS)) $(if $(CUTS),--cuts $(CUTS))
+
+bench: ## How near to the machine's limit we are, row by row (ROUNDS=5, ONLY=words of a row's name; ten minutes)
+	@$(XTASK) bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)")
 
 rates: ## What pools give of their drives' speed, on drives with a known one (SECONDS=5 each)
 	@$(XTASK) rates $(if $(SECONDS),--seconds $(SECONDS))

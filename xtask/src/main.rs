@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Some("sim") => sim(rest),
         Some("soak") => soak(rest),
         Some("rates") => rates(rest),
+        Some("bench") => bench(rest),
         Some("mutants") => mutants(rest),
         Some("count") => count(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
@@ -157,6 +158,15 @@ fn soak(words: &[String]) -> Result<(), String> {
 fn rates(words: &[String]) -> Result<(), String> {
     run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
     let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "rates", "--"]);
+    command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
+    run(command)
+}
+
+/// How near to the machine's limit we are; prints a table of its own.
+fn bench(words: &[String]) -> Result<(), String> {
+    deps::install(deps::TEST)?;
+    run(cargo(&["build", "--release", "--locked", "--package", "millrace", "--package", "peak"]))?;
+    let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "bench", "--"]);
     command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
     run(command)
 }

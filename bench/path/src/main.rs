@@ -10,10 +10,11 @@ use array::{Bitmap, Geometry, Leg, LegState, Membership};
 use base::memory::PlainMemory;
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{
-    Address, Answer, ConnectionId, Dma, DriveId, Duration, Effect, Effects, Event, HostId, Instant, Machine,
-    Memory, PortalId, Slice, Uuid, VolumeId,
+    Address, Answer, Command, ConnectionId, Dma, DriveId, Duration, Effect, Effects, Event, HostId, Instant,
+    Machine, Memory, PortalId, Slice, Tag, Uuid, VolumeId,
 };
 use core::net::SocketAddr;
+use head::direct::Door;
 use head::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use head::mail::Mail;
 use head::{Deadlines, Shard, ShardConfig};
@@ -64,11 +65,22 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { depth: 1, ..scenario("nvme-read-qd1", Protocol::Nvme, (1, 1), 100) },
 ];
 
+/// The rooms below the front ends alone: volume, pool and array, from a command to the drive operation and back. And
+/// whether it reads.
+const ROOMS: &[(&str, bool)] = &[("rooms-read-mirrors", true), ("rooms-write-mirrors", false)];
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let (Some((name, read)), Some(commands)) = (
+        ROOMS.iter().find(|r| args.first().is_some_and(|a| a == r.0)),
+        args.get(1).and_then(|n| n.parse().ok()),
+    ) {
+        let shape = if *read { 100 } else { 0 };
+        return rooms(&scenario(name, Protocol::Nvme, (4, 2), shape), commands);
+    }
     let found = SCENARIOS.iter().find(|s| args.first().is_some_and(|a| a == s.name));
     let (Some(scenario), Some(commands)) = (found, args.get(1).and_then(|n| n.parse().ok())) else {
-        let names: Vec<&str> = SCENARIOS.iter().map(|s| s.name).collect();
+        let names: Vec<&str> = SCENARIOS.iter().map(|s| s.name).chain(ROOMS.iter().map(|r| r.0)).collect();
         eprintln!("path SCENARIO COMMANDS, with one of {}", names.join(", "));
         std::process::exit(2);
     };
@@ -86,6 +98,49 @@ fn shard_event(shard: &mut Shard<PlainMemory>, now: Instant, event: Event<Mail>,
 #[inline(never)]
 fn shard_turn(shard: &mut Shard<PlainMemory>, now: Instant, fx: &mut Effects<Mail>) {
     shard.end_of_turn(now, fx);
+}
+
+/// The product: a command that no front end brings. Its name makes it counted as an event.
+#[inline(never)]
+fn shard_event_direct(shard: &mut Shard<PlainMemory>, now: Instant, tag: Tag, command: Command, data: Slice) {
+    shard.direct_submit(now, tag, Door::Volume, command, data);
+}
+
+/// `commands` commands from the volume on, 32 at a time, on drives that answer at once.
+fn rooms(scenario: &Scenario, commands: u64) {
+    let mut shard = World::new(scenario).shard;
+    let depth = scenario.depth;
+    assert!(shard.direct_admit(depth.into()), "there is room");
+    let buffer = |shard: &mut Shard<PlainMemory>| shard.direct_buffer(scenario.io_bytes).expect("memory");
+    let mut idle: Vec<(Tag, Slice)> = (0..depth).map(|i| (Tag(i), buffer(&mut shard))).collect();
+    let mut random = base::Prng::new(1);
+    let op = if scenario.read_percent == 100 { base::Op::Read } else { base::Op::Write };
+    let (mut begun, mut ended, mut now) = (0, 0, Instant(1_000_000));
+    let mut fx: Effects<Mail> = Vec::with_capacity(4096);
+    while ended < commands {
+        now = now + Duration::from_micros(10);
+        while begun < commands
+            && let Some((tag, data)) = idle.pop()
+        {
+            // Few regions, as in `World::run`.
+            let at = random.below(16 << 10);
+            let command = Command { volume: VolumeId(1), op, at, blocks: 1, fua: false };
+            shard_event_direct(&mut shard, now, tag, command, data);
+            begun += 1;
+        }
+        shard_turn(&mut shard, now, &mut fx);
+        while let Some(done) = shard.direct_done() {
+            assert_eq!(done.status, base::Status::Good);
+            idle.push((done.tag, done.data));
+            ended += 1;
+        }
+        for effect in core::mem::take(&mut fx) {
+            if let Effect::Drive(op) = effect {
+                let event = Event::DriveDone { token: op.token, result: Ok(()) };
+                shard_event(&mut shard, now, event, &mut fx);
+            }
+        }
+    }
 }
 
 /// Bytes on their way to one end of a connection, and that end's receive, if it waits.
