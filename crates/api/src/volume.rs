@@ -27,6 +27,15 @@ pub struct Volume {
     pub runs: u32,
     /// To whom it is given.
     pub exports: Vec<Exported>,
+    /// Commands that its hosts may start in a second; 0 for no cap.
+    #[serde(default)]
+    pub iops_max: u32,
+    /// Megabytes (10^6 bytes) that they may move in a second; 0 for no cap.
+    #[serde(default)]
+    pub mbps_max: u32,
+    /// Commands that had to wait for one of these since the start.
+    #[serde(default)]
+    pub capped: u64,
     /// What hosts did with it since the start.
     pub counters: Counters,
 }
@@ -55,7 +64,7 @@ pub struct VolumeCreate {
     pub block_bytes: Option<u32>,
 }
 
-/// A change to a volume: a new size or a new name, one at a time.
+/// A change to a volume: a new size, a new name, or caps, one of these at a time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSet {
@@ -65,6 +74,12 @@ pub struct VolumeSet {
     /// New name within the pool, without the pool's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Commands that its hosts may start in a second, 10 or more; 0 takes the cap away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops_max: Option<u32>,
+    /// Megabytes (10^6 bytes) that they may move in a second; 0 takes the cap away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mbps_max: Option<u32>,
     /// Needed to shrink: what lies beyond the new size is lost.
     #[serde(default)]
     pub force: bool,

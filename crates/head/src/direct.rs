@@ -77,6 +77,7 @@ impl<M: Memory> Shard<M> {
             tag,
             door,
             phase: Phase::Turn,
+            place: Default::default(),
             buffer: Some(data),
             // Its memory is the caller's, and lent to nobody.
             account: 0,
@@ -148,6 +149,7 @@ impl<M: Memory> Core<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caps::Caps;
     use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
     use crate::mail::Mail;
     use crate::{Deadlines, ShardConfig};
@@ -210,6 +212,7 @@ mod tests {
                 blocks,
                 map: Arc::new(volume::Map::new(&[volume::Run { first: FIRST, count: 4 }]).expect("a map")),
                 ready: true,
+                caps: Caps::default(),
             }],
         };
         let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };

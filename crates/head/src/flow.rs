@@ -167,6 +167,7 @@ struct Span {
 impl<M: Memory> Core<M> {
     /// Starts what waits for its turn, peers' commands first: they hold a slot elsewhere already.
     pub fn start_turns(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.open_gates(now, fx);
         while let Some(parked) = self.parked.front() {
             let (array, command) = (parked.array, parked.command);
             let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
@@ -528,6 +529,10 @@ impl<M: Memory> Core<M> {
         match request.phase {
             Phase::Buffer(_) => {
                 self.wait_no_more(index);
+                self.end(index, Status::Aborted);
+            }
+            Phase::Gate => {
+                self.leave_gate(index);
                 self.end(index, Status::Aborted);
             }
             Phase::Turn | Phase::Flights => {

@@ -87,4 +87,6 @@ pub struct VolumeLayout {
     pub map: Arc<volume::Map>,
     /// False: commands end in `NotReady`.
     pub ready: bool,
+    /// What its hosts may start in a second.
+    pub caps: crate::caps::Caps,
 }

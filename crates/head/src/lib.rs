@@ -6,11 +6,14 @@
 
 mod arena;
 pub mod buffers;
+pub mod caps;
 pub mod direct;
 mod flow;
+pub mod gates;
 pub mod layout;
 mod lending;
 pub mod limits;
+mod lines;
 mod link;
 pub mod mail;
 pub mod order;
@@ -18,5 +21,7 @@ pub mod report;
 mod request;
 mod shard;
 pub mod steward;
+#[cfg(test)]
+mod trial;
 
 pub use shard::{Deadlines, Shard, ShardConfig};

@@ -2,6 +2,7 @@
 
 use crate::direct::Door;
 use crate::lending::Purpose;
+use crate::lines::Place;
 use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
@@ -191,6 +192,7 @@ impl<M: Memory> Io<'_, M> {
             tag,
             door: Door::Volume,
             phase,
+            place: Place::default(),
             buffer: None,
             account: self.link.account,
             purpose: Purpose::Asked,
@@ -274,7 +276,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         request.started = self.now;
         (request.cursor, request.length, request.status) = (0, 0, Status::Good);
         request.begun = false;
-        self.core.turns.push_back(index);
+        self.core.arrive(self.now, index);
     }
     fn finish(&mut self, tag: Tag) {
         let index = self.link.forget(tag);

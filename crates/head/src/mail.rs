@@ -3,13 +3,15 @@
 //! Mail between two machines arrives in the order in which it was written. Nothing else is shared:
 //! what must be known everywhere travels as a `View` and a `Layout` that never change once made.
 
+use crate::caps::Cost;
+use crate::gates::Kind;
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
 use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::View;
-use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status};
+use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status, VolumeId};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -241,6 +243,24 @@ pub enum Mail {
         flight: FlightId,
         /// The array.
         array: ArrayId,
+    },
+    /// Commands of a capped volume wait here, and you have its meter. `Leased` follows.
+    Lease {
+        /// The volume.
+        volume: VolumeId,
+        /// In which of the two lines they wait.
+        kind: Kind,
+        /// What they cost.
+        cost: Cost,
+    },
+    /// They may start.
+    Leased {
+        /// As in `Lease`.
+        volume: VolumeId,
+        /// As in `Lease`.
+        kind: Kind,
+        /// As in `Lease`.
+        cost: Cost,
     },
     /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
     Hold {

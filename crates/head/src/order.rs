@@ -96,6 +96,13 @@ pub enum Order {
         /// New name within the pool.
         name: String,
     },
+    /// Change what a volume may have.
+    VolumeCaps {
+        /// `pool/volume`.
+        volume: String,
+        /// What to change.
+        caps: VolumeCaps,
+    },
     /// Remove a volume.
     VolumeRemove {
         /// `pool/volume`.
@@ -267,6 +274,15 @@ pub enum Order {
 
 /// Rule for names of pools, volumes and hosts, in words.
 pub const NAME_RULE: &str = "1 to 63 characters of a-z A-Z 0-9 . _ - beginning with a letter or digit";
+
+/// What a volume may have. None leaves it as it is, 0 takes a cap away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VolumeCaps {
+    /// Commands a second.
+    pub iops_max: Option<u32>,
+    /// Megabytes (10^6 bytes) of data a second.
+    pub mbps_max: Option<u32>,
+}
 
 /// What to do about scrubs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -740,6 +756,12 @@ pub struct Volume {
     pub runs: u32,
     /// To whom it is given.
     pub exports: Vec<Exported>,
+    /// Commands that its hosts may start in a second, 0 for no cap.
+    pub iops_max: u32,
+    /// Megabytes (10^6 bytes) that they may move in a second, 0 for no cap.
+    pub mbps_max: u32,
+    /// Commands that had to wait for one of these since the start.
+    pub capped: u64,
     /// What hosts did with it since the start.
     pub counters: Counters,
 }

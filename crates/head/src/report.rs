@@ -22,6 +22,8 @@ pub struct Counters {
     pub errors: u64,
     /// Nanoseconds spent, summed over all commands.
     pub busy_ns: u64,
+    /// Commands that had to wait for their volume's caps.
+    pub capped: u64,
 }
 
 impl Counters {
@@ -34,6 +36,7 @@ impl Counters {
         self.write_bytes += o.write_bytes;
         self.errors += o.errors;
         self.busy_ns += o.busy_ns;
+        self.capped += o.capped;
     }
 }
 

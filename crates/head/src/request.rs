@@ -5,6 +5,7 @@
 use crate::direct::Door;
 use crate::layout::ArrayId;
 use crate::lending::Purpose;
+use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
 use array::ArrayCommand;
 use base::{Command, DriveId, DriveOpKind, Instant, Slice, Status, Tag};
@@ -16,6 +17,8 @@ pub(crate) enum Phase {
     Buffer(u32),
     /// Its connection: data to come, or the answer to go.
     Connection,
+    /// Its volume's rate (`gates`).
+    Gate,
     /// Its turn to start.
     Turn,
     /// Its flights.
@@ -35,6 +38,8 @@ pub(crate) struct Request {
     /// Where it came in.
     pub door: Door,
     pub phase: Phase,
+    /// In the line that it waits in.
+    pub place: Place,
     pub buffer: Option<Slice>,
     /// Whom the buffer is lent to, and what for.
     pub account: u32,
@@ -64,6 +69,12 @@ pub(crate) struct Request {
     pub status: Status,
     pub aborted: bool,
     pub started: Instant,
+}
+
+impl Stands for Request {
+    fn place(&mut self) -> &mut Place {
+        &mut self.place
+    }
 }
 
 impl Request {

@@ -18,6 +18,7 @@ pub(crate) use self::dues::Dues;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
 use crate::direct::Done;
+use crate::gates::Gates;
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::lending::{Lending, Purpose};
 use crate::limits;
@@ -115,6 +116,8 @@ pub(crate) struct Core<M: Memory> {
     pub lending: Lending,
     /// Connections whose bytes lie in staging buffers, and cannot be taken yet.
     pub stalled: u32,
+    /// Commands of capped volumes that wait for their rate.
+    pub gates: Gates,
     pub turns: VecDeque<u32>,
     pub landed: VecDeque<(Ticket, Status)>,
     pub told: VecDeque<u32>,
@@ -284,6 +287,7 @@ impl<M: Memory> Shard<M> {
                 drives: vec![],
                 lending: Lending::new(),
                 stalled: 0,
+                gates: Gates::default(),
                 turns: VecDeque::with_capacity(1024),
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
@@ -323,6 +327,11 @@ impl<M: Memory> Shard<M> {
         let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
         rings.chain(scratch).map(|s| Buffers::footprint(s.len)).sum()
+    }
+    /// For tests that are its connections.
+    #[cfg(test)]
+    pub(crate) fn core_mut(&mut self) -> &mut Core<M> {
+        &mut self.core
     }
     /// Connections that exist.
     pub fn connections(&self) -> u32 {
@@ -624,6 +633,7 @@ impl<M: Memory> Shard<M> {
             set(&mut core.pools, usize::from(pool.id.0), pool.clone());
         }
         core.apply_arrays(now, &layout, fx);
+        core.set_gates(now, fx);
 
         self.listen(fx);
         let view = self.core.view.clone();
@@ -707,6 +717,11 @@ impl<M: Memory> Shard<M> {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.abort_for_peer(now, shard, flight, array, fx);
             }
+            Mail::Lease { volume, kind, cost } => {
+                let Address::Shard(peer) = from else { panic!("only shards ask shards") };
+                self.core.on_lease(now, peer, volume, kind, cost, fx);
+            }
+            Mail::Leased { volume, kind, cost } => self.core.on_leased(now, volume, kind, cost),
             Mail::Hold { data } => self.core.buffers.hold(data),
             Mail::Unhold { data } => {
                 self.core.buffers.release(data);
@@ -885,7 +900,10 @@ impl<M: Memory> Machine for Shard<M> {
     fn next_deadline(&self) -> Option<Instant> {
         // A minimum by hand: this is asked once or twice in every turn.
         let mut first = self.timers.peek().map_or(NEVER, |Reverse((at, ..))| *at);
-        for at in [self.core.op_scan, self.relisten, self.look].into_iter().flatten() {
+        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline()]
+            .into_iter()
+            .flatten()
+        {
             first = first.min(at);
         }
         for state in self.core.arrays.iter().flatten() {

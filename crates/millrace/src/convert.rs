@@ -246,6 +246,9 @@ pub fn volume(v: order::Volume) -> api::Volume {
         state: state(v.state),
         runs: v.runs,
         exports: v.exports.into_iter().map(exported).collect(),
+        iops_max: v.iops_max,
+        mbps_max: v.mbps_max,
+        capped: v.capped,
         counters: counters(v.counters),
     }
 }

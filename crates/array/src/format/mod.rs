@@ -96,6 +96,10 @@ impl Features {
     pub const LEGS: u64 = 2;
     /// Incompat, of configurations: a scrub under way was told the good drives of several mirrors.
     pub const PREFERS: u64 = 4;
+    /// Incompat, of configurations: the extras end with caps of volumes.
+    pub const CAPS: u64 = 16;
+    /// What this program knows in configurations.
+    pub const CONFIG: u64 = Self::EXTRAS | Self::LEGS | Self::PREFERS | Self::CAPS;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

@@ -39,7 +39,7 @@ impl ConfigSlot {
     }
     /// Reads a slot; bytes behind the body do not matter.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let mut opened = open(MAGIC, Features::EXTRAS | Features::LEGS | Features::PREFERS, bytes)?;
+        let mut opened = open(MAGIC, Features::CONFIG, bytes)?;
         let generation = opened.rest.u64().map_err(|_| Fault::Damaged)?;
         let len = opened.rest.u32().map_err(|_| Fault::Damaged)? as usize;
         let whole = bytes.get(..BODY_AT.saturating_add(len)).ok_or(Fault::Damaged)?;
@@ -53,7 +53,7 @@ impl ConfigSlot {
 
 /// How many bytes of a slot must be read to decode it, from its first 4096; None if that is not one.
 pub fn config_bytes(first: &[u8]) -> Option<u64> {
-    open(MAGIC, Features::EXTRAS | Features::LEGS | Features::PREFERS, first).ok()?;
+    open(MAGIC, Features::CONFIG, first).ok()?;
     let len = u32::from_le_bytes(first.get(48..52)?.try_into().expect("four bytes"));
     let bytes = (BODY_AT as u64 + u64::from(len)).next_multiple_of(RECORD_BYTES as u64);
     (bytes <= CONFIG_BYTES).then_some(bytes)

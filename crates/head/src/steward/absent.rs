@@ -118,7 +118,7 @@ impl Office {
             )
         };
         let file = KeptFile::parse(&bytes).map_err(|e| wrong(format!("line {}: {}", e.line, e.message)))?;
-        let config = PoolConfig::decode(&file.slot.body)
+        let config = PoolConfig::of_slot(&file.slot)
             .ok()
             .filter(|c| c.uuid == pool)
             .ok_or_else(|| wrong("it contradicts itself".into()))?;
@@ -225,7 +225,7 @@ impl Office {
         let newest =
             probes.iter().filter_map(|p| p.config.as_ref().ok()).max_by_key(|c| c.generation).cloned();
         let Some(slot) = newest else { return };
-        let Ok(config) = PoolConfig::decode(&slot.body) else { return };
+        let Ok(config) = PoolConfig::of_slot(&slot) else { return };
         let went = {
             let mut desk = self.desk_mut();
             let me = desk.system.uuid;

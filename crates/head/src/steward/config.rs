@@ -1,6 +1,7 @@
 //! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
 
-use super::extras::Extras;
+use super::extras::{CapsRow, Extras};
+use crate::caps::Caps;
 use access::Grants;
 use array::Geometry;
 use array::format::{ConfigSlot, Features, Label};
@@ -85,8 +86,12 @@ impl PoolConfig {
         }
         w.0
     }
-    /// Reads what `encode` wrote. Every volume lies in the pool and none on another, or it is malformed.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// Reads what `slot` made. Every volume lies in the pool and none on another, or it is malformed.
+    pub fn of_slot(slot: &ConfigSlot) -> Result<Self, Malformed> {
+        Self::decode(&slot.body, slot.features.incompat)
+    }
+    /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
+    pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
         let mut r = Reader(bytes);
         let uuid = Uuid(r.array()?);
         let name = r.text()?;
@@ -111,7 +116,7 @@ impl PoolConfig {
         }
         let map = Arc::new(StripeMap::decode(&mut r)?);
         let (volumes, grants) = (Catalogue::decode(&mut r)?, Grants::decode(&mut r)?);
-        let extras = if r.0.is_empty() { Extras::default() } else { Extras::decode(&mut r)? };
+        let extras = if r.0.is_empty() { Extras::default() } else { Extras::decode(&mut r, incompat)? };
         let config = Self {
             extras,
             uuid,
@@ -131,7 +136,8 @@ impl PoolConfig {
             && config.arrays.iter().enumerate().all(|(i, a)| config.map.used_of(i) <= a.data_bytes)
             && config.space().is_some()
             && config.volumes.iter().all(|v| config.grants.of(v.uuid).is_some())
-            && config.grants.iter().all(|g| config.volumes.by_uuid(g.volume).is_some());
+            && config.grants.iter().all(|g| config.volumes.by_uuid(g.volume).is_some())
+            && config.extras.caps.iter().all(|s| config.volumes.by_uuid(s.volume).is_some());
         if sound { Ok(config) } else { Err(Malformed) }
     }
     /// As it is written. What is behind the exports is a feature that older programs must not overlook.
@@ -140,9 +146,21 @@ impl PoolConfig {
         let legs = !self.extras.replacements.is_empty() || !self.arrays.iter().all(usual);
         let extras = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
         let prefers = if self.extras.prefers_several() { Features::PREFERS } else { 0 };
-        let incompat = extras | prefers | if legs { Features::LEGS } else { 0 };
+        let caps = if self.extras.caps.is_empty() { 0 } else { Features::CAPS };
+        let incompat = extras | prefers | caps | if legs { Features::LEGS } else { 0 };
         let features = Features { incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
+    }
+    /// A volume's caps.
+    pub fn caps_of(&self, volume: Uuid) -> Caps {
+        self.extras.caps.iter().find(|row| row.volume == volume).map(|row| row.caps).unwrap_or_default()
+    }
+    /// Changes them; a volume without caps has no row.
+    pub fn set_caps(&mut self, volume: Uuid, caps: Caps) {
+        self.extras.caps.retain(|row| row.volume != volume);
+        if !caps.none() {
+            self.extras.caps.push(CapsRow { volume, caps });
+        }
     }
     /// Which granules of the pool its volumes have; None if two of them claim the same.
     pub fn space(&self) -> Option<Granules> {
@@ -227,10 +245,10 @@ pub(crate) mod tests {
         let extras = Extras { scrub, spares: vec![spare], ..Extras::default() };
         let config = PoolConfig { extras, ..sample() };
         let bytes = config.encode();
-        assert_eq!(PoolConfig::decode(&bytes), Ok(config.clone()));
+        assert_eq!(PoolConfig::of_slot(&config.slot(1)), Ok(config.clone()));
         let without = sample().encode().len();
         for cut in without + 1..bytes.len() {
-            assert_eq!(PoolConfig::decode(&bytes[..cut]), Err(Malformed), "cut at {cut}");
+            assert_eq!(PoolConfig::decode(&bytes[..cut], 0), Err(Malformed), "cut at {cut}");
         }
         assert_eq!(config.slot(1).features.incompat, Features::EXTRAS);
         // The good drives of several mirrors: with replacements and without.
@@ -246,7 +264,7 @@ pub(crate) mod tests {
             };
             several.extras.replacements = (0..replacements).map(row).collect();
             assert_eq!(
-                PoolConfig::decode(&several.encode()),
+                PoolConfig::of_slot(&several.slot(1)),
                 Ok(several.clone()),
                 "{replacements} replacements"
             );
@@ -255,26 +273,70 @@ pub(crate) mod tests {
         let mut legs = config.clone();
         let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };
         legs.extras.replacements.push(replacement);
-        assert_eq!(PoolConfig::decode(&legs.encode()), Ok(legs.clone()));
+        assert_eq!(PoolConfig::of_slot(&legs.slot(1)), Ok(legs.clone()));
         assert_eq!(legs.slot(1).features.incompat, Features::EXTRAS | Features::LEGS);
         let mut alone = sample();
         alone.arrays[0].legs.truncate(1);
-        assert_eq!(PoolConfig::decode(&alone.encode()), Ok(alone.clone()));
+        assert_eq!(PoolConfig::of_slot(&alone.slot(1)), Ok(alone.clone()));
         assert_eq!(alone.slot(1).features.incompat, Features::LEGS);
         let mut none = config.encode();
         none.extend([0; 2]);
-        assert_eq!(PoolConfig::decode(&none), Err(Malformed), "what says nothing is not written");
+        assert_eq!(PoolConfig::decode(&none, 0), Err(Malformed), "what says nothing is not written");
         let mut empty = sample().encode();
         empty.extend([0; 9]);
-        assert_eq!(PoolConfig::decode(&empty), Err(Malformed));
+        assert_eq!(PoolConfig::decode(&empty, 0), Err(Malformed));
+    }
+
+    #[test]
+    fn caps_survive_beside_every_other_part_and_are_a_feature_while_there_are_any() {
+        use super::super::extras::{Replacement, ScrubRun};
+        let volume = |n: usize| sample().volumes.iter().nth(n).expect("it has two").uuid;
+        let caps = Caps { iops_max: 5000, mbps_max: 7 };
+        let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };
+        for (replaces, prefers) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut config = sample();
+            config.extras.replacements.extend(replaces.then(|| replacement.clone()));
+            let prefer = vec![Uuid([3; 16]), Uuid([4; 16])];
+            config.extras.scrub.run = prefers.then(|| ScrubRun { prefer, ..ScrubRun::default() });
+            config.set_caps(volume(1), caps);
+            config.set_caps(volume(0), Caps { iops_max: 10, mbps_max: 0 });
+            let slot = config.slot(1);
+            let more =
+                if replaces { Features::LEGS } else { 0 } | if prefers { Features::PREFERS } else { 0 };
+            assert_eq!(slot.features.incompat, Features::EXTRAS | Features::CAPS | more);
+            assert_eq!(PoolConfig::of_slot(&slot), Ok(config.clone()));
+            let whole = slot.body.len();
+            for cut in sample().encode().len() + 1..whole {
+                let cut = &slot.body[..cut];
+                assert_eq!(PoolConfig::decode(cut, slot.features.incompat), Err(Malformed));
+            }
+            assert!(PoolConfig::decode(&slot.body, Features::EXTRAS).is_err(), "an older program");
+            assert_eq!(config.caps_of(volume(1)), caps);
+            config.set_caps(volume(0), Caps::default());
+            config.set_caps(volume(1), Caps::default());
+            assert_eq!(config.slot(1).features.incompat & Features::CAPS, 0);
+        }
+        let bad = |change: fn(&mut CapsRow)| {
+            let mut config = sample();
+            config.set_caps(volume(0), caps);
+            change(&mut config.extras.caps[0]);
+            PoolConfig::of_slot(&config.slot(1)).is_err()
+        };
+        assert!(!bad(|_| ()));
+        assert!(bad(|row| row.volume = Uuid([1; 16])), "no such volume");
+        assert!(bad(|row| row.caps = Caps::default()), "a volume without caps has no row");
+        let mut twice = sample();
+        twice.set_caps(volume(0), caps);
+        twice.extras.caps.extend([twice.extras.caps[0]]);
+        assert!(PoolConfig::of_slot(&twice.slot(1)).is_err());
     }
 
     #[test]
     fn a_configuration_survives_and_any_cut_is_noticed() {
         let bytes = sample().encode();
-        assert_eq!(PoolConfig::decode(&bytes), Ok(sample()));
+        assert_eq!(PoolConfig::of_slot(&sample().slot(1)), Ok(sample()));
         for cut in 0..bytes.len() {
-            assert_eq!(PoolConfig::decode(&bytes[..cut]), Err(Malformed), "cut at {cut}");
+            assert_eq!(PoolConfig::decode(&bytes[..cut], 0), Err(Malformed), "cut at {cut}");
         }
     }
 
@@ -283,7 +345,7 @@ pub(crate) mod tests {
         let bad = |change: fn(&mut PoolConfig)| {
             let mut c = sample();
             change(&mut c);
-            PoolConfig::decode(&c.encode()).is_err()
+            PoolConfig::of_slot(&c.slot(1)).is_err()
         };
         assert!(!bad(|_| ()));
         assert!(bad(|c| c.arrays[0].data_bytes = 1));

@@ -1,5 +1,7 @@
 //! What a pool's configuration says beyond arrays, volumes and exports: docs/formats/config.md, "Extras".
 
+use crate::caps::Caps;
+use array::format::Features;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 
@@ -12,6 +14,17 @@ pub struct Extras {
     pub scrub: ScrubRow,
     /// Drives that take the places of others.
     pub replacements: Vec<Replacement>,
+    /// Volumes that are capped.
+    pub caps: Vec<CapsRow>,
+}
+
+/// A volume's caps, at least one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CapsRow {
+    /// The volume.
+    pub volume: Uuid,
+    /// What its hosts may start in a second.
+    pub caps: Caps,
 }
 
 /// A drive that takes another's place: once it is in sync, the other one leaves and loses its label.
@@ -128,7 +141,7 @@ impl Extras {
             });
             put_found(w, &run.found);
         }
-        if !self.replacements.is_empty() || self.prefers_several() {
+        if !self.replacements.is_empty() || self.prefers_several() || !self.caps.is_empty() {
             w.u16(self.replacements.len() as u16);
             for r in &self.replacements {
                 w.bytes(&r.old.0).text(&r.old_path).bytes(&r.new.0);
@@ -140,8 +153,16 @@ impl Extras {
                 w.bytes(&drive.0);
             }
         }
+        if !self.caps.is_empty() {
+            w.u16(self.caps.len() as u16);
+            for row in &self.caps {
+                w.bytes(&row.volume.0).u32(row.caps.iops_max).u32(row.caps.mbps_max);
+            }
+        }
     }
-    pub fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+    /// Reads what `encode` wrote. `incompat` are the feature bits of the slot: they say which parts there are.
+    pub fn decode(r: &mut Reader<'_>, incompat: u64) -> Result<Self, Malformed> {
+        let (with_prefers, with_caps) = (incompat & Features::PREFERS != 0, incompat & Features::CAPS != 0);
         let mut spares = vec![];
         for _ in 0..r.u16()? {
             spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
@@ -163,7 +184,7 @@ impl Extras {
         let (mut replacements, mut run) = (vec![], run);
         if !r.0.is_empty() {
             let count = r.u16()?;
-            if count == 0 && r.0.is_empty() {
+            if count == 0 && !with_prefers && !with_caps {
                 return Err(Malformed);
             }
             for _ in 0..count {
@@ -171,7 +192,7 @@ impl Extras {
                 replacements.push(Replacement { old, old_path, new });
             }
         }
-        if !r.0.is_empty() {
+        if with_prefers {
             let drives = (0..r.u16()?).map(|_| Ok(Uuid(r.array()?))).collect::<Result<Vec<_>, _>>()?;
             let run = run.as_mut().ok_or(Malformed)?;
             if drives.len() < 2 || drives.first() != run.prefer.first() {
@@ -179,7 +200,22 @@ impl Extras {
             }
             run.prefer = drives;
         }
-        let extras = Self { spares, scrub: ScrubRow { every_days, repair, last, run }, replacements };
+        let mut capped: Vec<CapsRow> = vec![];
+        if with_caps {
+            for _ in 0..r.u16()? {
+                let (volume, iops_max, mbps_max) = (Uuid(r.array()?), r.u32()?, r.u32()?);
+                let row = CapsRow { volume, caps: Caps { iops_max, mbps_max } };
+                if row.caps.none() || capped.iter().any(|c| c.volume == volume) {
+                    return Err(Malformed);
+                }
+                capped.push(row);
+            }
+            if capped.is_empty() {
+                return Err(Malformed);
+            }
+        }
+        let scrub = ScrubRow { every_days, repair, last, run };
+        let extras = Self { spares, scrub, replacements, caps: capped };
         // What says nothing is not written: each configuration has one form.
         if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
     }

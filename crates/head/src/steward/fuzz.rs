@@ -4,15 +4,17 @@
 use super::absent::KeptFile;
 use super::config::{ArrayRow, LegRow, PoolConfig};
 use super::files;
+use array::format::Features;
 use base::Uuid;
 use std::sync::Arc;
 
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {
-    if let Ok(config) = PoolConfig::decode(bytes) {
+    for incompat in [Features::EXTRAS, Features::EXTRAS | Features::CAPS] {
+        let Ok(config) = PoolConfig::decode(bytes, incompat) else { continue };
         let kept = KeptFile { slot: config.slot(1), deallocates: true };
         assert!(KeptFile::parse(kept.text().as_bytes()) == Ok(kept), "another kept file");
-        assert!(PoolConfig::decode(&config.encode()) == Ok(config), "another configuration");
+        assert!(PoolConfig::of_slot(&config.slot(1)) == Ok(config), "another configuration");
     }
 }
 
@@ -36,8 +38,10 @@ pub fn configuration_example() -> Vec<u8> {
     let scrub = super::extras::ScrubRow { every_days: 7, ..Default::default() };
     let new =
         super::extras::Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([1; 16]) };
+    let caps = crate::caps::Caps { iops_max: 1000, mbps_max: 50 };
+    let capped = super::extras::CapsRow { volume: uuid, caps };
     let config = PoolConfig {
-        extras: super::extras::Extras { scrub, spares: vec![], replacements: vec![new] },
+        extras: super::extras::Extras { scrub, spares: vec![], replacements: vec![new], caps: vec![capped] },
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,
@@ -50,7 +54,7 @@ pub fn configuration_example() -> Vec<u8> {
         grants,
     };
     let bytes = config.encode();
-    assert!(PoolConfig::decode(&bytes) == Ok(config), "the example is good");
+    assert!(PoolConfig::of_slot(&config.slot(1)) == Ok(config), "the example is good");
     bytes
 }
 
@@ -73,7 +77,8 @@ pub fn state_file_examples() -> Vec<Vec<u8>> {
     ];
     let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
     all.push(files::witness_text(&record));
-    let config = PoolConfig::decode(&configuration_example()).expect("the example is good");
+    let incompat = Features::EXTRAS | Features::CAPS;
+    let config = PoolConfig::decode(&configuration_example(), incompat).expect("the example is good");
     all.push(KeptFile { slot: config.slot(1), deallocates: false }.text().into_bytes());
     all
 }

@@ -121,7 +121,7 @@ impl Office {
             )
             .then(others_first(&label_name)));
         };
-        let Ok(mut config) = PoolConfig::decode(&slot.body) else {
+        let Ok(mut config) = PoolConfig::of_slot(slot) else {
             let message = format!(
                 "the configuration of pool {label_name} contradicts itself (generation {})",
                 slot.generation

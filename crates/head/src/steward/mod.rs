@@ -215,6 +215,8 @@ impl Steward {
             | Mail::Abort { .. }
             | Mail::Hold { .. }
             | Mail::Unhold { .. }
+            | Mail::Lease { .. }
+            | Mail::Leased { .. }
             | Mail::Answered { .. }
             | Mail::Ready { .. }
             | Mail::Happened(_)

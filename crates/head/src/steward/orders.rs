@@ -36,6 +36,7 @@ impl Office {
             }
             Order::VolumeResize { volume, bytes, force } => self.volume_resize(&volume, bytes, force).await,
             Order::VolumeRename { volume, name } => self.volume_rename(&volume, &name).await,
+            Order::VolumeCaps { volume, caps } => self.volume_caps(&volume, caps).await,
             Order::VolumeRemove { volume, force, disconnect } => {
                 self.volume_remove(&volume, force, disconnect).await
             }

@@ -548,8 +548,7 @@ impl Office {
         }
         let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
         let is_wanted = |p: &Probe| {
-            let (l, config) =
-                (label(p), p.config.as_ref().ok().and_then(|c| PoolConfig::decode(&c.body).ok()));
+            let (l, config) = (label(p), p.config.as_ref().ok().and_then(|c| PoolConfig::of_slot(c).ok()));
             let name = config.map_or(l.pool_name, |c| c.name);
             pool.as_ref().is_none_or(|w| *w == name || wanted == Some(l.pool))
         };

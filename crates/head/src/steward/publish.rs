@@ -93,6 +93,7 @@ fn layout_of(desk: &Desk) -> Layout {
                 blocks: v.bytes / u64::from(v.block_bytes),
                 map: Arc::new(v.map.clone()),
                 ready: pool.ready,
+                caps: pool.config.caps_of(v.uuid),
             });
         }
     }

@@ -493,10 +493,12 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
     let state = pools.iter().find(|x| x.uuid == p.config.uuid).map_or(State::Offline, |x| x.state);
     let volume = |v: &volume::Volume| {
         let id = p.volume_ids[&v.uuid];
-        let mut counters = Counters::default();
+        let (mut counters, mut capped) = (Counters::default(), 0);
         for (_, c) in desk.reports.iter().flatten().flat_map(|r| &r.volumes).filter(|(x, _)| *x == id) {
             add(&mut counters, c);
+            capped += c.capped;
         }
+        let caps = p.config.caps_of(v.uuid);
         let grants = p.config.grants.of(v.uuid).expect("every volume has a number");
         let exported = |g: &access::Grant| Exported {
             host: desk.hosts.iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
@@ -514,6 +516,9 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
             state,
             runs: v.map.runs().len() as u32,
             exports: grants.grants.iter().map(exported).collect(),
+            iops_max: caps.iops_max,
+            mbps_max: caps.mbps_max,
+            capped,
             counters,
         }
     };

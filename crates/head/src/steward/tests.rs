@@ -862,6 +862,19 @@ fn volumes_grow_shrink_change_names_and_go() {
     w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 5 * MIB, force: true });
     w.good(Order::VolumeRename { volume: "tank/vm1".into(), name: "web".into() });
     assert_eq!((bytes(&w), w.view.hosts[0].exports[0].name.as_str()), (5 * MIB, "tank/web"));
+    let cap = |iops_max, mbps_max| Order::VolumeCaps {
+        volume: "tank/web".into(),
+        caps: crate::order::VolumeCaps { iops_max, mbps_max },
+    };
+    w.good(cap(Some(5000), None));
+    w.good(cap(None, Some(200)));
+    let shown = &w.status().volumes[0];
+    assert_eq!((shown.iops_max, shown.mbps_max), (5000, 200));
+    assert_eq!((w.layout.volumes[0].caps.iops_max, w.layout.volumes[0].caps.mbps_max), (5000, 200));
+    let (kind, field, _) = w.refused(cap(Some(9), None));
+    assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "iops_max"));
+    w.good(cap(Some(0), None));
+    assert_eq!(w.layout.volumes[0].caps, crate::caps::Caps { iops_max: 0, mbps_max: 200 });
     w.good(Order::VolumeRemove { volume: "tank/web".into(), force: true, disconnect: false });
     assert!(w.layout.volumes.is_empty() && w.view.hosts[0].exports.is_empty());
     let used = w.status().pools[0].used_bytes;

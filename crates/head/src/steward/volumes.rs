@@ -4,9 +4,10 @@ use super::Office;
 use super::config::PoolConfig;
 use super::desk::{count, refuse, size, size_there};
 use super::files::protocol_word;
+use crate::caps::Caps;
 use crate::layout::PoolId;
 use crate::mail::Mail;
-use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
 use access::{AccessError, Host, LUN_MAX, NSID_MAX, lowest_free};
 use base::front::Close;
 use base::view::Protocol;
@@ -17,6 +18,9 @@ use volume::{Map, Run, Volume, VolumeError};
 /// How long the space of a removed volume is given to nobody: its last writes may still be at the drives, and
 /// none outlives promise 7's bound.
 const QUARANTINE: Duration = Duration::from_secs(10);
+
+/// The lowest cap, commands a second.
+const IOPS_LEAST: u32 = 10;
 
 fn volume_refusal(e: VolumeError) -> Refusal {
     let kind = match e {
@@ -241,6 +245,38 @@ impl Office {
         Ok(Reply::Done)
     }
 
+    /// Order: caps.
+    pub(crate) async fn volume_caps(&self, name: &str, caps: VolumeCaps) -> Answered {
+        let (id, uuid, mut config) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            (id, uuid, desk.pool(id).expect("just found").config.clone())
+        };
+        let VolumeCaps { iops_max, mbps_max } = caps;
+        // Below, a host's own timers would end commands that wait their turn behind a few deep queues.
+        if let Some(n) = iops_max.filter(|n| (1..IOPS_LEAST).contains(n)) {
+            let message = format!("{n} commands a second would keep hosts waiting until they give up");
+            return Err(refuse(RefusalKind::Invalid, "iops_max", message)
+                .then(format!("millrace volume set {name} --iops-max {IOPS_LEAST}, or more, or none")));
+        }
+        let old = config.caps_of(uuid);
+        let new =
+            Caps { iops_max: iops_max.unwrap_or(old.iops_max), mbps_max: mbps_max.unwrap_or(old.mbps_max) };
+        if new != old {
+            config.set_caps(uuid, new);
+            self.commit(id, config).await?;
+            self.publish().await;
+            let words = match (new.iops_max, new.mbps_max) {
+                (0, 0) => "it has no caps now".to_string(),
+                (iops, 0) => format!("it is capped at {iops} commands a second"),
+                (0, mbps) => format!("it is capped at {mbps} MB/s"),
+                (iops, mbps) => format!("it is capped at {iops} commands and {mbps} MB a second"),
+            };
+            self.note(format!("volume {name}"), &words);
+        }
+        Ok(Reply::Done)
+    }
+
     /// Order: remove.
     pub(crate) async fn volume_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
         let (id, uuid, mut config) = {
@@ -266,6 +302,7 @@ impl Office {
         }
         let v = config.volumes.remove(uuid).expect("just found");
         config.grants.remove_volume(uuid);
+        config.set_caps(uuid, Caps::default());
         self.commit(id, config).await?;
         if let Some(p) = self.desk_mut().pool_mut(id) {
             p.volume_ids.remove(&uuid);

@@ -76,7 +76,7 @@ enum Command {
     /// Make pools of drives; release and import them
     #[command(subcommand)]
     Pool(pool::PoolCommand),
-    /// Make, resize, rename and remove volumes
+    /// Make, resize, rename, cap and remove volumes
     #[command(subcommand)]
     Volume(volume::VolumeCommand),
     /// Make hosts known, with their names and secrets

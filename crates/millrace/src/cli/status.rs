@@ -1,6 +1,6 @@
 //! `millrace status`: the whole head on one screen, and what to do next.
 
-use super::volume::exports_words;
+use super::volume::{caps_words, exports_words};
 use super::{Context, events, host, portal, put};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, bar, columns, count, look_of};
@@ -253,9 +253,11 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             (counters.unwrap_or(v.counters), seconds)
         });
         let exports = exports_words(&v.exports);
+        let caps =
+            caps_words(v).filter(|_| verbose).map(|caps| format!("; capped at {caps}")).unwrap_or_default();
         let note = match exports.is_empty() {
-            true => Cell::new(Look::Dim, "exported to nobody"),
-            false => format!("→ {exports}").into(),
+            true => Cell::new(Look::Dim, format!("exported to nobody{caps}")),
+            false => format!("→ {exports}{caps}").into(),
         };
         let name = format!("{branch}{name}").into();
         row(&mut table, (name, below(branch)), v.state, v.bytes, v.counters, before, note);

@@ -9,14 +9,15 @@ use api::size::{print, print_count};
 use api::{Exported, Volume, VolumeCreate, VolumeSet};
 use clap::Subcommand;
 
-/// Make, resize, rename and remove volumes.
+/// Make, resize, rename, cap and remove volumes.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
 Examples:
   millrace volume create tank/vm1 --size 400G
   millrace volume ls
-  millrace volume resize tank/vm1 --size 800G")]
+  millrace volume resize tank/vm1 --size 800G
+  millrace volume set tank/vm1 --iops-max 5000")]
 pub enum VolumeCommand {
     /// Make a volume
     #[command(after_help = "\
@@ -79,6 +80,26 @@ Examples:
         #[arg(value_name = "NAME")]
         new: String,
     },
+    /// Cap what hosts may do with a volume, and take caps away
+    #[command(after_help = "\
+What is beyond a cap waits; nothing is refused. Every command counts for
+--iops-max, the data of reads and writes for --mbps-max. FUA writes and
+flushes never wait for bytes.
+
+Examples:
+  millrace volume set tank/vm1 --iops-max 5000 --mbps-max 200
+  millrace volume set tank/vm1 --iops-max none")]
+    Set {
+        /// The volume: POOL/VOLUME
+        #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
+        name: String,
+        /// Commands a second, 10 or more, or none
+        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap, required_unless_present = "mbps_max")]
+        iops_max: Option<u32>,
+        /// Megabytes (10^6 bytes) a second, or none
+        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap)]
+        mbps_max: Option<u32>,
+    },
     /// Remove a volume and its data
     #[command(after_help = "\
 Examples:
@@ -115,7 +136,8 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
             Ok(context.show(&volume, |volume| show(volume, context)))
         }
         VolumeCommand::Resize { name, size, force } => {
-            client.patch(&volume_path(&name), &VolumeSet { bytes: Some(size), name: None, force })?;
+            client
+                .patch(&volume_path(&name), &VolumeSet { bytes: Some(size), force, ..Default::default() })?;
             Ok(context.done(format!("Volume {name} is {} now.", print(size)), ""))
         }
         VolumeCommand::Rename { name, new } => {
@@ -126,12 +148,37 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
                 .patch(&volume_path(&name), &VolumeSet { name: Some(new.clone()), ..Default::default() })?;
             Ok(context.done(format!("Volume {name} is called {pool}/{new} now."), ""))
         }
+        VolumeCommand::Set { name, iops_max, mbps_max } => {
+            client.patch(&volume_path(&name), &VolumeSet { iops_max, mbps_max, ..Default::default() })?;
+            let volume: Volume = client.get(&volume_path(&name))?;
+            let sentence = match caps_words(&volume) {
+                Some(caps) => format!("Volume {name} is capped at {caps} now."),
+                None => format!("Volume {name} has no caps now."),
+            };
+            Ok(context.done(sentence, ""))
+        }
         VolumeCommand::Rm { name, force, consent } => {
             let path = format!("{}?force={force}", volume_path(&name));
             consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
             Ok(context.done(format!("Volume {name} is gone."), ""))
         }
     }
+}
+
+/// A cap: a number, or 0 or `none` for no cap.
+fn cap(s: &str) -> Result<u32, String> {
+    if s == "none" {
+        return Ok(0);
+    }
+    s.parse().map_err(|_| format!("\"{s}\" is no cap: a number a second, such as 5000, or none"))
+}
+
+/// What a volume is capped at, in words; None if at nothing.
+pub fn caps_words(v: &Volume) -> Option<String> {
+    let iops = (v.iops_max > 0).then(|| format!("{} IOPS", v.iops_max));
+    let mbps = (v.mbps_max > 0).then(|| format!("{} MB/s", v.mbps_max));
+    let words: Vec<String> = iops.into_iter().chain(mbps).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// To whom a volume is given, in words.
@@ -147,23 +194,19 @@ fn list(volumes: &[Volume], context: &Context) -> String {
     if volumes.is_empty() {
         return "There is no volume.\nNext: millrace volume create POOL/NAME --size SIZE\n".into();
     }
-    let mut table = Table::new(&[
-        "VOLUME",
-        "STATE",
-        ">SIZE",
-        ">BLOCK",
-        ">NSID",
-        ">READS",
-        ">WRITES",
-        ">ERRORS",
-        "EXPORTED TO",
-    ])
-    .optional(&["READS", "WRITES"])
-    .optional(&["NSID"])
-    .prose();
+    // A column for caps only where there are any.
+    let capped = volumes.iter().any(|v| caps_words(v).is_some());
+    let heads = ["VOLUME", "STATE", ">SIZE", ">BLOCK", ">NSID", ">READS", ">WRITES", ">ERRORS"];
+    let heads: Vec<&'static str> =
+        heads.into_iter().chain(capped.then_some("CAPS")).chain(["EXPORTED TO"]).collect();
+    let mut table = Table::new(&heads).optional(&["READS", "WRITES"]).optional(&["NSID"]).prose();
     for v in volumes {
         let exports = exports_words(&v.exports);
-        table.row([
+        let caps = capped.then(|| match caps_words(v) {
+            Some(words) => Cell::from(words.replace(' ', "\u{a0}").replace(",\u{a0}", ", ")),
+            None => Cell::new(Look::Dim, "none"),
+        });
+        let figures = [
             Cell::new(Look::Bold, v.name.clone()),
             Cell::state(v.state),
             print(v.bytes).into(),
@@ -172,8 +215,12 @@ fn list(volumes: &[Volume], context: &Context) -> String {
             print_count(v.counters.reads).into(),
             print_count(v.counters.writes).into(),
             Cell::errors(v.counters.errors),
-            if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() },
-        ]);
+        ];
+        table.row(figures.into_iter().chain(caps).chain([if exports.is_empty() {
+            Cell::new(Look::Dim, "nobody")
+        } else {
+            exports.into()
+        }]));
     }
     table.print(context.terminal, 0)
 }
@@ -194,6 +241,9 @@ fn show(v: &Volume, context: &Context) -> String {
     row("written", format!("{} commands, {}", print_count(c.writes), print(c.write_bytes)).into());
     row("flushes", print_count(c.flushes).into());
     row("errors", Cell::errors(c.errors));
+    if let Some(caps) = caps_words(v) {
+        row("capped at", format!("{caps}; {} commands had to wait", print_count(v.capped)).into());
+    }
     let exports = exports_words(&v.exports);
     row("exported to", if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() });
     table.print(context.terminal, 0)

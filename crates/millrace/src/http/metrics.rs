@@ -77,6 +77,22 @@ fn encode(status: &Status) -> String {
     for v in &status.volumes {
         out.sample("volume_bytes", &[("volume", &v.name)], v.bytes);
     }
+    type Cap = (&'static str, &'static str, &'static str, fn(&api::Volume) -> u64);
+    let caps: [Cap; 3] = [
+        ("volume_iops_max", "gauge", "Commands a second that it is capped at, 0 for none.", |v| {
+            v.iops_max.into()
+        }),
+        ("volume_bytes_per_second_max", "gauge", "Bytes a second that it is capped at, 0 for none.", |v| {
+            u64::from(v.mbps_max) * 1_000_000
+        }),
+        ("volume_capped_total", "counter", "Commands that waited for a cap.", |v| v.capped),
+    ];
+    for (name, kind, help, read) in caps {
+        out.family(name, kind, help);
+        for v in &status.volumes {
+            out.sample(name, &[("volume", &v.name)], read(v));
+        }
+    }
     for (name, help, read) in &COUNTERS[..5] {
         let name = format!("drive_{name}");
         out.family(&name, "counter", help);

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, StatusCode};
-use head::order::{HostSettings, Order, Reply};
+use head::order::{HostSettings, Order, Reply, VolumeCaps};
 use std::net::SocketAddr;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -343,7 +343,7 @@ async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>)
     made(api.order(Order::VolumeCreate { pool, name, bytes: b.bytes, block_bytes: b.block_bytes }).await?)
 }
 
-/// Resize or rename a volume
+/// Resize, rename or cap a volume
 #[utoipa::path(patch, path = "/volumes/{pool}/{volume}", tag = "volumes", request_body = api::VolumeSet,
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("volume" = String, Path, description = "Name within the pool")),
@@ -354,14 +354,22 @@ async fn set_volume(
     Body(b): Body<api::VolumeSet>,
 ) -> Done {
     let volume = format!("{pool}/{volume}");
-    match (b.bytes, b.name) {
-        (Some(bytes), None) => done(api.order(Order::VolumeResize { volume, bytes, force: b.force }).await?),
-        (None, Some(name)) => done(api.order(Order::VolumeRename { volume, name }).await?),
-        (None, None) => Err(wrong(Error::new(ErrorKind::Invalid, "nothing is to be changed: bytes or name"))),
-        (Some(_), Some(_)) => Err(wrong(
-            Error::new(ErrorKind::Invalid, "bytes and name are changed one at a time").with_field("name"),
-        )),
-    }
+    let caps = VolumeCaps { iops_max: b.iops_max, mbps_max: b.mbps_max };
+    let order = match (b.bytes, b.name, caps != VolumeCaps::default()) {
+        (Some(bytes), None, false) => Order::VolumeResize { volume, bytes, force: b.force },
+        (None, Some(name), false) => Order::VolumeRename { volume, name },
+        (None, None, true) => Order::VolumeCaps { volume, caps },
+        (None, None, false) => {
+            let message = "nothing is to be changed: bytes, name, iops_max or mbps_max";
+            return Err(wrong(Error::new(ErrorKind::Invalid, message)));
+        }
+        (_, name, _) => {
+            let message = "bytes, name and caps are changed one at a time";
+            let field = if name.is_some() { "name" } else { "bytes" };
+            return Err(wrong(Error::new(ErrorKind::Invalid, message).with_field(field)));
+        }
+    };
+    done(api.order(order).await?)
 }
 
 /// Remove a volume

@@ -202,6 +202,9 @@ pub fn snapshot() -> Snapshot {
         state: State::Degraded,
         runs: 1,
         exports,
+        iops_max: 0,
+        mbps_max: 0,
+        capped: 0,
         counters,
     };
     let exported = |lun: u16, host: &str| Exported {
@@ -438,6 +441,8 @@ fn every_request_becomes_its_order() {
     c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
     c.delete("/pools/tank?force=true").expect("done");
     c.patch("/volumes/tank/vm1", &api::VolumeSet { bytes: Some(8192), ..Default::default() }).expect("done");
+    let caps = api::VolumeSet { iops_max: Some(5000), mbps_max: Some(0), ..Default::default() };
+    c.patch("/volumes/tank/vm1", &caps).expect("done");
     c.delete("/exports/tank/vm1/esx1?disconnect=true").expect("done");
     c.delete("/portals/iscsi/%5Bfd00%3A%3A1%5D%3A3260").expect("done");
     let set = api::HostSet { chap_secret: Some(None), ..Default::default() };
@@ -458,6 +463,10 @@ fn every_request_becomes_its_order() {
         Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
         Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false },
+        Order::VolumeCaps {
+            volume: "tank/vm1".into(),
+            caps: VolumeCaps { iops_max: Some(5000), mbps_max: Some(0) },
+        },
         Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect: true },
         Order::PortalRemove {
             protocol: Protocol::Iscsi,
