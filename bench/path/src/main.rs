@@ -444,6 +444,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             blocks: VOLUME_BYTES / 4096,
             map: Arc::new(volume::Map::new(&[run]).expect("a map")),
             ready: true,
+            caps: Default::default(),
         }],
     };
     (view, layout)

@@ -745,9 +745,26 @@ impl<M: Memory> Core<M> {
         }
     }
 
+    /// Keeps memory for so many mirrors in all: as far as there is some, and no more.
+    pub fn keep_scratch(&mut self, mirrors: u32) -> (u32, u32) {
+        let most = limits::arrays_max(self.buffers.bytes()) as u32;
+        let here = self.arrays.iter().flatten().filter(|a| a.scratch.len > 0).count() as u32;
+        while here + (self.scratch.len() as u32) < mirrors.min(most)
+            && let Some(scratch) = self.buffers.take_kept(array::SCRATCH_BYTES)
+        {
+            self.scratch.push(scratch);
+        }
+        while here + self.scratch.len() as u32 > mirrors
+            && let Some(scratch) = self.scratch.pop()
+        {
+            self.buffers.release(scratch);
+        }
+        (here + self.scratch.len() as u32, most)
+    }
+
     fn add_array(&mut self, wanted: &ArrayLayout) {
         let scratch = if wanted.geometry.redundant() {
-            self.buffers.take_kept(array::SCRATCH_BYTES).expect("memory is sized for the arrays of a head")
+            self.scratch.pop().expect("the Steward has asked whether there is room for another mirror")
         } else {
             Slice::default()
         };

@@ -43,8 +43,28 @@ pub const SHARD_BYTES_MIN: u64 = INLINE_MIN + crate::buffers::BUFFER_MAX + ARRAY
 /// Memory that each array of redundancy takes.
 pub const ARRAY_BYTES: u64 = (array::SCRATCH_BYTES as u64).next_power_of_two();
 
+/// Arrays of redundancy that a shard with so many bytes of memory for data has room for.
+pub const fn arrays_max(bytes: u64) -> u64 {
+    1 + bytes.saturating_sub(SHARD_BYTES_MIN) / INLINE_SHARE * (INLINE_SHARE - 1) / ARRAY_BYTES
+}
+
 /// Least memory of a shard whose head has so many arrays of redundancy, bytes.
 pub const fn shard_bytes_min(arrays: u64) -> u64 {
     let more = arrays.saturating_sub(1) * ARRAY_BYTES;
     SHARD_BYTES_MIN + (more * INLINE_SHARE).div_ceil(INLINE_SHARE - 1).next_multiple_of(crate::buffers::PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_memory_for_so_many_mirrors_has_room_for_them_and_hardly_for_more() {
+        for n in 1..200 {
+            let least = shard_bytes_min(n);
+            assert!((n..=n + 1).contains(&arrays_max(least)), "{n}: {}", arrays_max(least));
+            assert!(n == 1 || arrays_max(least - 2 * crate::buffers::PAGE) < n);
+        }
+        assert!(arrays_max(32 << 20) >= 20);
+    }
 }

@@ -129,6 +129,11 @@ pub enum Mail {
         /// The array.
         array: ArrayId,
     },
+    /// Keep memory for the scratch of so many mirrors, those that are here included. `HasRoom` follows.
+    Room {
+        /// Mirrors in all.
+        mirrors: u32,
+    },
     /// Takes `Quiesce` back: the array cannot come to rest, and its pool goes on serving.
     Resume {
         /// The array.
@@ -216,6 +221,13 @@ pub enum Mail {
     Quiesced {
         /// The array.
         array: ArrayId,
+    },
+    /// What the shard keeps memory for.
+    HasRoom {
+        /// Mirrors: as many as were asked for, or fewer.
+        mirrors: u32,
+        /// Most that its memory is meant for.
+        mirrors_max: u32,
     },
     /// Figures.
     Reported(Box<ShardReport>),

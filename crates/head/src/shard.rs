@@ -107,6 +107,8 @@ pub(crate) struct Core<M: Memory> {
     pub volume_counters: Vec<Counters>,
     /// Boxed, so that one is taken out of its place while it works: its effects need the rest.
     pub arrays: Vec<Option<Box<ArrayState>>>,
+    /// Scratch of mirrors that will come.
+    pub scratch: Vec<Slice>,
     pub requests: Slots<Request>,
     pub promised: u32,
     pub flights: Slots<Flight>,
@@ -280,6 +282,7 @@ impl<M: Memory> Shard<M> {
                 pools: vec![],
                 volume_counters: vec![],
                 arrays: vec![],
+                scratch: vec![],
                 requests: Slots::default(),
                 promised: 0,
                 flights,
@@ -326,7 +329,7 @@ impl<M: Memory> Shard<M> {
         let open = self.connections.iter().filter(|(_, c)| c.link.life != Life::Closed);
         let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
-        rings.chain(scratch).map(|s| Buffers::footprint(s.len)).sum()
+        rings.chain(scratch).chain(self.core.scratch.iter().copied()).map(|s| Buffers::footprint(s.len)).sum()
     }
     /// For tests that are its connections.
     #[cfg(test)]
@@ -703,6 +706,10 @@ impl<M: Memory> Shard<M> {
                 }
             }
             Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
+            Mail::Room { mirrors } => {
+                let (mirrors, mirrors_max) = self.core.keep_scratch(mirrors);
+                fx.push(Effect::Mail { to: from, mail: Mail::HasRoom { mirrors, mirrors_max } });
+            }
             Mail::Resume { array } => self.core.resume(now, array, fx),
             Mail::Report => {
                 let report = Box::new(self.report());
@@ -739,6 +746,7 @@ impl<M: Memory> Shard<M> {
             | Mail::Turned { .. }
             | Mail::Listening { .. }
             | Mail::Quiesced { .. }
+            | Mail::HasRoom { .. }
             | Mail::Reported(_)
             | Mail::Order { .. }
             | Mail::Answered { .. }

@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 fn beside(good: Protocol, stingy: &[(Protocol, Habit)], seed: u64) {
     let mut options = Options::calm(seed);
     (options.shards, options.hosts) = (1, vec![good]);
-    (options.mirrors, options.commands) = (1, 3000);
+    (options.mirrors, options.commands) = (1, 1000);
     options.shard_bytes = 8 * MIB;
     options.block_bytes = 4096;
     (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);

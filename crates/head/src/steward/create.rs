@@ -6,6 +6,8 @@ use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, siz
 use super::drives::Probe;
 use super::join::{self, Boxed};
 use super::shaped;
+use crate::limits;
+use crate::mail::Mail;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
 use array::format::{
@@ -69,7 +71,10 @@ impl Office {
         volume::check_block(block_bytes, 512)
             .map_err(|e| bad("block_bytes", e.to_string()).then("the same command with --block 4096"))?;
         let mut plans = self.plan_arrays(&new.arrays, chunk, new.force, 0).await?;
-        let made = self.make_pool(&new, chunk, block_bytes, &mut plans).await;
+        let made = match self.room_for(mirrors(&plans)).await {
+            Ok(()) => self.make_pool(&new, chunk, block_bytes, &mut plans).await,
+            Err(refusal) => Err(refusal),
+        };
         if made.is_err() {
             plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
         }
@@ -79,6 +84,42 @@ impl Office {
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {}", new.name), "it was created");
         Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Every shard keeps the memory that so many more mirrors need; or a refusal.
+    pub(crate) async fn room_for(&self, more: usize) -> Result<(), Refusal> {
+        if more == 0 {
+            return Ok(());
+        }
+        let before = {
+            let mut desk = self.desk_mut();
+            desk.rooms = vec![None; usize::from(desk.shards)];
+            let arrays = desk.pools.iter().flat_map(|p| &p.arrays);
+            arrays.filter(|a| a.geometry.redundant()).count()
+        };
+        let all = (before + more) as u32;
+        self.tell_shards(|| Mail::Room { mirrors: all });
+        let office = self.clone();
+        self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
+        let rooms: Vec<(u32, u32)> = self.desk().rooms.iter().copied().flatten().collect();
+        if rooms.iter().all(|(mirrors, _)| *mirrors >= all) {
+            return Ok(());
+        }
+        self.tell_shards(|| Mail::Room { mirrors: before as u32 });
+        let most = rooms.iter().map(|(_, most)| *most).min().unwrap_or(0);
+        if most < all {
+            let least =
+                rooms.len() as u64 * limits::shard_bytes_min(u64::from(all)).next_multiple_of(1 << 20);
+            let message = format!(
+                "the head's memory has room for the scratch of {most} mirrors, and these would make {all}"
+            );
+            let next =
+                format!("memory = \"{}M\" or more in head.toml, a restart, then this again", least >> 20);
+            return Err(refuse(RefusalKind::NoSpace, "memory", message).then(next));
+        }
+        let message =
+            "hosts use so much of the head's memory that there is none for another mirror's scratch";
+        Err(refuse(RefusalKind::NotReady, "memory", message).then("this again when they do less"))
     }
 
     async fn make_pool(
@@ -419,6 +460,7 @@ impl Office {
         };
         let plans = self.plan_arrays(&specs, chunk, force, there).await?;
         let made = async {
+            self.room_for(mirrors(&plans)).await?;
             let block = plans
                 .iter()
                 .flat_map(|p| &p.legs)
@@ -551,6 +593,10 @@ const MEASURE_PIECES: u64 = 128;
 
 fn greatest_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
+
+fn mirrors(plans: &[Plan]) -> usize {
+    plans.iter().filter(|p| p.geometry.redundant()).count()
 }
 
 fn spaces(plans: &[Plan]) -> Vec<ArraySpace> {

@@ -42,6 +42,8 @@ pub(crate) struct Desk {
     pub generation: u64,
     pub applied: Vec<u64>,
     pub quiesced: BTreeSet<(ArrayId, u16)>,
+    /// What shards have said last of the mirrors that they have room for, and most could have.
+    pub rooms: Vec<Option<(u32, u32)>>,
     pub hosts: Hosts,
     pub portals: Vec<PortalDesk>,
     pub pools: Vec<PoolDesk>,
@@ -267,6 +269,7 @@ impl Desk {
             generation: 0,
             applied: vec![0; usize::from(shards)],
             quiesced: BTreeSet::new(),
+            rooms: vec![],
             hosts: Hosts::default(),
             portals: vec![],
             pools: vec![],

@@ -163,6 +163,11 @@ impl Steward {
             Mail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }
+            Mail::HasRoom { mirrors, mirrors_max } => {
+                if let Some(room) = desk.rooms.get_mut(usize::from(shard)) {
+                    *room = Some((mirrors, mirrors_max));
+                }
+            }
             Mail::Reported(report) => {
                 let slot = usize::from(report.shard);
                 desk.reports[slot] = Some(*report);
@@ -208,6 +213,7 @@ impl Steward {
             | Mail::Intervened { .. }
             | Mail::Drop { .. }
             | Mail::Quiesce { .. }
+            | Mail::Room { .. }
             | Mail::Resume { .. }
             | Mail::Report
             | Mail::Run { .. }

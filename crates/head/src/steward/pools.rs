@@ -389,6 +389,7 @@ impl Office {
                 p.info.path, config.name
             ));
         }
+        self.room_for(arrays.iter().filter(|a| a.geometry.redundant()).count()).await?;
         config.holder = self.desk().system.uuid;
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
         if let Err(r) = self.put_first_record(id).await {

@@ -75,6 +75,8 @@ struct World {
     restless: bool,
     /// Drives that somebody holds are candidates.
     held_candidates: bool,
+    /// Mirrors that each shard has memory for.
+    mirrors_max: u32,
     /// Effects until the power goes.
     effects_left: u64,
     effects_done: u64,
@@ -114,6 +116,7 @@ impl World {
             scrubs: BTreeMap::new(),
             restless: false,
             held_candidates: false,
+            mirrors_max: 1000,
             effects_left: effects,
             effects_done: 0,
         }
@@ -316,6 +319,9 @@ impl World {
             }
             Mail::Quiesce { .. } if self.restless && n == 1 => return,
             Mail::Quiesce { array } => Mail::Quiesced { array },
+            Mail::Room { mirrors } => {
+                Mail::HasRoom { mirrors: mirrors.min(self.mirrors_max), mirrors_max: self.mirrors_max }
+            }
             Mail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
             Mail::Report => {
                 let drives = if n == 0 { self.figures.clone() } else { vec![] };
@@ -801,6 +807,29 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
     let (kind, _, words) = w.refused(create("p2", vec![mirror("/f/a", "/f/x")]));
     assert!(kind == RefusalKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
+}
+
+#[test]
+fn mirrors_that_the_memory_has_no_room_for_are_refused_and_nothing_has_changed() {
+    let mut w = World::start(four(), 1);
+    w.mirrors_max = 1;
+    let (kind, field, message) = w.refused(tank());
+    assert_eq!((kind, field.as_str()), (RefusalKind::NoSpace, "memory"), "{message}");
+    assert!(message.contains("room for the scratch of 1 mirrors, and these would make 2"), "{message}");
+    assert!(w.status().pools.is_empty() && w.layout.arrays.is_empty());
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    let more = vec![mirror("/f/c", "/f/d")];
+    let (kind, ..) = w.refused(Order::PoolAdd { pool: "tank".into(), arrays: more.clone(), force: false });
+    assert_eq!((kind, w.layout.arrays.len()), (RefusalKind::NoSpace, 1));
+    w.mirrors_max = 2;
+    w.good(Order::PoolAdd { pool: "tank".into(), arrays: more, force: false });
+    // At the next start there is less memory: the pool stays away, with the reason.
+    let mut w = World::power_on(w.rest, 2, u64::MAX);
+    w.mirrors_max = 1;
+    w.run();
+    assert!(w.ready.is_some() && w.layout.arrays.is_empty());
+    let reasons = w.status().reasons;
+    assert!(reasons.iter().any(|r| r.message.contains("room for the scratch")), "{reasons:?}");
 }
 
 #[test]
