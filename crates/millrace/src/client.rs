@@ -45,27 +45,31 @@ impl Client {
     }
     /// GET below `/api/v1`.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        self.call(Method::GET, path, None)
+        self.call(Method::GET, path, None, self.patience)
+    }
+    /// GET below `/api/v1` for one who cannot wait long.
+    pub fn get_within<T: DeserializeOwned>(&self, path: &str, patience: Duration) -> Result<T, Failure> {
+        self.call(Method::GET, path, None, patience)
     }
     /// POST below `/api/v1`.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
-        self.call(Method::POST, path, Some(json(body)))
+        self.call(Method::POST, path, Some(json(body)), self.patience)
     }
     /// PUT below `/api/v1`.
     pub fn put(&self, path: &str, body: &impl Serialize) -> Result<(), Failure> {
-        self.call::<Nothing>(Method::PUT, path, Some(json(body))).map(|_| ())
+        self.call::<Nothing>(Method::PUT, path, Some(json(body)), self.patience).map(|_| ())
     }
     /// PATCH below `/api/v1`.
     pub fn patch(&self, path: &str, body: &impl Serialize) -> Result<(), Failure> {
-        self.call::<Nothing>(Method::PATCH, path, Some(json(body))).map(|_| ())
+        self.call::<Nothing>(Method::PATCH, path, Some(json(body)), self.patience).map(|_| ())
     }
     /// POST that only acts.
     pub fn act(&self, path: &str, body: &impl Serialize) -> Result<(), Failure> {
-        self.call::<Nothing>(Method::POST, path, Some(json(body))).map(|_| ())
+        self.call::<Nothing>(Method::POST, path, Some(json(body)), self.patience).map(|_| ())
     }
     /// DELETE below `/api/v1`.
     pub fn delete(&self, path: &str) -> Result<(), Failure> {
-        self.call::<Nothing>(Method::DELETE, path, None).map(|_| ())
+        self.call::<Nothing>(Method::DELETE, path, None, self.patience).map(|_| ())
     }
 
     fn call<T: DeserializeOwned>(
@@ -73,15 +77,16 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
+        patience: Duration,
     ) -> Result<T, Failure> {
         let (status, bytes) = self.runtime.block_on(async {
-            tokio::time::timeout(self.patience, self.send(method, path, body)).await.unwrap_or_else(|_| {
+            tokio::time::timeout(patience, self.send(method, path, body)).await.unwrap_or_else(|_| {
                 Err(Failure::new(
                     Exit::Unreachable,
                     format!(
                         "the daemon at {} did not answer within {} s",
                         self.socket.display(),
-                        self.patience.as_secs()
+                        patience.as_secs()
                     ),
                 )
                 .with_next("journalctl -u millrace"))

@@ -14,6 +14,7 @@ mod daemon;
 mod demo;
 mod failure;
 mod http;
+mod machine;
 mod screen;
 mod words;
 

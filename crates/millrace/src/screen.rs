@@ -200,6 +200,10 @@ impl Cell {
     pub fn new(look: Look, text: impl Into<String>) -> Self {
         Self { text: text.into(), look }
     }
+    /// The same behind `head`, which has no look of its own.
+    pub fn headed(&self, head: &str) -> Self {
+        Self { text: format!("{head}{}", self.text), look: self.look }
+    }
     /// A state's word in its colour.
     pub fn state(state: State) -> Self {
         Self::new(look_of(state), state.word())

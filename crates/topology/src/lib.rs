@@ -8,6 +8,7 @@
 
 mod cpu;
 mod drive;
+pub mod explain;
 mod interrupt;
 mod machine;
 mod net;
@@ -15,13 +16,16 @@ mod own;
 mod pci;
 mod record;
 mod recording;
+mod svg;
+pub mod tune;
 
 pub use cpu::{Cpu, Node, Socket};
 pub use drive::{Activity, Drive, DriveKind, Temperature};
 pub use interrupt::Interrupt;
-pub use machine::{Machine, SharedBank};
+pub use machine::{Machine, SharedBank, size};
 pub use net::{Port, payload_share};
 pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard, OwnVolume};
 pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};
 pub use record::{Recorder, plain_name};
 pub use recording::{FILE_MAX, Missing, Reading, Recording, RecordingError, Source, ranges};
+pub use svg::svg;

@@ -256,3 +256,13 @@ fn slots_of_enclosures(from: &Recording, drives: &mut [Drive]) {
         }
     }
 }
+
+/// Bytes as drives are sold: powers of 1000.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes / 1000),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        1_000_000_000..1_000_000_000_000 => format!("{} GB", bytes / 1_000_000_000),
+        _ => format!("{:.2} TB", bytes as f64 / 1e12),
+    }
+}

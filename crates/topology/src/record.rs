@@ -22,7 +22,7 @@ const fn linked(folder: &'static str, files: &'static [&'static str]) -> Place {
 
 /// Everything that is read once.
 const PLACES: &[Place] = &[
-    place("/proc", &["cpuinfo", "meminfo", "version", "cmdline"]),
+    place("/proc", &["cpuinfo", "meminfo", "cmdline"]),
     place("/proc/sys/kernel", &["hostname", "numa_balancing", "osrelease"]),
     place("/proc/sys/vm", &["swappiness"]),
     place(
@@ -175,7 +175,7 @@ impl Recorder {
         let recording = Recording { version: VERSION, anonymous, at: at.into(), ..Recording::default() };
         let mut me = Self { recording, names: BTreeMap::new(), pid: None };
         let mut reading = Reading::default();
-        for place in PLACES.iter().chain(LIVE) {
+        for place in PLACES {
             me.take(source, place.folder, place, &mut reading);
         }
         for name in source.list("/sys/block").into_iter().filter(|n| is_name(n)) {
@@ -195,6 +195,10 @@ impl Recorder {
             if source.read(&path).is_ok_and(|comm| comm.trim_ascii() == b"irqbalance") {
                 reading.files.insert("/proc/irqbalance/comm".into(), "irqbalance\n".into());
             }
+        }
+        // What changes comes last, so that the time until the second reading is known.
+        for place in LIVE {
+            me.take(source, place.folder, place, &mut reading);
         }
         me.own(source, own, &mut reading);
         me.recording.first = reading;

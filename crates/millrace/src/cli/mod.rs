@@ -89,6 +89,12 @@ enum Command {
     Export(ExportArgs),
     /// Take a volume from a host
     Unexport(UnexportArgs),
+    /// Show what this machine is made of, and what its links pass
+    Topology(crate::machine::TopologyArgs),
+    /// Show how this machine is set, and what would be better; change it on request
+    Tune(crate::machine::TuneArgs),
+    /// Say what limits the head now, by which numbers, and what to do
+    Explain(crate::machine::ExplainArgs),
     /// Run the daemon
     Serve(crate::daemon::ServeArgs),
     /// Show everything on this machine, with drives in files
@@ -131,11 +137,11 @@ pub struct Context {
 
 impl Context {
     /// What to print for `value`: JSON if that was asked for, else `screen`'s text.
-    fn show<T: Serialize>(&self, value: &T, screen: impl FnOnce(&T) -> String) -> String {
+    pub fn show<T: Serialize>(&self, value: &T, screen: impl FnOnce(&T) -> String) -> String {
         if self.json { pretty(value) } else { screen(value) }
     }
     /// What to print when something was done.
-    fn done(&self, what: impl Into<String>, next: &str) -> String {
+    pub fn done(&self, what: impl Into<String>, next: &str) -> String {
         self.created(&api::Created::default(), what, next)
     }
     /// What to print when something new exists.
@@ -284,6 +290,9 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Portal(command) => portal::run(command, context),
         Command::Export(args) => export::export(args, context),
         Command::Unexport(args) => export::unexport(args, context),
+        Command::Topology(args) => crate::machine::topology(&args, context),
+        Command::Tune(args) => crate::machine::tune(&args, context),
+        Command::Explain(args) => crate::machine::explain(&args, context),
         Command::Serve(_)
         | Command::Demo(_)
         | Command::Bench(_)

@@ -320,7 +320,7 @@ pub fn two_sockets() -> Recording {
             if drive {
                 let at = format!("0000:{:02x}:00.0", below + 1 + slot);
                 let number = slot + 12 * node as u32;
-                b.nvme(number, &down, &at, (3, 4), now, node, "EXAMPLE DP 3.84TB", 3841, 38 + slot % 5);
+                b.nvme(number, &down, &at, (3, 2), now, node, "EXAMPLE DP 3.84TB", 3841, 38 + slot % 5);
             }
         }
         let (root, port) = (format!("pci0000:{:02x}", bus + 0x30), format!("0000:{:02x}:00.0", bus + 0x30));
@@ -424,6 +424,11 @@ pub fn four_sockets() -> Recording {
     b.pci("pci0000:d8", "0000:d8:00.0", 0x060400, ROOT, (3, 16), (3, 8), 0, 3, (0x8086, 0x347a));
     b.nic("ens9", "0000:d8:00.0", "0000:d9:00.0", (3, 8), (3, 8), 3, 25_000, "ice");
     b.end()
+}
+
+/// The machine on which this was written first: a guest of a small hypervisor, as it was recorded there.
+pub fn recorded() -> Recording {
+    Recording::decode(include_bytes!("../../machines/recorded.rec")).expect("a recording")
 }
 
 /// All of them, with the names under which they are kept.

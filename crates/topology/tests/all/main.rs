@@ -1,4 +1,6 @@
 //! Topology at its door: recordings in, machines out.
 
+mod explain;
 mod machines;
 mod read;
+mod tune;

@@ -39,10 +39,11 @@ fn two_sockets_have_two_banks_and_every_link() {
     assert_eq!((d.queues, d.queue_depth), (8, Some(1024)));
     let t = d.temperature.expect("a sensor");
     assert!((t.now - 39.85).abs() < 0.01 && t.warning == Some(69.85), "{t:?}");
-    // The slots have four lanes and so have the drives; with two ports a drive uses two of them.
+    // The slots have four lanes; a drive with two ports has two for each.
     let link =
         m.devices[m.device(d.device.as_deref().expect("a device")).expect("known")].link.expect("known");
     assert_eq!(link.now.map(|l| l.name()), Some("Gen3 x2".into()));
+    assert_eq!((link.degraded(), link.held_back_by_slot()), (None, None));
     assert!(m.gaps.is_empty(), "{:?}", m.gaps);
     let shared = m.legs_sharing_a_bank();
     assert_eq!(shared.len(), 1, "{shared:?}");
@@ -155,4 +156,61 @@ fn nothing_at_all_is_a_machine_of_which_nothing_is_known() {
     let m = machine(&Recording::default());
     assert_eq!((m.cpus.len(), m.drives.len(), m.devices.len()), (0, 0, 0));
     assert!(!m.gaps.is_empty());
+}
+
+#[test]
+fn a_recording_from_a_real_kernel_is_read() {
+    let m = machine(&machines::recorded());
+    assert_eq!((m.cpus.len(), m.sockets.len(), m.guest), (2, 1, true));
+    let disk = m.drive_at("/dev/vda").expect("it has one");
+    assert_eq!((disk.kind, disk.device.as_deref()), (DriveKind::Virtio, Some("0000:00:02.0")));
+    assert!(m.interrupts.iter().any(|i| i.device.as_deref() == Some("0000:00:02.0") && i.rate().is_some()));
+    assert!(m.cpus.iter().all(|c| c.busy.is_some()) && m.seconds.is_some());
+    assert!(machines::recorded().anonymous && m.host.is_some_and(|h| h.starts_with("host-")));
+}
+
+/// Whether every element that is opened is closed, in order, and text has no bare `<` or `&`.
+fn is_well_formed(svg: &str) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    for part in svg.split('<').skip(1) {
+        let Some((tag, text)) = part.split_once('>') else { return false };
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or("");
+        let entities = text.split('&').skip(1).chain(tag.split('&').skip(1));
+        if !entities.clone().all(|e| ["amp;", "lt;", "gt;", "quot;"].iter().any(|k| e.starts_with(k))) {
+            return false;
+        }
+        match (tag.starts_with('/'), tag.ends_with('/')) {
+            (true, _) => {
+                if open.pop() != Some(name) {
+                    return false;
+                }
+            }
+            (false, false) => open.push(name),
+            (false, true) => {}
+        }
+    }
+    open.is_empty()
+}
+
+#[test]
+fn pictures_of_all_machines_are_well_formed_and_name_the_drives() {
+    for (name, recording) in machines::all() {
+        let m = machine(&recording);
+        let svg = topology::svg(&m);
+        assert!(is_well_formed(&svg), "{name}: {svg}");
+        for drive in &m.drives {
+            assert!(svg.contains(&drive.name), "{name}: {} is missing", drive.name);
+        }
+    }
+    let svg = topology::svg(&machine(&machines::two_sockets()));
+    assert!(svg.contains("one bank") && svg.contains("passes 12.8 GB/s of 19.1 GB/s"), "{svg}");
+}
+
+#[test]
+fn a_picture_of_hostile_names_is_well_formed() {
+    let mut from = machines::gen1_slot();
+    from.put("/proc/sys/kernel/hostname", "<script>&\u{1}\"'");
+    from.put("/sys/class/dmi/id/product_name", &"<&>".repeat(1000));
+    assert!(is_well_formed(&topology::svg(&machine(&from))));
+    assert!(is_well_formed(&topology::svg(&machine(&Recording::default()))));
 }

@@ -1,0 +1,61 @@
+//! `millrace explain`.
+
+use super::MachineArgs;
+use crate::cli::Context;
+use crate::failure::Failure;
+use crate::screen::{Look, Terminal};
+use clap::Args;
+use topology::Machine;
+use topology::explain::{Explanation, explain};
+
+/// `millrace explain`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Two readings of all counters, and the machine below: what limits, by which
+numbers, and what to do. Without load there is nothing to explain.
+
+Examples:
+  millrace explain
+  millrace explain tank              # a pool, a volume, a host or a drive alone
+  millrace explain --seconds 10
+  millrace explain --machine machine.rec")]
+pub struct ExplainArgs {
+    /// A pool, a volume, a host or a drive [default: everything]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Carries it out.
+pub fn run(args: &ExplainArgs, context: &Context) -> Result<String, Failure> {
+    let recording = args.machine.recording(context, false)?;
+    let mut found = explain(&Machine::of(&recording));
+    if let Some(name) = &args.name {
+        // A volume is as fast as its pool; what is about nobody is about everybody.
+        let pool = name.split('/').next().unwrap_or(name);
+        found.findings.retain(|f| f.about.is_empty() || f.about.iter().any(|a| a == name || a == pool));
+    }
+    Ok(context.show(&found, |e| screen(e, context.terminal)))
+}
+
+fn screen(e: &Explanation, terminal: Terminal) -> String {
+    let mut out = terminal.paragraph(Look::Plain, "", &e.load, 0);
+    for (i, finding) in e.findings.iter().enumerate() {
+        out.push('\n');
+        let look = if i == 0 { Look::Bold } else { Look::Plain };
+        out.push_str(&terminal.paragraph(look, &format!("{}. ", i + 1), &finding.sentence, 3));
+        for line in &finding.arithmetic {
+            out.push_str(&terminal.paragraph(Look::Dim, "   ", line, 5));
+        }
+        out.push_str(&terminal.paragraph(Look::Plain, "   Next: ", &finding.next, 9));
+    }
+    if e.findings.is_empty() && !e.next_limit.is_empty() {
+        out.push_str("Nothing is wrong.\n");
+    }
+    if !e.next_limit.is_empty() {
+        out.push('\n');
+        out.push_str(&terminal.paragraph(Look::Dim, "The next limit: ", &format!("{}.", e.next_limit), 16));
+    }
+    out
+}

@@ -1,0 +1,85 @@
+//! The machine below the head: what it is made of, as a tree and as a picture, and what should be set on it.
+//!
+//! Owns the way to sysfs and proc, and the screens; what follows from the files is decided in `topology`.
+//! Promise: nothing on the machine is changed but by `tune --apply`, `--undo` and `--persist`.
+
+mod explain;
+mod files;
+mod hosts;
+mod topology;
+mod tree;
+mod tune;
+
+use crate::cli::Context;
+use crate::failure::Failure;
+use ::topology::{Recorder, Recording};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+pub use explain::{ExplainArgs, run as explain};
+pub use files::Files;
+pub use topology::{TopologyArgs, run as topology};
+pub use tune::{TuneArgs, run as tune};
+
+/// Which machine is meant, and how long it is looked at.
+#[derive(Args, Debug)]
+pub struct MachineArgs {
+    /// A recording of another machine, made with `millrace topology --record`
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+    /// Seconds between two readings, for rates (0: one reading)
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = seconds, allow_hyphen_values = true)]
+    seconds: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if (0.0..=3600.0).contains(&n) => Ok(n),
+        _ => Err(format!("\"{text}\" is not a number of seconds from 0 to 3600")),
+    }
+}
+
+impl MachineArgs {
+    /// The recording that is asked for: another machine's, or one of this machine, now.
+    pub fn recording(&self, context: &Context, anonymous: bool) -> Result<Recording, Failure> {
+        match &self.machine {
+            Some(path) => read(path),
+            None => Ok(record(context, self.seconds, anonymous)),
+        }
+    }
+}
+
+/// Reads a recording from a file.
+fn read(path: &Path) -> Result<Recording, Failure> {
+    let bytes =
+        std::fs::read(path).map_err(|e| Failure::usage(format!("{} cannot be read: {e}", path.display())))?;
+    Recording::decode(&bytes).map_err(|e| {
+        Failure::usage(format!("{} is not a machine: {e}", path.display()))
+            .with_next("millrace topology --record FILE, on the machine that is meant")
+    })
+}
+
+/// Records this machine, and the head on it if one answers.
+fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
+    let mut files = Files::new("/");
+    // A machine is looked at also while no head runs on it, or one that hangs.
+    let own =
+        || context.client.get_within::<serde_json::Value>("/status", PATIENCE).ok().map(|v| v.to_string());
+    let own_now = own();
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    let at = crate::convert::time(unix);
+    let mut recorder = Recorder::begin(&mut files, &at, own_now.as_deref(), anonymous);
+    // Counters are the last that a reading takes: the time between two of them is that from here on.
+    let began = Instant::now();
+    if seconds > 0.0 {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        let own_then = own_now.as_ref().and_then(|_| own());
+        let ms = began.elapsed().as_millis() as u64;
+        recorder.again(&mut files, ms, own_then.as_deref());
+    }
+    recorder.end()
+}
+
+/// How long the head may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,373 @@
+//! A test for each limit that `explain` recognises, and for each that it must not see.
+
+use crate::machines;
+use topology::explain::{Kind, explain};
+use topology::{
+    Activity, Counters, Machine, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard,
+    OwnVolume, Temperature,
+};
+
+/// A head on the machine with two banks: a volume read with `rate` commands of 4 KiB a second.
+struct Scene {
+    m: Machine,
+}
+
+fn own_of(drives: &[u32]) -> Own {
+    let path = |n: &u32| format!("/dev/nvme{n}n1");
+    let arrays = drives
+        .chunks(2)
+        .map(|pair| OwnArray {
+            layout: "mirror".into(),
+            state: "optimal".into(),
+            legs: pair
+                .iter()
+                .map(|n| OwnLeg { path: path(n), state: "optimal".into(), slow: false })
+                .collect(),
+            weight: 1,
+            regions: 1000,
+            ..OwnArray::default()
+        })
+        .collect();
+    Own {
+        drives: drives
+            .iter()
+            .map(|n| OwnDrive { path: path(n), pool: "tank".into(), ..OwnDrive::default() })
+            .collect(),
+        pools: vec![OwnPool { name: "tank".into(), state: "optimal".into(), arrays, scrub: None }],
+        volumes: vec![OwnVolume { name: "tank/vm".into(), ..OwnVolume::default() }],
+        shards: (0..4)
+            .map(|shard| OwnShard {
+                shard,
+                core: Some([2, 3, 18, 19][shard as usize]),
+                busy: Some(0.3),
+                ..OwnShard::default()
+            })
+            .collect(),
+        ..Own::default()
+    }
+}
+
+impl Scene {
+    fn new(drives: &[u32], rate: u64) -> Self {
+        let mut m = Machine::of(&machines::two_sockets());
+        m.seconds = Some(1.0);
+        m.own = Some(own_of(drives));
+        let mut after = own_of(drives);
+        after.volumes[0].counters = Counters { reads: rate, read_bytes: rate * 4096, ..Counters::default() };
+        m.own_later = Some(after);
+        Self { m }
+    }
+    fn before(&mut self) -> &mut Own {
+        self.m.own.as_mut().expect("set")
+    }
+    fn after(&mut self) -> &mut Own {
+        self.m.own_later.as_mut().expect("set")
+    }
+    /// A drive reads `mb` megabytes a second, each read taking `us`.
+    fn reads(&mut self, drive: u32, mb: f64, us: f64) {
+        let name = format!("nvme{drive}n1");
+        let d = self.m.drives.iter_mut().find(|d| d.name == name).expect("there");
+        d.activity = Some(Activity {
+            reads: mb * 1e6 / 4096.0,
+            read_bytes: mb * 1e6,
+            read_us: Some(us),
+            ..Activity::default()
+        });
+    }
+    /// A connection of `host` with so many commands in this second, and so many in flight.
+    fn connection(&mut self, host: &str, peer: &str, session: u64, commands: u64, in_flight: u64) {
+        let c = OwnConnection {
+            host: host.into(),
+            protocol: "nvme".into(),
+            peer: peer.into(),
+            session,
+            queue: 1,
+            in_flight,
+            ..OwnConnection::default()
+        };
+        self.before().connections.push(c.clone());
+        self.after().connections.push(OwnConnection { commands, ..c });
+    }
+    fn kinds(&self) -> Vec<Kind> {
+        explain(&self.m).findings.iter().map(|f| f.kind).collect()
+    }
+    /// The finding of this kind as one text.
+    fn told(&self, kind: Kind) -> String {
+        let e = explain(&self.m);
+        let f = e.findings.iter().find(|f| f.kind == kind).unwrap_or_else(|| panic!("no {kind:?} in {e:?}"));
+        format!("{} ({}) → {}", f.sentence, f.arithmetic.join("; "), f.next)
+    }
+}
+
+fn says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "\"{word}\" in: {text}");
+    }
+}
+
+#[test]
+fn a_head_with_nothing_wrong_has_a_next_limit() {
+    let mut s = Scene::new(&[0, 12], 100_000);
+    s.before().shards[1].busy = Some(0.5);
+    let e = explain(&s.m);
+    assert_eq!(e.findings, []);
+    says(&e.next_limit, &["shard 1 at 200 K commands a second"]);
+    says(&e.load, &["100 K reads", "410 MB/s"]);
+}
+
+#[test]
+fn nothing_is_explained_without_two_readings_or_without_a_head() {
+    let mut s = Scene::new(&[0, 12], 100_000);
+    s.m.seconds = None;
+    says(&explain(&s.m).load, &["one reading"]);
+    s.m.own = None;
+    says(&explain(&s.m).load, &["No head"]);
+    assert_eq!(explain(&s.m).findings, []);
+    let idle = Scene::new(&[0, 12], 3);
+    says(&explain(&idle.m).load, &["Hardly anything"]);
+    assert_eq!((explain(&idle.m).next_limit.as_str(), idle.kinds()), ("", vec![]));
+}
+
+#[test]
+fn a_drive_in_a_slower_slot_is_named_with_what_it_costs() {
+    let mut m = Machine::of(&machines::gen1_slot());
+    m.seconds = Some(1.0);
+    let own = Own {
+        pools: vec![OwnPool {
+            name: "fast".into(),
+            arrays: (0..4)
+                .map(|n| OwnArray {
+                    layout: "single".into(),
+                    legs: vec![OwnLeg { path: format!("/dev/nvme{n}n1"), ..OwnLeg::default() }],
+                    ..OwnArray::default()
+                })
+                .collect(),
+            ..OwnPool::default()
+        }],
+        ..Own::default()
+    };
+    (m.own, m.own_later) = (Some(own.clone()), Some(own));
+    let told = Scene { m }.told(Kind::SlowDrive);
+    // Measured: 832, 1652, 1648 and 1657 alone, 3322 as a plain stripe.
+    says(&told, &["nvme0n1", "its slot gives it Gen1 x4", "4 × 830 = 3320", "ours by weight 5810"]);
+}
+
+#[test]
+fn a_link_that_trained_badly_is_told_from_a_slow_slot() {
+    let mut m = Machine::of(&machines::four_sockets());
+    m.seconds = Some(1.0);
+    let mut own = own_of(&[6, 7, 8, 9]);
+    own.shards.clear();
+    (m.own, m.own_later) = (Some(own.clone()), Some(own));
+    says(
+        &Scene { m }.told(Kind::SlowDrive),
+        &["nvme7n1", "runs at Gen4 x2 where both ends can Gen4 x4", "seat it again"],
+    );
+}
+
+#[test]
+fn heat_is_a_reason() {
+    let mut s = Scene::new(&[0, 12, 1, 13], 10_000);
+    let hot = s.m.drives.iter_mut().find(|d| d.name == "nvme1n1").expect("there");
+    hot.temperature = Some(Temperature { now: 74.0, warning: Some(70.0), critical: Some(80.0) });
+    says(&s.told(Kind::SlowDrive), &["nvme1n1", "74 °C", "from 70 °C on"]);
+}
+
+#[test]
+fn a_late_drive_with_fewer_queues_is_told_so() {
+    let mut s = Scene::new(&[0, 12, 1, 13], 10_000);
+    for drive in [0, 12, 13] {
+        s.reads(drive, 100.0, 90.0);
+    }
+    s.reads(1, 100.0, 400.0);
+    says(&s.told(Kind::SlowDrive), &["nvme1n1", "why is not seen", "a read takes 400 µs, 90.0 µs"]);
+    s.m.drives.iter_mut().find(|d| d.name == "nvme1n1").expect("there").queues = 2;
+    says(&s.told(Kind::SlowDrive), &["it has 2 queues where the others have 8"]);
+}
+
+#[test]
+fn a_full_uplink_is_named_with_who_shares_it() {
+    let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+    for drive in 0..12 {
+        s.reads(drive, 1_020.0, 200.0);
+    }
+    let told = s.told(Kind::Uplink);
+    says(
+        &told,
+        &["switch 17:00.0 is full", "12 drives share it, 1020 MB/s for each", "12240 MB/s of 12760", "96 %"],
+    );
+    for drive in 0..12 {
+        s.reads(drive, 700.0, 200.0);
+    }
+    assert!(!s.kinds().contains(&Kind::Uplink));
+}
+
+#[test]
+fn a_switch_that_divides_unfairly_makes_measured_weights_wrong() {
+    let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+    for drive in 0..12 {
+        s.reads(drive, if drive < 6 { 1_300.0 } else { 740.0 }, 200.0);
+    }
+    says(
+        &s.told(Kind::Uplink),
+        &["unfairly", "740 MB/s to 1300 MB/s", "weights that were measured on single drives are wrong"],
+    );
+}
+
+#[test]
+fn a_full_shard_beside_idle_ones_wants_connections_spread() {
+    let mut s = Scene::new(&[0, 12], 200_000);
+    s.before().shards[0].busy = Some(0.99);
+    says(&s.told(Kind::Shard), &["Shard 0 has no time left while", "1 (30 %)", "should be spread"]);
+    for shard in &mut s.before().shards {
+        shard.busy = Some(0.98);
+    }
+    says(
+        &s.told(Kind::Shard),
+        &["the processor is the limit", "200 K commands a second on 3.9 cores: 19.6 µs"],
+    );
+}
+
+#[test]
+fn interrupts_on_a_shards_core_or_its_sibling_are_found() {
+    for cpu in [2, 34] {
+        let mut s = Scene::new(&[0, 12], 10_000);
+        let vector = s.m.interrupts.iter_mut().find(|i| i.action.starts_with("ens1f0")).expect("a port's");
+        vector.per_second = Some(vec![(cpu, 45_000.0)]);
+        let place = if cpu == 2 { "its core, 2" } else { "CPU 34, a thread of its core" };
+        says(
+            &s.told(Kind::Interrupts),
+            &["shard 0", "45 K a second", place, "ens1f0np0-rx", "tune --apply --only interrupts"],
+        );
+    }
+    let mut s = Scene::new(&[0, 12], 10_000);
+    let vector = s.m.interrupts.iter_mut().find(|i| i.action.starts_with("ens1f0")).expect("a port's");
+    vector.per_second = Some(vec![(9, 45_000.0)]);
+    assert!(!s.kinds().contains(&Kind::Interrupts), "CPU 9 is nobody's");
+}
+
+#[test]
+fn a_core_that_only_serves_the_network_is_found() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    s.m.cpus[9].softirq = Some(0.97);
+    says(&s.told(Kind::Softirq), &["CPU 9", "97 %", "more queues"]);
+}
+
+#[test]
+fn data_from_another_node_is_named_with_the_exception() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    s.reads(12, 500.0, 90.0);
+    assert!(!s.kinds().contains(&Kind::FarNode), "shards run on both nodes");
+    s.before().shards.truncate(2);
+    says(&s.told(Kind::FarNode), &["nvme12n1", "500 MB/s cross", "measure local, remote and unbound"]);
+}
+
+#[test]
+fn too_few_in_flight_is_littles_law() {
+    let mut s = Scene::new(&[0, 12], 157_000);
+    for shard in &mut s.before().shards {
+        shard.busy = Some(0.3925);
+    }
+    s.connection("esx1", "10.0.0.5:1000", 1, 157_000, 32);
+    says(
+        &s.told(Kind::TooFew),
+        &[
+            "esx1",
+            "32 in flight at 204 µs is 157 K commands a second",
+            "to reach 400 K",
+            "needs 82; it has 32",
+        ],
+    );
+}
+
+#[test]
+fn too_many_in_flight_wait_in_line() {
+    let mut s = Scene::new(&[0, 12], 100_000);
+    for shard in &mut s.before().shards {
+        shard.busy = Some(0.99);
+    }
+    s.reads(0, 200.0, 90.0);
+    s.connection("esx1", "10.0.0.5:1000", 1, 100_000, 1024);
+    says(
+        &s.told(Kind::TooMany),
+        &["esx1", "1024 in flight at 10 ms is 100 K", "99 % waits", "18 in flight would give the same"],
+    );
+    assert!(!s.kinds().contains(&Kind::TooFew));
+}
+
+#[test]
+fn a_full_network_port_is_named() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    let port = &mut s.m.ports[0];
+    (port.rx_bytes, port.tx_bytes) = (Some(1e9), Some(11.8e9));
+    says(
+        &s.told(Kind::Port),
+        &["ens1f0np0 is full (out)", "11800 MB/s of 11769 MB/s that 100000 Mbit/s with packets of 1500"],
+    );
+    s.m.ports[0].speed_mbit = None;
+    assert!(!s.kinds().contains(&Kind::Port), "a port of unknown speed is never full");
+}
+
+#[test]
+fn a_path_that_does_nothing_or_starves_is_named() {
+    let mut s = Scene::new(&[0, 12], 900_000);
+    s.connection("esx1", "10.0.0.5:1000", 1, 900_000, 32);
+    s.connection("esx1", "10.0.1.5:1000", 2, 0, 0);
+    says(&s.told(Kind::Path), &["One of 2 paths of esx1 does nothing: 10.0.1.5", "nvme list-subsys"]);
+    let mut s = Scene::new(&[0, 12], 900_000);
+    s.connection("esx1", "10.0.0.5:1000", 1, 900_000, 32);
+    s.connection("esx1", "10.0.1.5:1000", 2, 12, 8);
+    says(&s.told(Kind::Path), &["is starved", "12 commands a second, 8 in flight", "900 K"]);
+}
+
+#[test]
+fn a_cold_bitmap_a_resync_a_scrub_and_a_lost_leg_are_named() {
+    let mut s = Scene::new(&[0, 12, 1, 13], 0);
+    s.after().volumes[0].counters = Counters { writes: 1_000, write_bytes: 4_096_000, ..Counters::default() };
+    s.after().pools[0].arrays[0].regions_dirty = 600;
+    says(&s.told(Kind::ColdBitmap), &["tank mirror-0 is cold", "600 regions a second", "600 of 1000"]);
+    s.after().pools[0].arrays[1].resync = Some((250_000_000, Some(90)));
+    says(&s.told(Kind::Repair), &["resync of tank mirror-1", "250 MB/s", "90 s left"]);
+    let array = &mut s.after().pools[0].arrays[1];
+    (array.resync, array.state) = (None, "degraded".into());
+    array.legs[0].state = "failed".into();
+    says(&s.told(Kind::Degraded), &["tank mirror-1 lacks nvme1n1: 1 of 2 legs"]);
+    s.after().pools[0].scrub = Some(100_000_000);
+    says(&s.told(Kind::Repair), &["scrub of tank", "100 MB/s"]);
+}
+
+#[test]
+fn a_cap_that_somebody_set_comes_first() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    for own in [&mut s.m.own, &mut s.m.own_later] {
+        own.as_mut().expect("set").drives[0].iops_max = 10_000;
+    }
+    s.after().drives[0].counters = Counters { reads: 9_900, read_bytes: 9_900 * 4096, ..Counters::default() };
+    s.before().shards[0].busy = Some(0.99);
+    assert_eq!(s.kinds()[0], Kind::Cap);
+    says(
+        &s.told(Kind::Cap),
+        &["nvme0n1", "10 K operations a second", "9.9 K", "drive shape /dev/nvme0n1 --clear"],
+    );
+    let mut s = Scene::new(&[0, 12], 9_800);
+    s.after().volumes[0].iops_max = 10_000;
+    says(&s.told(Kind::Cap), &["tank/vm", "9.8 K of 10 K"]);
+}
+
+#[test]
+fn counters_that_run_backwards_are_no_load() {
+    let mut s = Scene::new(&[0, 12], 0);
+    s.before().volumes[0].counters.reads = u64::MAX;
+    s.connection("h", "p:1", 1, 0, u64::MAX);
+    let e = explain(&s.m);
+    says(&e.load, &["Hardly anything"]);
+    assert_eq!(e.findings, []);
+}
+
+#[test]
+fn every_machine_can_be_explained() {
+    for (name, recording) in machines::all() {
+        let e = explain(&Machine::of(&recording));
+        assert!(!e.load.is_empty() && e.findings.is_empty(), "{name}: {e:?}");
+    }
+}
