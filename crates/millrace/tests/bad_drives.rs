@@ -1,0 +1,126 @@
+//! Drives that are not what they were, or not what is needed: each is refused, or handled, with words that name it.
+
+mod daemon;
+
+use daemon::{Daemon, until};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+/// A mirror of two files with a volume.
+fn mirror() -> (Daemon, [String; 2]) {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let drives = [daemon.file("a", 96), daemon.file("b", 96)];
+    daemon.cli(&format!("pool create tank mirror {}", drives.join(" ")));
+    daemon.cli("volume create tank/v --size 16M");
+    (daemon, drives)
+}
+fn cut(path: &str, mib: u64) {
+    File::options().write(true).open(path).and_then(|f| f.set_len(mib << 20)).expect("it has another size");
+}
+fn is_optimal(daemon: &Daemon) -> bool {
+    daemon.status()["health"] == "optimal"
+}
+
+/// A block device over a file; None where this machine has none to give.
+struct Loop(String);
+
+impl Loop {
+    fn new(file: &str, words: &[&str]) -> Option<Self> {
+        let made = Command::new("losetup").args(words).args(["--find", "--show", file]).output().ok()?;
+        let path = String::from_utf8(made.stdout).ok()?.trim().to_string();
+        (made.status.success() && Path::new(&path).exists()).then_some(Self(path))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+#[test]
+fn drives_that_change_places_are_known_by_their_labels() {
+    let (mut daemon, [a, b]) = mirror();
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+    let elsewhere = format!("{a}.moved");
+    for (from, to) in [(&a, &elsewhere), (&b, &a), (&elsewhere, &b)] {
+        fs::rename(from, to).expect("moved");
+    }
+    daemon.start(&[]);
+    until("the pool is well", || is_optimal(&daemon));
+    assert_eq!(daemon.reasons(), Vec::<String>::new());
+}
+
+#[test]
+fn of_two_copies_of_a_drive_none_is_taken_by_chance() {
+    let (daemon, [a, b]) = mirror();
+    let copy = format!("{a}.copy");
+    fs::copy(&a, &copy).expect("copied");
+    // While the pool is here a copy is a drive that holds something.
+    let words = daemon.refused(&format!("pool add tank spare {copy}"));
+    assert!(words.contains("is labelled as a drive of pool tank"), "{words}");
+    daemon.cli("pool release tank");
+    let words = daemon.refused(&format!("pool import tank --drive {a} --drive {b} --drive {copy}"));
+    assert!(words.contains("carry the same label: one is a copy of the other"), "{words}");
+    assert!(words.contains(&copy) && words.contains("take one of them away"), "{words}");
+    daemon.cli(&format!("pool import tank --drive {a} --drive {b}"));
+    until("the pool is well", || is_optimal(&daemon));
+}
+
+#[test]
+fn a_drive_that_was_cut_off_stays_out_until_it_has_its_size_and_is_then_copied() {
+    let (mut daemon, [_, b]) = mirror();
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+    cut(&b, 80);
+    daemon.start(&[]);
+    until("it is told", || daemon.reasons().join("\n").contains(&b));
+    assert_eq!(daemon.status()["health"], "degraded");
+    let words = daemon.refused(&format!("drive return {b}"));
+    assert!(words.contains("it is smaller than its label says"), "{words}");
+    cut(&b, 96);
+    daemon.cli(&format!("drive return {b}"));
+    until("the pool is well", || is_optimal(&daemon));
+}
+
+#[test]
+fn drives_of_another_size_are_taken_if_everything_fits() {
+    let (daemon, [_, b]) = mirror();
+    let (small, tiny, large) = (daemon.file("s", 64), daemon.file("t", 1), daemon.file("l", 128));
+    for (order, least) in [("pool add tank spare", "96M"), (&*format!("drive replace {b}"), "96M")] {
+        let words = daemon.refused(&format!("{order} {small}"));
+        assert!(words.contains("has 64M") && words.contains(least), "{words}");
+        let words = daemon.refused(&format!("{order} {tiny}"));
+        assert!(words.contains("has 1M") && words.contains("at least 64M"), "{words}");
+    }
+    daemon.cli(&format!("drive replace {b} {large}"));
+    until("it has taken the place", || {
+        is_optimal(&daemon) && !daemon.json("pool show tank").to_string().contains(&format!("\"{b}\""))
+    });
+}
+
+#[test]
+fn block_devices_that_cannot_be_written_or_have_larger_blocks_are_told_apart() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let files = ["a", "b", "c"].map(|name| daemon.file(name, 96));
+    let devices = [
+        Loop::new(&files[0], &["--read-only"]),
+        Loop::new(&files[1], &["--sector-size", "4096"]),
+        Loop::new(&files[2], &[]),
+    ];
+    let [Some(read_only), Some(large), Some(small)] = &devices else {
+        eprintln!("skipped: this machine has no loop devices to give");
+        return;
+    };
+    let words = daemon.refused(&format!("pool create no mirror {} {}", read_only.0, small.0));
+    assert!(words.contains(&read_only.0) && words.contains("read-only"), "{words}");
+    // Legs of both kinds: blocks of the larger ones, unless somebody needs the smaller.
+    daemon.cli(&format!("pool create mix mirror {} {}", large.0, small.0));
+    daemon.cli("volume create mix/v --size 8M");
+    let words = daemon.refused("volume create mix/w --size 8M --block 512");
+    assert!(words.contains("one here takes 4096") && words.contains("--block 4096"), "{words}");
+    until("the pool is well", || is_optimal(&daemon));
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+}
