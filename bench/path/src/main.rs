@@ -176,8 +176,11 @@ impl World {
             connections_max: CONNECTIONS as u32,
         });
         let (view, layout) = configuration(scenario);
-        let mail = Mail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
-        shard.on_event(Instant(1), Event::Mail { from: Address::Steward, mail }, &mut vec![]);
+        let room = Mail::Room { mirrors: layout.arrays.len() as u32 };
+        let configure = Mail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
+        for mail in [room, configure] {
+            shard.on_event(Instant(1), Event::Mail { from: Address::Steward, mail }, &mut vec![]);
+        }
         shard.end_of_turn(Instant(1), &mut vec![]);
         let inbound = || (0..CONNECTIONS).map(|_| Inbound::default()).collect();
         Self {

@@ -215,6 +215,8 @@ mod tests {
                 caps: Caps::default(),
             }],
         };
+        let mail = Mail::Room { mirrors: 2 };
+        shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);
         let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
         shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);
         shard.end_of_turn(NOW, &mut vec![]);

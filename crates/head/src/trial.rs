@@ -187,8 +187,11 @@ impl Trial {
         });
         let view = Arc::new(View { generation: self.generation, ..View::default() });
         for s in 0..self.shards.len() {
-            let mail = Mail::Configure { view: view.clone(), layout: layout.clone() };
-            self.tell(s, Event::Mail { from: Address::Steward, mail });
+            let room = Mail::Room { mirrors: layout.arrays.len() as u32 };
+            let configure = Mail::Configure { view: view.clone(), layout: layout.clone() };
+            for mail in [room, configure] {
+                self.tell(s, Event::Mail { from: Address::Steward, mail });
+            }
             self.end_of_turn(s);
         }
     }
