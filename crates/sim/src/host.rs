@@ -212,7 +212,7 @@ impl Host {
             let mut volume = self.volume.borrow_mut();
             match slot.doing {
                 Doing::Write(w) if good => {
-                    volume.answered(&w, began);
+                    volume.answered(&w, began, true);
                     volume.write_ends(w);
                 }
                 Doing::Advice(w) if good => volume.advice_ends(w),
@@ -221,7 +221,7 @@ impl Host {
                     if lost {
                         volume.write_lost(&w);
                     } else {
-                        volume.answered(&w, began);
+                        volume.answered(&w, began, false);
                         volume.write_failed(&w);
                     }
                     // One that was answered is over (promise 3), unless it was given up on a leg that may

@@ -36,6 +36,8 @@ pub struct Answer {
     pub block: u64,
     /// When the command began.
     pub began: Instant,
+    /// The change, if it failed: perhaps nothing of it was ever begun.
+    pub failed: Option<WriteId>,
 }
 
 /// A write under way, for all its blocks.
@@ -127,12 +129,13 @@ impl Volume {
             }
         }
     }
-    /// A write is answered, in one way or the other, at the end of a command that began then.
-    pub fn answered(&mut self, write: &Write, began: Instant) {
+    /// A write is answered, well or not, at the end of a command that began then.
+    pub fn answered(&mut self, write: &Write, began: Instant, good: bool) {
         for i in 0..write.replaced.len() as u64 {
             let block = write.at + i;
             if self.block(block).is_quiet_but_for(write.id) {
-                self.answers.push(Answer { block, began });
+                let failed = (!good).then_some(write.id);
+                self.answers.push(Answer { block, began, failed });
             }
         }
     }

@@ -248,8 +248,8 @@ impl Own {
             volumes: all(&v, "volumes", |v| OwnVolume {
                 name: word(v, "name"),
                 counters: counters(v),
-                iops_max: count(&v["limits"], "iops_max"),
-                bytes_max: count(&v["limits"], "bytes_max"),
+                iops_max: count(v, "iops_max"),
+                bytes_max: count(v, "mbps_max").saturating_mul(1_000_000),
             }),
             connections: all(&v, "connections", |v| OwnConnection {
                 host: word(v, "host"),
@@ -358,6 +358,15 @@ fn anonymise(v: &mut Value, hosts: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn caps_of_a_volume_are_read_as_the_daemon_says_them() {
+        let own =
+            Own::decode(r#"{"volumes":[{"name":"tank/vm1","iops_max":5000,"mbps_max":200},{"name":"v"}]}"#)
+                .expect("a status");
+        let caps: Vec<_> = own.volumes.iter().map(|v| (v.iops_max, v.bytes_max)).collect();
+        assert_eq!(caps, [(5000, 200_000_000), (0, 0)]);
+    }
 
     #[test]
     fn a_status_of_any_version_is_read() {

@@ -463,6 +463,11 @@ impl World {
         let mut known: Option<(usize, Vec<usize>)> = None;
         let life_began = self.surface.life_began;
         for answer in answers.iter().filter(|a| a.began > life_began) {
+            // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
+            let begun = |id| self.surface.first.contains_key(&(id, answer.block));
+            if answer.failed.is_some_and(|id| !begun(id)) {
+                continue;
+            }
             let Some((array, at)) = self.surface.places.get(&answer.block).copied() else { continue };
             if known.as_ref().is_none_or(|(a, _)| *a != array) {
                 known = Some((array, self.legs_in_use(array)));
