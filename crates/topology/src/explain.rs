@@ -261,14 +261,20 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
                 kind: Kind::Cap,
                 about: vec![volume.name.clone()],
                 sentence: format!("The volume {} is at the limit that somebody set.", volume.name),
-                arithmetic: vec![format!(
-                    "{} of {} commands, {} of {}",
-                    count(ops),
-                    count(volume.iops_max as f64),
-                    mb(bytes),
-                    mb(volume.bytes_max as f64)
-                )],
-                next: format!("millrace volume show {}", volume.name),
+                arithmetic: [
+                    (
+                        volume.iops_max,
+                        format!("{} of {} commands", count(ops), count(volume.iops_max as f64)),
+                    ),
+                    (volume.bytes_max, format!("{} of {}", mb(bytes), mb(volume.bytes_max as f64))),
+                ]
+                .into_iter()
+                .filter_map(|(most, words)| (most > 0).then_some(words))
+                .collect(),
+                next: format!(
+                    "millrace volume set {} --iops-max none --mbps-max none, if it shall have more",
+                    volume.name
+                ),
             });
         }
     }

@@ -351,7 +351,8 @@ fn a_cap_that_somebody_set_comes_first() {
     );
     let mut s = Scene::new(&[0, 12], 9_800);
     s.after().volumes[0].iops_max = 10_000;
-    says(&s.told(Kind::Cap), &["tank/vm", "9.8 K of 10 K"]);
+    says(&s.told(Kind::Cap), &["tank/vm", "9.8 K of 10 K commands", "volume set tank/vm", "--iops-max none"]);
+    assert!(!s.told(Kind::Cap).contains("MB/s of"), "a cap that nobody set is no number");
 }
 
 #[test]
