@@ -10,7 +10,6 @@
 //! A command that comes in further down goes the rest of the way as every other does, at the same limits. Who it is
 //! from is not asked: nothing of this can be reached from a network.
 
-use crate::lending::Purpose;
 use crate::request::{Phase, Request};
 use crate::shard::{Core, NO_LINK, Shard};
 use array::LegState;
@@ -72,32 +71,10 @@ impl<M: Memory> Shard<M> {
     ///
     /// Ends in `OutOfRange` beyond the size of the volume, whatever the door.
     pub fn direct_submit(&mut self, now: Instant, tag: Tag, door: Door, command: Command, data: Slice) {
-        let request = Request {
-            link: NO_LINK,
-            tag,
-            door,
-            phase: Phase::Turn,
-            place: Default::default(),
-            buffer: Some(data),
-            // Its memory is the caller's, and lent to nobody.
-            account: 0,
-            purpose: Purpose::Asked,
-            command,
-            data,
-            compare: None,
-            second: None,
-            seconds: vec![],
-            hedge: None,
-            moved: false,
-            begun: false,
-            cursor: 0,
-            length: 0,
-            flights: 0,
-            whole: None,
-            status: Status::Good,
-            aborted: false,
-            started: now,
-        };
+        // Its memory is the caller's, and lent to nobody.
+        let mut request = Request::new(NO_LINK, tag, 0, now);
+        (request.door, request.phase) = (door, Phase::Turn);
+        (request.buffer, request.command, request.data) = (Some(data), command, data);
         let inserted = self.core.requests.insert(request);
         self.core.turns.push_back(inserted.expect("only as many commands are under way as were admitted"));
     }

@@ -1,8 +1,6 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
-use crate::direct::Door;
 use crate::lending::Purpose;
-use crate::lines::Place;
 use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
@@ -12,7 +10,7 @@ use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
     Address, Answer, Ask, Command, ConnectionId, Duration, Effect, Effects, FrontIo, HostId, Instant, Memory,
-    Op, Outbox, PortalId, Slice, Status, Tag, VolumeId, Want,
+    Outbox, PortalId, Slice, Status, Tag, Want,
 };
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -187,31 +185,7 @@ pub(crate) struct Io<'a, M: Memory> {
 impl<M: Memory> Io<'_, M> {
     fn open(&mut self, tag: Tag, phase: Phase) -> u32 {
         assert!(self.link.request(tag).is_none(), "a tag is under way already");
-        let request = Request {
-            link: self.link.index,
-            tag,
-            door: Door::Volume,
-            phase,
-            place: Place::default(),
-            buffer: None,
-            account: self.link.account,
-            purpose: Purpose::Asked,
-            command: Command { volume: VolumeId(0), op: Op::Flush, at: 0, blocks: 0, fua: false },
-            data: Slice::default(),
-            compare: None,
-            begun: false,
-            second: None,
-            seconds: vec![],
-            hedge: None,
-            moved: false,
-            cursor: 0,
-            length: 0,
-            flights: 0,
-            whole: None,
-            status: Status::Good,
-            aborted: false,
-            started: self.now,
-        };
+        let request = Request { phase, ..Request::new(self.link.index, tag, self.link.account, self.now) };
         let Ok(index) = self.core.requests.insert(request) else {
             panic!("admission reserves slots for every tag, under way and being sent");
         };

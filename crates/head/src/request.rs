@@ -8,7 +8,7 @@ use crate::lending::Purpose;
 use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
 use array::ArrayCommand;
-use base::{Command, DriveId, DriveOpKind, Instant, Slice, Status, Tag};
+use base::{Command, DriveId, DriveOpKind, Instant, Slice, Status, Tag, VolumeId};
 
 /// What a request waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,6 +78,35 @@ impl Stands for Request {
 }
 
 impl Request {
+    /// A request of this connection, which has a tag and nothing else yet.
+    #[inline]
+    pub fn new(link: u32, tag: Tag, account: u32, now: Instant) -> Self {
+        Self {
+            link,
+            tag,
+            door: Door::Volume,
+            phase: Phase::Connection,
+            place: Place::default(),
+            buffer: None,
+            account,
+            purpose: Purpose::Asked,
+            command: Command { volume: VolumeId(0), op: base::Op::Flush, at: 0, blocks: 0, fua: false },
+            data: Slice::default(),
+            compare: None,
+            second: None,
+            seconds: vec![],
+            hedge: None,
+            moved: false,
+            begun: false,
+            cursor: 0,
+            length: 0,
+            flights: 0,
+            whole: None,
+            status: Status::Good,
+            aborted: false,
+            started: now,
+        }
+    }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {
         self.compare.or(self.buffer)
