@@ -24,9 +24,10 @@ use std::time::Duration;
 const TURN_MAX: usize = 512;
 /// Turns that may follow each other on in-process completions alone before the kernel is asked again.
 const INNER_TURNS_MAX: u32 = 8;
-/// A sleep shorter than this on average is not worth the system's time to put us to sleep: we look again
-/// for as long.
-const SPIN_NS_MAX: u64 = 20_000;
+/// A wait shorter than this on average is not worth a sleep: putting a thread to sleep and waking it costs about
+/// as much, in a virtual machine more, and who is at the other end then waits as much longer. So we look again, for
+/// up to twice as long as waits took lately.
+const SPIN_NS_MAX: u64 = 50_000;
 /// How long listeners rest when descriptors or memory ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
