@@ -183,7 +183,32 @@ impl Search {
                 }
                 _ => 0,
             };
+            if to == LegState::InSync {
+                self.refuse(&next, &record, leg, first, steps - 1, crashes);
+            }
             self.write(next, record, 0, first, steps - 1, crashes);
+        }
+    }
+    /// A leg does not become in sync, since one of those that must have the record first did not take it (or said
+    /// so): the head goes on from a record behind it that takes that back, and is not written by itself.
+    fn refuse(
+        &mut self,
+        w: &World,
+        record: &MembershipRecord,
+        leg: usize,
+        first: u32,
+        steps: u32,
+        crashes: u32,
+    ) {
+        for places in (0..=first).filter(|p| p & !first == 0) {
+            let mut now = w.clone();
+            members(places).for_each(|place| now.on[place] = record.clone());
+            let before = now.desk.arrays[0].clone();
+            now.desk = self.next(record);
+            let row = |l: &&mut MemberLeg| l.drive == drive(leg);
+            now.desk.arrays[0].legs.iter_mut().find(row).expect("it is a leg").state =
+                before.legs.iter().find(|l| l.drive == drive(leg)).expect("it is a leg").state;
+            self.go(&now, steps, crashes);
         }
     }
     /// A leg that is out leaves.

@@ -6,16 +6,21 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 6] = [
+const STORIES: [(u64, &str); 7] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
          world did not import it when status said so",
     ),
     (
+        649,
+        "a leg waited for the dead last leg of another mirror to be put in sync on record, and that kept the \
+         dead one from being opened anew: orders queued until the daemon was started again",
+    ),
+    (
         828,
-        "a write that was given up on the last leg landed after its host's next login: a limit, which the \
-         oracle knows now (docs/faults.md)",
+        "the same, with the legs of the other mirror in turn (earlier: a write that was given up on the last leg \
+         landed after its host's next login: a limit, which the oracle knows now, docs/faults.md)",
     ),
     (
         1000,

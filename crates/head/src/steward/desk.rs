@@ -15,7 +15,7 @@ use crate::mail::Fate;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::report::ShardReport;
 use access::Hosts;
-use array::format::{Label, LegState, MembershipRecord};
+use array::format::{Incarnation, Label, LegState, MembershipRecord};
 use array::{Bitmap, Geometry, Note};
 use base::machine::Shape;
 use base::view::{Portal, System};
@@ -164,6 +164,8 @@ pub(crate) struct PoolDesk {
     pub scrub: ScrubDesk,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<String>,
+    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.
+    pub refused: Option<(MembershipRecord, Incarnation)>,
     /// Since when the keeper tries to put a record somewhere.
     pub recording: Option<Instant>,
     /// A loss is told by that record: answers wait for it.

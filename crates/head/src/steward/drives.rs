@@ -8,8 +8,8 @@ use super::shaped;
 use super::signature::{LOOK_BYTES, signature};
 use crate::layout::PoolId;
 use array::format::{
-    ConfigSlot, Fault, LABEL_AT, Label, LegState, MembershipRecord, RECORD_BYTES, config_bytes,
-    label_copy_at, newest_config, newest_label, newest_membership,
+    ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
+    newest_config, newest_label, newest_membership,
 };
 use array::{Bitmap, Geometry};
 use base::machine::{Shape, StateOp};
@@ -226,59 +226,33 @@ impl Office {
         self.cx.read(open.id, g.bitmap_at, g.bitmap_bytes() as usize).await.ok()
     }
 
-    /// Puts a record on every reachable drive and in the witness. Those that were in sync before come first
-    /// if the record puts somebody in sync (docs/formats/membership.md, "Order of writing"). Returns the
-    /// legs that failed to take it, and how the witness went.
+    /// Puts a record on every reachable drive, but for those that `had` it, and in the witness. Returns the legs
+    /// that failed to take it, and how the witness went.
     pub(crate) async fn write_record(
         &self,
         pool: PoolId,
         record: &MembershipRecord,
-        promoted: &[(usize, usize)],
+        had: &[(usize, usize)],
     ) -> (Vec<(usize, usize, DriveError)>, Result<(), String>) {
         let (targets, uuid) = match self.desk().pool(pool) {
             Some(p) => (p.reachable(), p.config.uuid),
             None => return (vec![], Ok(())),
         };
-        let bytes = record.encode();
-        let mut failed = vec![];
-        let first: Vec<_> = targets
-            .iter()
-            .filter(|(a, l, open)| {
-                let in_sync = record.leg(open.label.drive).is_some_and(|x| x.state == LegState::InSync);
-                in_sync && !promoted.contains(&(*a, *l))
-            })
-            .cloned()
-            .collect();
-        let then: Vec<_> = targets
-            .iter()
-            .filter(|(a, l, _)| !first.iter().any(|(x, y, _)| (x, y) == (a, l)))
-            .cloned()
-            .collect();
-        let steps = if promoted.is_empty() { vec![targets.clone()] } else { vec![first, then] };
-        let last = steps.len() - 1;
-        let mut witness = Ok(());
-        for (i, step) in steps.into_iter().enumerate() {
-            let bytes = &bytes;
-            let mut writes: Vec<Boxed<'_, Written>> = vec![];
-            for (a, l, open) in step {
-                writes.push(Box::pin(async move {
-                    let at = open.label.membership_at[record.slot()];
-                    Ok(self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e)))
-                }));
-            }
-            if i == last {
-                writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
-            }
-            for result in join::all(writes).await {
-                match result {
-                    Ok(Some(failure)) => failed.push(failure),
-                    Ok(None) => {}
-                    Err(words) => witness = Err(words),
-                }
-            }
-            if !failed.is_empty() && i < last {
-                // Nobody becomes in sync by a record that those before did not take.
-                break;
+        let bytes = &record.encode();
+        let mut writes: Vec<Boxed<'_, Written>> = vec![];
+        for (a, l, open) in targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l))) {
+            writes.push(Box::pin(async move {
+                let at = open.label.membership_at[record.slot()];
+                Ok(self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e)))
+            }));
+        }
+        writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
+        let (mut failed, mut witness) = (vec![], Ok(()));
+        for result in join::all(writes).await {
+            match result {
+                Ok(Some(failure)) => failed.push(failure),
+                Ok(None) => {}
+                Err(words) => witness = Err(words),
             }
         }
         if failed.is_empty()

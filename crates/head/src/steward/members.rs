@@ -212,43 +212,13 @@ impl Office {
         }
     }
 
-    /// Every shard has copied what the leg lacks.
-    async fn promote(&self, pool: PoolId, array: usize, leg: usize) {
-        let (now, shards) = (self.cx.now(), usize::from(self.desk().shards));
-        let changed = {
-            let mut desk = self.desk_mut();
-            let me = desk.system.uuid;
-            let incarnation = desk.new_incarnation();
-            let Some(p) = desk.pool_mut(pool) else { return };
-            let rebuilding =
-                matches!(p.leg_state(array, leg), LegState::Rebuilding | LegState::RebuildingFull);
-            if !rebuilding || p.arrays[array].legs[leg].synced.len() < shards {
-                return;
-            }
-            let mut record = p.record.next(me, incarnation);
-            record.arrays[array].legs[leg].state = LegState::InSync;
-            record.arrays[array].epoch = record.counter;
-            let changed = p.changed(&record);
-            p.record = record;
-            p.arrays[array].legs[leg].reason.clear();
-            let what = format!("drive {}", p.drive_path(array, leg));
-            let message = format!("it is in sync in pool {}", p.config.name);
-            desk.event(now, Weight::Note, what, message);
-            changed
-        };
-        self.put_on_record(pool, &[], &[(array, leg)]).await;
-        self.publish().await;
-        self.recorded(&changed);
-        self.look_soon();
-    }
-
     /// Puts the record on the desk on record, and then tells the shards that these arrays' epochs are. A pool
-    /// that is let go of is not waited for once its hosts were told (`watch_record`).
+    /// that is let go of is not waited for once its hosts were told (`watch_record`). Legs that `had` it are passed over.
     pub(crate) async fn put_on_record(
         &self,
         pool: PoolId,
         changed: &[(ArrayId, u64)],
-        promoted: &[(usize, usize)],
+        had: &[(usize, usize)],
     ) {
         let began = self.cx.now();
         let record = self.desk_mut().pool_mut(pool).map(|p| {
@@ -257,7 +227,7 @@ impl Office {
         });
         let Some(record) = record else { return };
         let written = (planted(Bug::LossNotRecorded) && !changed.is_empty())
-            || self.write_down(pool, &record, promoted).await.is_some();
+            || self.write_down(pool, &record, had).await.is_some();
         if written {
             self.recorded(changed);
             self.end_of_recording(pool).await;
@@ -271,14 +241,14 @@ impl Office {
         &self,
         pool: PoolId,
         record: &MembershipRecord,
-        promoted: &[(usize, usize)],
+        had: &[(usize, usize)],
     ) -> Option<bool> {
         loop {
-            let (failed, witness) = self.write_record(pool, record, promoted).await;
+            let (failed, witness) = self.write_record(pool, record, had).await;
             {
                 let mut desk = self.desk_mut();
                 let p = desk.pool_mut(pool)?;
-                if p.has_taken(&failed, &witness, !promoted.is_empty()) {
+                if p.has_taken(&failed, &witness) {
                     return Some(failed.is_empty());
                 }
                 if p.leaving && (p.unrecorded || !p.losing) {
@@ -381,19 +351,14 @@ impl PoolDesk {
         array_word(self.config.arrays[array].mirror, array)
     }
     /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
-    fn has_taken(
-        &mut self,
-        failed: &[(usize, usize, DriveError)],
-        witness: &Result<(), String>,
-        promotes: bool,
-    ) -> bool {
+    fn has_taken(&mut self, failed: &[(usize, usize, DriveError)], witness: &Result<(), String>) -> bool {
         self.trouble = witness.as_ref().err().cloned();
         let mut stuck = false;
         for (array, leg, error) in failed {
             let words = error_words(*error);
             if self.is_last(*array, *leg) {
                 // It stays, and so the witness alone must hold what it could not take.
-                stuck |= witness.is_err() || promotes;
+                stuck |= witness.is_err();
                 let also = format!("{}: the drive {words}", self.drive_path(*array, *leg));
                 let before = self.trouble.take().filter(|_| stuck);
                 self.trouble = before.map(|w| format!("{w}; {also}"));

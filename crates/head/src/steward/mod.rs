@@ -27,6 +27,7 @@ mod legs;
 mod members;
 mod orders;
 mod pools;
+mod promote;
 mod publish;
 mod released;
 mod reopen;

@@ -482,6 +482,7 @@ impl Office {
             keeping: false,
             held: false,
             trouble: None,
+            refused: None,
             recording: None,
             losing: false,
             unrecorded: false,

@@ -176,7 +176,7 @@ impl Options {
         let rots = troubles.iter().any(|t| matches!(t, Trouble::Rot | Trouble::RotMetadata));
         let moves = ill_max == 1 && !rots && crate::moves::moves_drives(seed);
         let spread = if moves { 8 } else { 1 };
-        let mut options = Self {
+        Self {
             moves: if moves { crate::moves::MOVES } else { 0 },
             shard_bytes: 24 * MIB,
             tight: false,
@@ -206,12 +206,7 @@ impl Options {
             tell: false,
             trace: false,
             wrap: None,
-        };
-        if ill_max > 1 && options.mirrors > 1 {
-            // docs/faults.md, "Known to fail": a last leg that is gone keeps legs of other mirrors from being in sync.
-            options.troubles.retain(|t| *t != Trouble::Unplug);
         }
-        options
     }
     /// Least memory of each shard in this world.
     pub fn shard_bytes_min(&self) -> u64 {
