@@ -532,7 +532,6 @@ impl Office {
         {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("orders come one by one");
-            p.space = config.space().expect("the old runs lie where they lay");
             (p.config, p.record, p.generation) = (config, record, generation);
             p.arrays.extend(arrays);
         }

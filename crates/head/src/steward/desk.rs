@@ -24,6 +24,7 @@ use core::net::SocketAddr;
 use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use volume::Run;
 
 /// Events that are kept in memory for `status` and `events`.
 const EVENTS_KEPT: usize = 1000;
@@ -148,7 +149,8 @@ pub(crate) struct PoolDesk {
     pub generation: u64,
     pub record: MembershipRecord,
     pub arrays: Vec<ArrayDesk>,
-    pub space: Granules,
+    /// Runs that no volume has any more and nobody gets yet, as writes to them may still be at the drives.
+    pub resting: Vec<Resting>,
     pub volume_ids: BTreeMap<Uuid, VolumeId>,
     /// Its volumes answer commands.
     pub serving: bool,
@@ -172,6 +174,25 @@ pub(crate) struct PoolDesk {
     pub losing: bool,
     /// Nothing takes it: the volumes are not ready until something does.
     pub unrecorded: bool,
+}
+
+/// A run of a volume that was removed or has shrunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Resting {
+    pub run: Run,
+    pub until: Instant,
+}
+
+impl PoolDesk {
+    /// Which granules are given away: those of the volumes in the configuration, and those that rest. Never kept beside
+    /// them, so that it cannot say anything else.
+    pub fn space(&self) -> Granules {
+        let mut space = self.config.space().expect("volumes of a configuration do not overlap");
+        for Resting { run, .. } in &self.resting {
+            assert!(space.claim(run.first, run.count), "what rests is nobody's");
+        }
+        space
+    }
 }
 
 pub(crate) struct ArrayDesk {

@@ -464,7 +464,6 @@ impl Office {
         }
         let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
         let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|v| (v, desk.volume_id(uuid, v))).collect();
-        let space = config.space().expect("decoding or creation checked it");
         let id = desk.new_pool();
         desk.pools.push(PoolDesk {
             id,
@@ -474,7 +473,7 @@ impl Office {
             generation,
             record,
             arrays,
-            space,
+            resting: vec![],
             volume_ids,
             serving: false,
             leaving: false,

@@ -304,14 +304,15 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         true => (State::Offline, "a loss cannot be put on record".into()),
         false => (state, reason),
     };
+    let space = p.space();
     Pool {
         name: p.config.name.clone(),
         uuid: p.config.uuid,
         state,
         reason,
         chunk_bytes: p.config.map.chunk_bytes() as u32,
-        bytes: p.space.count() * volume::GRANULE_BYTES,
-        used_bytes: (p.space.count() - p.space.free()) * volume::GRANULE_BYTES,
+        bytes: space.count() * volume::GRANULE_BYTES,
+        used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
         block_bytes: p.config.block_bytes,
         zones: p
             .config

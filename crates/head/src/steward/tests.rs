@@ -26,6 +26,7 @@ mod promote;
 mod released;
 mod reopen;
 mod scrub;
+mod space;
 mod spares;
 mod unrecorded;
 mod watch;

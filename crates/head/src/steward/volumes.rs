@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::config::PoolConfig;
-use super::desk::{count, refuse, size, size_there};
+use super::desk::{Resting, count, refuse, size, size_there};
 use super::files::protocol_word;
 use crate::caps::Caps;
 use crate::layout::PoolId;
@@ -143,7 +143,7 @@ impl Office {
                 .map_err(volume_refusal)?;
             let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
-            (p.id, p.config.clone(), uuid, nsid, p.space.clone())
+            (p.id, p.config.clone(), uuid, nsid, p.space())
         };
         let want = Volume::granules_for(bytes);
         let taken = space.take(want, None).map_err(|e| {
@@ -171,7 +171,6 @@ impl Office {
             let mut desk = self.desk_mut();
             let volume = desk.new_volume();
             if let Some(p) = desk.pool_mut(id) {
-                p.space = space;
                 p.volume_ids.insert(uuid, volume);
             }
         }
@@ -186,7 +185,7 @@ impl Office {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
             let p = desk.pool(id).expect("just found");
-            (id, uuid, p.config.clone(), p.space.clone())
+            (id, uuid, p.config.clone(), p.space())
         };
         let mut v = config.volumes.by_uuid(uuid).expect("just found").clone();
         volume::check_size(bytes, v.block_bytes).map_err(volume_refusal)?;
@@ -219,11 +218,8 @@ impl Office {
         v.bytes = bytes;
         config.volumes.put(v);
         self.commit(id, config).await?;
-        if let Some(p) = self.desk_mut().pool_mut(id) {
-            p.space = space;
-        }
+        self.rest_of(id, freed);
         self.publish().await;
-        self.free_later(id, freed);
         self.note(format!("volume {name}"), &format!("its size is {} now", size(bytes)));
         Ok(Reply::Done)
     }
@@ -307,18 +303,23 @@ impl Office {
         if let Some(p) = self.desk_mut().pool_mut(id) {
             p.volume_ids.remove(&uuid);
         }
+        self.rest_of(id, v.map.runs().collect());
         self.publish().await;
-        self.free_later(id, v.map.runs().collect());
         self.note(format!("volume {name}"), "it was removed");
         Ok(Reply::Done)
     }
-    /// Gives space back once no write to it can be left at a drive.
-    fn free_later(&self, pool: PoolId, freed: Vec<Run>) {
+    /// Runs that no volume has any more rest until no write to them can be left at a drive.
+    fn rest_of(&self, pool: PoolId, freed: Vec<Run>) {
+        let until = self.cx.now() + QUARANTINE;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.resting.extend(freed.into_iter().map(|run| Resting { run, until }));
+        }
         let office = self.clone();
         self.cx.spawn(async move {
             office.cx.sleep(QUARANTINE).await;
+            let now = office.cx.now();
             if let Some(p) = office.desk_mut().pool_mut(pool) {
-                freed.iter().for_each(|r| p.space.release(r.first, r.count));
+                p.resting.retain(|r| r.until > now);
             }
         });
     }
