@@ -307,7 +307,8 @@ pub enum Mail {
     },
     /// Something happened: for the daemon's log.
     Happened(EventLine),
-    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows.
+    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
+    /// way are given up, and drives that hang are not waited for.
     Stop,
     /// Everything is written and closed.
     Stopped,

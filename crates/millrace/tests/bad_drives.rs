@@ -77,11 +77,32 @@ fn a_drive_that_was_cut_off_stays_out_until_it_has_its_size_and_is_then_copied()
     daemon.start(&[]);
     until("it is told", || daemon.reasons().join("\n").contains(&b));
     assert_eq!(daemon.status()["health"], "degraded");
+    let told = daemon.reasons().join("\n");
+    let words = "it is too small: 83886080 of its 100663296 bytes are there";
+    let next = format!("[truncate -s 100663296 {b}, then millrace drive return {b}]");
+    assert!(told.contains(words) && told.contains(&next), "{told}");
     let words = daemon.refused(&format!("drive return {b}"));
-    assert!(words.contains("it is smaller than its label says"), "{words}");
+    assert!(words.contains("it is too small: 83886080 of its 100663296 bytes are there"), "{words}");
     cut(&b, 96);
     daemon.cli(&format!("drive return {b}"));
     until("the pool is well", || is_optimal(&daemon));
+}
+
+/// What the refusal says is typed as it stands there.
+#[test]
+fn a_drive_whose_label_is_gone_takes_its_own_place_as_the_refusal_of_its_return_says() {
+    let (daemon, [_, b]) = mirror();
+    daemon.cli(&format!("drive fail {b}"));
+    // Somebody overwrites it: nothing of it can be believed.
+    cut(&b, 0);
+    cut(&b, 96);
+    let words = daemon.refused(&format!("drive return {b}"));
+    let next =
+        words.split_once("Next: millrace ").and_then(|(_, next)| next.split_once(" (")).map(|(n, _)| n);
+    assert_eq!(next, Some(&*format!("drive replace {b} {b} --force")), "{words}");
+    daemon.cli(next.expect("seen above"));
+    until("the pool is well", || is_optimal(&daemon));
+    assert_eq!(daemon.reasons(), Vec::<String>::new());
 }
 
 #[test]

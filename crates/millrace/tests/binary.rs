@@ -166,6 +166,20 @@ fn the_daemon_starts_is_alone_and_stops_in_order() {
 }
 
 #[test]
+fn a_drive_that_hangs_does_not_keep_the_daemon_from_stopping() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let (a, b) = (daemon.file("a", 96), daemon.file("b", 96));
+    daemon.cli(&format!("pool create tank mirror {a} {b}"));
+    daemon.cli(&format!("drive shape {b} --hang"));
+    // One that it cannot wait for: it would end with 1, and without its last words.
+    assert_eq!(daemon.signal("-TERM").code(), Some(0), "{}", daemon.log());
+    assert!(daemon.log().contains("the head was stopped"), "{}", daemon.log());
+    daemon.start(&[]);
+    daemon::until("the pool is well", || daemon.status()["health"] == "optimal");
+}
+
+#[test]
 fn three_fatal_signals_in_a_minute_leave_the_management_alone_and_kills_do_not() {
     let mut daemon = Daemon::new();
     let crashes = |d: &Daemon| fs::read_to_string(d.path("state/crashes")).unwrap_or_default();

@@ -373,6 +373,7 @@ impl Office {
                 geometry: plan.geometry,
                 dirty: Arc::new(plan.dirty.clone()),
                 unclean: plan.unclean,
+                compared_since: None,
                 clean: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
                 legs,
@@ -572,7 +573,7 @@ impl Office {
             }
         }
         self.write_pools().await?;
-        self.forget(id).await;
+        self.forget(&[id], super::pools::QUIET_PATIENCE).await;
         self.remove_witness(uuid).await;
         self.remove_kept(uuid).await;
         self.forget_released(uuid).await;

@@ -2,6 +2,8 @@
 
 use super::absent::AbsentPool;
 use super::config::{PoolConfig, array_uuid};
+use super::cut::CutOff;
+use super::drives::Probe;
 use super::files::{PoolRow, protocol_word};
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
@@ -66,6 +68,10 @@ pub(crate) struct Desk {
     /// The head is being stopped: portals are closed and nobody is let in any more, so that no host sees the
     /// volumes go.
     pub stopping: bool,
+    /// When somebody asked for that; orders that come later are refused.
+    pub stop_asked: Option<Instant>,
+    /// An order under way was given up for it.
+    pub cut_short: bool,
     pub events: VecDeque<EventLine>,
     pub event_next: u64,
     /// Lines not yet in the log.
@@ -83,6 +89,8 @@ pub(crate) struct Desk {
     pub ills: BTreeMap<DriveId, Ill>,
     /// Every number that a drive of a pool has had: figures go on when it returns.
     pub lives: BTreeMap<Uuid, BTreeSet<DriveId>>,
+    /// Drives of pools that were looked at and are shorter than their labels say.
+    pub cut_off: BTreeMap<Uuid, CutOff>,
     /// Drives that were legs and have left, with where they lay: newest last.
     pub departed: Vec<(Uuid, String)>,
     /// Spares that took the places of drives, and were not followed by another spare yet.
@@ -200,6 +208,8 @@ pub(crate) struct ArrayDesk {
     pub geometry: Geometry,
     pub dirty: Arc<Bitmap>,
     pub unclean: bool,
+    /// When shards were first told of it: from then on they compare what may differ.
+    pub compared_since: Option<Instant>,
     /// Shards whose lanes are the same on all legs since the start.
     pub clean: BTreeSet<u16>,
     /// Shards that have marked every region dirty, durably.
@@ -218,6 +228,8 @@ pub(crate) struct LegDesk {
     pub open: Option<OpenDrive>,
     /// Why it is not in sync: one sentence.
     pub reason: String,
+    /// It is out, and that is why.
+    pub cut_off: Option<CutOff>,
     /// Shards that have copied what it lacks.
     pub synced: BTreeSet<u16>,
     /// Epoch in which it joined.
@@ -239,7 +251,7 @@ pub(crate) struct LegDesk {
 
 impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
-        let (reason, synced, slow) = Default::default();
+        let (reason, cut_off, synced, slow) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
         let (look_at, dead) = Default::default();
         Self {
@@ -248,6 +260,7 @@ impl LegDesk {
             path,
             open,
             reason,
+            cut_off,
             synced,
             joined,
             full,
@@ -306,6 +319,8 @@ impl Desk {
             ready: false,
             held: false,
             stopping: false,
+            stop_asked: None,
+            cut_short: false,
             events: VecDeque::new(),
             event_next: 1,
             unlogged: VecDeque::new(),
@@ -318,6 +333,7 @@ impl Desk {
             turned_away: TurnedAway::default(),
             ills: BTreeMap::new(),
             lives: BTreeMap::new(),
+            cut_off: BTreeMap::new(),
             departed: vec![],
             stood_in: vec![],
             free_drives: VecDeque::new(),
@@ -477,6 +493,14 @@ impl Desk {
         let uuid: Option<Uuid> = drive.parse().ok();
         let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
         legs.filter(|l| l.path == drive || uuid == Some(l.uuid)).count()
+    }
+    /// A drive was looked at: notes whether it is as long as its label says.
+    pub fn note_length(&mut self, probe: &Probe) {
+        self.cut_off.retain(|_, c| c.path != probe.info.path);
+        match CutOff::of(probe) {
+            Some((drive, cut)) => drop(self.cut_off.insert(drive, cut)),
+            None => drop(probe.good_label().and_then(|l| self.cut_off.remove(&l.drive))),
+        }
     }
     /// A leg has left: its figures stay with the place where its drive lay.
     pub fn departs(&mut self, leg: Option<(Uuid, String)>) {

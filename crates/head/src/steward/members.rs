@@ -10,13 +10,13 @@
 //! the leg before a crash would still find it in sync.
 
 use super::Office;
-use super::desk::{Outlook, PoolDesk, Wish, array_word, error_words, outlook};
+use super::desk::{Desk, Outlook, PoolDesk, Wish, array_word, error_words, outlook};
 use super::speed::Speed;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
 use array::format::{LegState, MembershipRecord};
-use base::{Bug, DriveError, Duration, planted};
+use base::{Bug, DriveError, Duration, Instant, planted};
 use std::sync::Arc;
 
 impl Office {
@@ -182,7 +182,7 @@ impl Office {
             desk_leg.out_since = None;
             desk_leg.synced.clear();
             desk_leg.full = full;
-            desk_leg.reason = reason;
+            (desk_leg.reason, desk_leg.cut_off) = (reason, None);
             p.record = record;
             desk.speeds.insert(drive, Speed::begun(now));
             let p = desk.pool(pool).expect("seen above");
@@ -266,14 +266,6 @@ impl Office {
 
     /// Tells the shards when the first resync after a crash is over on all of them.
     async fn watch_clean(&self, pool: PoolId) {
-        let began = self.cx.now();
-        self.tell_resync(pool, |p| {
-            let unclean = (0..p.arrays.len()).filter(|a| p.arrays[*a].unclean && p.unclean_bytes(*a) > 0);
-            let line = |a| {
-                format!("{} of {} may differ between its drives", mib(p.unclean_bytes(a)), p.array_name(a))
-            };
-            unclean.map(|a| format!("{}: they are compared and made the same", line(a))).collect()
-        });
         loop {
             let office = self.clone();
             let due = move || {
@@ -284,26 +276,22 @@ impl Office {
                 })
             };
             self.cx.until(due).await;
-            let done: Vec<ArrayId> = {
+            let (now, mut done) = (self.cx.now(), vec![]);
+            {
                 let mut desk = self.desk_mut();
                 let shards = usize::from(desk.shards);
                 let Some(p) = desk.pool_mut(pool) else { return };
-                let clean = p.arrays.iter_mut().filter(|a| a.unclean && a.clean.len() >= shards);
-                clean
-                    .map(|a| {
-                        a.unclean = false;
-                        a.id
-                    })
-                    .collect()
-            };
-            let seconds = self.cx.now().since(began).as_secs();
-            self.tell_resync(pool, |p| {
-                let over = (0..p.arrays.len())
-                    .filter(|a| done.contains(&p.arrays[*a].id) && p.unclean_bytes(*a) > 0);
-                let line = |a| format!("the drives of {} are the same again", p.array_name(a));
-                over.map(|a| format!("{}: {} were compared in {seconds} s", line(a), mib(p.unclean_bytes(a))))
-                    .collect()
-            });
+                let (what, mut lines) = (format!("pool {}", p.config.name), vec![]);
+                for a in 0..p.arrays.len() {
+                    if !p.arrays[a].unclean || p.arrays[a].clean.len() < shards {
+                        continue;
+                    }
+                    p.arrays[a].unclean = false;
+                    done.push(p.arrays[a].id);
+                    lines.extend(p.compared_words(a, now));
+                }
+                lines.into_iter().for_each(|l| desk.event(now, Weight::Note, what.clone(), l));
+            }
             for array in done {
                 self.tell_shards(|| Mail::Clean { array });
             }
@@ -311,14 +299,19 @@ impl Office {
     }
 }
 
-impl Office {
-    /// Events of the resync after a crash.
-    fn tell_resync(&self, pool: PoolId, lines: impl FnOnce(&PoolDesk) -> Vec<String>) {
-        let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        let Some(p) = desk.pool(pool) else { return };
-        let (lines, what) = (lines(p), format!("pool {}", p.config.name));
-        lines.into_iter().for_each(|l| desk.event(now, Weight::Note, what.clone(), l));
+impl Desk {
+    /// The shards are about to be told of all arrays: notes from when on they compare what may differ in the new ones.
+    pub(crate) fn note_comparisons(&mut self, now: Instant) {
+        let mut lines = vec![];
+        for p in &mut self.pools {
+            for a in 0..p.arrays.len() {
+                if p.arrays[a].unclean && p.arrays[a].compared_since.is_none() {
+                    p.arrays[a].compared_since = Some(now);
+                    lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config.name), l)));
+                }
+            }
+        }
+        lines.into_iter().for_each(|(what, l)| self.event(now, Weight::Note, what, l));
     }
 }
 
@@ -349,6 +342,22 @@ impl PoolDesk {
     }
     fn array_name(&self, array: usize) -> String {
         array_word(self.config.arrays[array].mirror, array)
+    }
+    /// What is told when an array's drives begin to be compared; None if no region is marked.
+    fn comparing_words(&self, array: usize) -> Option<String> {
+        let (bytes, name) = (self.unclean_bytes(array), self.array_name(array));
+        let size = mib(bytes);
+        (bytes > 0).then(|| {
+            format!("{size} of {name} may differ between its drives: they are compared and made the same")
+        })
+    }
+    /// What is told when that is over on all shards.
+    fn compared_words(&self, array: usize, now: Instant) -> Option<String> {
+        let (bytes, name) = (self.unclean_bytes(array), self.array_name(array));
+        let seconds = now.since(self.arrays[array].compared_since?).as_secs();
+        let size = mib(bytes);
+        (bytes > 0)
+            .then(|| format!("the drives of {name} are the same again: {size} were compared in {seconds} s"))
     }
     /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
     fn has_taken(&mut self, failed: &[(usize, usize, DriveError)], witness: &Result<(), String>) -> bool {

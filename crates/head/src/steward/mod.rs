@@ -14,6 +14,7 @@ mod absent;
 mod config;
 mod connected;
 mod create;
+mod cut;
 mod desk;
 mod dma;
 mod drives;
@@ -39,6 +40,7 @@ mod signature;
 mod spares;
 mod speed;
 mod status;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -197,9 +199,16 @@ impl Steward {
                         office.cx.mail(Address::Manager, Mail::Answered { id, answer });
                     });
                 }
+                _ if desk.stop_asked.is_some() => {
+                    let answer = Err(stop::too_late());
+                    self.office.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                }
                 order => desk.orders.push_back((Some(id), order)),
             },
-            Mail::Stop => desk.orders.push_back((None, Order::Shutdown)),
+            Mail::Stop => {
+                drop(desk);
+                self.office.on_stop();
+            }
             Mail::Configure { .. }
             | Mail::Recorded { .. }
             | Mail::Clean { .. }

@@ -2,6 +2,7 @@
 
 use super::Office;
 use super::create::NewPool;
+use super::cut::CutOff;
 use super::desk::{Outlook, Wish, error_words, refuse};
 use super::drives::Probe;
 use super::join::{self, Boxed};
@@ -300,10 +301,21 @@ impl Office {
                 Ok(Reply::Done)
             }
             Err(r) => {
-                self.let_go(probe.id);
-                let next = format!("millrace drive replace {path} {path} --force (copies everything to it)");
+                // Who replaces the drive by itself opens it again at once.
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                // The leg may have lain elsewhere.
+                let here = &probe.info.path;
+                let next = format!("millrace drive replace {path} {here} --force (copies everything to it)");
+                let cut = CutOff::of(&probe).filter(|(drive, _)| *drive == uuid).map(|(_, cut)| cut);
+                let next = cut.as_ref().map_or(next, CutOff::way_back);
+                if let Some(p) = self.desk_mut().pool_mut(pool)
+                    && let Some(cut) = cut
+                {
+                    let l = &mut p.arrays[array].legs[leg];
+                    (l.reason, l.path, l.cut_off) = (cut.words(), cut.path.clone(), Some(cut));
+                }
                 Err(Refusal {
-                    message: format!("{} cannot return to pool {pool_name}: {}", probe.info.path, r),
+                    message: format!("{here} cannot return to pool {pool_name}: {r}"),
                     next: Some(next),
                     field: Some("drive".into()),
                     kind: RefusalKind::Conflict,
@@ -325,7 +337,10 @@ impl Office {
     async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, String> {
         let label = match (&probe.label, probe.good_label()) {
             (_, Some(l)) => l,
-            (Ok(_), None) => return Err("it is smaller than its label says".into()),
+            (Ok(_), None) => {
+                let cut = CutOff::of(probe).expect("else the label is good");
+                return Err(cut.1.words());
+            }
             (Err(fault), None) => return Err(format!("its label is {fault}")),
         };
         if label.drive != uuid {

@@ -3,6 +3,7 @@
 use super::Office;
 use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
+use super::cut::CutOff;
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, PoolDesk, refuse};
 use super::drives::Probe;
 use super::files::PoolRow;
@@ -16,9 +17,8 @@ use crate::mail::Mail;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
-use base::front::Close;
 use base::machine::StateOp;
-use base::{Address, Duration, OpenError, Uuid};
+use base::{Address, DriveId, Duration, OpenError, Uuid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -27,9 +27,8 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a start waits for drives that somebody holds, and how often it looks.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(30);
 const CLAIM_RETRY: Duration = Duration::from_millis(300);
-/// How long shards may take to become quiet, and how long if the daemon waits for it to stop.
-const QUIET_PATIENCE: Duration = Duration::from_secs(30);
-const STOP_PATIENCE: Duration = Duration::from_secs(15);
+/// How long shards may take to become quiet, and drives to come back from the kernel.
+pub(crate) const QUIET_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Office {
     /// The Steward's life: start, then orders one by one.
@@ -81,7 +80,9 @@ impl Office {
                     office.cx.changed();
                 });
             }
-            self.cx.until_within(START_PATIENCE, move || busy.get() == 0).await;
+            let office = self.clone();
+            let over = move || busy.get() == 0 || office.desk().stop_asked.is_some();
+            self.cx.until_within(START_PATIENCE, over).await;
             let office = self.clone();
             self.cx.spawn(async move { office.watch_absent().await });
         }
@@ -94,7 +95,9 @@ impl Office {
             for n in &notices {
                 desk.event(now, Weight::Warning, "head", n.clone());
             }
-            desk.event(now, Weight::Note, "head", "the head serves");
+            if desk.stop_asked.is_none() {
+                desk.event(now, Weight::Note, "head", "the head serves");
+            }
             let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name)).collect();
             let lasting: Vec<String> =
                 notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
@@ -107,7 +110,7 @@ impl Office {
             let (id, order) = self.desk_mut().orders.pop_front().expect("there is one");
             self.desk_mut().ordering = true;
             let stop = matches!(order, crate::order::Order::Shutdown);
-            let answer = self.execute(order).await;
+            let answer = self.carry_out(order).await;
             self.desk_mut().ordering = false;
             if let Some(id) = id {
                 self.cx.mail(Address::Manager, Mail::Answered { id, answer });
@@ -219,6 +222,7 @@ impl Office {
         for probe in join::all(probes).await {
             match probe {
                 Ok(p) => {
+                    self.desk_mut().note_length(&p);
                     let ours = p.good_label().is_some_and(|l| pool.is_none_or(|uuid| l.pool == uuid));
                     if ours {
                         good.push(p);
@@ -227,7 +231,8 @@ impl Office {
                             let path = &p.info.path;
                             let why = match &p.label {
                                 Ok(l) if Some(l.pool) == pool => {
-                                    format!("{path} is smaller than its label says")
+                                    let cut = CutOff::of(&p).map_or_else(String::new, |(_, c)| c.words());
+                                    format!("{path}: {cut}")
                                 }
                                 Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
                                 Err(fault) => format!("the label of {path} is {fault}"),
@@ -297,6 +302,7 @@ impl Office {
                 let uuid = next.arrays[i].legs[l].drive;
                 let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == uuid));
                 let open = probe.and_then(Probe::opened);
+                let cut_off = self.desk().cut_off.get(&uuid).filter(|_| open.is_none()).cloned();
                 let (state, reason) = match judged {
                     LegVerdict::Current => (LegState::InSync, ""),
                     LegVerdict::Stale { full: false } => {
@@ -319,10 +325,14 @@ impl Office {
                     }
                 }
                 let out = matches!(state, LegState::Out | LegState::JustOut);
+                if let Some(c) = &cut_off {
+                    row.path = c.path.clone();
+                }
                 legs.push(LegDesk {
                     out_since: out.then_some(now),
                     return_at: out.then_some(now),
-                    reason: reason.into(),
+                    reason: cut_off.as_ref().map_or_else(|| reason.into(), CutOff::words),
+                    cut_off,
                     full: state == LegState::RebuildingFull,
                     ..LegDesk::new(uuid, l, row.path.clone(), open, next.counter)
                 });
@@ -365,6 +375,7 @@ impl Office {
                 geometry,
                 // Without a bit nothing was being written, and no shard will have anything to report.
                 unclean: was_open && geometry.redundant() && !dirty.is_empty(),
+                compared_since: None,
                 dirty: Arc::new(dirty),
                 clean: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
@@ -381,7 +392,8 @@ impl Office {
                 used.insert(p.id);
             }
             let open = probe.and_then(Probe::opened);
-            spares.push(SpareDesk { uuid: row.drive, path: row.path.clone(), open });
+            let cut_off = self.desk().cut_off.get(&row.drive).filter(|_| open.is_none()).cloned();
+            spares.push(SpareDesk { uuid: row.drive, path: row.path.clone(), open, cut_off });
         }
         for p in probes.iter().filter(|p| !used.contains(&p.id)) {
             notices.push(format!(
@@ -723,51 +735,13 @@ impl Office {
         let written = self.put_last_record(id, true).await;
         // The pool is stopped in any case; if it could not be marked, the next import asks for `--force`.
         self.write_pools().await?;
-        self.forget(id).await;
+        self.forget(&[id], QUIET_PATIENCE).await;
         self.remove_witness(uuid).await;
         self.remove_kept(uuid).await;
         self.remember_released(row).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {name}"), "it was released");
         written.map(|()| Reply::Done)
-    }
-
-    /// Order: stop in order.
-    pub(crate) async fn shutdown(&self) -> Answered {
-        let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
-        // Portals first: who is sent away and comes again at once shall find nobody, not a head without volumes.
-        self.desk_mut().stopping = true;
-        self.publish().await;
-        let places = self.desk().sessions.places();
-        for p in places {
-            let mail = Mail::Drop { connection: p.connection, why: Close::Logout };
-            self.cx.mail(Address::Shard(p.shard), mail);
-        }
-        let mut result = self.quiet(&ids, STOP_PATIENCE).await.map(|()| Reply::Done);
-        let quiet = result.is_ok();
-        for id in ids {
-            // A pool that did not become quiet stays marked as open: the next start makes its legs the same.
-            let closed = if quiet { self.put_last_record(id, false).await } else { Ok(()) };
-            if let Err(r) = closed {
-                result = Err(r);
-            }
-            // Shards that are still at work on an array keep it: the process ends, and the work with it.
-            if quiet {
-                self.forget(id).await;
-            }
-        }
-        let now = self.cx.now();
-        let (weight, words) = match &result {
-            Ok(_) => (Weight::Note, "the head was stopped in order".to_string()),
-            Err(r) => (
-                Weight::Warning,
-                format!("the head was stopped, and its pools are checked at the next start: {}", r.message),
-            ),
-        };
-        self.desk_mut().event(now, weight, "head", words);
-        let office = self.clone();
-        self.cx.until_within(Duration::from_secs(1), move || office.desk().unlogged.is_empty()).await;
-        result
     }
 
     /// Brings a pool to rest, or refuses and lets it go on serving: a drive that hangs keeps what it was given.
@@ -834,7 +808,7 @@ impl Office {
     }
 
     /// Volumes vanish from the hosts, and every command on the arrays ends.
-    async fn quiet(&self, ids: &[PoolId], patience: Duration) -> Result<(), Refusal> {
+    pub(crate) async fn quiet(&self, ids: &[PoolId], patience: Duration) -> Result<(), Refusal> {
         {
             let mut desk = self.desk_mut();
             for id in ids {
@@ -847,7 +821,8 @@ impl Office {
         }
         // The keeper ends what it is at; its last record must not come after ours.
         let (office, all) = (self.clone(), ids.to_vec());
-        self.cx.until(move || !all.iter().any(|id| office.desk().pool(*id).is_some_and(|p| p.keeping))).await;
+        let at_rest = move || !all.iter().any(|id| office.desk().pool(*id).is_some_and(|p| p.keeping));
+        let rests = self.cx.until_within(patience, at_rest).await;
         self.publish().await;
         let arrays: Vec<_> = {
             let desk = self.desk();
@@ -861,7 +836,7 @@ impl Office {
             let desk = office.desk();
             arrays.iter().all(|a| (0..desk.shards).all(|s| desk.quiesced.contains(&(*a, s))))
         });
-        if quiet.await {
+        if quiet.await && rests {
             Ok(())
         } else {
             let message = format!("a drive still holds operations after {} seconds", patience.as_secs());
@@ -871,7 +846,7 @@ impl Office {
     }
 
     /// Marks a quiet pool as closed.
-    async fn put_last_record(&self, id: PoolId, config_too: bool) -> Result<(), Refusal> {
+    pub(crate) async fn put_last_record(&self, id: PoolId, config_too: bool) -> Result<(), Refusal> {
         let (record, slot) = {
             let mut desk = self.desk_mut();
             let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
@@ -905,7 +880,7 @@ impl Office {
             Some((a, l, error)) => {
                 let path = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(a, l).to_string());
                 let message = format!(
-                    "{path} could not be marked as released: the drive {}",
+                    "{path} could not be marked as closed: the drive {}",
                     super::desk::error_words(error)
                 );
                 Err(refuse(RefusalKind::Internal, "pool", message))
@@ -913,21 +888,27 @@ impl Office {
         }
     }
 
-    /// Takes a quiet pool from the desk and lets go of its drives.
-    pub(crate) async fn forget(&self, id: PoolId) {
-        let open: Vec<OpenDrive> = {
+    /// Takes quiet pools from the desk and lets go of their drives, waiting at most so long for the kernel.
+    pub(crate) async fn forget(&self, ids: &[PoolId], patience: Duration) {
+        let open: Vec<DriveId> = {
             let mut desk = self.desk_mut();
-            let Some(i) = desk.pools.iter().position(|p| p.id == id) else { return };
-            let p = desk.pools.remove(i);
-            let spares = p.spares.into_iter().filter_map(|s| s.open);
-            p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open).chain(spares).collect()
+            let (gone, left) =
+                core::mem::take(&mut desk.pools).into_iter().partition(|p| ids.contains(&p.id));
+            desk.pools = left;
+            let drives = |p: PoolDesk| {
+                let spares = p.spares.into_iter().filter_map(|s| s.open);
+                let legs = p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open);
+                legs.chain(spares).map(|o| o.id).collect::<Vec<_>>()
+            };
+            let gone: Vec<PoolDesk> = gone;
+            gone.into_iter().flat_map(drives).collect()
         };
         if self.desk().ready {
             self.publish().await;
         }
-        for o in open {
-            self.let_go_wholly(o.id, QUIET_PATIENCE).await;
-        }
+        open.iter().for_each(|id| self.let_go(*id));
+        let cx = self.cx.clone();
+        self.cx.until_within(patience, move || open.iter().all(|id| cx.closed(*id))).await;
     }
 }
 

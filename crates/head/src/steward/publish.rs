@@ -21,6 +21,7 @@ impl Office {
             let mut desk = self.desk_mut();
             desk.generation += 1;
             desk.note_lives();
+            desk.note_comparisons(self.cx.now());
             (Arc::new(view_of(&desk)), Arc::new(layout_of(&desk)))
         };
         let generation = view.generation;

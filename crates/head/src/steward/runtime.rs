@@ -18,7 +18,7 @@ use base::{
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -194,6 +194,20 @@ impl Cx {
             true => Poll::Ready(true),
             false if self.now() >= end => Poll::Ready(false),
             false => Poll::Pending,
+        })
+        .await
+    }
+    /// Waits for some work, and drops it where it waits once `over` says so: then None.
+    pub async fn unless<T>(
+        &self,
+        mut over: impl FnMut() -> bool,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|poll| match work.as_mut().poll(poll) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending if over() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         })
         .await
     }

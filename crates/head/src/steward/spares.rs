@@ -8,6 +8,7 @@
 
 use super::Office;
 use super::create::{bytes_needed, check_probes, fits};
+use super::cut::CutOff;
 use super::desk::{OpenDrive, Outlook, PoolDesk, StoodIn, error_words, refuse, size_needed, size_there};
 use super::drives::Probe;
 use super::extras::SpareRow;
@@ -42,8 +43,20 @@ const NO_ARRAY: u32 = u32::MAX;
 pub(crate) struct SpareDesk {
     pub uuid: Uuid,
     pub path: String,
-    /// None: it was not found.
+    /// None: it was not found, or is too small.
     pub open: Option<OpenDrive>,
+    pub cut_off: Option<CutOff>,
+}
+
+impl SpareDesk {
+    /// Why it is not ready: one sentence, empty if it is.
+    pub fn reason(&self) -> String {
+        match (&self.open, &self.cut_off) {
+            (Some(_), _) => String::new(),
+            (None, Some(cut)) => cut.words(),
+            (None, None) => "it was not found".into(),
+        }
+    }
 }
 
 /// Whether a label is a spare's.
@@ -59,7 +72,7 @@ impl PoolDesk {
             uuid: s.uuid,
             bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
             ready: s.open.is_some(),
-            reason: if s.open.is_some() { String::new() } else { "it was not found".into() },
+            reason: s.reason(),
         };
         self.spares.iter().map(spare).collect()
     }
@@ -219,7 +232,7 @@ impl Office {
         }
         let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.spares.push(SpareDesk { uuid, path, open: Some(open) });
+            p.spares.push(SpareDesk { uuid, path, open: Some(open), cut_off: None });
         }
         Ok(())
     }

@@ -261,8 +261,17 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         }
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
-        let message = format!("its spare {} is not there", spare.path);
-        let next = Some(format!("attach it, or millrace drive rm {}", spare.path));
+        let (path, name) = (&spare.path, &p.config.name);
+        let (message, next) = match &spare.cut_off {
+            Some(cut) => (
+                format!("its spare {path} is of no use: {}", cut.words()),
+                format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),
+            ),
+            None => {
+                (format!("its spare {path} is not there"), format!("attach it, or millrace drive rm {path}"))
+            }
+        };
+        let next = Some(next);
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
     }
     let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
@@ -405,6 +414,9 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
 fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
     let leg = &p.arrays[a].legs[l];
     let path = &leg.path;
+    if let Some(cut) = &leg.cut_off {
+        return cut.way_back();
+    }
     if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
         return format!("free space in the file system of {path}, then millrace drive return {path}");
     }
@@ -482,7 +494,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
                     drive.volatile_cache = o.info.volatile_cache;
                 }
-                None => (drive.state, drive.reason) = (State::Offline, "it was not found".into()),
+                None => (drive.state, drive.reason) = (State::Offline, spare.reason()),
             }
             out.push(drive);
         }

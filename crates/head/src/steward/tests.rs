@@ -28,6 +28,7 @@ mod reopen;
 mod scrub;
 mod space;
 mod spares;
+mod stop;
 mod unrecorded;
 mod watch;
 
@@ -41,6 +42,8 @@ struct FakeDrive {
     block_bytes: u32,
     /// It takes operations and does not answer.
     hangs: bool,
+    /// The kernel neither opens it nor lets go of it.
+    stuck: bool,
     /// Its size now, if it was cut off.
     cut: Option<u64>,
     /// What its file system has left.
@@ -69,6 +72,8 @@ struct World {
     next_order: u64,
     log: Vec<String>,
     ready: Option<Vec<String>>,
+    /// When it was told that the head has stopped.
+    stopped: Option<Instant>,
     /// What every shard says of drives.
     figures: Vec<crate::report::DriveReport>,
     /// What each shard was told to scrub, and how far it says it is.
@@ -114,6 +119,7 @@ impl World {
             next_order: 0,
             log: vec![],
             ready: None,
+            stopped: None,
             figures: vec![],
             scrubs: BTreeMap::new(),
             restless: false,
@@ -171,6 +177,7 @@ impl World {
         match effect {
             Effect::OpenDrive { token, drive, spec } => {
                 let result = match self.rest.drives.get_mut(&spec) {
+                    Some(d) if d.stuck => return,
                     None => Err(format!("{spec}: no such file or directory").into()),
                     Some(d) if d.held => Err(base::OpenError {
                         held: true,
@@ -194,7 +201,11 @@ impl World {
             }
             Effect::CloseDrive { drive } => {
                 let spec = self.open.remove(&drive).expect("only open drives are closed, and once");
-                self.rest.drives.get_mut(&spec).expect("it was open").held = false;
+                let d = self.rest.drives.get_mut(&spec).expect("it was open");
+                if d.stuck {
+                    return;
+                }
+                d.held = false;
                 self.events.push_back(Event::DriveClosed { drive });
             }
             Effect::InspectDrive { token, drive } => {
@@ -228,7 +239,8 @@ impl World {
             Effect::Mail { to: Address::Manager, mail } => match mail {
                 Mail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
                 Mail::Ready { notices } => self.ready = Some(notices),
-                Mail::Stopped | Mail::Happened(_) => {}
+                Mail::Stopped => self.stopped = Some(self.now),
+                Mail::Happened(_) => {}
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -398,6 +410,7 @@ fn drives(names: &[&str]) -> Rest {
         fails: None,
         block_bytes: 512,
         hangs: false,
+        stuck: false,
         cut: None,
         free: None,
     };
@@ -964,6 +977,36 @@ fn drives_that_hold_something_are_made_the_same_and_zero_ones_need_not_be() {
     assert_eq!(w.log.iter().filter(|l| l.starts_with("clean")).count(), 2);
     assert_eq!(told(&mut w, &end), 1, "{:?}", w.events());
     assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_comparison_is_timed_from_when_its_shards_were_told_of_it() {
+    let mut rest = drives(&["/f/a", "/f/b", "/f/c", "/f/d"]);
+    rest.drives.values_mut().for_each(|d| d.zero = false);
+    let mut w = World::start(rest, 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    let compared = |w: &mut World, array: usize, seconds: u64| {
+        let array = w.layout.arrays[array].id;
+        w.pass(seconds);
+        for shard in 0..SHARDS {
+            w.note(shard, array, Note::CrashClean { epoch: 1 });
+        }
+        w.run();
+    };
+    compared(&mut w, 0, 35);
+    w.pass(1000);
+    // A mirror that comes later has a comparison of its own.
+    let added = Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror("/f/c", "/f/d")], force: false };
+    w.good(added);
+    compared(&mut w, 1, 7);
+    let told: Vec<String> = w.events().into_iter().filter(|e| e.contains("mirror-")).collect();
+    let story = [
+        "pool tank: 74M of mirror-0 may differ between its drives: they are compared and made the same",
+        "pool tank: the drives of mirror-0 are the same again: 74M were compared in 35 s",
+        "pool tank: 74M of mirror-1 may differ between its drives: they are compared and made the same",
+        "pool tank: the drives of mirror-1 are the same again: 74M were compared in 7 s",
+    ];
+    assert_eq!(told, story);
 }
 
 #[test]

@@ -54,8 +54,8 @@ struct Ready {
     state_dir: String,
 }
 
-/// How long an orderly stop may take; longer than any drive operation is waited for.
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an orderly stop may take: about twice what the Steward allows itself where drives hang.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Runs the daemon until a signal ends it.
 /// With `json`, one line on stdout says when it serves; the log stays on stderr.

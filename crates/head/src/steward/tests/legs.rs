@@ -388,3 +388,103 @@ fn the_rate_of_a_resync_is_known_at_the_first_look() {
     assert_eq!((resync.done_bytes, resync.total_bytes), (16 * MIB, 32 * MIB));
     assert_eq!((resync.rate, resync.eta), (4 * MIB, Some(4)), "since it began");
 }
+
+/// The end of a refusal to `drive return`: carried out as it is printed.
+fn follow(w: &mut World, drive: &str) -> (String, Order) {
+    let r = w.order(Order::DriveReturn { drive: drive.into() }).expect_err("a refusal");
+    let next = r.next.expect("a command");
+    let words: Vec<&str> = next.split(' ').collect();
+    let ["millrace", "drive", "replace", old, new, "--force", "(copies", "everything", "to", "it)"] =
+        words[..]
+    else {
+        panic!("{next}")
+    };
+    (r.message, Order::DriveReplace { old: old.into(), new: new.into(), force: true })
+}
+
+/// Whatever keeps a drive from its return, the command that the refusal names puts it back by a full copy.
+#[test]
+fn a_drive_that_may_not_return_replaces_itself_as_the_refusal_says() {
+    type Spoil = fn(FakeDrive) -> FakeDrive;
+    let overwritten: Spoil = |b| FakeDrive { blocks: Default::default(), ..b };
+    let foreign: Spoil = |_| {
+        let mut other = World::start(drives(&["/f/b", "/f/x"]), 9);
+        other.good(create("other", vec![mirror("/f/b", "/f/x")]));
+        other.rest.drives["/f/b"].clone()
+    };
+    // Another head took this leg alone, by force, and went on from it.
+    let diverged: Spoil = |b| {
+        let mut other = World::start(Rest { drives: [("/f/b".into(), b)].into(), ..Rest::default() }, 9);
+        other.good(import(&["/f/b"], true));
+        other.good(volume("theirs", MIB));
+        other.rest.drives["/f/b"].clone()
+    };
+    let cases: [(Spoil, &str, &str); 4] = [
+        (overwritten, "/f/b", "its label is absent"),
+        (foreign, "/f/b", "it carries the label of another drive, of pool other"),
+        (diverged, "/f/b", "it was used apart from the others meanwhile"),
+        (diverged, "/f/moved", "it was used apart from the others meanwhile"),
+    ];
+    for (spoil, at, why) in cases {
+        let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
+        for order in [create("tank", vec![mirror("/f/a", "/f/b")]), volume("vm1", 9 * MIB), Order::Shutdown] {
+            w.good(order);
+        }
+        let b = w.rest.drives.remove("/f/b").expect("there");
+        let mut w = w.crash(2);
+        w.rest.drives.insert(at.into(), FakeDrive { held: false, ..spoil(b) });
+        let (message, order) = follow(&mut w, at);
+        assert!(message.contains(why), "{message}");
+        w.good(order);
+        let place = if at == "/f/b" { "" } else { " for /f/b" };
+        assert_eq!(legs(&mut w), ["/f/a optimal", &format!("{at} rebuilding{place}")], "{why}");
+        assert!(w.status().pools[0].arrays[0].resync.is_some_and(|r| !r.partial), "{why}: all is copied");
+        copied(&mut w, at);
+        w.pass(6);
+        assert_eq!(w.status().health, State::Optimal, "{why}: {:?}", w.status().reasons);
+    }
+}
+
+#[test]
+fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
+    let mut w = with_more();
+    for order in
+        [Order::SpareAdd { pool: "tank".into(), drive: "/f/n".into(), force: false }, Order::Shutdown]
+    {
+        w.good(order);
+    }
+    let mut rest = w.rest.clone();
+    let whole = rest.drives["/f/b"].bytes;
+    for drive in ["/f/b", "/f/n"] {
+        let d = rest.drives.get_mut(drive).expect("there");
+        d.bytes = 70 * MIB;
+        d.blocks.retain(|block, _| *block < 70 * MIB / 512);
+    }
+    let mut w = World::start(rest, 2);
+    let small = format!("it is too small: {} of its {whole} bytes are there", 70 * MIB);
+    let told: Vec<(String, String)> =
+        w.status().reasons.into_iter().map(|r| (r.message, r.next.unwrap_or_default())).collect();
+    let leg = (
+        format!("/f/b of mirror-0: {small}"),
+        format!("truncate -s {whole} /f/b, then millrace drive return /f/b"),
+    );
+    let spare = (
+        format!("its spare /f/n is of no use: {small}"),
+        "millrace drive rm /f/n, then millrace pool add tank spare /f/n --force".to_string(),
+    );
+    assert_eq!(told, [leg.clone(), spare]);
+    // To try it all the same is no help, and says what is.
+    let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("too small");
+    assert_eq!(r.message, format!("/f/b cannot return to pool tank: {small}"));
+    assert_eq!(r.next, Some(leg.1));
+    w.rest.drives.get_mut("/f/b").expect("there").bytes = whole;
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    assert!(w.status().pools[0].arrays[0].resync.is_some_and(|r| !r.partial), "its end was lost");
+    synced(&mut w, 1);
+    // One that is gone altogether is another thing.
+    w.good(Order::Shutdown);
+    w.rest.drives.remove("/f/b");
+    let mut w = w.crash(3);
+    assert_eq!(w.status().reasons[0].message, "/f/b of mirror-0: it was not found");
+}

@@ -1,0 +1,119 @@
+//! The head is stopped.
+//!
+//! ```text
+//! asked ▶ orders that wait are refused, the one under way gets a moment and is given up ▶ portals closed, hosts sent
+//! away ▶ arrays quiet ▶ pools marked as closed ▶ drives let go of ▶ Stopped
+//! ```
+//!
+//! Nothing here waits long for a drive that hangs. What is not over in time ends with the process, and is then what a
+//! crash leaves behind: a pool that did not come to rest stays marked as open, and the next start makes its legs the same.
+
+use super::Office;
+use super::desk::refuse;
+use super::join::{self, Boxed};
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Weight};
+use base::front::Close;
+use base::{Address, Duration};
+
+/// How long the order under way has to end by itself.
+const ORDER_PATIENCE: Duration = Duration::from_secs(2);
+/// How long shards may take to become quiet.
+const QUIET_PATIENCE: Duration = Duration::from_secs(3);
+/// How long drives may take to come back from the kernel: otherwise they do when the process ends.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
+/// How long the event log may take.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The answer to an order that comes too late.
+pub(crate) fn too_late() -> Refusal {
+    refuse(RefusalKind::NotReady, "", "the head is being stopped: nothing of this was begun")
+        .then("this again, once the head serves")
+}
+
+impl Office {
+    /// Somebody asks for the end.
+    pub(crate) fn on_stop(&self) {
+        let waiting: Vec<_> = {
+            let mut desk = self.desk_mut();
+            if desk.stop_asked.is_some() {
+                return;
+            }
+            desk.stop_asked = Some(self.cx.now());
+            // Before the pools are there, hosts see nobody rather than a head without volumes.
+            desk.stopping |= !desk.ready;
+            desk.orders.drain(..).collect()
+        };
+        for id in waiting.into_iter().filter_map(|(id, _)| id) {
+            self.cx.mail(Address::Manager, Mail::Answered { id, answer: Err(too_late()) });
+        }
+        self.desk_mut().orders.push_back((None, Order::Shutdown));
+        // So that the order under way is looked at again by then, whatever else happens.
+        let cx = self.cx.clone();
+        self.cx.spawn(async move { cx.sleep(ORDER_PATIENCE).await });
+    }
+    /// Carries out an order; gives it up if the head is to stop and it does not end. Every procedure may be dropped
+    /// wherever it waits, as at a crash.
+    pub(crate) async fn carry_out(&self, order: Order) -> Answered {
+        if matches!(order, Order::Shutdown) {
+            return self.execute(order).await;
+        }
+        let only_looks = matches!(order, Order::DriveList { .. } | Order::PoolImportable { .. });
+        let office = self.clone();
+        let over = move || {
+            let asked = office.desk().stop_asked;
+            asked.is_some_and(|at| office.cx.now() >= at + ORDER_PATIENCE)
+        };
+        if let Some(answer) = self.cx.unless(over, self.execute(order)).await {
+            return answer;
+        }
+        self.desk_mut().cut_short |= !only_looks;
+        let message = "the head is being stopped: this was given up, and may have been carried out in part";
+        Err(refuse(RefusalKind::NotReady, "", message).then("millrace status, once the head serves"))
+    }
+
+    /// Order: stop in order.
+    pub(crate) async fn shutdown(&self) -> Answered {
+        let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        // Portals first: who is sent away and comes again at once shall find nobody, not a head without volumes.
+        self.desk_mut().stopping = true;
+        self.publish().await;
+        let places = self.desk().sessions.places();
+        for p in places {
+            let mail = Mail::Drop { connection: p.connection, why: Close::Logout };
+            self.cx.mail(Address::Shard(p.shard), mail);
+        }
+        let mut result = self.quiet(&ids, QUIET_PATIENCE).await.map(|()| Reply::Done);
+        let quiet = result.is_ok();
+        let cut_short = self.desk().cut_short;
+        if cut_short {
+            // What it had begun is told from what it had not at the next start, as after a crash.
+            let message = "an order under way was given up";
+            result = Err(refuse(RefusalKind::NotReady, "", message));
+        }
+        if quiet && !cut_short {
+            let closing: Vec<Boxed<'_, _>> =
+                ids.iter().map(|id| -> Boxed<'_, _> { Box::pin(self.put_last_record(*id, false)) }).collect();
+            for closed in join::all(closing).await {
+                result = closed.and(result);
+            }
+        }
+        // Shards that are still at work on an array keep it: the process ends, and the work with it.
+        if quiet {
+            self.forget(&ids, CLOSE_PATIENCE).await;
+        }
+        let now = self.cx.now();
+        let (weight, words) = match &result {
+            Ok(_) => (Weight::Note, "the head was stopped in order".to_string()),
+            Err(r) => (
+                Weight::Warning,
+                format!("the head was stopped, and its pools are checked at the next start: {}", r.message),
+            ),
+        };
+        self.desk_mut().event(now, weight, "head", words);
+        let office = self.clone();
+        self.cx.until_within(LOG_PATIENCE, move || office.desk().unlogged.is_empty()).await;
+        result
+    }
+}
