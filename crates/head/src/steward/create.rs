@@ -5,9 +5,8 @@ use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size, size_there};
 use super::drives::Probe;
 use super::join::{self, Boxed};
+use super::room::Promised;
 use super::shaped;
-use crate::limits;
-use crate::mail::Mail;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
 use array::format::{
@@ -72,7 +71,7 @@ impl Office {
             .map_err(|e| bad("block_bytes", e.to_string()).then("the same command with --block 4096"))?;
         let mut plans = self.plan_arrays(&new.arrays, chunk, new.force, 0).await?;
         let made = match self.room_for(mirrors(&plans)).await {
-            Ok(()) => self.make_pool(&new, chunk, block_bytes, &mut plans).await,
+            Ok(room) => self.make_pool(&new, chunk, block_bytes, &mut plans, room).await,
             Err(refusal) => Err(refusal),
         };
         if made.is_err() {
@@ -86,48 +85,13 @@ impl Office {
         Ok(Reply::Created { uuid, notices })
     }
 
-    /// Every shard keeps the memory that so many more mirrors need; or a refusal.
-    pub(crate) async fn room_for(&self, more: usize) -> Result<(), Refusal> {
-        if more == 0 {
-            return Ok(());
-        }
-        let before = {
-            let mut desk = self.desk_mut();
-            desk.rooms = vec![None; usize::from(desk.shards)];
-            let arrays = desk.pools.iter().flat_map(|p| &p.arrays);
-            arrays.filter(|a| a.geometry.redundant()).count()
-        };
-        let all = (before + more) as u32;
-        self.tell_shards(|| Mail::Room { mirrors: all });
-        let office = self.clone();
-        self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
-        let rooms: Vec<(u32, u32)> = self.desk().rooms.iter().copied().flatten().collect();
-        if rooms.iter().all(|(mirrors, _)| *mirrors >= all) {
-            return Ok(());
-        }
-        self.tell_shards(|| Mail::Room { mirrors: before as u32 });
-        let most = rooms.iter().map(|(_, most)| *most).min().unwrap_or(0);
-        if most < all {
-            let least =
-                rooms.len() as u64 * limits::shard_bytes_min(u64::from(all)).next_multiple_of(1 << 20);
-            let message = format!(
-                "the head's memory has room for the scratch of {most} mirrors, and these would make {all}"
-            );
-            let next =
-                format!("memory = \"{}M\" or more in head.toml, a restart, then this again", least >> 20);
-            return Err(refuse(RefusalKind::NoSpace, "memory", message).then(next));
-        }
-        let message =
-            "hosts use so much of the head's memory that there is none for another mirror's scratch";
-        Err(refuse(RefusalKind::NotReady, "memory", message).then("this again when they do less"))
-    }
-
     async fn make_pool(
         &self,
         new: &NewPool,
         chunk: u32,
         block_bytes: u32,
         plans: &mut [Plan],
+        room: Promised,
     ) -> Result<(Uuid, Vec<String>), Refusal> {
         let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
         volume::check_block(block_bytes, drive_block).map_err(|e| {
@@ -171,6 +135,7 @@ impl Office {
         }
         let slot = config.slot(1);
         let id = self.settle_in(config, 1, record.clone(), arrays, &mut notices)?;
+        drop(room);
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         let trouble =
             witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
@@ -461,7 +426,7 @@ impl Office {
         };
         let plans = self.plan_arrays(&specs, chunk, force, there).await?;
         let made = async {
-            self.room_for(mirrors(&plans)).await?;
+            let room = self.room_for(mirrors(&plans)).await?;
             let block = plans
                 .iter()
                 .flat_map(|p| &p.legs)
@@ -481,7 +446,7 @@ impl Office {
             let rows = self.rows_of(&plans);
             // Nobody else changes the pool meanwhile: orders come one by one, and the keeper waits.
             self.hold_keeper(id).await;
-            let result = self.append_arrays(id, old_rows, &plans, map, rows, block).await;
+            let result = self.append_arrays(id, old_rows, &plans, (map, room), rows, block).await;
             self.free_keeper(id);
             result
         };
@@ -501,7 +466,7 @@ impl Office {
         id: crate::layout::PoolId,
         first: usize,
         plans: &[Plan],
-        map: StripeMap,
+        (map, room): (StripeMap, Promised),
         rows: Vec<ArrayRow>,
         block: u32,
     ) -> Result<(), Refusal> {
@@ -536,6 +501,7 @@ impl Office {
             (p.config, p.record, p.generation) = (config, record, generation);
             p.arrays.extend(arrays);
         }
+        drop(room);
         let failed = self.write_config(id, &slot).await;
         self.wish_away(id, failed, "it could not take the configuration");
         Ok(())

@@ -47,6 +47,9 @@ pub(crate) struct Desk {
     pub quiesced: BTreeSet<(ArrayId, u16)>,
     /// What shards have said last of the mirrors that they have room for, and most could have.
     pub rooms: Vec<Option<(u32, u32)>>,
+    /// Somebody asks them just now; and mirrors that have their memory and are not on the desk yet.
+    pub asking_room: bool,
+    pub mirrors_promised: usize,
     pub hosts: Hosts,
     pub portals: Vec<PortalDesk>,
     pub pools: Vec<PoolDesk>,
@@ -306,6 +309,8 @@ impl Desk {
             applied: vec![0; usize::from(shards)],
             quiesced: BTreeSet::new(),
             rooms: vec![],
+            asking_room: false,
+            mirrors_promised: 0,
             hosts: Hosts::default(),
             portals: vec![],
             pools: vec![],

@@ -32,6 +32,7 @@ mod promote;
 mod publish;
 mod released;
 mod reopen;
+mod room;
 pub mod runtime;
 mod scrub;
 pub mod sessions;

@@ -401,11 +401,16 @@ impl Office {
                 p.info.path, config.name
             ));
         }
-        self.room_for(arrays.iter().filter(|a| a.geometry.redundant()).count()).await?;
+        let room = self.room_for(arrays.iter().filter(|a| a.geometry.redundant()).count()).await?;
         config.holder = self.desk().system.uuid;
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
+        drop(room);
         if let Err(r) = self.put_first_record(id).await {
             self.desk_mut().pools.retain(|p| p.id != id);
+            // Another import may have published it: no shard has its drives any more before they are closed.
+            if self.desk().ready {
+                self.publish().await;
+            }
             return Err(r);
         }
         let (name, worst) = {

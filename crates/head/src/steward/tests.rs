@@ -82,8 +82,9 @@ struct World {
     restless: bool,
     /// Drives that somebody holds are candidates.
     held_candidates: bool,
-    /// Mirrors that each shard has memory for.
+    /// Mirrors that each shard has memory for, and those that it keeps memory for: without it it would panic.
     mirrors_max: u32,
+    mirrors_kept: [u32; SHARDS as usize],
     /// Effects until the power goes.
     effects_left: u64,
     effects_done: u64,
@@ -125,6 +126,7 @@ impl World {
             restless: false,
             held_candidates: false,
             mirrors_max: 1000,
+            mirrors_kept: [0; SHARDS as usize],
             effects_left: effects,
             effects_done: 0,
         }
@@ -316,6 +318,8 @@ impl World {
         let answer = match mail {
             Mail::Configure { view, layout } => {
                 assert_eq!(view.generation, layout.generation);
+                let kept = self.mirrors_kept[usize::from(n)];
+                assert!(mirrors_of(&layout) <= kept, "shard {n} keeps memory for {kept} mirrors alone");
                 if n == 0 {
                     self.views.push(view.clone());
                     let old = self.view.portals.clone();
@@ -334,7 +338,9 @@ impl World {
             Mail::Quiesce { .. } if self.restless && n == 1 => return,
             Mail::Quiesce { array } => Mail::Quiesced { array },
             Mail::Room { mirrors } => {
-                Mail::HasRoom { mirrors: mirrors.min(self.mirrors_max), mirrors_max: self.mirrors_max }
+                let kept = mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
+                self.mirrors_kept[usize::from(n)] = kept;
+                Mail::HasRoom { mirrors: kept, mirrors_max: self.mirrors_max }
             }
             Mail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
             Mail::Report => {
@@ -401,6 +407,9 @@ impl World {
     }
 }
 
+fn mirrors_of(layout: &Layout) -> u32 {
+    layout.arrays.iter().filter(|a| a.geometry.redundant()).count() as u32
+}
 fn drives(names: &[&str]) -> Rest {
     let drive = FakeDrive {
         blocks: BTreeMap::new(),
@@ -845,6 +854,27 @@ fn mirrors_that_the_memory_has_no_room_for_are_refused_and_nothing_has_changed()
     assert!(w.ready.is_some() && w.layout.arrays.is_empty());
     let reasons = w.status().reasons;
     assert!(reasons.iter().any(|r| r.message.contains("room for the scratch")), "{reasons:?}");
+}
+
+/// They are imported side by side, and each asks for memory: a shard that was asked by one for less than another had
+/// been promised gave that back, and panicked when the layout came.
+#[test]
+fn pools_that_come_up_together_are_promised_memory_one_after_the_other() {
+    let names: Vec<String> = (0..6).map(|i| format!("/f/{i}")).collect();
+    let mut w = World::start(drives(&names.iter().map(String::as_str).collect::<Vec<_>>()), 1);
+    for i in 0..3 {
+        w.good(create(&format!("p{i}"), vec![mirror(&names[2 * i], &names[2 * i + 1])]));
+    }
+    let mut w = w.crash(2);
+    assert_eq!((w.layout.arrays.len(), w.mirrors_kept), (3, [3; SHARDS as usize]));
+    assert_eq!(w.status().health, State::Optimal);
+    // Where there is memory for two alone, two come up, and the third says why it does not.
+    let mut w = World::power_on(w.rest, 3, u64::MAX);
+    w.mirrors_max = 2;
+    w.run();
+    assert_eq!(w.layout.arrays.len(), 2);
+    let reasons = w.status().reasons;
+    assert!(reasons.len() == 1 && reasons[0].message.contains("room for the scratch"), "{reasons:?}");
 }
 
 #[test]
