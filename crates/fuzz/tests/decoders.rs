@@ -11,10 +11,13 @@ fn conversation(name: &'static str, take: fn(&[u8]), starts: &[&str]) {
     let unhex = |text: &&str| -> Vec<u8> {
         (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex")).collect()
     };
-    let examples = (0..=255u8)
-        .step_by(17)
-        .flat_map(|choice| starts.iter().map(unhex).map(move |bytes| [vec![choice], bytes].concat()))
-        .collect();
+    talks(name, take, starts.iter().map(unhex).collect());
+}
+
+/// The same, from the bytes of the examples.
+fn talks(name: &'static str, take: fn(&[u8]), starts: Vec<Vec<u8>>) {
+    let begin = |choice: u8| starts.iter().map(move |bytes| [&[choice], bytes.as_slice()].concat());
+    let examples = (0..=255u8).step_by(17).flat_map(begin).collect();
     check(&Target { name, run: take, examples, mend: nothing, bytes_max: 4096 });
 }
 
@@ -60,9 +63,63 @@ fn fuzz_iscsi_initiator() {
     conversation("iscsi initiator", iscsi::initiator::fuzz::session, &ISCSI);
 }
 
+/// What an initiator may say once it is logged in: commands with and without data, Data-Out, a ping, a
+/// text, task management, Logout.
+fn iscsi_conversations() -> Vec<Vec<u8>> {
+    use iscsi::pdu::{
+        DataOut, Framing, LogoutRequest, NopOut, RESERVED_TAG, ScsiCommand, TaskManagementRequest,
+        TextRequest,
+    };
+    let line = Framing::default();
+    let command = |cdb: &[u8], write: bool, expected: u32, task_tag: u32| {
+        let mut c = ScsiCommand { last: true, read: !write, write, expected, task_tag, ..Default::default() };
+        c.cmd_sn = task_tag + 1;
+        c.cdb[..cdb.len()].copy_from_slice(cdb);
+        c
+    };
+    let mut block = vec![];
+    line.put(&mut block, command(&[0x12, 0, 0, 0, 96], false, 96, 0).encode(), &[]);
+    line.put(&mut block, command(&[0x2a, 0, 0, 0, 0, 8, 0, 0, 2], true, 1024, 1).encode(), &[7; 512]);
+    let data = DataOut { last: true, task_tag: 1, transfer_tag: 1 << 18, ..Default::default() };
+    line.put(&mut block, data.encode(), &[8; 512]);
+    line.put(&mut block, command(&[0x28, 0, 0, 0, 0, 8, 0, 0, 2], false, 1024, 2).encode(), &[]);
+    let mut control = vec![];
+    let (task_tag, transfer_tag) = (5, RESERVED_TAG);
+    let ping = NopOut { task_tag, transfer_tag, cmd_sn: 1, ..Default::default() };
+    line.put(&mut control, ping.encode(), b"are you there");
+    let text = TextRequest { last: true, task_tag, transfer_tag, cmd_sn: 2, ..Default::default() };
+    line.put(&mut control, text.encode(), b"SendTargets=\0");
+    let reset =
+        TaskManagementRequest { immediate: true, function: 5, task_tag: 6, cmd_sn: 3, ..Default::default() };
+    line.put(&mut control, reset.encode(), &[]);
+    line.put(&mut control, LogoutRequest { task_tag: 7, cmd_sn: 3, ..Default::default() }.encode(), &[]);
+    vec![iscsi::fuzz::login(false), iscsi::fuzz::login(true), block, control]
+}
+
+#[test]
+fn fuzz_iscsi_target() {
+    // Its memory is large, and one will do.
+    thread_local!(static HEAD: std::cell::RefCell<iscsi::fuzz::Head> = Default::default());
+    let take = |bytes: &[u8]| HEAD.with_borrow_mut(|head| iscsi::fuzz::connection(bytes, head));
+    talks("iscsi target", take, iscsi_conversations());
+}
+
+#[test]
+fn fuzz_iscsi_headers() {
+    let examples = iscsi_conversations();
+    check(&Target {
+        name: "iscsi header",
+        run: iscsi::fuzz::header,
+        examples,
+        mend: nothing,
+        bytes_max: 400,
+    });
+}
+
 #[test]
 fn fuzz_iscsi_texts_and_values() {
     let take = |bytes: &[u8]| {
+        iscsi::fuzz::text(bytes);
         for pair in iscsi::text::pairs(bytes).map_while(Result::ok) {
             iscsi::text::number(pair.value);
             iscsi::text::boolean(pair.value);

@@ -327,6 +327,28 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_head_toml() {
+        let take = |bytes: &[u8]| {
+            let Err(failure) = Config::parse(&String::from_utf8_lossy(bytes), Path::new("head.toml")) else {
+                return;
+            };
+            let sentence = failure.to_string();
+            assert!(sentence.starts_with("millrace: head.toml") && sentence.contains("Next:"), "{sentence}");
+            assert!(!sentence.contains('\n'), "{sentence}");
+        };
+        let packaged = include_bytes!("../../../packaging/head.toml").to_vec();
+        let examples = [
+            "state_dir = \"/var/lib/millrace\"\nsocket_mode = \"0660\"\nshards = 1\ncores = [0]\nmemory = \"64M\"\n",
+            "log = \"debug\"\n[api]\ntcp = \"127.0.0.1:8443\"\ntoken_file = \"/etc/millrace/token\"\n",
+            "memory = \"1.5GiB\"\nshards = -1\nsocket = ''\n",
+        ];
+        let examples = examples.iter().map(|e| e.as_bytes().to_vec()).chain([packaged]).collect();
+        let target = fuzz::Target { name: "head.toml", run: take, examples, mend: |_| {}, bytes_max: 4096 };
+        let inputs = fuzz::run(&target, 1, fuzz::limit());
+        assert!(inputs > 100, "only {inputs} inputs");
+    }
+
+    #[test]
     fn cores_are_read_as_the_kernel_writes_them() {
         assert_eq!(parse_cores("\t0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
         assert_eq!(parse_cores("0"), Some(vec![0]));

@@ -169,6 +169,58 @@ mod tests {
         check(r#"{"name":"a","arrays":[]} x"#, ErrorKind::Malformed, None);
     }
 
+    /// What is read is written down as the same; what is not, is refused in a line.
+    fn body<T: DeserializeOwned + serde::Serialize + PartialEq>(bytes: &[u8]) {
+        match parse::<T>(bytes) {
+            Ok(value) => {
+                let text = serde_json::to_vec(&value).expect("it was JSON");
+                assert!(parse::<T>(&text).is_ok_and(|again| again == value), "another body");
+            }
+            Err(error) => assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error:?}"),
+        }
+    }
+
+    #[test]
+    fn fuzz_bodies_and_parameters() {
+        let take = |bytes: &[u8]| {
+            body::<api::PoolCreate>(bytes);
+            body::<api::PoolAdd>(bytes);
+            body::<api::PoolImport>(bytes);
+            body::<api::PoolScrub>(bytes);
+            body::<api::SpareAdd>(bytes);
+            body::<api::LegAdd>(bytes);
+            body::<api::DriveReplace>(bytes);
+            body::<api::Shape>(bytes);
+            body::<api::VolumeCreate>(bytes);
+            body::<api::VolumeSet>(bytes);
+            body::<api::HostSet>(bytes);
+            body::<api::HostAdd>(bytes);
+            body::<api::PortalAdd>(bytes);
+            body::<api::ExportAdd>(bytes);
+            let _ = decode(&String::from_utf8_lossy(bytes));
+        };
+        let examples = [
+            r#"{"name":"tank","arrays":[{"layout":"mirror","drives":["/dev/a","/dev/b"],"weight":2}],"chunk_bytes":65536,"block_bytes":512,"force":true}"#,
+            r#"{"arrays":[{"layout":"single","drives":["ram:1G"]}]}"#,
+            r#"{"pool":"tank","drives":["/srv/d1"],"force":false}"#,
+            r#"{"action":"start","repair":true}"#,
+            r#"{"action":"stop"}"#,
+            r#"{"name":"vm2","iops_max":100,"mbps_max":1,"force":true}"#,
+            r#"{"new":"/dev/c","force":true}"#,
+            r#"{"drive":"/dev/a","mirror":"mirror-0"}"#,
+            r#"{"latency_us":5000,"iops_max":1,"mbps_max":2,"read_errors_ppm":3,"write_errors_ppm":4,"hang":true,"gone":false}"#,
+            r#"{"name":"tank/vm1","bytes":18446744073709551615,"block_bytes":4096}"#,
+            r#"{"name":"esx1","nqns":["nqn.2014-08.org.nvmexpress:uuid:0"],"iqns":["iqn.1998-01.com.vmware:esx1"],"chap_secret":"\u0041correct horse"}"#,
+            r#"{"protocol":"iscsi","address":"10.0.0.1:3260"}"#,
+            r#"{"volume":"tank/vm1","host":"esx1","lun":1}"#,
+            "/dev/disk%2fby-id%20+x",
+        ];
+        let examples = examples.iter().map(|e| e.as_bytes().to_vec()).collect();
+        let target = fuzz::Target { name: "bodies", run: take, examples, mend: |_| {}, bytes_max: 4096 };
+        let inputs = fuzz::run(&target, 1, fuzz::limit());
+        assert!(inputs > 100, "only {inputs} inputs");
+    }
+
     #[test]
     fn parameters_are_decoded_or_refused() {
         assert_eq!(decode("%2Fdev%2fa+b"), Some("/dev/a b".into()));
