@@ -16,9 +16,9 @@ use super::{
 };
 use crate::pdu::{
     AHS_BYTES_MAX, BHS_BYTES, Bhs, Counters, DIGEST_BYTES, DataOut, LoginRequest, LoginResponse,
-    LogoutRequest, LogoutResponse, NopIn, NopOut, RESERVED_TAG, Request, ScsiCommand, Stage as LoginStage,
-    TextRequest, TextResponse, ahs_len, ahs_segments, data_digest_of, data_len, header_digest, login_status,
-    padding, reject_reason,
+    LogoutRequest, NopIn, NopOut, RESERVED_TAG, Request, ScsiCommand, Stage as LoginStage, TextRequest,
+    TextResponse, ahs_len, ahs_segments, data_digest_of, data_len, header_digest, login_status, padding,
+    reject_reason,
 };
 use crate::scsi::{Sense, Work};
 use crate::text::{self, LENGTH_RANGE, key};
@@ -31,6 +31,9 @@ const HEAD_BYTES_MAX: usize = BHS_BYTES + AHS_BYTES_MAX + DIGEST_BYTES;
 const TEXT_TRANSFER_TAG: u32 = 1;
 /// The tag of our pings.
 const PING_TRANSFER_TAG: u32 = 2;
+/// Logout responses (RFC 7143 11.15.1) that end nothing.
+const CID_NOT_FOUND: u8 = 1;
+const NO_RECOVERY: u8 = 2;
 
 /// What the stream waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +97,8 @@ pub struct Connection {
     opened: Option<Instant>,
     state: State,
     session: Session,
+    /// As the initiator called it in its login.
+    cid: u16,
     stage: Stage,
     head: [u8; HEAD_BYTES_MAX],
     have: usize,
@@ -124,6 +129,7 @@ impl Connection {
             state: State::Login(Box::new(Login::new())),
             // Tasks need no slots before the login has succeeded.
             session: Session::new(&config, text::Parameters::default(), 0),
+            cid: 0,
             stage: Stage::Header,
             head: [0; HEAD_BYTES_MAX],
             have: 0,
@@ -660,22 +666,15 @@ impl Connection {
     /// RFC 7143 11.14: with one connection, closing it closes the session.
     fn logout(&mut self, p: &LogoutRequest, bhs: &Bhs, io: &mut impl FrontIo) {
         match p.reason {
+            // The session's one connection is this one: there is no other to be closed.
+            1 if p.cid != self.cid => self.session.refuse_logout(p.task_tag, CID_NOT_FOUND, io),
             0 | 1 => {
                 if !self.session.logout(p.task_tag, io) {
                     self.session.reject(reject_reason::TOO_MANY_IMMEDIATE, bhs, io);
                 }
             }
             // Removal for recovery is of higher error recovery levels.
-            2 => {
-                let counters = self.session.advance();
-                let response = LogoutResponse {
-                    response: 2,
-                    task_tag: p.task_tag,
-                    counters,
-                    ..LogoutResponse::default()
-                };
-                self.session.send(response.encode(), &[], io);
-            }
+            2 => self.session.refuse_logout(p.task_tag, NO_RECOVERY, io),
             _ => self.session.reject(reject_reason::INVALID_FIELD, bhs, io),
         }
     }
@@ -797,6 +796,7 @@ impl Connection {
                 self.close(Close::Refused(why), io);
             }
             Outcome::Finish => {
+                self.cid = request.cid;
                 let ask = Ask::Iscsi {
                     host: login.host,
                     initiator: login.initiator.clone(),

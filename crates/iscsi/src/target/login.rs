@@ -58,6 +58,8 @@ pub(super) struct Login {
     text: Vec<u8>,
     requests: u32,
     answered: bool,
+    /// The initiator's MaxBurstLength, from the request in which it comes on.
+    offered_burst: Option<u64>,
     /// An offer that we refuse: the login goes on, but the initiator may end it for that.
     pub(super) declined: Option<&'static str>,
 }
@@ -96,6 +98,7 @@ impl Login {
             text: Vec::new(),
             requests: 0,
             answered: false,
+            offered_burst: None,
             declined: None,
         }
     }
@@ -148,9 +151,22 @@ impl Login {
                 text::put_number(out, key::TARGET_PORTAL_GROUP_TAG, u64::from(config.port()));
             }
         }
+        let mut said = 0;
         for pair in text::pairs(&whole) {
             let Ok(pair) = pair else { return error("a login text that is not made of pairs") };
-            self.pair(pair.key, pair.value, first, &mut security, out)?;
+            if pair.key == key::MAX_BURST_LENGTH && self.offered_burst.is_none() {
+                self.offered_burst = text::number(pair.value).filter(|n| LENGTH_RANGE.contains(n));
+            }
+            // RFC 7143 6.1: no key twice in one request, whatever it says.
+            if let Some(index) = NAMES.iter().position(|k| *k == pair.key) {
+                if said & 1 << index != 0 {
+                    return error("a name said twice in one login");
+                }
+                said |= 1 << index;
+            }
+        }
+        for pair in text::pairs(&whole).filter_map(Result::ok) {
+            self.pair(pair.key, pair.value, &mut security, out)?;
         }
         if self.stage == Stage::Security {
             self.security(&security, request.transit, view, prng, out)?;
@@ -360,7 +376,6 @@ impl Login {
         &mut self,
         name: &'a str,
         value: &'a str,
-        first: bool,
         security: &mut Security<'a>,
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
@@ -374,7 +389,6 @@ impl Login {
         };
         match repeated {
             Some(true) => return Ok(()),
-            Some(false) if first => return error("a name said twice in one login"),
             Some(false) => return error("a login that changes its names"),
             None => {}
         }
@@ -453,7 +467,9 @@ impl Login {
                 answer_number(n);
             }
             key::FIRST_BURST_LENGTH => {
-                let n = number(LENGTH_RANGE).map(|n| n.min(u64::from(FIRST_BURST)));
+                // RFC 7143 13.14: no longer than a burst, which may stand behind it in the same request.
+                let burst = self.offered_burst.unwrap_or(u64::from(p.max_burst));
+                let n = number(LENGTH_RANGE).map(|n| n.min(u64::from(FIRST_BURST)).min(burst));
                 p.first_burst = n.map_or(p.first_burst, |n| n as u32);
                 answer_number(n);
             }
@@ -501,6 +517,9 @@ impl Login {
         Ok(())
     }
 }
+
+/// Who speaks to whom, for what: each request may say these, once.
+const NAMES: [&str; 4] = [key::INITIATOR_NAME, key::TARGET_NAME, key::SESSION_TYPE, key::INITIATOR_ALIAS];
 
 const OPERATIONAL: &[&str] = &[
     key::HEADER_DIGEST,

@@ -38,7 +38,9 @@ const FIRST_BURST: u32 = 256 << 10;
 const MAX_OUTSTANDING_R2T: u16 = 4;
 /// Text of one login or one text exchange, all PDUs together, bytes.
 const TEXT_BYTES_MAX: usize = 16 << 10;
-/// Ping data that is sent back; the rest is dropped.
+/// Ping data that is sent back; the rest is dropped. RFC 7143 11.18 bounds it by what the initiator can
+/// receive; ours is smaller, since a ping must pass when there is room for nothing else. Initiators send none,
+/// or a few bytes.
 const PING_BYTES_MAX: usize = 4096;
 /// Missing payload is received in place from this size on.
 const DIRECT_BYTES_MIN: u32 = 8 << 10;

@@ -454,6 +454,12 @@ impl Session {
         true
     }
 
+    /// A logout that ends nothing, and why (RFC 7143 11.15.1).
+    pub(super) fn refuse_logout(&mut self, task_tag: u32, response: u8, io: &mut impl FrontIo) {
+        let counters = self.advance();
+        let response = LogoutResponse { response, task_tag, counters, ..LogoutResponse::default() };
+        self.send(response.encode(), &[], io);
+    }
     /// A logout: everything under way ends before it is answered.
     pub(super) fn logout(&mut self, task_tag: u32, io: &mut impl FrontIo) -> bool {
         let Some(slot) = self.managements.iter().position(Option::is_none) else { return false };

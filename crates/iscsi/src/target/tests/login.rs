@@ -94,6 +94,32 @@ fn values_that_cannot_be_are_rejected_and_change_nothing() {
 }
 
 #[test]
+fn names_may_be_repeated_in_later_requests() {
+    let mut talk = Talk::new();
+    talk.login_step(Stage::Security, Some(Stage::Operational), &NAMES);
+    let (answer, _) = talk.login_step(Stage::Operational, Some(Stage::FullFeature), &NAMES);
+    assert_eq!((answer.status, answer.tsih), (0, 7));
+}
+
+#[test]
+fn a_first_burst_is_no_longer_than_a_burst() {
+    let burst = ("MaxBurstLength", "8192");
+    let first = ("FirstBurstLength", "65536");
+    for order in [[burst, first], [first, burst]] {
+        let mut talk = Talk::new();
+        let keys = [&NAMES[..], &order].concat();
+        let (answer, pairs) = talk.login_step(Stage::Operational, Some(Stage::FullFeature), &keys);
+        assert_eq!(answer.status, 0);
+        assert_eq!(value(&pairs, "MaxBurstLength"), Some("8192"));
+        assert_eq!(value(&pairs, "FirstBurstLength"), Some("8192"), "{order:?}");
+    }
+    let mut talk = Talk::new();
+    talk.login_step(Stage::Operational, None, &[NAMES[0], NAMES[1], burst]);
+    let (_, pairs) = talk.login_step(Stage::Operational, Some(Stage::FullFeature), &[first]);
+    assert_eq!(value(&pairs, "FirstBurstLength"), Some("8192"), "in a later request as well");
+}
+
+#[test]
 fn logins_that_must_fail_fail_with_their_code() {
     use Stage::{Operational, Security};
     let me = ("InitiatorName", INITIATOR);
@@ -110,6 +136,9 @@ fn logins_that_must_fail_fail_with_their_code() {
     assert_eq!(refused(&[me, to, ("TargetAlias", "x")], Operational, same), status::INITIATOR_ERROR);
     let twice = [me, to, ("InitialR2T", "No"), ("InitialR2T", "No")];
     assert_eq!(refused(&twice, Operational, same), status::INITIATOR_ERROR);
+    for name in [me, to, ("SessionType", "Normal"), ("InitiatorAlias", "x")] {
+        assert_eq!(refused(&[me, to, name, name], Operational, same), status::INITIATOR_ERROR, "{name:?}");
+    }
     assert_eq!(
         refused(&[me, to, ("MaxRecvDataSegmentLength", "1")], Operational, same),
         status::INITIATOR_ERROR

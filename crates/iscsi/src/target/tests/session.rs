@@ -416,6 +416,49 @@ fn a_logout_ends_tasks_first() {
 }
 
 #[test]
+fn a_logout_of_a_connection_that_is_not_there_says_so_and_ends_nothing() {
+    let mut talk = Talk::ready(&[]);
+    for (reason, cid, response) in [(1, 9, 1), (2, 9, 2), (2, 0, 2)] {
+        let cmd_sn = talk.cmd_sn;
+        talk.cmd_sn += 1;
+        let logout = LogoutRequest { reason, cid, task_tag: 9, cmd_sn, ..LogoutRequest::default() };
+        talk.send(logout.encode(), &[]);
+        let Some(Heard { response: Response::Logout(answer), .. }) = talk.hear() else { panic!("no answer") };
+        assert_eq!((answer.response, answer.task_tag), (response, 9));
+        assert_eq!(talk.io.closed, None);
+    }
+    assert_eq!(talk.simple(0, &read10(0, 4), 2048).1.len(), 2048, "the session goes on");
+    let cmd_sn = talk.cmd_sn;
+    let logout = LogoutRequest { reason: 1, cid: 0, task_tag: 9, cmd_sn, ..LogoutRequest::default() };
+    talk.send(logout.encode(), &[]);
+    let Some(Heard { response: Response::Logout(answer), .. }) = talk.hear() else { panic!("no answer") };
+    assert_eq!(answer.response, 0);
+    assert_eq!(talk.io.closed, Some(Close::Logout));
+}
+
+#[test]
+fn a_ping_comes_back_as_far_as_the_bounds_go() {
+    for (told, sent, back) in [(65536, 0, 0), (65536, 4096, 4096), (65536, 100_000, 4096), (512, 4096, 512)] {
+        let told = told.to_string();
+        let mut talk = Talk::ready(&[("MaxRecvDataSegmentLength", told.as_str())]);
+        let ping = NopOut {
+            immediate: true,
+            task_tag: 7,
+            transfer_tag: RESERVED_TAG,
+            cmd_sn: talk.cmd_sn,
+            ..NopOut::default()
+        };
+        let data: Vec<u8> = (0..sent).map(|i| (i % 251) as u8).collect();
+        talk.send(ping.encode(), &data);
+        let Some(Heard { response: Response::NopIn(answer), data: echo }) = talk.hear() else {
+            panic!("no answer")
+        };
+        assert_eq!((answer.task_tag, answer.transfer_tag), (7, RESERVED_TAG));
+        assert!(echo == data[..back], "{sent} bytes: {} came back", echo.len());
+    }
+}
+
+#[test]
 fn texts_of_a_session_name_its_own_target_and_declare_lengths() {
     let mut talk = Talk::ready(&[]);
     let mut ask = |text: &[u8]| {

@@ -45,8 +45,12 @@ impl Connection {
         if t.offset != slot.received || t.length == 0 {
             return Err(Violation::field(12, "data out of order"));
         }
+        // NVMe/TCP 3.6.2.7: LAST_PDU stands in the last one of an R2T, and in no other.
         if last && end < u64::from(slot.length) {
             return Err(Violation::field(1, "last data before the end of the R2T"));
+        }
+        if !last && end == u64::from(slot.length) {
+            return Err(Violation::field(1, "the end of the R2T in data that are not the last"));
         }
         let to = To::Command(tag);
         self.rx = Rx::Payload(Payload { to, skip: 0, left: t.length, tail: 0, at: t.offset, crc: 0, digest });

@@ -68,7 +68,8 @@ fn data_that_nobody_asked_for_end_the_connection() {
     assert_eq!(case(|t| t.offset = u32::MAX, false), (fes::OUT_OF_RANGE, 0));
     assert_eq!(case(|t| t.length = 4096, false), (fes::OUT_OF_RANGE, 0));
     assert_eq!(case(|t| t.length = 0, false), (fes::INVALID_FIELD, 12));
-    assert_eq!(case(|_| (), true), (fes::INVALID_FIELD, 1));
+    assert_eq!(case(|_| (), true), (fes::INVALID_FIELD, 1), "the last before the end");
+    assert_eq!(case(|t| t.length = 2048, false), (fes::INVALID_FIELD, 1), "the end is not the last");
 }
 
 #[test]
