@@ -5,7 +5,7 @@ use super::config::geometry_of;
 use super::desk::{OpenDrive, error_words};
 use super::join::{self, Boxed};
 use super::shaped;
-use super::signature::{LOOK_BYTES, signature};
+use super::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
 use crate::layout::PoolId;
 use array::format::{
     ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
@@ -107,11 +107,19 @@ impl Office {
             let b = self.read_config_slot(id, l.config_at[1]).await;
             config = newest_config([&a, &b]);
         }
+        let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
         let foreign = match label {
             // Our own records may look like somebody's by chance; what is in front of them may not.
-            Ok(_) => signature(&head[..LABEL_AT as usize], &[], info.bytes),
-            Err(_) => signature(&head, &tail, info.bytes),
+            Ok(_) => Look { bytes: info.bytes, pieces: vec![(0, head[..LABEL_AT as usize].to_vec())] },
+            Err(_) => {
+                let mut pieces = vec![(0, head.clone()), (tail_at, tail)];
+                for at in FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes) {
+                    pieces.push((at, self.cx.read(id, at, FAR_BYTES).await.map_err(fail)?));
+                }
+                Look { bytes: info.bytes, pieces }
+            }
         };
+        let foreign = foreign.foreign();
         let whole = match &label {
             Ok(l) if l.drive_bytes <= info.bytes => {
                 let copy =
@@ -120,7 +128,6 @@ impl Office {
             }
             Ok(_) | Err(_) => false,
         };
-        let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
         Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, whole, record, config })
     }
     /// What can be read of a slot: its first block, and the rest if that says how long it is.
