@@ -118,6 +118,17 @@ pub(crate) enum Life {
     Closed,
 }
 
+/// Whose connection it is, as far as that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// It has not asked to be let in.
+    Stranger,
+    /// It was let in to ask what there is (discovery), and nobody knows it.
+    Visitor,
+    /// A host's; or it is over, and makes room for nobody any more.
+    Settled,
+}
+
 /// Everything about a connection that is not protocol.
 pub(crate) struct Link {
     pub index: u32,
@@ -130,8 +141,10 @@ pub(crate) struct Link {
     /// Without memory until its first answer, which takes `ring_bytes`.
     pub outbox: Outbox,
     pub ring_bytes: u32,
-    /// It has not asked to be let in.
-    pub stranger: bool,
+    /// Whether it is known whose it is.
+    pub standing: Standing,
+    /// It has spoken since it last came up for making room; see `accept`.
+    pub heard: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
     /// Where the receive under way will put its bytes: None for staging.
@@ -196,6 +209,14 @@ impl<M: Memory> Io<'_, M> {
     fn touch(&mut self) {
         self.core.touch(self.link);
     }
+    /// Ends a connection now: what it has not taken yet, it does not get.
+    pub fn cut_off(&mut self, how: Close, why: &'static str) {
+        self.send_away(Fate::CutOff, how, why);
+        if let Life::Ending { until } = &mut self.link.life {
+            *until = self.now;
+            self.touch();
+        }
+    }
     /// Ends a connection whose host may be well, and tells the operator why.
     pub fn send_away(&mut self, fate: Fate, how: Close, why: &'static str) {
         if self.link.life == Life::Open {
@@ -220,6 +241,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             return false;
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
+        self.core.callers.on_admitted(self.link);
         self.link.account = self.core.lending.open(self.link.host);
         true
     }
@@ -304,11 +326,11 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn ask(&mut self, ask: Ask) {
         self.link.known = true;
-        self.core.strangers.leave(self.link);
         self.link.host = match &ask {
             Ask::NvmeAdmin { host, .. } | Ask::Iscsi { host, .. } => *host,
             Ask::NvmeIo { nqn, .. } => self.core.view.host_by_nqn(nqn).map(|h| h.id),
         };
+        self.core.callers.on_asked(self.link);
         let mail =
             Mail::Ask { connection: self.link.id, portal: self.link.portal, peer: self.link.peer, ask };
         self.fx.push(Effect::Mail { to: Address::Steward, mail });
@@ -330,7 +352,6 @@ impl<M: Memory> FrontIo for Io<'_, M> {
                 let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
                 self.turned(Fate::CutOff, name.unwrap_or_default(), what);
             }
-            self.core.strangers.leave(self.link);
             self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
             self.link.why = Some(why);
             self.core.ending.push(self.link.index);

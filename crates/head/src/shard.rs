@@ -13,7 +13,7 @@
 mod accept;
 mod dues;
 
-use self::accept::Strangers;
+use self::accept::Callers;
 pub(crate) use self::dues::Dues;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
@@ -96,7 +96,7 @@ pub(crate) struct Core<M: Memory> {
     pub shards: u16,
     pub memory: M,
     pub buffers: Arena,
-    pub strangers: Strangers,
+    pub callers: Callers,
     pub deadlines: Deadlines,
     pub extents: Vec<(u64, u64)>,
     pub view: Arc<View>,
@@ -272,7 +272,7 @@ impl<M: Memory> Shard<M> {
                 id: config.id,
                 shards: config.shards,
                 memory: config.memory,
-                strangers: Strangers::new(config.connections_max, buffers.rings_max()),
+                callers: Callers::new(config.connections_max, config.shards, buffers.rings_max()),
                 buffers,
                 deadlines: config.deadlines,
                 extents: config.extents,
@@ -377,7 +377,10 @@ impl<M: Memory> Shard<M> {
             panic!("bytes arrived for a connection that was closed");
         };
         match link.receiving.take().expect("bytes arrive only when asked for") {
-            None if link.life == Life::Open => link.staged.push_back((data, 0)),
+            None if link.life == Life::Open => {
+                link.heard = true;
+                link.staged.push_back((data, 0));
+            }
             None => fx.push(Effect::Recycle { data }),
             Some(_) if link.life == Life::Open => {
                 front.on_direct(now, data.len, &mut Io { now, core: &mut self.core, link, fx });
@@ -444,7 +447,7 @@ impl<M: Memory> Shard<M> {
         if matches!(link.life, Life::Open | Life::Ending { .. }) {
             let was_open = link.life == Life::Open;
             link.life = Life::Closing;
-            self.core.strangers.leave(link);
+            self.core.callers.leave(link);
             self.core.touch(link);
             fx.push(Effect::Close { connection: id });
             if was_open {
@@ -462,7 +465,7 @@ impl<M: Memory> Shard<M> {
         link.receiving = None;
         link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
         self.core.stall(link);
-        self.core.strangers.leave(link);
+        self.core.callers.leave(link);
         if link.outbox.ring().len > 0 {
             self.core.buffers.release_ring(link.outbox.ring());
         }
@@ -557,7 +560,7 @@ impl<M: Memory> Shard<M> {
             self.core.start_turns(now, fx);
             let quiet =
                 self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
-            if quiet && !self.core.strangers.crowded() {
+            if quiet && !self.core.callers.changed() {
                 break;
             }
         }
@@ -594,6 +597,7 @@ impl<M: Memory> Shard<M> {
                 Life::Ending { until } => {
                     if link.outbox.pending() == 0 || now >= until {
                         link.life = Life::Closing;
+                        self.core.callers.leave(link);
                         fx.push(Effect::Close { connection: link.id });
                     } else if link.timer.is_none_or(|t| until < t) {
                         link.timer = Some(until);

@@ -1,18 +1,29 @@
-//! Connections that have not said who they are: how many there may be, and what they may cost.
+//! Connections of nobody that we know: how many there may be, and what they may cost.
 //!
-//! A connection takes memory for its output with its first answer, not before: who connects and is silent costs a
-//! table entry. Half of the world's places for connections, and half of the memory for outputs, are for those
-//! who got as far as asking to be let in (NVMe-oF Connect, the end of an iSCSI login). When strangers have
-//! the other half, the one that has been there the longest makes room for the next: who logs in takes
-//! milliseconds, so hosts get in while others only come. (Each took its output at accept. Four thousand silent
-//! connections kept all hosts out of a head with little memory, until their deadline.)
+//! Strangers have not said who they are yet. A connection takes memory for its output with its first answer, not
+//! before: who connects and is silent costs a table entry. Half of the world's places for connections, and half
+//! of the memory for outputs, are for those who got as far as asking to be let in (NVMe-oF Connect, the end of an
+//! iSCSI login). When strangers have the other half, the one that has been there the longest makes room for the
+//! next: who logs in takes milliseconds, so hosts get in while others only come. (Each took its output at
+//! accept. Four thousand silent connections kept all hosts out of a head with little memory, until their deadline.)
+//!
+//! Visitors were let in without being known: discovery is open to anybody. They may stay for as long as they
+//! like, so they have a class of their own with a smaller limit: of connections, and with them of the head's
+//! controller ids and session handles; of memory for outputs; and of slots for commands. When they are too many,
+//! the one that has been silent the longest makes room, about: each that comes up and has spoken since the last
+//! time goes to the end of the line once more. (They counted as hosts. Eight thousand discovery controllers of
+//! unknown hosts took all controller ids, and no host could connect until their keep-alive ended.)
+//!
+//! Who is ending counts until the end: its output may hold memory until the peer takes it. When room is needed,
+//! it is not waited for.
 
 use super::{Connection, Core, NO_LINK, Shard};
 use crate::buffers::Buffers;
 use crate::limits;
-use crate::link::{Front, Io, Life, Link};
-use crate::mail::{Fate, Mail};
+use crate::link::{Front, Io, Life, Link, Standing};
+use crate::mail::Mail;
 use crate::report::Counters;
+use crate::steward::sessions;
 use base::front::Close;
 use base::{ConnectionId, Effect, Effects, Instant, Memory, Outbox, PortalId};
 use core::net::SocketAddr;
@@ -20,54 +31,148 @@ use std::collections::VecDeque;
 
 /// Places for connections that strangers may have at least.
 const STRANGERS_MIN: u32 = 32;
+/// Discovery controllers, and discovery sessions, of unknown hosts that the whole head may have: a quarter of
+/// the ids that there are.
+const VISITORS_MAX: u32 = sessions::CONTROLLERS_MAX as u32 / 4;
+const _: () = assert!(sessions::SESSIONS_MAX >= sessions::CONTROLLERS_MAX);
+/// Of one shard, at least.
+const VISITORS_MIN: u32 = 8;
+/// One part in so many of the memory for outputs, and of the slots for commands, is the most that visitors have.
+const VISITORS_SHARE: u32 = 8;
 
-/// Who is told to the operator when a stranger makes room.
+/// Who is told to the operator when a stranger makes room, and when a visitor does.
 const CROWDED: &str = "too many connections that do not log in";
+const VISITED: &str = "too many discovery sessions of unknown hosts";
 
-/// The strangers of one shard, the oldest first. Those who have left are found out when their turn comes.
-pub(crate) struct Strangers {
+/// Those of whom there may be so many; the oldest first. Those who have left are found out when their turn comes.
+#[derive(Default)]
+struct Class {
     max: u32,
     count: u32,
-    silent: VecDeque<(u32, ConnectionId)>,
-    /// Those who were answered, and the bytes of their outputs.
-    answered: VecDeque<(u32, ConnectionId)>,
+    line: VecDeque<(u32, ConnectionId)>,
+    /// Of their outputs.
     bytes: u64,
     bytes_max: u64,
 }
 
-impl Strangers {
-    pub fn new(connections_max: u32, outputs_bytes: u64) -> Self {
-        Self {
+/// Connections that are not a host's.
+pub(crate) struct Callers {
+    strangers: Class,
+    /// Strangers who were answered, and so have an output.
+    answered: VecDeque<(u32, ConnectionId)>,
+    visitors: Class,
+    /// Slots for commands that visitors have.
+    slots: u32,
+    slots_max: u32,
+    /// Somebody has more than at the last look.
+    changed: bool,
+}
+
+/// Who shall make room.
+#[derive(Clone, Copy)]
+enum Line {
+    Strangers,
+    Answered,
+    Visitors,
+}
+
+impl Callers {
+    pub fn new(connections_max: u32, shards: u16, outputs_bytes: u64) -> Self {
+        let shards = u32::from(shards.max(1));
+        let strangers = Class {
             max: (connections_max / 2).max(STRANGERS_MIN),
-            count: 0,
-            silent: VecDeque::new(),
-            answered: VecDeque::new(),
-            bytes: 0,
             bytes_max: outputs_bytes / 2,
-        }
+            ..Class::default()
+        };
+        let visitors = Class {
+            max: (VISITORS_MAX / shards).min(connections_max / 4).max(VISITORS_MIN),
+            bytes_max: outputs_bytes / u64::from(VISITORS_SHARE),
+            ..Class::default()
+        };
+        let slots_max = limits::REQUESTS_MAX / VISITORS_SHARE / shards;
+        Self { strangers, answered: VecDeque::new(), visitors, slots: 0, slots_max, changed: false }
     }
     fn on_accepted(&mut self, link: &Link) {
-        self.count += 1;
-        self.silent.push_back((link.index, link.id));
+        self.changed = true;
+        self.strangers.count += 1;
+        self.strangers.line.push_back((link.index, link.id));
     }
     fn on_answered(&mut self, link: &Link) {
-        if link.stranger {
-            self.bytes += Buffers::footprint(link.outbox.ring().len);
-            self.answered.push_back((link.index, link.id));
+        match link.standing {
+            Standing::Stranger => {
+                self.strangers.bytes += output(link);
+                self.answered.push_back((link.index, link.id));
+            }
+            // All that it had to say was in its first words.
+            Standing::Visitor => self.visitors.bytes += output(link),
+            Standing::Settled => return,
+        }
+        self.changed = true;
+    }
+    /// It asks to be let in, and its host is known, or not.
+    pub fn on_asked(&mut self, link: &mut Link) {
+        let visits = link.host.is_none() && link.standing == Standing::Stranger;
+        // A visitor may come back as a host, after its first Connect was refused.
+        if visits || link.host.is_some() {
+            self.leave(link);
+        }
+        if visits {
+            (link.standing, link.heard) = (Standing::Visitor, false);
+            self.visitors.count += 1;
+            self.visitors.bytes += output(link);
+            self.visitors.line.push_back((link.index, link.id));
+            self.changed = true;
         }
     }
-    /// It has asked to be let in, or ends.
+    /// It was let in, with slots for so many commands.
+    pub fn on_admitted(&mut self, link: &Link) {
+        if link.standing == Standing::Visitor {
+            self.slots += link.tags.len() as u32;
+            self.changed = true;
+        }
+    }
+    /// It is a host's, or it is over.
     pub fn leave(&mut self, link: &mut Link) {
-        if core::mem::take(&mut link.stranger) {
-            self.count -= 1;
-            let ring = link.outbox.ring();
-            self.bytes -= if ring.len > 0 { Buffers::footprint(ring.len) } else { 0 };
+        let class = match link.standing {
+            Standing::Stranger => &mut self.strangers,
+            Standing::Visitor => {
+                self.slots -= link.tags.len() as u32;
+                &mut self.visitors
+            }
+            Standing::Settled => return,
+        };
+        class.count -= 1;
+        class.bytes -= output(link);
+        link.standing = Standing::Settled;
+    }
+    /// They must be looked at: they may have more than they may.
+    pub fn changed(&self) -> bool {
+        self.changed
+    }
+    fn who_makes_room(&self) -> Option<Line> {
+        let Self { strangers, visitors, .. } = self;
+        let visited = visitors.count > visitors.max
+            || visitors.bytes > visitors.bytes_max
+            || self.slots > self.slots_max;
+        // One visitor may stay, however little there is: then its limit is that it is one.
+        match visited && visitors.count > 1 {
+            true => Some(Line::Visitors),
+            false => (strangers.bytes > strangers.bytes_max).then_some(Line::Answered),
         }
     }
-    /// The answered ones have more memory than they may.
-    pub fn crowded(&self) -> bool {
-        self.bytes > self.bytes_max
+    fn line(&mut self, line: Line) -> (&mut VecDeque<(u32, ConnectionId)>, Standing) {
+        match line {
+            Line::Strangers => (&mut self.strangers.line, Standing::Stranger),
+            Line::Answered => (&mut self.answered, Standing::Stranger),
+            Line::Visitors => (&mut self.visitors.line, Standing::Visitor),
+        }
     }
+}
+
+/// Bytes of memory that the output of a connection takes.
+fn output(link: &Link) -> u64 {
+    let ring = link.outbox.ring();
+    if ring.len > 0 { Buffers::footprint(ring.len) } else { 0 }
 }
 
 impl<M: Memory> Core<M> {
@@ -75,7 +180,7 @@ impl<M: Memory> Core<M> {
     pub fn open_outbox(&mut self, link: &mut Link) -> bool {
         let Some(ring) = self.buffers.take_ring(link.ring_bytes) else { return false };
         link.outbox = Outbox::new(ring, limits::OUTBOX_PARTS);
-        self.strangers.on_answered(link);
+        self.callers.on_answered(link);
         true
     }
 }
@@ -95,8 +200,8 @@ impl<M: Memory> Shard<M> {
             fx.push(Effect::Close { connection: id });
             return;
         };
-        while self.core.strangers.count >= self.core.strangers.max {
-            self.evict(now, |s| &mut s.silent, fx);
+        while self.core.callers.strangers.count >= self.core.callers.strangers.max {
+            self.evict(now, Line::Strangers, fx);
         }
         let front = Front::new(portal, local, peer, self.prng.next_u64());
         let link = Link {
@@ -109,7 +214,8 @@ impl<M: Memory> Shard<M> {
             why: None,
             outbox: Outbox::new(Default::default(), 0),
             ring_bytes: Front::outbox_bytes(portal.protocol),
-            stranger: true,
+            standing: Standing::Stranger,
+            heard: false,
             staged: VecDeque::with_capacity(2),
             receiving: None,
             sending: false,
@@ -133,7 +239,7 @@ impl<M: Memory> Shard<M> {
         };
         let link = &mut self.connections[index].link;
         link.index = index;
-        self.core.strangers.on_accepted(link);
+        self.core.callers.on_accepted(link);
         self.core.touch(link);
         if self.by_slot.len() <= id.slot() {
             self.by_slot.resize(id.slot() + 1, NO_LINK);
@@ -141,36 +247,42 @@ impl<M: Memory> Shard<M> {
         self.by_slot[id.slot()] = index;
     }
 
-    /// Strangers make room for others' answers; those who have left, leave their lines.
+    /// Strangers and visitors make room for others' answers; those who have left, leave their lines.
     pub(super) fn make_room(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        let Strangers { max, silent, answered, .. } = &mut self.core.strangers;
-        for line in [silent, answered] {
-            if line.len() > 2 * *max as usize {
-                let here = |c: &Connection, id| c.link.id == id && c.link.stranger;
+        if !core::mem::take(&mut self.core.callers.changed) {
+            return;
+        }
+        for line in [Line::Strangers, Line::Answered, Line::Visitors] {
+            let callers = &mut self.core.callers;
+            let max = 2 * (callers.strangers.max + callers.visitors.max) as usize;
+            let (line, standing) = callers.line(line);
+            if line.len() > max {
+                let here = |c: &Connection, id| c.link.id == id && c.link.standing == standing;
                 line.retain(|(index, id)| self.connections.get(*index).is_some_and(|c| here(c, *id)));
             }
         }
-        while self.core.strangers.crowded() {
-            self.evict(now, |s| &mut s.answered, fx);
+        while let Some(line) = self.core.callers.who_makes_room() {
+            self.evict(now, line, fx);
         }
     }
 
-    /// The oldest of these strangers is sent away.
-    fn evict(
-        &mut self,
-        now: Instant,
-        line: impl Fn(&mut Strangers) -> &mut VecDeque<(u32, ConnectionId)>,
-        fx: &mut Effects<Mail>,
-    ) {
+    /// The first in line is sent away, and counts no more.
+    fn evict(&mut self, now: Instant, line: Line, fx: &mut Effects<Mail>) {
         loop {
-            let (index, id) =
-                line(&mut self.core.strangers).pop_front().expect("those who are counted are in line");
-            let Some(Connection { link, .. }) = self.connections.get_mut(index) else { continue };
-            if link.id == id && link.stranger {
-                let mut io = Io { now, core: &mut self.core, link, fx };
-                io.send_away(Fate::CutOff, Close::Slow, CROWDED);
-                return;
+            let (queue, standing) = self.core.callers.line(line);
+            let first = queue.pop_front().expect("those who are counted are in line");
+            let Some(Connection { link, .. }) = self.connections.get_mut(first.0) else { continue };
+            if link.id != first.1 || link.standing != standing {
+                continue;
             }
+            if standing == Standing::Visitor && core::mem::take(&mut link.heard) {
+                self.core.callers.line(line).0.push_back(first);
+                continue;
+            }
+            let why = if standing == Standing::Visitor { VISITED } else { CROWDED };
+            self.core.callers.leave(link);
+            Io { now, core: &mut self.core, link, fx }.cut_off(Close::Slow, why);
+            return;
         }
     }
 }
@@ -181,14 +293,18 @@ mod tests {
     use crate::layout::Layout;
     use crate::shard::{Deadlines, ShardConfig};
     use base::memory::PlainMemory;
-    use base::view::{Portal, Protocol, View};
-    use base::{Address, Ask, Event, Machine, Slice};
+    use base::view::{Host, Portal, Protocol, System, View};
+    use base::{Address, Answer, Ask, Event, HostId, Machine, Slice};
 
     const MEMORY: usize = crate::limits::SHARD_BYTES_MIN as usize;
     const STAGING: u64 = 1 << 30;
     const NOW: Instant = Instant(1_000_000_000);
     const NVME: PortalId = PortalId(0);
     const ISCSI: PortalId = PortalId(1);
+    const OURS: &str = "nqn.2026-01.test:head";
+    const NQN: &str = "nqn.2026-01.test:host";
+    const IQN: &str = "iqn.2026-01.test:host";
+    const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
     struct World {
         shard: Shard<PlainMemory>,
@@ -202,15 +318,18 @@ mod tests {
 
     impl World {
         fn new() -> Self {
+            Self::with(MEMORY)
+        }
+        fn with(bytes: usize) -> Self {
             let mut world = Self {
                 shard: Shard::new(ShardConfig {
                     id: 0,
                     shards: 1,
-                    memory: PlainMemory::new(0, MEMORY),
+                    memory: PlainMemory::new(0, bytes),
                     staging: PlainMemory::new(STAGING, 4096),
                     seed: 1,
                     deadlines: Deadlines::default(),
-                    extents: vec![(0, MEMORY as u64)],
+                    extents: vec![(0, bytes as u64)],
                     connections_max: 4096,
                 }),
                 next: 0,
@@ -228,8 +347,12 @@ mod tests {
                 portal(NVME, Protocol::Nvme, "10.0.0.1:4420"),
                 portal(ISCSI, Protocol::Iscsi, "10.0.0.1:3260"),
             ];
+            let host =
+                Host { id: HostId(1), nqns: vec![NQN.into()], iqns: vec![IQN.into()], ..Host::default() };
+            let system =
+                System { nqn: OURS.into(), iqn: "iqn.2026-01.test:target".into(), ..System::default() };
             let mail = Mail::Configure {
-                view: View { portals, ..View::default() }.into(),
+                view: View { portals, hosts: vec![host], system, ..View::default() }.into(),
                 layout: Layout::default().into(),
             };
             world.on(Event::Mail { from: Address::Steward, mail });
@@ -267,6 +390,28 @@ mod tests {
             self.on(Event::Accepted { connection: id, portal, local, peer });
             id
         }
+        /// The Steward lets it in.
+        fn let_in(&mut self, connection: ConnectionId, id: u16) {
+            let mail = Mail::Answer { connection, answer: Answer::Admitted { id } };
+            self.on(Event::Mail { from: Address::Steward, mail });
+        }
+        /// A peer comes and asks to be let in; true if the Steward is asked.
+        fn visit(&mut self, protocol: PortalId, name: &str, entries: u16) -> ConnectionId {
+            let (peer, asks) = (self.accept(protocol), self.asks.len());
+            if protocol == NVME {
+                self.say(peer, &ic_req());
+                let subsystem = if name == NQN { OURS } else { DISCOVERY };
+                self.say(peer, &connect(subsystem, name, entries));
+            } else {
+                self.say(peer, &login(name));
+            }
+            assert_eq!(self.asks.len(), asks + 1, "the Steward is asked: {:?}", self.turned.last());
+            self.let_in(peer, (self.next % 4096) as u16 + 1);
+            peer
+        }
+        fn is_here(&self, connection: ConnectionId) -> bool {
+            !self.closed.contains(&connection)
+        }
         fn say(&mut self, connection: ConnectionId, bytes: &[u8]) {
             let data = Slice::new(STAGING, bytes.len() as u32);
             self.shard.staging_mut().bytes_mut(data).copy_from_slice(bytes);
@@ -279,7 +424,7 @@ mod tests {
             assert_eq!(self.sends.last(), Some(&host), "ICResp goes out");
             let host = self.accept(ISCSI);
             let asks = self.asks.len();
-            self.say(host, &login());
+            self.say(host, &login("iqn.2026-01.test:a"));
             assert_eq!(self.asks.len(), asks + 1, "the Steward is asked: {:?}", self.turned.last());
         }
     }
@@ -289,13 +434,29 @@ mod tests {
         (pdu[2], pdu[4]) = (128, 128);
         pdu
     }
+    /// A command capsule with Connect for an admin queue, its data behind it.
+    fn connect(subsystem: &str, host: &str, entries: u16) -> Vec<u8> {
+        let mut pdu = vec![0; 72 + 1024];
+        let bytes = pdu.len() as u32;
+        (pdu[0], pdu[2], pdu[3]) = (4, 72, 72);
+        pdu[4..8].copy_from_slice(&bytes.to_le_bytes());
+        let (sqe, data) = pdu[8..].split_at_mut(64);
+        (sqe[0], sqe[1], sqe[2], sqe[4]) = (0x7f, 0x40, 1, 1);
+        sqe[32..36].copy_from_slice(&1024u32.to_le_bytes());
+        sqe[39] = 1;
+        sqe[44..46].copy_from_slice(&(entries - 1).to_le_bytes());
+        (data[0], data[16], data[17]) = (1, 0xff, 0xff);
+        data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
+        data[512..512 + host.len()].copy_from_slice(host.as_bytes());
+        pdu
+    }
     /// A discovery login that has all it needs in its first PDU.
-    fn login() -> Vec<u8> {
-        let text = b"InitiatorName=iqn.2026-01.test:a\0SessionType=Discovery\0AuthMethod=None\0";
+    fn login(name: &str) -> Vec<u8> {
+        let text = format!("InitiatorName={name}\0SessionType=Discovery\0AuthMethod=None\0");
         let mut pdu = vec![0; 48];
         // Immediate Login; from the security stage to full feature at once.
         (pdu[0], pdu[1], pdu[7], pdu[8]) = (0x43, 0x83, text.len() as u8, 0x40);
-        pdu.extend_from_slice(text);
+        pdu.extend_from_slice(text.as_bytes());
         pdu.resize(pdu.len().next_multiple_of(4), 0);
         pdu
     }
@@ -331,11 +492,73 @@ mod tests {
     fn those_who_asked_to_be_let_in_stay() {
         let mut world = World::new();
         let host = world.accept(ISCSI);
-        world.say(host, &login());
+        world.say(host, &login("iqn.2026-01.test:a"));
         for _ in 0..5000 {
             let peer = world.accept(NVME);
             world.say(peer, &ic_req());
         }
         assert!(!world.closed.contains(&host));
+    }
+
+    #[test]
+    fn visitors_make_room_for_each_other_and_none_for_hosts() {
+        let mut world = World::new();
+        let hosts = [world.visit(NVME, NQN, 32), world.visit(ISCSI, IQN, 0)];
+        let used = world.shard.buffers_used();
+        let visitors: Vec<ConnectionId> = (0..9000)
+            .map(|n| {
+                world.visit([NVME, ISCSI][n % 2], ["nqn.test:nobody", "iqn.2026-01.test:nobody"][n % 2], 32)
+            })
+            .collect();
+        assert!(hosts.iter().all(|h| world.is_here(*h)), "hosts do not make room for visitors");
+        let here: Vec<bool> = visitors.iter().map(|v| world.is_here(*v)).collect();
+        let (count, first) = (here.iter().filter(|h| **h).count(), here.iter().position(|h| *h));
+        assert!(count >= 2 && here[9000 - count..].iter().all(|h| *h), "the oldest go: {first:?}, {count}");
+        assert!(world.shard.buffers_used() - used <= limits::RINGS_MIN / 8);
+        assert!(world.turned.iter().all(|why| *why == VISITED), "{:?}", world.turned.last());
+        let hosts = [world.visit(NVME, NQN, 32), world.visit(ISCSI, IQN, 0)];
+        world.both_protocols_work();
+        assert!(hosts.iter().all(|h| world.is_here(*h)));
+    }
+
+    #[test]
+    fn a_visitor_who_speaks_stays_longer_than_those_who_are_silent() {
+        let mut world = World::new();
+        let busy = world.visit(ISCSI, "iqn.2026-01.test:busy", 0);
+        for n in 0..500u32 {
+            world.visit(ISCSI, "iqn.2026-01.test:silent", 0);
+            // A ping that wants no answer: NOP-Out, immediate, without a tag.
+            let mut ping = vec![0; 48];
+            (ping[0], ping[1]) = (0x40, 0x80);
+            ping[16..24].fill(0xff);
+            ping[27] = 1;
+            world.say(busy, &ping);
+            assert!(world.is_here(busy), "sent away after {n} others");
+        }
+        for _ in 0..500 {
+            world.visit(ISCSI, "iqn.2026-01.test:silent", 0);
+        }
+        assert!(!world.is_here(busy), "silent at last");
+    }
+
+    #[test]
+    fn deep_queues_of_visitors_leave_slots_for_hosts() {
+        let mut world = World::with(256 << 20);
+        for _ in 0..600 {
+            world.visit(NVME, "nqn.test:nobody", 1023);
+        }
+        assert!(world.turned.contains(&VISITED), "they are told");
+        assert!(world.shard.core.promised <= limits::REQUESTS_MAX / 8);
+        let host = world.visit(NVME, NQN, 1023);
+        assert!(world.is_here(host));
+    }
+
+    #[test]
+    fn visitors_leave_most_numbers_of_the_head_to_hosts() {
+        for shards in [1, 2, 7, 64, 128] {
+            let callers = Callers::new(16384, shards, 1 << 30);
+            let all = u32::from(shards) * callers.visitors.max;
+            assert!(all <= u32::from(sessions::CONTROLLERS_MAX) / 4, "{shards} shards: {all}");
+        }
     }
 }
