@@ -1,6 +1,8 @@
 //! A peer that behaves badly, run in the daemon's network by the tests:
 //!
 //!     peer hold ADDRESS N         opens N connections, says nothing, prints how many stay open
+//!     peer visit ADDRESS N HEX..  opens N connections; each sends these one after the other, and waits for an
+//!                                 answer to each; prints how many had all answers, and how many stay open
 //!     peer garbage ADDRESS N      N connections that send random bytes each; prints the answers' count
 //!     peer login ADDRESS N        connects and closes N times, half of them in the middle of a PDU
 //!     peer slow ADDRESS HEX MS    sends the bytes one by one, MS apart; prints how many went out
@@ -16,6 +18,9 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["hold", at, n] => hold(address(at), number(n)),
+        ["visit", at, n, ref hex @ ..] => {
+            visit(address(at), number(n), &hex.iter().map(|h| bytes(h)).collect::<Vec<_>>());
+        }
         ["garbage", at, n] => garbage(address(at), number(n)),
         ["login", at, n] => login(address(at), number(n)),
         ["slow", at, hex, ms] => slow(address(at), &bytes(hex), Duration::from_millis(number(ms))),
@@ -50,6 +55,27 @@ fn connect(to: SocketAddr) -> Option<TcpStream> {
 fn hold(to: SocketAddr, n: u64) {
     let held: Vec<TcpStream> = (0..n).filter_map(|_| connect(to)).collect();
     println!("connected {}", held.len());
+    keep(&held);
+}
+
+/// Says what there is to say and stays.
+fn visit(to: SocketAddr, n: u64, words: &[Vec<u8>]) {
+    let come = |_| {
+        let mut stream = connect(to)?;
+        let mut answer = [0; 4096];
+        words.iter().try_for_each(|word| {
+            stream.write_all(word).ok()?;
+            stream.read(&mut answer).ok().filter(|n| *n > 0).map(|_| ())
+        })?;
+        Some(stream)
+    };
+    let held: Vec<TcpStream> = (0..n).filter_map(come).collect();
+    println!("answered {}", held.len());
+    keep(&held);
+}
+
+/// Keeps them until whoever started us says so; prints how many are still open.
+fn keep(held: &[TcpStream]) {
     // Whoever started us asks its questions until it closes our standard input.
     std::io::stdin().read_to_end(&mut Vec::new()).ok();
     let open = held.iter().filter(|s| {

@@ -124,6 +124,83 @@ fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
     });
 }
 
+const GOOD_NQN: &str = "nqn.2026-01.org.millrace.judge:good";
+const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// ICReq, and a Connect of an admin queue with its data, keep-alive off.
+fn nvme_words(subsystem: &str, host: &str) -> [String; 2] {
+    let mut connect = vec![0u8; 72 + 1024];
+    (connect[0], connect[2], connect[3]) = (4, 72, 72);
+    connect[4..8].copy_from_slice(&(72u32 + 1024).to_le_bytes());
+    let (sqe, data) = connect[8..].split_at_mut(64);
+    // Fabrics, SGLs, command 1, Connect; 1024 bytes in the capsule; 32 entries.
+    (sqe[0], sqe[1], sqe[2], sqe[4]) = (0x7f, 0x40, 1, 1);
+    (sqe[33], sqe[39], sqe[44]) = (4, 1, 31);
+    (data[0], data[16], data[17]) = (1, 0xff, 0xff);
+    data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
+    data[512..512 + host.len()].copy_from_slice(host.as_bytes());
+    [format!("0000800080000000{}", "00".repeat(120)), hex(&connect)]
+}
+
+/// A discovery login in one request.
+fn iscsi_word(initiator: &str) -> String {
+    let text = format!("InitiatorName={initiator}\0SessionType=Discovery\0");
+    let mut login = vec![0u8; 48];
+    // Immediate Login; from the operational stage to full feature.
+    (login[0], login[1], login[7], login[8]) = (0x43, 0x87, text.len() as u8, 0x40);
+    login.extend_from_slice(text.as_bytes());
+    login.resize(login.len().next_multiple_of(4), 0);
+    hex(&login)
+}
+
+/// 256 MiB of memory, as every head of these tests has, were full of outputs after 3000 of them, and 8191
+/// took every controller id.
+#[test]
+fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
+    if skipped("10,000 discovery sessions") {
+        return;
+    }
+    let head = Head::with_tank("visitors");
+    let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME} --nqn {GOOD_NQN}"));
+    let before = head.memory_mib();
+    let visit = |port: &str, words: &str| {
+        let mut command = head.net.command("bash");
+        command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} visit {port} 5000 {words}")]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the visitors");
+        let mut said = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
+        assert!(count > 4000, "only {count} of 5000 got into {port}");
+        child
+    };
+    let stranger = "nqn.2026-01.org.millrace.judge:nobody";
+    let visitors = [
+        visit(PORTS[0], &nvme_words(DISCOVERY, stranger).join(" ")),
+        visit(PORTS[1], &iscsi_word("iqn.2026-01.org.millrace.judge:nobody")),
+    ];
+    let connect = nvme_words(&head.nqn(), GOOD_NQN).concat();
+    for _ in 0..2 {
+        serves(&head, lun);
+        // ICResp, and the response of Connect: 24 bytes, whose last two are the status.
+        let said = peer(&head, &format!("send {} {connect}", PORTS[0]));
+        let (header, status) = (said.len().saturating_sub(48), said.len().saturating_sub(4));
+        assert!(said.starts_with("open 01"), "{said}");
+        assert_eq!((&said[header..header + 2], &said[status..]), ("05", "0000"), "{said}");
+    }
+    let during = head.memory_mib();
+    assert!(during < before + 256, "memory grew from {before} to {during} MiB");
+    for mut child in visitors {
+        child.kill().ok();
+        child.wait().ok();
+    }
+    serves(&head, lun);
+}
+
 #[test]
 fn half_open_slow_and_hasty_peers_are_shown_the_door() {
     if skipped("slow senders and login loops") {
