@@ -1,9 +1,11 @@
 //! What an operator does to drives in one world of five, while hosts work and things break: they are replaced,
 //! added, removed, failed and spared, one after the other, with two drives to spare. What is refused is refused;
-//! at the end every mirror must be whole again, with all data on all legs.
+//! at the end every mirror must be whole again, with all data on all legs. Beside the volume that hosts use others come,
+//! change their size and go, and each must have space of its own.
 
-use base::Prng;
+use base::{Duration, Instant, Prng};
 use head::order::{Array, Order, Snapshot, State};
+use volume::GRANULE_BYTES;
 
 /// Drives that belong to nobody at the start, where somebody moves drives about.
 pub const MORE_DRIVES: usize = 2;
@@ -42,6 +44,60 @@ pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String]) -> Option<Or
         10 => Order::SpareAdd { pool: name, drive: new, force },
         _ => Order::DriveRemove { drive: pool.spares.first()?.path.clone(), force: false },
     })
+}
+
+/// The next thing to do to a volume that no host uses.
+pub fn next_volume(rng: &mut Prng, snapshot: &Snapshot) -> Option<Order> {
+    let spare = |v: &&head::order::Volume| v.name.starts_with("tank/x");
+    let there: Vec<String> = snapshot.volumes.iter().filter(spare).map(|v| v.name.clone()).collect();
+    let bytes = rng.between(1, 3) * GRANULE_BYTES;
+    Some(match rng.below(4) {
+        0 if !there.is_empty() => {
+            Order::VolumeRemove { volume: rng.pick(&there).clone(), force: true, disconnect: true }
+        }
+        1 if !there.is_empty() => {
+            Order::VolumeResize { volume: rng.pick(&there).clone(), bytes, force: true }
+        }
+        _ => {
+            let name = format!("x{}", rng.below(1000));
+            Order::VolumeCreate { pool: "tank".into(), name, bytes, block_bytes: None }
+        }
+    })
+}
+
+/// Space that volumes gave back not long ago, and that may not be anybody's yet.
+#[derive(Default)]
+pub struct Freed(Vec<(Instant, u64)>);
+
+/// How long it may take until space is free again, the order itself included.
+const FREE_AGAIN: Duration = Duration::from_secs(30);
+
+impl Freed {
+    /// An order goes out that may give a volume's space back.
+    pub fn order(&mut self, now: Instant, order: &Order, snapshot: &Snapshot) {
+        if let Order::VolumeRemove { volume, .. } | Order::VolumeResize { volume, .. } = order {
+            let named = snapshot.volumes.iter().filter(|v| v.name == *volume);
+            self.0.extend(named.map(|v| (now, v.bytes.next_multiple_of(GRANULE_BYTES))));
+        }
+    }
+
+    /// Each volume has space of its own, and what is used is theirs or was until a short while ago.
+    pub fn verdict(&mut self, now: Instant, snapshot: &Snapshot) -> Result<(), String> {
+        self.0.retain(|(at, _)| *at + FREE_AGAIN > now);
+        let rests: u64 = self.0.iter().map(|(_, bytes)| bytes).sum();
+        for pool in snapshot.pools.iter().filter(|p| !p.arrays.is_empty()) {
+            let of = format!("{}/", pool.name);
+            let volumes = snapshot.volumes.iter().filter(|v| v.name.starts_with(&of));
+            let sum: u64 = volumes.map(|v| v.bytes.next_multiple_of(GRANULE_BYTES)).sum();
+            if !(sum..=sum + rests).contains(&pool.used_bytes) {
+                return Err(format!(
+                    "{} bytes of the pool are used, {sum} by volumes, and {rests} may rest",
+                    pool.used_bytes
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a pool needs that is left with too little: a leg for a mirror of one, no spare that is not there.

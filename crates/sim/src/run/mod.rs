@@ -135,6 +135,8 @@ struct Run {
     restless: String,
     /// An operator's order about drives has not been followed by a look yet.
     moving: bool,
+    /// What was given back by volumes that came and went.
+    freed: crate::moves::Freed,
     /// Orders about drives that were given.
     moves: u32,
     /// Stingy hosts are to go.
@@ -183,6 +185,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         at_rest_since: None,
         restless: String::new(),
         moving: false,
+        freed: crate::moves::Freed::default(),
         moves: 0,
         over: Rc::default(),
         done: false,
@@ -379,6 +382,7 @@ impl Run {
                 if !self.options.troubles.contains(&Trouble::Rot) {
                     crate::operator::verdict(&snapshot)?;
                 }
+                self.freed.verdict(self.world.now(), &snapshot)?;
                 if self.stage == Stage::Ordering {
                     self.stage = Stage::Working;
                     self.begin_work(&snapshot);

@@ -227,6 +227,13 @@ impl Run {
             return;
         };
         let drives: Vec<String> = self.world.disks.iter().map(|d| d.spec.clone()).collect();
+        if self.rng.chance(1, 2)
+            && let Some(order) = moves::next_volume(&mut self.rng, &snapshot)
+        {
+            self.world.say(|| format!("the operator: {order:?}"));
+            self.freed.order(self.world.now(), &order, &snapshot);
+            self.orders.push_back(order);
+        }
         if let Some(order) = moves::next(&mut self.rng, &snapshot, &drives) {
             self.world.say(|| format!("the operator: {order:?}"));
             self.moving = true;
