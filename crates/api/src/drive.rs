@@ -92,6 +92,12 @@ pub struct Shape {
     pub hang: bool,
     /// The drive is gone.
     pub gone: bool,
+    /// A link that this drive shares with all that name the same number, 0 for none.
+    pub uplink: u32,
+    /// MB (10^6 bytes) a second of that link in each direction.
+    pub uplink_mbps: u32,
+    /// This drive's part of the link when it is full, beside the parts of the others; 0 counts as 1.
+    pub uplink_share: u32,
 }
 
 /// Put another drive in a leg's place.

@@ -46,12 +46,9 @@ pub fn to_protocol(p: api::Protocol) -> base::view::Protocol {
 
 /// A drive's artificial behaviour, for an order.
 pub fn to_shape(s: &api::Shape) -> base::machine::Shape {
-    let api::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, hang, gone } = *s;
-    base::machine::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, hang, gone }
-}
-
-fn shape(s: &base::machine::Shape) -> api::Shape {
-    let base::machine::Shape {
+    let api::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, .. } = *s;
+    let api::Shape { hang, gone, uplink, uplink_mbps, uplink_share, .. } = *s;
+    base::machine::Shape {
         latency_us,
         iops_max,
         mbps_max,
@@ -59,8 +56,27 @@ fn shape(s: &base::machine::Shape) -> api::Shape {
         write_errors_ppm,
         hang,
         gone,
-    } = *s;
-    api::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, hang, gone }
+        uplink,
+        uplink_mbps,
+        uplink_share,
+    }
+}
+
+fn shape(s: &base::machine::Shape) -> api::Shape {
+    let base::machine::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, .. } = *s;
+    let base::machine::Shape { hang, gone, uplink, uplink_mbps, uplink_share, .. } = *s;
+    api::Shape {
+        latency_us,
+        iops_max,
+        mbps_max,
+        read_errors_ppm,
+        write_errors_ppm,
+        hang,
+        gone,
+        uplink,
+        uplink_mbps,
+        uplink_share,
+    }
 }
 
 /// A secret, for an order.

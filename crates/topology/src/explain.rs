@@ -75,7 +75,7 @@ const APART: f64 = 0.15;
 const LOAD_MIN: f64 = 50.0;
 
 /// A number as people say it: `157 K`.
-fn count(n: f64) -> String {
+pub(crate) fn count(n: f64) -> String {
     match n {
         n if n >= 999_500.0 => format!("{:.2} M", n / 1e6),
         n if n >= 9_950.0 => format!("{:.0} K", n / 1e3),
@@ -310,43 +310,75 @@ fn uplinks(view: &View, out: &mut Vec<Finding>) {
             continue;
         }
         let address = device.address.trim_start_matches("0000:");
-        let each: Vec<f64> = drives
-            .iter()
-            .map(|d| if direction == "reads" { d.1 } else { d.2 })
-            .filter(|b| *b > 0.0)
-            .collect();
-        let (least, most) = each.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
-        let mut arithmetic = vec![format!(
-            "{} of {} that {} passes as payload: {}",
-            mb(moved),
-            mb(limit),
-            device.link.and_then(|l| l.now).map_or(String::new(), |l| l.name()),
-            percent(moved / limit)
-        )];
-        let mut sentence = format!(
-            "The uplink of switch {address} is full: {} drives share it, {} for each.",
-            drives.len(),
-            mb(moved / drives.len() as f64)
-        );
-        if most > 0.0 && (most - least) / most > APART {
-            sentence = format!(
-                "The uplink of switch {address} is full, and the switch divides it unfairly: its {} drives get from {} to {}.",
-                drives.len(),
-                mb(least),
-                mb(most)
-            );
-            arithmetic.push(
-                "weights that were measured on single drives are wrong while the uplink is full: the slowest drive sets the pace"
-                    .into(),
-            );
+        let passes = device.link.and_then(|l| l.now).map_or(String::new(), |l| l.name());
+        let each =
+            drives.iter().map(|d| (d.0.clone(), if direction == "reads" { d.1 } else { d.2 })).collect();
+        let next = "millrace topology, for a bank with room: drives there add their own rate".into();
+        out.push(full_link(&format!("uplink of switch {address}"), &passes, limit, each, next));
+    }
+    // Links that somebody made by shapes.
+    let mut numbers: Vec<u64> = view.after.drives.iter().map(|d| d.uplink).filter(|n| *n > 0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for number in numbers {
+        let members: Vec<&OwnDrive> = view.after.drives.iter().filter(|d| d.uplink == number).collect();
+        let limit = members[0].uplink_mbps as f64 * 1e6;
+        let gone = |d: &OwnDrive, of: fn(&crate::own::Counters) -> u64| {
+            let was = view.before.drives.iter().find(|b| b.path == d.path && b.uuid == d.uuid)?;
+            Some(of(&d.counters).saturating_sub(of(&was.counters)) as f64 / view.seconds)
+        };
+        for of in [|c: &crate::own::Counters| c.read_bytes, |c: &crate::own::Counters| c.write_bytes] {
+            let each: Vec<(String, f64)> = members
+                .iter()
+                .filter_map(|d| Some((plain_name(&d.path).to_string(), gone(d, of)?)))
+                .filter(|(_, moved)| *moved > 0.0)
+                .collect();
+            let moved: f64 = each.iter().map(|(_, moved)| moved).sum();
+            if each.len() < 2 || limit <= 0.0 || moved < FULL * limit {
+                continue;
+            }
+            let next = format!("millrace drive shape {} --clear, and so for the others", members[0].path);
+            out.push(full_link(
+                &format!("link {number}, which somebody made by shapes,"),
+                "it",
+                limit,
+                each,
+                next,
+            ));
         }
-        out.push(Finding {
-            kind: Kind::Uplink,
-            about: drives.iter().map(|d| d.0.clone()).collect(),
-            sentence,
-            arithmetic,
-            next: "millrace topology, for a bank with room: drives there add their own rate".into(),
-        });
+    }
+}
+
+/// A link that several drives fill, each with what it moves, bytes a second.
+fn full_link(name: &str, passes: &str, limit: f64, drives: Vec<(String, f64)>, next: String) -> Finding {
+    let moved: f64 = drives.iter().map(|(_, moved)| moved).sum();
+    let each: Vec<f64> = drives.iter().map(|(_, moved)| *moved).filter(|b| *b > 0.0).collect();
+    let (least, most) = each.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
+    let mut arithmetic = vec![format!(
+        "{} of {} that {passes} passes as payload: {}",
+        mb(moved),
+        mb(limit),
+        percent(moved / limit)
+    )];
+    let n = drives.len();
+    let mut sentence = format!("The {name} is full: {n} drives share it, {} for each.", mb(moved / n as f64));
+    if most > 0.0 && (most - least) / most > APART {
+        sentence = format!(
+            "The {name} is full, and divided unfairly: its {n} drives get from {} to {}.",
+            mb(least),
+            mb(most)
+        );
+        arithmetic.push(
+            "weights that were measured on single drives are wrong while the link is full: the slowest drive sets the pace"
+                .into(),
+        );
+    }
+    Finding {
+        kind: Kind::Uplink,
+        about: drives.into_iter().map(|d| d.0).collect(),
+        sentence,
+        arithmetic,
+        next,
     }
 }
 

@@ -14,6 +14,7 @@ mod machine;
 mod net;
 mod own;
 mod pci;
+pub mod plan;
 mod record;
 mod recording;
 mod svg;

@@ -40,6 +40,12 @@ pub struct OwnDrive {
     pub mbps_max: u64,
     /// The same, microseconds added.
     pub latency_us: u64,
+    /// A link that it was made to share with others of the same number, 0 for none.
+    pub uplink: u64,
+    /// What passes that link each way, 10^6 bytes a second.
+    pub uplink_mbps: u64,
+    /// Its part of the link beside the others', 0 for 1.
+    pub uplink_share: u64,
 }
 
 /// A drive in an array.
@@ -197,6 +203,9 @@ fn drive(v: &Value) -> OwnDrive {
         iops_max: count(shape, "iops_max"),
         mbps_max: count(shape, "mbps_max"),
         latency_us: count(shape, "latency_us"),
+        uplink: count(shape, "uplink"),
+        uplink_mbps: count(shape, "uplink_mbps"),
+        uplink_share: count(shape, "uplink_share"),
     }
 }
 

@@ -62,6 +62,16 @@ impl Lanes {
         Some(Self { speed: speed?, width: width as u8 })
     }
 
+    /// From `Gen3 x4`; None for what is no link.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (generation, width) = text.trim().split_once(' ')?;
+        let number = |text: &str| text.parse::<u8>().ok().filter(|n| text == n.to_string());
+        let generation = number(generation.strip_prefix("Gen").or(generation.strip_prefix("gen"))?)?;
+        let width = number(width.trim().strip_prefix('x')?)?;
+        Self::new(Speed::new(generation), Some(u64::from(width)))
+            .filter(|l| l.width.is_power_of_two() || l.width == 12)
+    }
+
     /// What data passes, 10^6 bytes a second, in each direction.
     pub fn payload_mb(self) -> f64 {
         let share = if self.speed.generation <= 2 { SHARE_8B } else { SHARE };

@@ -195,7 +195,10 @@ impl Drives {
     pub(crate) fn shape<M>(&self, id: DriveId, shape: Shape, routes: &Routes<M>) {
         let table = self.table();
         if let Some(entry) = table.get(id.index()).and_then(Option::as_ref) {
-            entry.drive.shaper.set(shape);
+            // Whoever names the same link shares it.
+            let others = table.iter().flatten().map(|e| &e.drive.shaper);
+            let link = others.filter_map(|s| s.uplink(shape.uplink)).next();
+            entry.drive.shaper.set(shape, id, link);
             drop(table);
             routes.broadcast(|| Control::Shaped(id));
         }

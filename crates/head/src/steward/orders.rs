@@ -415,6 +415,7 @@ impl Office {
 
     /// Order: shape.
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
+        super::shaped::complete(&shape).map_err(|why| refuse(RefusalKind::Invalid, "shape", why))?;
         let (pool, array, leg) = self.leg_of("drive", drive)?;
         let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
         let Some(open) = open else {

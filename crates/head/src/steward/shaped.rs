@@ -42,6 +42,9 @@ fn parse(options: &str) -> Result<Shape, String> {
             "latency-us" => (&mut shape.latency_us, u32::MAX),
             "iops-max" => (&mut shape.iops_max, u32::MAX),
             "mbps-max" => (&mut shape.mbps_max, u32::MAX),
+            "uplink" => (&mut shape.uplink, u32::MAX),
+            "uplink-mbps" => (&mut shape.uplink_mbps, u32::MAX),
+            "uplink-share" => (&mut shape.uplink_share, 1000),
             "read-errors-ppm" => (&mut shape.read_errors_ppm, PPM_MAX),
             "write-errors-ppm" => (&mut shape.write_errors_ppm, PPM_MAX),
             "hang" | "gone" => {
@@ -49,8 +52,8 @@ fn parse(options: &str) -> Result<Shape, String> {
             }
             _ => {
                 return Err(format!(
-                    "unknown option `{option}` of a shape: latency-us, iops-max, mbps-max, read-errors-ppm and \
-                     write-errors-ppm exist"
+                    "unknown option `{option}` of a shape: latency-us, iops-max, mbps-max, read-errors-ppm, \
+                     write-errors-ppm, uplink, uplink-mbps and uplink-share exist"
                 ));
             }
         };
@@ -65,7 +68,22 @@ fn parse(options: &str) -> Result<Shape, String> {
             .filter(|n| digits && (1..=most).contains(n))
             .ok_or_else(|| format!("{name}: `{value}` is not a whole number from 1 to {most}"))?;
     }
+    complete(&shape)?;
     Ok(shape)
+}
+
+/// A shared link has a number and a rate.
+///
+/// # Errors
+/// A sentence that names what is missing.
+pub(crate) fn complete(shape: &Shape) -> Result<(), String> {
+    match (shape.uplink, shape.uplink_mbps, shape.uplink_share) {
+        (0, 0, 0) => Ok(()),
+        (0, _, _) => Err("uplink-mbps and uplink-share need uplink=N, the shared link's number".into()),
+        (_, 0, _) => Err("uplink needs uplink-mbps=N, what passes the shared link".into()),
+        (_, _, 1001..) => Err("uplink-share is a whole number from 1 to 1000".into()),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +127,9 @@ mod tests {
             ),
             ("shape:write-errors-ppm=x@/a", "write-errors-ppm: `x`"),
             ("shape:mbps-max=1,mbps-max=2@/a", "`mbps-max` is named twice"),
+            ("shape:uplink=1@/a", "uplink needs uplink-mbps"),
+            ("shape:uplink-mbps=1@/a", "need uplink=N"),
+            ("shape:uplink=1,uplink-mbps=5,uplink-share=1001@/a", "uplink-share: `1001` is not"),
             ("shape:hang@/a", "`hang` is for a drive that is in a pool"),
             ("shape:gone=1@/a", "`gone` is for a drive that is in a pool"),
         ] {

@@ -34,6 +34,9 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use load::Pattern;
 
+pub use doc::Doc;
+#[cfg(test)]
+pub use drives::Drives;
 pub use report::{Line, Progress, Report, micros};
 pub use target::Url;
 

@@ -96,6 +96,26 @@ Examples:
         #[arg(long)]
         force: bool,
     },
+    /// Light the bay of a drive, where something can
+    #[command(after_help = "\
+On this machine, not through the daemon. An enclosure, a port with enclosure
+management or a hot-plug slot lights it.
+
+Examples:
+  millrace drive locate /dev/nvme3n1 --on
+  millrace drive locate S4EVNF0M123456 --off")]
+    #[command(group = clap::ArgGroup::new("light").required(true).args(["on", "off"]))]
+    Locate {
+        /// Its path, name, serial number or slot
+        #[arg(value_name = "DRIVE")]
+        drive: String,
+        /// Light it
+        #[arg(long)]
+        on: bool,
+        /// Light it no longer
+        #[arg(long)]
+        off: bool,
+    },
     /// Make a drive slow, limited, faulty or absent, to see what happens (until restart)
     #[command(after_help = "\
 What is not named stays as it is.
@@ -103,6 +123,7 @@ What is not named stays as it is.
 Examples:
   millrace drive shape /dev/nvme3n1 --latency-us 5000
   millrace drive shape /dev/nvme3n1 --iops-max 10000 --mbps-max 200
+  millrace drive shape /dev/nvme3n1 --uplink 1 --uplink-mbps 1600
   millrace drive shape /dev/nvme3n1 --read-errors-ppm 100
   millrace drive shape /dev/nvme3n1 --hang
   millrace drive shape /dev/nvme3n1 --clear")]
@@ -124,6 +145,15 @@ pub struct ShapeArgs {
     /// Move at most so many MB a second (0: no limit)
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     mbps_max: Option<u32>,
+    /// Share a link with all drives that name the same number (0: no link)
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    uplink: Option<u32>,
+    /// Let so many MB a second pass that link, each way
+    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "uplink")]
+    uplink_mbps: Option<u32>,
+    /// This drive's part of the link when it is full, beside the others' [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "uplink", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    uplink_share: Option<u32>,
     /// Let so many of a million reads fail
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     read_errors_ppm: Option<u32>,
@@ -138,7 +168,8 @@ pub struct ShapeArgs {
     gone: bool,
     /// Behave naturally again
     #[arg(long, conflicts_with_all = [
-        "latency_us", "iops_max", "mbps_max", "read_errors_ppm", "write_errors_ppm", "hang", "gone"])]
+        "latency_us", "iops_max", "mbps_max", "uplink", "uplink_mbps", "uplink_share", "read_errors_ppm",
+        "write_errors_ppm", "hang", "gone"])]
     clear: bool,
 }
 
@@ -148,7 +179,9 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
     match command {
         DriveCommand::Ls { drives } => {
             let drives: Vec<Drive> = client.get(&list_path(&drives))?;
-            Ok(context.show(&drives, |drives| list(drives, context)))
+            let machine = crate::machine::here(context);
+            let placed: Vec<Placed> = drives.into_iter().map(|d| Placed::of(d, &machine)).collect();
+            Ok(context.show(&placed, |drives| list(drives, context)))
         }
         DriveCommand::Show { drive } => {
             let drive: Drive = client.get(&resource(&drive, context)?.0)?;
@@ -179,6 +212,29 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             Ok(context.done(format!("Drive {name} is no drive of its pool any more."), "millrace drive ls"))
         }
         DriveCommand::Shape(args) => shape(&args, context),
+        DriveCommand::Locate { drive, on, off: _ } => crate::machine::locate(context, &drive, on),
+    }
+}
+
+/// A drive as the daemon knows it, and what this machine tells of it.
+#[derive(serde::Serialize)]
+struct Placed {
+    #[serde(flatten)]
+    drive: Drive,
+    /// The label of its slot.
+    slot: Option<String>,
+    /// How warm it is, degrees Celsius.
+    celsius: Option<f32>,
+}
+
+impl Placed {
+    fn of(mut drive: Drive, machine: &topology::Machine) -> Self {
+        let found = machine.drive_at(&drive.path);
+        if let (Some(serial), true) = (found.and_then(|d| d.serial.clone()), drive.serial.is_empty()) {
+            drive.serial = serial;
+        }
+        let celsius = found.and_then(|d| d.temperature).map(|t| t.now);
+        Self { slot: found.and_then(|d| d.slot.clone()), celsius, drive }
     }
 }
 
@@ -196,6 +252,12 @@ fn shape(args: &ShapeArgs, context: &Context) -> Result<String, Failure> {
             write_errors_ppm: args.write_errors_ppm.unwrap_or(before.write_errors_ppm),
             hang: args.hang || before.hang,
             gone: args.gone || before.gone,
+            uplink: args.uplink.unwrap_or(before.uplink),
+            uplink_mbps: match args.uplink {
+                Some(0) => 0,
+                _ => args.uplink_mbps.unwrap_or(before.uplink_mbps),
+            },
+            uplink_share: args.uplink.map_or(before.uplink_share, |_| args.uplink_share.unwrap_or(0)),
         }
     };
     if after == before {
@@ -219,6 +281,12 @@ pub fn describe(shape: &Shape) -> String {
     say(shape.latency_us > 0, format!("{} µs slower", shape.latency_us));
     say(shape.iops_max > 0, format!("at most {} IOPS", shape.iops_max));
     say(shape.mbps_max > 0, format!("at most {} MB/s", shape.mbps_max));
+    let share = match shape.uplink_share {
+        0 | 1 => String::new(),
+        n => format!(", {n} parts of it"),
+    };
+    let link = format!("shares link {} of {} MB/s{share}", shape.uplink, shape.uplink_mbps);
+    say(shape.uplink > 0, link);
     say(shape.read_errors_ppm > 0, format!("{} of a million reads fail", shape.read_errors_ppm));
     say(shape.write_errors_ppm > 0, format!("{} of a million writes fail", shape.write_errors_ppm));
     if words.is_empty() { "no artificial behaviour".into() } else { words.join(", ") }
@@ -279,22 +347,36 @@ fn state_cell(drive: &Drive) -> Cell {
     }
 }
 
-fn list(drives: &[Drive], context: &Context) -> String {
+fn list(placed: &[Placed], context: &Context) -> String {
+    let drives: Vec<Drive> = placed.iter().map(|p| p.drive.clone()).collect();
+    let drives = &drives[..];
     // Ours first; each by name.
-    let mut sorted: Vec<&Drive> = drives.iter().collect();
+    let mut sorted: Vec<&Placed> = placed.iter().collect();
     let ours = |d: &Drive| matches!(d.role, DriveRole::Leg | DriveRole::Missing | DriveRole::Spare);
-    sorted.sort_by_key(|d| (!ours(d), natural(&drive_name(d))));
+    sorted.sort_by_key(|p| (!ours(&p.drive), natural(&drive_name(&p.drive))));
     let mut told = String::new();
     if drives.is_empty() {
         return "There is no drive here that could be used.\nNext: millrace drive ls /path/to/file\n".into();
     }
-    let mut table =
-        Table::new(&["DRIVE", "STATE", ">SIZE", ">BLOCK", "KIND", "POOL", ">ERRORS", "MODEL", "NOTE"])
-            .optional(&["MODEL"])
-            .optional(&["KIND"])
-            .optional(&["BLOCK"])
-            .prose();
-    for d in sorted {
+    // Columns of which nothing is known are not shown.
+    let slots = placed.iter().any(|p| p.slot.is_some());
+    let warmth = placed.iter().any(|p| p.celsius.is_some());
+    let serials = drives.iter().any(|d| !d.serial.is_empty());
+    let mut heads = vec!["DRIVE", "STATE", ">SIZE", ">BLOCK", "KIND", "POOL", ">ERRORS"];
+    heads.extend(slots.then_some("SLOT"));
+    heads.extend(warmth.then_some(">°C"));
+    heads.push("MODEL");
+    heads.extend(serials.then_some("SERIAL"));
+    heads.push("NOTE");
+    let mut table = Table::new(&heads)
+        .optional(&["MODEL"])
+        .optional(&["KIND"])
+        .optional(&["BLOCK"])
+        .optional(&["SERIAL"])
+        .prose();
+    let dash = |text: &str| if text.is_empty() { "-".to_string() } else { text.to_string() };
+    for p in sorted {
+        let d = &p.drive;
         // The row begins with the path that the sentence begins with.
         let mut note = d.reason.strip_prefix(&format!("{} ", d.path)).unwrap_or(&d.reason).to_string();
         if let Some(shape) = &d.shape {
@@ -306,17 +388,21 @@ fn list(drives: &[Drive], context: &Context) -> String {
             true => note = "as above".into(),
             false => told.clone_from(&note),
         }
-        table.row([
+        let mut cells: Vec<Cell> = vec![
             told_apart(&drive_name(d), d.uuid.as_ref(), drives).into(),
             state_cell(d),
             if d.bytes > 0 { print(d.bytes) } else { "-".into() }.into(),
             if d.block_bytes > 0 { d.block_bytes.to_string() } else { "-".into() }.into(),
-            if d.kind.is_empty() { "-".to_string() } else { d.kind.clone() }.into(),
+            dash(&d.kind).into(),
             d.pool.clone().unwrap_or_else(|| "-".into()).into(),
             Cell::errors(d.errors),
-            if d.model.is_empty() { "-".to_string() } else { d.model.clone() }.into(),
-            note.into(),
-        ]);
+        ];
+        cells.extend(slots.then(|| dash(p.slot.as_deref().unwrap_or("")).into()));
+        cells.extend(warmth.then(|| p.celsius.map_or("-".to_string(), |c| format!("{c:.0}")).into()));
+        cells.push(dash(&d.model).into());
+        cells.extend(serials.then(|| dash(&d.serial).into()));
+        cells.push(note.into());
+        table.row(cells);
     }
     table.print(context.terminal, 0)
 }

@@ -95,6 +95,8 @@ enum Command {
     Tune(crate::machine::TuneArgs),
     /// Say what limits the head now, by which numbers, and what to do
     Explain(crate::machine::ExplainArgs),
+    /// Say what a layout of drives will give, and which would be better
+    Plan(crate::machine::PlanArgs),
     /// Run the daemon
     Serve(crate::daemon::ServeArgs),
     /// Show everything on this machine, with drives in files
@@ -146,10 +148,21 @@ impl Context {
     }
     /// What to print when something new exists.
     fn created(&self, created: &api::Created, what: impl Into<String>, next: &str) -> String {
+        self.created_with(created, what, "", next)
+    }
+
+    /// The same with lines for people behind the sentence.
+    fn created_with(
+        &self,
+        created: &api::Created,
+        what: impl Into<String>,
+        lines: &str,
+        next: &str,
+    ) -> String {
         let next = (!next.is_empty()).then(|| next.to_string());
         let api::Created { uuid, notices } = created.clone();
         self.show(&Outcome { what: what.into(), uuid, notices, next }, |o| {
-            let mut out = self.terminal.paragraph(Look::Plain, "", &o.what, 2);
+            let mut out = self.terminal.paragraph(Look::Plain, "", &o.what, 2) + lines;
             for notice in &o.notices {
                 out.push_str(&self.terminal.paragraph(Look::Plain, "Note: ", notice, 6));
             }
@@ -293,6 +306,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Topology(args) => crate::machine::topology(&args, context),
         Command::Tune(args) => crate::machine::tune(&args, context),
         Command::Explain(args) => crate::machine::explain(&args, context),
+        Command::Plan(args) => crate::machine::plan(&args, context),
         Command::Serve(_)
         | Command::Demo(_)
         | Command::Bench(_)
@@ -302,6 +316,8 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         }
     }
 }
+
+pub use pool::layout;
 
 /// A size argument.
 fn size(text: &str) -> Result<u64, String> {

@@ -10,6 +10,7 @@ use crate::screen::{Cell, Look, Table, count, look_of};
 use api::size::{print, print_free};
 use api::{ArrayLayout, ArraySpec, Importable, Pool, PoolAdd, PoolCreate, PoolImport, Status};
 use clap::{Args, Subcommand};
+use topology::plan::Site;
 
 /// Make pools of drives; release and import them.
 #[derive(Subcommand, Debug)]
@@ -115,17 +116,19 @@ Examples:
 }
 
 const LAYOUT_HELP: &str = "\
-LAYOUT is a list of drives: `mirror` makes one array of the drives behind it (2 to 4), `single` one array of each. Drives before the first such word are single. All arrays are striped together.
+LAYOUT is a list of drives: `mirror` makes one array of the drives behind it (2 to 4), `single` one array of each. Drives before the first such word are single. `mirrors` makes mirrors of two of all drives behind it, the legs of each in different NUMA nodes or below different switches where there are some. All arrays are striped together.
 
 Examples:
   millrace pool create fast /dev/a /dev/b /dev/c /dev/d  # no redundancy
   millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d
+  millrace pool create tank mirrors /dev/a /dev/b /dev/c /dev/d
+  millrace pool create tank mirrors /dev/a /dev/b /dev/c /dev/d --plan
   millrace pool create mix /dev/fast /dev/slow --weights 3,1  # at their sum
   millrace pool create mix /dev/fast /dev/slow --measure  # shares as measured
   millrace pool create lab mirror ram:1G ram:1G  # in memory
   millrace pool create try shape:mbps-max=200,latency-us=80@/dev/a /dev/b
 
-A drive with a shape in front (shape:OPTION=N,OPTION=N@DRIVE) is slower or less reliable than it is, until the daemon ends; options: latency-us, iops-max, mbps-max, read-errors-ppm and write-errors-ppm, as of `millrace drive shape`.
+A drive with a shape in front (shape:OPTION=N,OPTION=N@DRIVE) is slower or less reliable than it is, until the daemon ends; options: latency-us, iops-max, mbps-max, uplink, uplink-mbps, uplink-share, read-errors-ppm and write-errors-ppm, as of `millrace drive shape`.
 
 A drive that carries a partition table, a file system or another pool's label is refused by name, unless --force says otherwise.";
 
@@ -135,7 +138,7 @@ pub struct CreateArgs {
     /// The new pool's name
     #[arg(value_name = "POOL")]
     name: String,
-    /// Drives, and the words `mirror` and `single`
+    /// Drives, and the words `mirror`, `mirrors` and `single`
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
     /// Chunk of the stripe, a power of two from 16K to 4M
@@ -153,6 +156,9 @@ pub struct CreateArgs {
     /// Use drives that carry something foreign
     #[arg(long)]
     force: bool,
+    /// Only say what it would give, and what would be better
+    #[arg(long, conflicts_with_all = ["measure", "force"])]
+    plan: bool,
 }
 
 /// `millrace pool add`.
@@ -161,7 +167,7 @@ pub struct AddArgs {
     /// The pool
     #[arg(value_name = "POOL", add = super::complete::pools())]
     pool: String,
-    /// Drives, and the words `mirror`, `single`, `leg` and `spare`
+    /// Drives, and the words `mirror`, `mirrors`, `single`, `leg` and `spare`
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
     /// The mirror that gets the leg; needed where the pool has several
@@ -201,8 +207,39 @@ pub fn block_size(text: &str) -> Result<u32, String> {
     }
 }
 
-/// The arrays that the words of a layout mean.
-pub fn parse_layout(words: &[String], weights: &[u32]) -> Result<Vec<ArraySpec>, Failure> {
+/// The arrays that the words of a layout mean at a place: behind `mirrors` it is ours to say which drives are legs of
+/// which mirror. `here`: drives are paths on this machine.
+pub fn layout(
+    words: &[String],
+    weights: &[u32],
+    site: &mut Site,
+    here: bool,
+) -> Result<Vec<ArraySpec>, Failure> {
+    let path = |drive: &str| if here { drive_path(drive) } else { drive.to_string() };
+    let (Some(at), false) = (words.iter().position(|w| w == "mirrors"), words.is_empty()) else {
+        return parse_layout(words, weights, path);
+    };
+    let more = words[at + 1..].iter().any(|w| matches!(w.as_str(), "mirror" | "mirrors" | "single"));
+    if at > 0 || more {
+        return Err(Failure::usage("the word mirrors stands first, and drives follow")
+            .with_next("millrace pool create --help"));
+    }
+    let drives: Vec<String> = words[1..].iter().map(|d| path(d)).collect();
+    let arrays = crate::machine::paired(site, &drives)?;
+    let mut words = Vec::new();
+    for array in &arrays {
+        words.push("mirror".to_string());
+        words.extend(array.drives.iter().cloned());
+    }
+    parse_layout(&words, weights, str::to_string)
+}
+
+/// The arrays that the words of a layout mean, `mirrors` not among them.
+pub fn parse_layout(
+    words: &[String],
+    weights: &[u32],
+    path: impl Fn(&str) -> String,
+) -> Result<Vec<ArraySpec>, Failure> {
     let mut arrays: Vec<ArraySpec> = Vec::new();
     let mut mirror = false;
     let mut empty_word = None;
@@ -221,7 +258,7 @@ pub fn parse_layout(words: &[String], weights: &[u32]) -> Result<Vec<ArraySpec>,
             }
             drive => {
                 empty_word = None;
-                let drive = drive_path(drive);
+                let drive = path(drive);
                 match arrays.last_mut() {
                     Some(array) if mirror => array.drives.push(drive),
                     _ => arrays.push(ArraySpec {
@@ -283,8 +320,13 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
     let client = &context.client;
     match command {
         PoolCommand::Create(args) => {
-            let arrays = parse_layout(&args.layout, &args.weights)?;
+            let mut site = crate::machine::site_here(context);
+            let arrays = layout(&args.layout, &args.weights, &mut site, true)?;
+            if args.plan {
+                return crate::machine::about_to_create(&mut site, &arrays, context);
+            }
             let words = describe(&arrays);
+            let places = crate::machine::whereabouts(&mut site, &arrays, context.terminal);
             let body = PoolCreate {
                 name: args.name.clone(),
                 arrays,
@@ -296,14 +338,15 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let created: api::Created = client.post("/pools", &body)?;
             let name = args.name;
             let next = format!("millrace volume create {name}/NAME --size SIZE");
-            Ok(context.created(&created, format!("Pool {name} is made: {words}."), &next))
+            Ok(context.created_with(&created, format!("Pool {name} is made: {words}."), &places, &next))
         }
         PoolCommand::Add(args) if args.layout[0] == "spare" => add_spares(&args, context),
         PoolCommand::Add(args) if args.layout[0] == "leg" => add_leg(&args, context),
         PoolCommand::Add(AddArgs { to: Some(_), .. }) => Err(Failure::usage("--to is said of a leg only")
             .with_next("millrace pool add POOL leg DRIVE --to MIRROR")),
         PoolCommand::Add(args) => {
-            let arrays = parse_layout(&args.layout, &args.weights)?;
+            let mut site = crate::machine::site_here(context);
+            let arrays = layout(&args.layout, &args.weights, &mut site, true)?;
             let words = describe(&arrays);
             client.act(
                 &format!("/pools/{}/arrays", segment(&args.pool)),

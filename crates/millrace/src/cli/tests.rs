@@ -384,7 +384,7 @@ fn a_wrong_layout_is_a_sentence() {
 fn layouts_mean_what_they_say() {
     let parse = |text: &str| {
         let words: Vec<String> = text.split(' ').map(String::from).collect();
-        let arrays = pool::parse_layout(&words, &[]).expect(text);
+        let arrays = pool::parse_layout(&words, &[], str::to_string).expect(text);
         arrays
             .iter()
             .map(|a| format!("{}:{}", a.layout.word(), a.drives.join("+")))

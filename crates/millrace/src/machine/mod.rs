@@ -6,6 +6,8 @@
 mod explain;
 mod files;
 mod hosts;
+mod locate;
+mod plan;
 mod topology;
 mod tree;
 mod tune;
@@ -19,6 +21,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub use explain::{ExplainArgs, run as explain};
 pub use files::Files;
+pub use locate::locate;
+pub use plan::{PlanArgs, about_to_create, paired, run as plan, site_here, whereabouts};
 pub use topology::{TopologyArgs, run as topology};
 pub use tune::{TuneArgs, run as tune};
 
@@ -41,6 +45,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl MachineArgs {
+    /// This machine is meant.
+    pub fn is_here(&self) -> bool {
+        self.machine.is_none()
+    }
+
     /// The recording that is asked for: another machine's, or one of this machine, now.
     pub fn recording(&self, context: &Context, anonymous: bool) -> Result<Recording, Failure> {
         match &self.machine {
@@ -79,6 +88,11 @@ fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
         recorder.again(&mut files, ms, own_then.as_deref());
     }
     recorder.end()
+}
+
+/// This machine, as it is now.
+pub fn here(context: &Context) -> ::topology::Machine {
+    ::topology::Machine::of(&record(context, 0.0, false))
 }
 
 /// How long the head may take to answer.

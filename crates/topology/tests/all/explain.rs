@@ -215,6 +215,32 @@ fn a_switch_that_divides_unfairly_makes_measured_weights_wrong() {
 }
 
 #[test]
+fn a_link_that_shapes_share_is_an_uplink_too() {
+    let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+    let moves = |s: &mut Scene, mb: [u64; 4]| {
+        for (i, mb) in mb.into_iter().enumerate() {
+            for own in [&mut s.m.own, &mut s.m.own_later] {
+                let drive = &mut own.as_mut().expect("a head").drives[i];
+                (drive.uplink, drive.uplink_mbps) = (7, 1000);
+                drive.counters = Counters::default();
+            }
+            let later = s.m.own_later.as_mut().expect("a head");
+            later.drives[i].counters.read_bytes =
+                (mb as f64 * 1e6 * s.m.seconds.expect("two readings")) as u64;
+        }
+    };
+    moves(&mut s, [240, 240, 240, 240]);
+    says(
+        &s.told(Kind::Uplink),
+        &["link 7", "4 drives share it, 240 MB/s for each", "960 MB/s of 1000", "96 %"],
+    );
+    moves(&mut s, [600, 120, 120, 120]);
+    says(&s.told(Kind::Uplink), &["divided unfairly", "120 MB/s to 600 MB/s"]);
+    moves(&mut s, [100, 100, 100, 100]);
+    assert!(!s.kinds().contains(&Kind::Uplink));
+}
+
+#[test]
 fn a_full_shard_beside_idle_ones_wants_connections_spread() {
     let mut s = Scene::new(&[0, 12], 200_000);
     s.before().shards[0].busy = Some(0.99);

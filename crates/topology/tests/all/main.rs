@@ -2,5 +2,6 @@
 
 mod explain;
 mod machines;
+mod plan;
 mod read;
 mod tune;

@@ -1,0 +1,489 @@
+//! `millrace plan`, and what `pool create` says of where drives are.
+
+use super::MachineArgs;
+use crate::cli::Context;
+use crate::failure::Failure;
+use crate::screen::{Cell, Look, Table, Terminal, count};
+use api::{ArrayLayout, ArraySpec};
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use topology::Machine;
+use topology::plan::{self, Array, Plan, Prediction, Shaped, Site};
+
+/// `millrace plan`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without LAYOUT the pools there are, or a proposal for all free drives. Rates
+follow from what drives can, from their links and those above them, from network
+ports, and from what shards do while the head is under load. `≤` says that what a
+drive itself can is not known: measure it, or describe it:
+
+  [[bank]]             # a switch, or whatever shares one link
+  name = \"left\"
+  link = \"Gen3 x16\"    # or mbps = 12700; node = 0
+  [[drive]]
+  name = \"left-\"       # left-0, left-1, ...
+  count = 12
+  bank = \"left\"
+  link = \"Gen3 x4\"
+  read-iops = 700_000  # and write-iops, read-mbps, write-mbps
+  [[port]]
+  count = 2
+  mbit = 100_000       # mtu = 9000
+  [head]
+  shards = 16
+  commands = 500_000   # that a shard serves a second
+
+Examples:
+  millrace plan
+  millrace plan mirrors /dev/nvme0n1 /dev/nvme1n1 /dev/nvme2n1 /dev/nvme3n1
+  millrace plan --machine machine.rec --legs 3
+  millrace plan --describe box.toml
+  millrace bench drives --drive nvme0n1 --drive nvme1n1 --json > r.json
+  millrace plan mirror nvme0n1 nvme1n1 --measured r.json")]
+pub struct PlanArgs {
+    /// Drives and the words `mirror`, `mirrors` and `single`, as for `pool create`
+    #[arg(value_name = "LAYOUT")]
+    layout: Vec<String>,
+    /// The arrays' shares in the stripe, in order
+    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', requires = "layout", value_parser = clap::value_parser!(u32).range(1..=64))]
+    weights: Vec<u32>,
+    /// Legs of each mirror of a proposal; 1 for drives without redundancy
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=4), conflicts_with = "layout")]
+    legs: u8,
+    /// A machine described in a few lines of TOML
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "seconds"])]
+    describe: Option<PathBuf>,
+    /// What drives do alone: results of `bench drives --json`
+    #[arg(long, value_name = "FILE")]
+    measured: Vec<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// A layout with its name.
+#[derive(Serialize)]
+struct Named {
+    /// The pool's, or what it is.
+    name: String,
+    #[serde(flatten)]
+    plan: Plan,
+    /// Drives that are left over.
+    rest: Vec<String>,
+    /// The command that makes it, empty for a pool that is there.
+    command: String,
+}
+
+/// Carries it out.
+pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
+    let (mut site, pools) = match &args.describe {
+        Some(path) => (described(path)?, Vec::new()),
+        None => {
+            let machine = Machine::of(&args.machine.recording(context, false)?);
+            (Site::of(&machine), plan::pools(&machine))
+        }
+    };
+    for path in &args.measured {
+        measured(&mut site, path)?;
+    }
+    let here = args.describe.is_none() && args.machine.is_here();
+    let plans = if !args.layout.is_empty() {
+        let specs = crate::cli::layout(&args.layout, &args.weights, &mut site, here)?;
+        let arrays = arrays(&mut site, &specs);
+        let plan = made(&site, &arrays)?;
+        vec![Named {
+            name: "this layout".into(),
+            plan,
+            rest: Vec::new(),
+            command: command(&args.layout.join(" "), &args.weights),
+        }]
+    } else if !pools.is_empty() {
+        let one = |(name, arrays): (String, Vec<Array>)| {
+            Ok(Named { name, plan: made(&site, &arrays)?, rest: Vec::new(), command: String::new() })
+        };
+        pools.into_iter().map(one).collect::<Result<_, Failure>>()?
+    } else {
+        vec![proposal(&site, usize::from(args.legs))?]
+    };
+    Ok(context.show(&plans, |plans| {
+        plans.iter().map(|p| screen(p, context.terminal)).collect::<Vec<_>>().join("\n")
+    }))
+}
+
+fn made(site: &Site, arrays: &[Array]) -> Result<Plan, Failure> {
+    plan::plan(site, arrays).map_err(|why| Failure::usage(why).with_next("millrace plan --help"))
+}
+
+fn proposal(site: &Site, legs: usize) -> Result<Named, Failure> {
+    let free = site.free();
+    let none =
+        |why: String| Failure::usage(why).with_next("millrace plan LAYOUT, or millrace plan --describe FILE");
+    if free.len() < legs {
+        return Err(none(match free.len() {
+            0 => "there is no free drive to plan with".into(),
+            n => format!("{} for mirrors of {legs}", count(n, "free drive")),
+        }));
+    }
+    let (arrays, rest) = plan::propose(site, &free, legs).map_err(none)?;
+    let plan = made(site, &arrays)?;
+    let command = layout_command(&arrays);
+    Ok(Named { name: "a proposal".into(), plan, rest, command })
+}
+
+fn described(path: &std::path::Path) -> Result<Site, Failure> {
+    let bad =
+        |why: String| Failure::usage(format!("{}: {why}", path.display())).with_next("millrace plan --help");
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let described = toml::from_str(&text).map_err(|e| bad(e.to_string().trim_end().replace('\n', "\n  ")))?;
+    plan::site(&described).map_err(bad)
+}
+
+fn measured(site: &mut Site, path: &std::path::Path) -> Result<(), Failure> {
+    let bad = |why: String| {
+        Failure::usage(format!("{}: {why}", path.display())).with_next("millrace bench drives --json > FILE")
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let doc: crate::bench::Doc = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
+    let Some(drives) = doc.drives else { return Err(bad("it is no result of bench drives".into())) };
+    let write = match drives.rw.as_str() {
+        "read" | "randread" => false,
+        "write" | "randwrite" => true,
+        other => return Err(bad(format!("it has {other}: reads alone or writes alone are needed"))),
+    };
+    for (drive, alone) in drives.drives.iter().zip(&drives.alone) {
+        site.measured(drive, write, drives.block_bytes, alone.total.iops);
+    }
+    Ok(())
+}
+
+/// Arrays as a plan takes them; drives that the machine does not show become known.
+pub fn arrays(site: &mut Site, specs: &[ArraySpec]) -> Vec<Array> {
+    let mut one = |spec: &ArraySpec| Array {
+        drives: spec.drives.iter().map(|d| known(site, d)).collect(),
+        weight: f64::from(spec.weight.unwrap_or(1)),
+    };
+    specs.iter().map(&mut one).collect()
+}
+
+/// The name of a drive at a place, with the shape that its specification has.
+fn known(site: &mut Site, spec: &str) -> String {
+    let (shape, bare) = head::steward::split_shape(spec).unwrap_or((None, spec));
+    let name = site.know(bare);
+    if let Some(s) = shape {
+        let [iops_max, mbps_max, uplink, uplink_mbps, uplink_share] =
+            [s.iops_max, s.mbps_max, s.uplink, s.uplink_mbps, s.uplink_share].map(u64::from);
+        site.shape(&name, Shaped { iops_max, mbps_max, uplink, uplink_mbps, uplink_share });
+    }
+    name
+}
+
+/// Drives in mirrors of two, their legs apart.
+pub fn paired(site: &mut Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
+    let names: Vec<String> = drives.iter().map(|d| known(site, d)).collect();
+    let (mirrors, rest) = plan::pair(site, &names, 2).map_err(Failure::usage)?;
+    if !rest.is_empty() || mirrors.is_empty() {
+        let what = format!(
+            "mirrors have two drives each, and {} given",
+            count(drives.len(), "drive is").replace("drive iss", "drives are")
+        );
+        return Err(Failure::usage(what).with_next("millrace pool create --help"));
+    }
+    let spec = |name: &String| {
+        let at = names.iter().position(|n| n == name).expect("it is one of them");
+        drives[at].clone()
+    };
+    let mirror = |m: &Vec<String>| ArraySpec {
+        layout: ArrayLayout::Mirror,
+        drives: m.iter().map(spec).collect(),
+        weight: None,
+    };
+    Ok(mirrors.iter().map(mirror).collect())
+}
+
+/// What is about to be created, as `millrace plan` shows it.
+pub fn about_to_create(site: &mut Site, specs: &[ArraySpec], context: &Context) -> Result<String, Failure> {
+    let arrays = arrays(site, specs);
+    let plan = made(site, &arrays)?;
+    let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
+    Ok(context.show(&named, |named| screen(named, context.terminal)))
+}
+
+/// Where the legs of what was created are, if the machine tells: lines for people.
+pub fn whereabouts(site: &mut Site, specs: &[ArraySpec], terminal: Terminal) -> String {
+    let arrays = arrays(site, specs);
+    let Ok(plan) = plan::plan(site, &arrays) else { return String::new() };
+    let known =
+        plan.placed.iter().any(|p| p.legs.iter().any(|l| l.contains(" (below ") || l.contains(" (node ")));
+    if known { legs(&plan, terminal) } else { String::new() }
+}
+
+/// This machine, and what drives on it can, as far as that is known without load.
+pub fn site_here(context: &Context) -> Site {
+    Site::of(&super::here(context))
+}
+
+fn command(layout: &str, weights: &[u32]) -> String {
+    let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
+    let weights =
+        if weights.is_empty() { String::new() } else { format!(" --weights {}", weights.join(",")) };
+    format!("millrace pool create NAME {layout}{weights}")
+}
+
+/// The command that makes a layout.
+fn layout_command(arrays: &[Array]) -> String {
+    let mut words = Vec::new();
+    for array in arrays {
+        words.push(if array.drives.len() > 1 { "mirror" } else { "single" }.to_string());
+        words.extend(array.drives.iter().cloned());
+    }
+    let weights: Vec<u32> = arrays.iter().map(|a| a.weight as u32).collect();
+    let plain = weights.iter().all(|w| *w == weights[0]);
+    command(&words.join(" "), if plain { &[] } else { &weights })
+}
+
+fn words(arrays: &[Array]) -> String {
+    let mirrors = arrays.iter().filter(|a| a.drives.len() > 1).count();
+    let singles = arrays.len() - mirrors;
+    let mut words = Vec::new();
+    if mirrors > 0 {
+        words.push(count(mirrors, "mirror"));
+    }
+    if singles > 0 {
+        words.push(count(singles, "single drive"));
+    }
+    let striped = if arrays.len() > 1 { ", striped" } else { "" };
+    let drives: usize = arrays.iter().map(|a| a.drives.len()).sum();
+    let of = if mirrors > 0 { format!(" of {drives} drives") } else { String::new() };
+    words.join(" and ") + &of + striped
+}
+
+/// A rate as people say it: `157 K`.
+fn rate(n: f64) -> String {
+    match n {
+        n if n >= 999_500.0 => format!("{:.2} M", n / 1e6),
+        n if n >= 9_950.0 => format!("{:.0} K", n / 1e3),
+        n if n >= 1_000.0 => format!("{:.1} K", n / 1e3),
+        n => format!("{n:.0}"),
+    }
+}
+
+fn rates(predictions: &[Prediction], terminal: Terminal) -> String {
+    let mut table = Table::new(&["LOAD", ">IOPS", ">MB/S", "FULL IS", "THEN"]).optional(&["THEN"]).prose();
+    for p in predictions {
+        let bound = if p.at_most { "≤ " } else { "" };
+        let (iops, mbps) = match (p.iops, p.mbps) {
+            (Some(iops), Some(mbps)) => (format!("{bound}{}", rate(iops)), format!("{bound}{mbps:.0}")),
+            _ => ("-".into(), "-".into()),
+        };
+        let then = p.then.as_ref().map_or(String::new(), |(what, at)| format!("{what}, at {}", rate(*at)));
+        table.row([
+            p.load.name.into(),
+            Cell::new(Look::Bold, iops),
+            mbps.into(),
+            p.limit.clone().into(),
+            Cell::new(Look::Dim, then),
+        ]);
+    }
+    table.print(terminal, 0)
+}
+
+fn legs(plan: &Plan, terminal: Terminal) -> String {
+    let mut out = String::new();
+    for p in &plan.placed {
+        out.push_str(&terminal.paragraph(
+            Look::Plain,
+            "  ",
+            &format!("{}: {}", p.array, p.legs.join(", ")),
+            4,
+        ));
+        if !p.warning.is_empty() {
+            out.push_str(&terminal.paragraph(Look::Warn, "    ! ", &format!("{}.", p.warning), 6));
+        }
+    }
+    out
+}
+
+fn screen(named: &Named, terminal: Terminal) -> String {
+    let Named { name, plan, rest, command } = named;
+    let shares: Vec<String> = plan.arrays.iter().map(|a| format!("{}", a.weight)).collect();
+    let weighted = plan.arrays.iter().any(|a| a.weight != plan.arrays[0].weight);
+    let shares = if weighted { format!(", weights {}", shares.join(":")) } else { String::new() };
+    let mut out = terminal.paragraph(Look::Bold, "", &format!("{name}: {}{shares}", words(&plan.arrays)), 2);
+    out.push('\n');
+    out.push_str(&rates(&plan.predictions, terminal));
+    out.push('\n');
+    out.push_str(&legs(plan, terminal));
+    if !rest.is_empty() {
+        out.push_str(&terminal.paragraph(Look::Dim, "  ", &format!("left over: {}", rest.join(", ")), 4));
+    }
+    for gap in &plan.gaps {
+        out.push_str(&terminal.paragraph(Look::Dim, "Not known: ", &format!("{gap}."), 11));
+    }
+    match &plan.better {
+        Some(better) => {
+            out.push_str(&terminal.paragraph(
+                Look::Bold,
+                "\nBetter: ",
+                &format!("{}.", better.why.join("; ")),
+                8,
+            ));
+            out.push('\n');
+            out.push_str(&rates(&better.predictions, terminal));
+            out.push('\n');
+            out.push_str(&terminal.next(&layout_command(&better.arrays)));
+        }
+        None if !command.is_empty() => out.push_str(&terminal.next(command)),
+        None => {}
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use topology::Recording;
+
+    const MACHINES: [&[u8]; 6] = [
+        include_bytes!("../../../topology/machines/two-sockets.rec"),
+        include_bytes!("../../../topology/machines/four-sockets.rec"),
+        include_bytes!("../../../topology/machines/gen1-slot.rec"),
+        include_bytes!("../../../topology/machines/laptop.rec"),
+        include_bytes!("../../../topology/machines/guest.rec"),
+        include_bytes!("../../../topology/machines/recorded.rec"),
+    ];
+
+    fn of(recording: &[u8]) -> Machine {
+        Machine::of(&Recording::decode(recording).expect("a recording"))
+    }
+
+    #[test]
+    fn every_machine_has_a_plan_that_fits_a_terminal_or_a_sentence() {
+        for recording in MACHINES {
+            let machine = of(recording);
+            let site = Site::of(&machine);
+            let mut named: Vec<Named> = (1..=4).filter_map(|legs| proposal(&site, legs).ok()).collect();
+            for (name, arrays) in plan::pools(&machine) {
+                let plan = made(&site, &arrays).expect("its own pools");
+                named.push(Named { name, plan, rest: Vec::new(), command: String::new() });
+            }
+            for (n, width) in named.iter().flat_map(|n| [80, 120].map(|w| (n, w))) {
+                let text = screen(n, Terminal::plain(width));
+                // Commands stay in one piece, so that they can be copied.
+                let wide = |l: &&str| crate::screen::columns(l) > width && !l.contains("pool create");
+                assert_eq!(text.lines().find(wide), None, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slow_slot_is_planned_with_its_price() {
+        let machine = of(MACHINES[2]);
+        let mut site = Site::of(&machine);
+        let drives = ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"].map(String::from);
+        let specs = crate::cli::layout(&drives, &[], &mut site, false).expect("a layout");
+        let arrays = arrays(&mut site, &specs);
+        let plan = made(&site, &arrays).expect("a plan");
+        let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
+        let text = screen(&named, Terminal::plain(100));
+        expect_test::expect![[r#"
+            this layout: 4 single drives, striped
+
+            LOAD            IOPS   MB/S  FULL IS                     THEN
+            randread 4k   ≤ 29 K  ≤ 118  the network port: 118 MB/s  the link of nvme0n1, Gen1 x4: 830 MB/s, at
+                                                                     811 K
+            randwrite 4k  ≤ 29 K  ≤ 118  the network port: 118 MB/s  the link of nvme0n1, Gen1 x4: 830 MB/s, at
+                                                                     811 K
+            read 128k      ≤ 898  ≤ 118  the network port: 118 MB/s  the link of nvme0n1, Gen1 x4: 830 MB/s, at
+                                                                     25 K
+            write 128k     ≤ 898  ≤ 118  the network port: 118 MB/s  the link of nvme0n1, Gen1 x4: 830 MB/s, at
+                                                                     25 K
+
+              single-0: nvme0n1
+              single-1: nvme1n1
+              single-2: nvme2n1
+              single-3: nvme3n1
+            Not known: what 4 drives themselves can is not known for all loads, so these rates are the most that
+                       the way to them passes; measure it: millrace bench drives --json, then plan --measured.
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn mirrors_are_ours_to_pair_and_words_go_wrong_with_a_reason() {
+        let mut site = Site::of(&of(MACHINES[0]));
+        let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+        let mut layout = |text: &str| crate::cli::layout(&words(text), &[], &mut site, false);
+        let legs: Vec<Vec<String>> = layout("mirrors nvme0n1 nvme1n1 nvme12n1 nvme13n1")
+            .expect("a layout")
+            .into_iter()
+            .map(|a| a.drives)
+            .collect();
+        assert_eq!(legs, [["nvme0n1", "nvme12n1"], ["nvme1n1", "nvme13n1"]]);
+        // Drives that the machine does not show are paired as they come, twice the same memory too.
+        let legs = layout("mirrors ram:1G ram:1G /f/a /f/b").expect("a layout");
+        assert_eq!(
+            legs.iter().map(|a| a.drives.join(" ")).collect::<Vec<_>>(),
+            ["ram:1G ram:1G", "/f/a /f/b"]
+        );
+        for (text, part) in [
+            ("mirrors nvme0n1", "1 drive is given"),
+            ("mirrors nvme0n1 nvme1n1 nvme2n1", "3 drives are given"),
+            ("mirrors", "mirrors have two drives each"),
+            ("nvme0n1 mirrors nvme1n1 nvme2n1", "the word mirrors stands first"),
+            ("mirrors nvme1n1 mirror nvme2n1", "the word mirrors stands first"),
+        ] {
+            let why = layout(text).expect_err(text).to_string();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn shapes_count_also_before_the_pool_is_made() {
+        let mut site = Site::default();
+        let link = "uplink=1,uplink-mbps=300";
+        let words =
+            [format!("shape:mbps-max=200,{link}@ram:1G"), format!("shape:mbps-max=200,{link}@ram:1G")];
+        let specs = crate::cli::layout(&words, &[], &mut site, true).expect("a layout");
+        let arrays = arrays(&mut site, &specs);
+        let plan = made(&site, &arrays).expect("a plan");
+        let read = &plan.predictions[2];
+        assert_eq!(
+            (read.mbps, read.at_most, read.limit.as_str()),
+            (Some(300.0), false, "link 1 of the shapes: 300 MB/s")
+        );
+    }
+
+    #[test]
+    fn what_was_measured_and_described_is_read_from_files_or_refused_by_their_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("written");
+            path
+        };
+        let words = |e: Failure| e.to_string();
+        let bad =
+            words(described(&file("a.toml", "[[drive]]\nname = \"a\"\nspeed = 3\n")).err().expect("bad"));
+        assert!(bad.contains("a.toml") && bad.contains("speed"), "{bad}");
+        let bad = words(described(&folder.path().join("none.toml")).err().expect("bad"));
+        assert!(bad.contains("none.toml"), "{bad}");
+        let mut site = described(&file("b.toml", "[[drive]]\nname = \"a\"\n")).expect("a machine");
+        let bad = words(measured(&mut site, &file("c.json", "{}")).expect_err("bad"));
+        assert!(bad.contains("c.json"), "{bad}");
+        let mut doc = crate::bench::Doc::default();
+        let mut drives = crate::bench::Drives {
+            drives: vec!["/dev/a".into()],
+            rw: "randread".into(),
+            block_bytes: 4096,
+            alone: vec![Default::default()],
+            ..Default::default()
+        };
+        drives.alone[0].total.iops = 123_456.0;
+        doc.drives = Some(drives);
+        let text = serde_json::to_string(&doc).expect("JSON");
+        measured(&mut site, &file("d.json", &text)).expect("a result");
+        let arrays = [Array { drives: vec!["a".into()], weight: 1.0 }];
+        assert_eq!(made(&site, &arrays).expect("a plan").predictions[0].iops, Some(123_456.0));
+    }
+}

@@ -1,0 +1,389 @@
+//! What a layout of drives will give: predicted from what each part of the way passes, before anything is bought or made.
+//!
+//! A stripe sends each array its share of the commands, so it is as fast as the array that is full first. A write goes to
+//! every leg of a mirror; a read to one of them, whichever has least to do, so both legs are used to the full. Links that
+//! several drives share pass so much in each direction. The most commands a second that all parts pass together is what is
+//! told, with the parts that are full then. Nothing is concluded of what nobody knows.
+
+mod describe;
+mod flow;
+mod propose;
+mod site;
+
+pub use describe::{Bank, Description, Kind, Ports, Shards, site};
+pub use propose::{pair, propose, weights};
+pub use site::{Ability, Shaped, Site};
+
+use crate::explain::count;
+use crate::machine::Machine;
+use crate::record::plain_name;
+use flow::{Net, SINK, SOURCE, UNLIMITED};
+use serde::Serialize;
+use site::Drive;
+
+/// An array of a layout.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Array {
+    /// Its drives; several are a mirror's legs.
+    pub drives: Vec<String>,
+    /// Its part of the stripe beside the others'.
+    pub weight: f64,
+}
+
+/// Commands of one kind.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Load {
+    /// Its name.
+    pub name: &'static str,
+    /// It writes.
+    pub write: bool,
+    /// Bytes of a command.
+    pub bytes: u32,
+}
+
+/// What people ask for.
+pub const LOADS: [Load; 4] = [
+    Load { name: "randread 4k", write: false, bytes: 4 << 10 },
+    Load { name: "randwrite 4k", write: true, bytes: 4 << 10 },
+    Load { name: "read 128k", write: false, bytes: 128 << 10 },
+    Load { name: "write 128k", write: true, bytes: 128 << 10 },
+];
+
+/// What a load will do.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Prediction {
+    /// The load.
+    pub load: Load,
+    /// Commands a second; None if nothing is known that limits them.
+    pub iops: Option<f64>,
+    /// It may be less: what a drive of the layout itself can is not known for this load.
+    pub at_most: bool,
+    /// 10^6 bytes a second.
+    pub mbps: Option<f64>,
+    /// What is full then.
+    pub limit: String,
+    /// What would be full next if that were not, and at how many commands a second.
+    pub then: Option<(String, f64)>,
+}
+
+/// Where the legs of an array are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Placed {
+    /// `mirror-0`, `single-1`.
+    pub array: String,
+    /// Its drives with their places, `nvme0n1 (below 17:00.0, node 0)`.
+    pub legs: Vec<String>,
+    /// What takes all of them away, or why they are not apart; empty if they are.
+    pub warning: String,
+}
+
+/// A better layout of the same drives.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Better {
+    /// Why.
+    pub why: Vec<String>,
+    /// It.
+    pub arrays: Vec<Array>,
+    /// What it will do.
+    pub predictions: Vec<Prediction>,
+}
+
+/// What a layout will give.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Plan {
+    /// The layout.
+    pub arrays: Vec<Array>,
+    /// What it will do, in the order of [`LOADS`].
+    pub predictions: Vec<Prediction>,
+    /// Where the legs are.
+    pub placed: Vec<Placed>,
+    /// What would be better, if anything is.
+    pub better: Option<Better>,
+    /// What is not known, sentences.
+    pub gaps: Vec<String>,
+}
+
+impl Site {
+    fn find(&self, name: &str) -> Result<&Drive, String> {
+        let plain = plain_name(name);
+        let found = self.drives.iter().find(|d| d.name == name || d.name == plain);
+        found.ok_or_else(|| format!("there is no drive {plain} there"))
+    }
+}
+
+/// What a layout will give at a place.
+///
+/// # Errors
+/// A sentence: a drive that is not there, or is named twice.
+pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, String> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in arrays.iter().flat_map(|a| &a.drives) {
+        if !seen.insert(&site.find(name)?.name) {
+            return Err(format!("the drive {} is named twice", plain_name(name)));
+        }
+    }
+    if arrays.is_empty() || arrays.iter().any(|a| a.drives.is_empty() || a.weight <= 0.0) {
+        return Err("a layout has one array at least, each with a drive and a weight above 0".into());
+    }
+    let predictions: Vec<Prediction> = LOADS.iter().map(|load| predict(site, arrays, *load)).collect();
+    let mut gaps = site.gaps.clone();
+    let silent: Vec<&str> = seen
+        .iter()
+        .filter_map(|name| site.find(name).ok())
+        .filter(|d| LOADS.iter().any(|l| !d.ability.knows(l.write, f64::from(l.bytes))))
+        .map(|d| d.name.as_str())
+        .collect();
+    if !silent.is_empty() {
+        let who = match &silent[..] {
+            [one] => format!("{one} itself can"),
+            all => format!("{} drives themselves can", all.len()),
+        };
+        gaps.push(format!(
+            "what {who} is not known for all loads, so these rates are the most that the way to them passes; measure it: \
+             millrace bench drives --json, then plan --measured"
+        ));
+    }
+    Ok(Plan {
+        better: propose::better(site, arrays, &predictions),
+        arrays: arrays.to_vec(),
+        predictions,
+        placed: placed(site, arrays),
+        gaps,
+    })
+}
+
+/// The layouts of a head's pools, with their names.
+pub fn pools(m: &Machine) -> Vec<(String, Vec<Array>)> {
+    let array = |a: &crate::own::OwnArray| Array {
+        drives: a.legs.iter().map(|l| l.path.clone()).collect(),
+        weight: a.weight.max(1) as f64,
+    };
+    let own = m.own.iter().flat_map(|own| &own.pools);
+    own.filter(|p| !p.arrays.is_empty())
+        .map(|p| (p.name.clone(), p.arrays.iter().map(array).collect()))
+        .collect()
+}
+
+fn placed(site: &Site, arrays: &[Array]) -> Vec<Placed> {
+    let one = |(i, array): (usize, &Array)| {
+        let drives: Vec<&Drive> = array.drives.iter().filter_map(|d| site.find(d).ok()).collect();
+        let leg = |d: &&Drive| match d.place() {
+            place if place.is_empty() => d.name.clone(),
+            place => format!("{} ({place})", d.name),
+        };
+        let same = |what: &dyn Fn(&Drive) -> Option<String>| {
+            let first = what(drives.first()?)?;
+            drives.iter().all(|d| what(d).as_ref() == Some(&first)).then_some(first)
+        };
+        let kind = if drives.len() > 1 { "mirror" } else { "single" };
+        let warning = match (drives.len() > 1, same(&|d| d.bank.clone())) {
+            (true, Some(bank)) => {
+                let all = if drives.len() == 2 { "both".into() } else { format!("all {}", drives.len()) };
+                format!("{bank} takes {all} away when it fails")
+            }
+            _ => String::new(),
+        };
+        Placed { array: format!("{kind}-{i}"), legs: drives.iter().map(leg).collect(), warning }
+    };
+    arrays.iter().enumerate().map(one).collect()
+}
+
+/// Something that may be full, as seen from one load.
+#[derive(Clone)]
+struct Limit {
+    /// Commands a second.
+    most: f64,
+    name: String,
+    plural: &'static str,
+    /// What it is, `Gen1 x4`, if that is worth a word.
+    why: String,
+    /// Bytes are what fills it, and not commands.
+    weighed: bool,
+}
+
+/// What a load does to the parts, and what they pass.
+struct View {
+    bytes: f64,
+    limits: Vec<Limit>,
+    /// For each array its share, and for each leg the limits on its way.
+    arrays: Vec<(f64, Vec<Vec<usize>>)>,
+}
+
+impl View {
+    fn of(site: &Site, arrays: &[Array], load: Load) -> Self {
+        let bytes = f64::from(load.bytes);
+        let all: f64 = arrays.iter().map(|a| a.weight).sum();
+        let mut limits = Vec::new();
+        let weighed = |a: Ability, most: f64| {
+            a.iops[usize::from(load.write)].is_none_or(|iops| iops > most) && a != Ability::default()
+        };
+        let part_limit = |p: &site::Part| {
+            let most = p.ability.rate(load.write, bytes).unwrap_or(UNLIMITED);
+            let weighed = weighed(p.ability, most);
+            Limit { most, name: p.name.clone(), plural: p.plural, why: String::new(), weighed }
+        };
+        limits.extend(site.parts.iter().map(part_limit));
+        // A link that divides unfairly gives each drive of this layout its part of it when all work.
+        let mut shares = vec![(0.0, f64::NAN, false); site.parts.len()];
+        let drives = |a: &Array| a.drives.iter().filter_map(|d| site.find(d).ok()).collect::<Vec<_>>();
+        for (part, share) in arrays.iter().flat_map(drives).filter_map(|d| d.share) {
+            let (sum, first, unfair) = &mut shares[part];
+            *unfair |= !first.is_nan() && *first != share;
+            (*sum, *first) = (*sum + share, share);
+        }
+        let mut out = Vec::new();
+        for array in arrays {
+            let mut legs = Vec::new();
+            for drive in drives(array) {
+                let mut way = Vec::new();
+                let mut limit =
+                    |most: Option<f64>, name: String, plural: &'static str, why: String, weighed: bool| {
+                        if let Some(most) = most {
+                            way.push(limits.len());
+                            limits.push(Limit { most, name, plural, why, weighed });
+                        }
+                    };
+                let by_itself = drive.ability.rate(load.write, bytes);
+                let by_bytes = by_itself.is_some_and(|most| weighed(drive.ability, most));
+                limit(by_itself, drive.name.clone(), "drives", String::new(), by_bytes);
+                let link = drive.link.map(|l| l.payload_mb() * 1e6 / bytes);
+                // A link that passes more than the drive can is no news.
+                let link = link.filter(|l| by_itself.is_none_or(|d| *l < d));
+                let why = drive.link.map_or(String::new(), |l| l.name());
+                limit(link, format!("the link of {}", drive.name), "links of drives", why, true);
+                if let Some((part, share)) = drive.share.filter(|(part, _)| shares[*part].2) {
+                    let most = site.parts[part].ability.rate(load.write, bytes);
+                    let most = most.map(|m| m * share / shares[part].0);
+                    let name = format!("what {} gets of {}", drive.name, site.parts[part].name);
+                    limit(most, name, "drives' parts of unfair links", String::new(), true);
+                }
+                way.extend(&drive.shared);
+                legs.push(way);
+            }
+            out.push((array.weight / all, legs));
+        }
+        // A command passes the network and a shard once, however many legs it has.
+        if let Some(most) = site.common.iter().map(|p| limits[*p].most).reduce(f64::min)
+            && most.is_finite()
+        {
+            let narrow = site.common.iter().copied().filter(|p| limits[*p].most <= most);
+            out.insert(0, (1.0, vec![narrow.collect()]));
+        }
+        Self { bytes, limits, arrays: out }
+    }
+
+    /// The same with one of its arrays, which gets everything.
+    fn alone(&self, array: usize) -> Self {
+        Self {
+            bytes: self.bytes,
+            limits: self.limits.clone(),
+            arrays: vec![(1.0, self.arrays[array].1.clone())],
+        }
+    }
+
+    /// Commands a second, and the limits that are full then.
+    fn most(&self, write: bool) -> (f64, Vec<usize>) {
+        if write { self.most_writes() } else { self.most_reads() }
+    }
+
+    fn most_writes(&self) -> (f64, Vec<usize>) {
+        let mut use_of = vec![0.0; self.limits.len()];
+        for (share, legs) in &self.arrays {
+            legs.iter().flatten().for_each(|at| use_of[*at] += share);
+        }
+        let rate = |at: usize| if use_of[at] > 0.0 { self.limits[at].most / use_of[at] } else { UNLIMITED };
+        let most = (0..self.limits.len()).map(rate).fold(UNLIMITED, f64::min);
+        let full = (0..self.limits.len()).filter(|at| rate(*at) <= most * 1.000_001);
+        (most, if most.is_finite() { full.collect() } else { Vec::new() })
+    }
+
+    /// Each array gets its share; its legs divide that as they can. The rate is lowered to what the narrowest cut
+    /// passes until all of it comes through.
+    fn most_reads(&self) -> (f64, Vec<usize>) {
+        let finite: f64 = self.limits.iter().map(|l| l.most).filter(|m| m.is_finite()).sum();
+        let smallest = self.arrays.iter().map(|(share, _)| *share).fold(1.0, f64::min);
+        let mut rate = (finite + 1.0) / smallest;
+        let mut full = Vec::new();
+        for _ in 0..64 {
+            let mut net = Net::new();
+            let parts: Vec<(usize, usize)> = self
+                .limits
+                .iter()
+                .map(|limit| {
+                    let (from, to) = (net.node(), net.node());
+                    net.edge(from, to, limit.most);
+                    (from, to)
+                })
+                .collect();
+            let mut sources = Vec::new();
+            for (share, legs) in &self.arrays {
+                let array = net.node();
+                net.edge(SOURCE, array, share * rate);
+                sources.push((array, *share));
+                for way in legs {
+                    let end = way.iter().fold(array, |at, limit| {
+                        net.edge(at, parts[*limit].0, UNLIMITED);
+                        parts[*limit].1
+                    });
+                    net.edge(end, SINK, UNLIMITED);
+                }
+            }
+            let wanted = rate * sources.iter().map(|(_, share)| share).sum::<f64>();
+            let (passed, reached) = net.fill(wanted);
+            if passed >= wanted * (1.0 - 1e-9) {
+                break;
+            }
+            let cut: Vec<usize> =
+                (0..parts.len()).filter(|at| reached[parts[*at].0] && !reached[parts[*at].1]).collect();
+            let behind: f64 = sources.iter().filter(|(at, _)| reached[*at]).map(|(_, share)| share).sum();
+            let sum: f64 = cut.iter().map(|at| self.limits[*at].most).sum();
+            rate = sum / behind;
+            full = cut;
+        }
+        if full.is_empty() { (UNLIMITED, full) } else { (rate, full) }
+    }
+
+    /// The limits that are full, in words.
+    fn words(&self, full: &[usize]) -> String {
+        let first = &self.limits[full[0]];
+        let like = |at: &&usize| {
+            let l = &self.limits[**at];
+            l.plural == first.plural && (l.most - first.most).abs() <= first.most * 0.001
+        };
+        let why = if first.why.is_empty() { String::new() } else { format!(", {}", first.why) };
+        let can = match first.weighed {
+            true => format!("{:.0} MB/s", first.most * self.bytes / 1e6),
+            false => count(first.most),
+        };
+        match full.len() {
+            1 => format!("{}{why}: {can}", first.name),
+            n if full.iter().filter(like).count() == n => format!("{n} {}{why}: {can} each", first.plural),
+            n => format!("{}{why}: {can}, and {} more", first.name, n - 1),
+        }
+    }
+}
+
+fn predict(site: &Site, arrays: &[Array], load: Load) -> Prediction {
+    let mut view = View::of(site, arrays, load);
+    let (rate, full) = view.most(load.write);
+    if full.is_empty() {
+        return Prediction {
+            load,
+            iops: None,
+            at_most: true,
+            mbps: None,
+            limit: "not known".into(),
+            then: None,
+        };
+    }
+    let limit = view.words(&full);
+    for at in &full {
+        view.limits[*at].most = UNLIMITED;
+    }
+    let (next, behind) = view.most(load.write);
+    let then = (!behind.is_empty() && next > rate * 1.000_1).then(|| (view.words(&behind), next));
+    let bytes = f64::from(load.bytes);
+    let silent = |name: &String| site.find(name).is_ok_and(|d| !d.ability.knows(load.write, bytes));
+    let at_most = arrays.iter().flat_map(|a| &a.drives).any(silent);
+    Prediction { load, iops: Some(rate), at_most, mbps: Some(rate * bytes / 1e6), limit, then }
+}

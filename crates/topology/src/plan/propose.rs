@@ -1,0 +1,186 @@
+//! A better layout of the same drives: legs apart, shares that fit.
+
+use super::site::{Ability, Drive, Site};
+use super::{Array, Better, LOADS, Prediction, View, predict};
+
+/// Largest weight of an array in a stripe.
+const WEIGHT_MAX: u32 = 64;
+/// A layout is better from here on.
+const GAIN: f64 = 0.03;
+
+/// Whole weights in the ratio of these rates, as small as fits within two parts of a hundred.
+pub fn weights(rates: &[f64]) -> Vec<u32> {
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    if !most.is_finite() || most <= 0.0 {
+        return vec![1; rates.len()];
+    }
+    let with = |scale: u32| -> Vec<u32> {
+        let one = |r: &f64| ((r / most * f64::from(scale)).round() as u32).clamp(1, WEIGHT_MAX);
+        rates.iter().map(one).collect()
+    };
+    // A weight that is too large slows all: the array that is full first decides.
+    let loss = |w: &[u32]| {
+        let rate = w.iter().zip(rates).map(|(w, r)| r / f64::from(*w)).fold(f64::MAX, f64::min);
+        1.0 - rate * w.iter().sum::<u32>() as f64 / rates.iter().sum::<f64>()
+    };
+    (1..=WEIGHT_MAX).map(with).find(|w| loss(w) < 0.02).unwrap_or_else(|| {
+        (1..=WEIGHT_MAX).map(with).min_by(|a, b| loss(a).total_cmp(&loss(b))).unwrap_or_default()
+    })
+}
+
+/// How fast drives are beside each other, where something is known: reads and writes of 128 KiB.
+fn speed(d: &Drive) -> f64 {
+    let able: Ability = d.able();
+    let rate = |write| able.rate(write, f64::from(LOADS[2].bytes));
+    match (rate(false), rate(true)) {
+        (Some(r), Some(w)) => (r * w).sqrt(),
+        (r, w) => r.or(w).unwrap_or(0.0),
+    }
+}
+
+/// Mirrors of `legs` drives each: the legs of each in different nodes where there are some, else below different
+/// switches, and alike in speed. Drives that are left over are named in the second list.
+///
+/// # Errors
+/// A sentence that names a drive that is not there.
+pub fn pair(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Vec<String>>, Vec<String>), String> {
+    let mut left: Vec<(&String, &Drive)> = Vec::new();
+    for name in drives {
+        left.push((name, site.find(name)?));
+    }
+    // Stable: as they were named, among equals.
+    left.sort_by(|a, b| speed(b.1).total_cmp(&speed(a.1)));
+    let mut out = Vec::new();
+    while left.len() >= legs.max(1) {
+        let mut mirror: Vec<(&String, &Drive)> = Vec::new();
+        while mirror.len() < legs.max(1) {
+            let crowd =
+                |d: &Drive| left.iter().filter(|(_, o)| (o.node, &o.bank) == (d.node, &d.bank)).count();
+            let fastest = mirror.first().map_or_else(|| speed(left[0].1), |(_, d)| speed(d));
+            // What matters most comes first: another node, another switch, the same speed, where most are left.
+            let near = |d: &Drive| {
+                let with = |same: &dyn Fn(&Drive) -> bool| mirror.iter().filter(|(_, o)| same(o)).count();
+                let node = with(&|o| o.node.is_some() && o.node == d.node);
+                let bank = with(&|o| o.bank.is_some() && o.bank == d.bank);
+                let slower = ((fastest - speed(d)).abs() > fastest * 0.05) as usize;
+                (node, bank, slower, usize::MAX - crowd(d))
+            };
+            let best = (0..left.len()).min_by_key(|i| (near(left[*i].1), *i)).expect("some are left");
+            mirror.push(left.remove(best));
+        }
+        out.push(mirror);
+    }
+    // The order in which they were named is the one in which people look for them.
+    let at = |name: &String| drives.iter().position(|d| d == name);
+    for mirror in &mut out {
+        mirror.sort_by_key(|(name, _)| at(name));
+    }
+    out.sort_by_key(|mirror| at(mirror[0].0));
+    let names = |list: Vec<(&String, &Drive)>| list.into_iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
+    let mut rest = names(left);
+    rest.sort_by_key(at);
+    Ok((out.into_iter().map(names).collect(), rest))
+}
+
+/// A layout of these drives: mirrors of `legs` each, or single drives, with shares that fit; and what is left over.
+///
+/// # Errors
+/// A sentence that names a drive that is not there.
+pub fn propose(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Array>, Vec<String>), String> {
+    let (mirrors, rest) = pair(site, drives, legs)?;
+    let mut arrays: Vec<Array> = mirrors.into_iter().map(|drives| Array { drives, weight: 1.0 }).collect();
+    let weights = fitting(site, &arrays);
+    for (array, weight) in arrays.iter_mut().zip(weights) {
+        array.weight = f64::from(weight);
+    }
+    Ok((arrays, rest))
+}
+
+/// Shares that fit what each array can, behind links of its own and with its part of unfair ones.
+pub(super) fn fitting(site: &Site, arrays: &[Array]) -> Vec<u32> {
+    // The network and the shards are the same for all.
+    let site = &Site { common: Vec::new(), ..site.clone() };
+    // Each alone, yet with what it gets of a link while the others work too.
+    let views = [LOADS[2], LOADS[3]].map(|load| (load.write, View::of(site, arrays, load)));
+    let alone = |i: usize| {
+        let rate = |(write, view): &(bool, View)| {
+            let (most, full) = view.alone(i).most(*write);
+            (!full.is_empty()).then_some(most)
+        };
+        match (rate(&views[0]), rate(&views[1])) {
+            (Some(r), Some(w)) => Some((r * w).sqrt()),
+            (r, w) => r.or(w),
+        }
+    };
+    let rates: Option<Vec<f64>> = (0..arrays.len()).map(alone).collect();
+    rates.map_or_else(|| vec![1; arrays.len()], |rates| weights(&rates))
+}
+
+/// The same drives, laid out better; None if they are as good as they are.
+pub(super) fn better(site: &Site, arrays: &[Array], now: &[Prediction]) -> Option<Better> {
+    let mut why = Vec::new();
+    let mut new = arrays.to_vec();
+    let legs = arrays[0].drives.len();
+    if legs > 1 && arrays.iter().all(|a| a.drives.len() == legs) {
+        let all: Vec<String> = arrays.iter().flat_map(|a| a.drives.clone()).collect();
+        let drive = |name: &String| site.find(name).ok();
+        // How many pairs of legs share a switch, or a node.
+        let together = |mirrors: &[Vec<String>], same: &dyn Fn(&Drive, &Drive) -> bool| {
+            let pairs = |m: &Vec<String>| {
+                let d: Vec<&Drive> = m.iter().filter_map(drive).collect();
+                (0..d.len())
+                    .flat_map(|i| (0..i).map(move |j| (i, j)))
+                    .filter(|(i, j)| same(d[*i], d[*j]))
+                    .count()
+            };
+            mirrors.iter().map(pairs).sum::<usize>()
+        };
+        let bank = |a: &Drive, b: &Drive| a.bank.is_some() && a.bank == b.bank;
+        let node = |a: &Drive, b: &Drive| a.node.is_some() && a.node == b.node;
+        let before: Vec<Vec<String>> = arrays.iter().map(|a| a.drives.clone()).collect();
+        let (after, _) = pair(site, &all, legs).ok()?;
+        let (banks, nodes) = (
+            (together(&before, &bank), together(&after, &bank)),
+            (together(&before, &node), together(&after, &node)),
+        );
+        if banks.1 < banks.0 {
+            why.push(match banks.1 {
+                0 => "no switch takes two legs of a mirror away".to_string(),
+                n => format!("{n} pairs of legs share a switch, not {}", banks.0),
+            });
+        }
+        if nodes.1 < nodes.0 {
+            why.push(match nodes.1 {
+                0 => "the legs of each mirror are in different nodes".to_string(),
+                n => format!("{n} pairs of legs share a node, not {}", nodes.0),
+            });
+        }
+        if !why.is_empty() {
+            for (array, drives) in new.iter_mut().zip(after) {
+                array.drives = drives;
+            }
+        }
+    }
+    let fitting = fitting(site, &new);
+    let mut weighted = new.clone();
+    for (array, weight) in weighted.iter_mut().zip(&fitting) {
+        array.weight = f64::from(*weight);
+    }
+    let predictions = |arrays: &[Array]| LOADS.iter().map(|l| predict(site, arrays, *l)).collect::<Vec<_>>();
+    let gain = |p: &[Prediction]| {
+        let each = p.iter().zip(now).filter_map(|(new, old)| Some((new.iops? / old.iops?, new.load.name)));
+        each.fold((1.0, ""), |best, this| if this.0 > best.0 { this } else { best })
+    };
+    let with = predictions(&weighted);
+    let (factor, load) = gain(&with);
+    let loses = with
+        .iter()
+        .zip(now)
+        .any(|(new, old)| new.iops.zip(old.iops).is_some_and(|(new, old)| new < old * (1.0 - GAIN)));
+    if factor > 1.0 + GAIN && !loses {
+        let list: Vec<String> = fitting.iter().map(u32::to_string).collect();
+        why.push(format!("{load} at {factor:.2} times the rate, with weights {}", list.join(",")));
+        return Some(Better { why, arrays: weighted, predictions: with });
+    }
+    (!why.is_empty()).then(|| Better { why, predictions: predictions(&new), arrays: new })
+}

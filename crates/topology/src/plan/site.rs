@@ -1,0 +1,329 @@
+//! What a plan stands on: drives, what each can, and the parts that their data pass on the way to hosts.
+
+use crate::machine::Machine;
+use crate::pci::{Class, Lanes, PortKind};
+use crate::record::plain_name;
+use serde::Serialize;
+
+/// Bytes of a command by which small ones are counted.
+pub(super) const SMALL: f64 = 4096.0;
+
+/// What a drive can: reads and writes, a second. None where nobody knows.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Ability {
+    /// Operations.
+    pub iops: [Option<f64>; 2],
+    /// 10^6 bytes.
+    pub mbps: [Option<f64>; 2],
+}
+
+impl Ability {
+    /// Operations of so many bytes a second, None if nothing is known that limits them.
+    pub(super) fn rate(&self, write: bool, bytes: f64) -> Option<f64> {
+        let at = usize::from(write);
+        let by_bytes = self.mbps[at].map(|mb| mb * 1e6 / bytes);
+        match (self.iops[at], by_bytes) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether it is known how many operations of so many bytes it can: the number of small ones, the bytes of large ones.
+    pub(super) fn knows(&self, write: bool, bytes: f64) -> bool {
+        let at = usize::from(write);
+        if bytes <= 4.0 * SMALL { self.iops[at].is_some() } else { self.mbps[at].is_some() }
+    }
+
+    /// What has no limit of its own, such as a drive in memory beside any network.
+    pub(super) const ANYTHING: Self = Self { iops: [Some(f64::INFINITY); 2], mbps: [Some(f64::INFINITY); 2] };
+
+    /// The lower of both, where one is known.
+    pub(super) fn least(self, other: Self) -> Self {
+        let min = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let both = |a: [Option<f64>; 2], b: [Option<f64>; 2]| [min(a[0], b[0]), min(a[1], b[1])];
+        Self { iops: both(self.iops, other.iops), mbps: both(self.mbps, other.mbps) }
+    }
+}
+
+/// Something that commands pass.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Part {
+    /// Its name with its article.
+    pub name: String,
+    /// What several of its kind are called.
+    pub plural: &'static str,
+    /// What it can.
+    pub ability: Ability,
+}
+
+impl Part {
+    pub(super) fn link(name: String, plural: &'static str, mb: f64) -> Self {
+        Self { name, plural, ability: Ability { mbps: [Some(mb); 2], ..Ability::default() } }
+    }
+}
+
+/// A drive at its place.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Drive {
+    /// Its name as people say it.
+    pub name: String,
+    /// What it can by itself.
+    pub ability: Ability,
+    /// Its own link.
+    pub link: Option<Lanes>,
+    /// The parts above it that others share.
+    pub shared: Vec<usize>,
+    /// The switch or bank that it hangs below.
+    pub bank: Option<String>,
+    /// NUMA node.
+    pub node: Option<u32>,
+    /// Its part of a link that divides unfairly: index of the part, its share.
+    pub share: Option<(usize, f64)>,
+    /// It belongs to a pool already.
+    pub taken: bool,
+}
+
+impl Drive {
+    pub(super) fn new(
+        name: String,
+        ability: Ability,
+        link: Option<Lanes>,
+        shared: Vec<usize>,
+        bank: Option<String>,
+        node: Option<u32>,
+    ) -> Self {
+        Self { name, ability, link, shared, bank, node, share: None, taken: false }
+    }
+
+    /// What it can behind its own link.
+    pub(super) fn able(&self) -> Ability {
+        let link = self.link.map(Lanes::payload_mb);
+        self.ability.least(Ability { mbps: [link; 2], ..Ability::default() })
+    }
+
+    /// `nvme0n1 (bank left, node 0)`.
+    pub(super) fn place(&self) -> String {
+        let words: Vec<String> =
+            [self.bank.as_ref().map(|b| format!("below {b}")), self.node.map(|n| format!("node {n}"))]
+                .into_iter()
+                .flatten()
+                .collect();
+        words.join(", ")
+    }
+}
+
+/// What somebody made of a drive; 0 where nothing is limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shaped {
+    /// Operations a second.
+    pub iops_max: u64,
+    /// 10^6 bytes a second.
+    pub mbps_max: u64,
+    /// A link that it shares with all of the same number.
+    pub uplink: u64,
+    /// 10^6 bytes a second that pass the link each way.
+    pub uplink_mbps: u64,
+    /// Its part of the link beside the others'.
+    pub uplink_share: u64,
+}
+
+/// A drive in memory, or one that does nothing: nothing limits it but the head.
+fn is_memory(path: &str) -> bool {
+    path.starts_with("ram:") || path.starts_with("null")
+}
+
+/// Drives and what they hang on.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Site {
+    pub(super) drives: Vec<Drive>,
+    pub(super) parts: Vec<Part>,
+    /// Parts that every command passes.
+    pub(super) common: Vec<usize>,
+    /// What is not known, sentences.
+    pub(super) gaps: Vec<String>,
+}
+
+impl Site {
+    pub(super) fn part(&mut self, part: Part) -> usize {
+        self.parts.push(part);
+        self.parts.len() - 1
+    }
+
+    /// All network ports together, 10^6 bytes a second each way.
+    pub(super) fn network(&mut self, ports: usize, mb: f64) {
+        if ports == 0 {
+            self.gaps.push("the network is not counted: no port's speed is known".into());
+            return;
+        }
+        let name = if ports == 1 { "the network port".into() } else { format!("the {ports} network ports") };
+        let part = self.part(Part::link(name, "network ports", mb));
+        self.common.push(part);
+    }
+
+    /// Shards, and commands that each serves a second.
+    pub(super) fn shards(&mut self, count: u64, each: f64) {
+        let all = Some(count as f64 * each);
+        let name = if count == 1 { "the shard".into() } else { format!("the {count} shards") };
+        let ability = Ability { iops: [all; 2], ..Ability::default() };
+        let part = self.part(Part { name, plural: "shards", ability });
+        self.common.push(part);
+    }
+
+    /// The place that a machine is: its hardware drives, and those of its head.
+    pub fn of(m: &Machine) -> Self {
+        let mut site = Self::default();
+        let mut part_of = vec![None; m.devices.len()];
+        for (at, device) in m.devices.iter().enumerate() {
+            let shared = matches!(device.port, PortKind::SwitchUp | PortKind::Bridge);
+            if let (true, Some(lanes)) = (shared, device.link.and_then(|l| l.now)) {
+                let address = device.address.trim_start_matches("0000:");
+                let name = format!("the uplink of switch {address}, {}", lanes.name());
+                part_of[at] = Some(site.part(Part::link(name, "uplinks of switches", lanes.payload_mb())));
+            }
+        }
+        for drive in m.drives.iter().filter(|d| Machine::is_hardware(d)) {
+            let device = drive.device.as_deref().and_then(|a| m.device(a));
+            let mut link = device.and_then(|at| m.devices[at].link?.now);
+            let mut shared: Vec<usize> =
+                device.map_or(Vec::new(), |at| m.above(at).filter_map(|p| part_of[p]).collect());
+            // An HBA's link is that of all its drives.
+            if let Some((at, lanes)) = device.filter(|at| m.devices[*at].class == Class::Hba).zip(link.take())
+            {
+                let part = part_of[at].unwrap_or_else(|| {
+                    let address = m.devices[at].address.trim_start_matches("0000:");
+                    let name = format!("the link of HBA {address}, {}", lanes.name());
+                    site.part(Part::link(name, "links of HBAs", lanes.payload_mb()))
+                });
+                part_of[at] = Some(part);
+                shared.push(part);
+            } else {
+                link = device.and_then(|at| m.devices[at].link?.now);
+            }
+            let bank = device.and_then(|at| m.bank(at));
+            let bank = bank.map(|at| m.devices[at].address.trim_start_matches("0000:").to_string());
+            let node = m.node_of(drive);
+            site.drives.push(Drive::new(drive.name.clone(), Ability::default(), link, shared, bank, node));
+        }
+        site.own(m);
+        let (mut ports, mut mb) = (0, 0.0);
+        for port in m.ports.iter().filter(|p| p.state == "up" && p.device.is_some()) {
+            if let Some(bytes) = port.payload_bytes() {
+                (ports, mb) = (ports + 1, mb + bytes / 1e6);
+            }
+        }
+        site.network(ports, mb);
+        site
+    }
+
+    /// What the head tells: drives that only it knows, what somebody made slower, what its shards do now.
+    fn own(&mut self, m: &Machine) {
+        let Some(own) = &m.own else { return };
+        for drive in &own.drives {
+            let name = plain_name(&drive.path).to_string();
+            let at =
+                match m.drive_at(&drive.path).and_then(|d| self.drives.iter().position(|s| s.name == d.name))
+                {
+                    Some(at) => at,
+                    None => {
+                        let mut new = Drive::new(name, Ability::default(), None, Vec::new(), None, None);
+                        // Two in memory may be called the same.
+                        if self.drives.iter().any(|d| d.name == new.name) && drive.uuid.len() >= 8 {
+                            new.name = format!("{} {}", new.name, &drive.uuid[..8]);
+                        }
+                        self.drives.push(new);
+                        self.drives.len() - 1
+                    }
+                };
+            self.drives[at].taken = !drive.pool.is_empty();
+            if is_memory(&drive.path) {
+                self.drives[at].ability = Ability::ANYTHING;
+            }
+            let name = self.drives[at].name.clone();
+            let shape = Shaped {
+                iops_max: drive.iops_max,
+                mbps_max: drive.mbps_max,
+                uplink: drive.uplink,
+                uplink_mbps: drive.uplink_mbps,
+                uplink_share: drive.uplink_share,
+            };
+            self.shape(&name, shape);
+        }
+        // A head under load tells how much its shards can: what they do for the time that they take.
+        let (Some(later), Some(seconds)) = (&m.own_later, m.seconds) else { return };
+        let (mut busy, mut commands) = (0.0, 0.0);
+        for shard in &own.shards {
+            let Some(after) = later.shards.iter().find(|s| s.shard == shard.shard) else { continue };
+            busy += f64::from(shard.busy.unwrap_or(0.0));
+            commands += after.commands.saturating_sub(shard.commands) as f64 / seconds;
+        }
+        if busy > 0.2 && commands > 1000.0 {
+            self.shards(own.shards.len() as u64, commands / busy);
+        } else {
+            self.gaps.push(
+                "the shards are not counted: a head that works tells what they can (plan under load), a description too"
+                    .into(),
+            );
+        }
+    }
+
+    /// What was measured of a drive alone takes the place of what was thought of it. False if there is no such drive.
+    pub fn measured(&mut self, drive: &str, write: bool, bytes: u32, iops: f64) -> bool {
+        let name = plain_name(drive);
+        let Some(drive) = self.drives.iter_mut().find(|d| d.name == name) else { return false };
+        let at = usize::from(write);
+        // Small operations are counted, large ones weighed.
+        match f64::from(bytes) <= 4.0 * SMALL {
+            true => drive.ability.iops[at] = Some(iops),
+            false => drive.ability.mbps[at] = Some(iops * f64::from(bytes) / 1e6),
+        }
+        true
+    }
+
+    /// Adds a drive that the machine does not show, such as a file; drives in memory may be added several times. Gives the
+    /// name by which it is known here.
+    pub fn know(&mut self, path: &str) -> String {
+        let name = plain_name(path);
+        let memory = is_memory(path);
+        if let (false, Some(known)) = (memory, self.drives.iter().find(|d| d.name == name)) {
+            return known.name.clone();
+        }
+        let mut unique = name.to_string();
+        for n in 2.. {
+            if self.drives.iter().all(|d| d.name != unique) {
+                break;
+            }
+            unique = format!("{name} ({n})");
+        }
+        let able = if memory { Ability::ANYTHING } else { Ability::default() };
+        self.drives.push(Drive::new(unique.clone(), able, None, Vec::new(), None, None));
+        unique
+    }
+
+    /// Makes a drive that is known slower, and part of a link that it shares with others of its number.
+    pub fn shape(&mut self, drive: &str, shape: Shaped) {
+        let Some(at) = self.drives.iter().position(|d| d.name == drive) else { return };
+        let most = |n: u64| (n > 0).then_some(n as f64);
+        let able = Ability { iops: [most(shape.iops_max); 2], mbps: [most(shape.mbps_max); 2] };
+        self.drives[at].ability = self.drives[at].ability.least(able);
+        if shape.uplink == 0 {
+            return;
+        }
+        let name = format!("link {} of the shapes", shape.uplink);
+        let part =
+            self.parts.iter().position(|p| p.name == name).unwrap_or_else(|| {
+                self.part(Part::link(name, "links of the shapes", shape.uplink_mbps as f64))
+            });
+        let drive = &mut self.drives[at];
+        drive.shared.push(part);
+        drive.share = Some((part, shape.uplink_share.max(1) as f64));
+        drive.bank.get_or_insert_with(|| format!("link {}", shape.uplink));
+    }
+
+    /// Names of the drives that are in no pool.
+    pub fn free(&self) -> Vec<String> {
+        self.drives.iter().filter(|d| !d.taken).map(|d| d.name.clone()).collect()
+    }
+}

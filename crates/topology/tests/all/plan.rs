@@ -1,0 +1,293 @@
+//! Layouts, and what they are predicted to give.
+
+use crate::machines;
+use topology::Machine;
+use topology::plan::{
+    Ability, Array, Bank, Description, Kind, Plan, Ports, Shards, Site, pair, plan, site, weights,
+};
+
+fn kind(name: &str, count: usize) -> Kind {
+    Kind {
+        name: name.into(),
+        count: Some(count),
+        bank: None,
+        node: None,
+        link: None,
+        read_iops: None,
+        write_iops: None,
+        read_mbps: None,
+        write_mbps: None,
+    }
+}
+
+fn bank(name: &str, link: &str) -> Bank {
+    Bank { name: name.into(), link: Some(link.into()), mbps: None, node: None }
+}
+
+fn singles(names: &[&str]) -> Vec<Array> {
+    names.iter().map(|n| Array { drives: vec![n.to_string()], weight: 1.0 }).collect()
+}
+
+fn mirror(legs: &[&str], weight: f64) -> Array {
+    Array { drives: legs.iter().map(|n| n.to_string()).collect(), weight }
+}
+
+/// Rates of the four loads: commands a second for 4 KiB, MB/s for 128 KiB.
+fn rates(plan: &Plan) -> [f64; 4] {
+    let p = &plan.predictions;
+    [p[0].iops, p[1].iops, p[2].mbps, p[3].mbps].map(|n| n.expect("known"))
+}
+
+fn near(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= expected * 0.001
+}
+
+fn measured(drives: &[(&str, f64)]) -> Description {
+    let one =
+        |(name, mb): &(&str, f64)| Kind { read_mbps: Some(*mb), write_mbps: Some(*mb), ..kind(name, 1) };
+    Description { drive: drives.iter().map(one).collect(), ..Description::default() }
+}
+
+#[test]
+fn eight_drives_on_one_bank_are_what_was_published_within_five_percent() {
+    let drive = Kind {
+        bank: Some("left".into()),
+        link: Some("Gen3 x2".into()),
+        read_iops: Some(380_000.0),
+        ..kind("d", 8)
+    };
+    let described =
+        Description { bank: vec![bank("left", "Gen3 x16")], drive: vec![drive], ..Description::default() };
+    let place = site(&described).expect("possible");
+    let names: Vec<String> = (0..8).map(|i| format!("d{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let plan = plan(&place, &singles(&names)).expect("a plan");
+    let reads = &plan.predictions[0];
+    let iops = reads.iops.expect("known");
+    assert!((iops / 2_980_000.0 - 1.0).abs() < 0.05, "{iops}");
+    assert_eq!(reads.limit, "8 drives: 380 K each");
+    // A Gen3 x16 link passes 12,760 MB/s of payload.
+    let (then, at) = reads.then.clone().expect("something");
+    assert!(
+        then.starts_with("the uplink of bank left, Gen3 x16: 12760 MB/s") && near(at, 3_115_000.0),
+        "{then} {at}"
+    );
+    // Nothing is known of their writes but the links: 8 × 1595 is what the uplink passes, near enough.
+    assert!(near(rates(&plan)[3], 12_760.0));
+}
+
+#[test]
+fn a_drive_in_a_gen1_slot_slows_a_plain_stripe_and_weights_make_up_for_it() {
+    let place =
+        site(&measured(&[("a", 832.0), ("b", 1652.0), ("c", 1648.0), ("d", 1657.0)])).expect("possible");
+    let plan = plan(&place, &singles(&["a", "b", "c", "d"])).expect("a plan");
+    // 3,322 was measured.
+    assert!((rates(&plan)[2] / 3322.0 - 1.0).abs() < 0.05);
+    assert_eq!(plan.predictions[2].limit, "a: 832 MB/s");
+    let better = plan.better.expect("there is something better");
+    let weights: Vec<f64> = better.arrays.iter().map(|a| a.weight).collect();
+    assert_eq!(weights, [1.0, 2.0, 2.0, 2.0]);
+    assert!(better.predictions[2].mbps.expect("known") > 0.98 * 5789.0);
+    assert!(better.why[0].contains("1.7"), "{:?}", better.why);
+}
+
+#[test]
+fn a_link_that_trained_low_is_the_limit_by_name() {
+    let mut slow = kind("a", 1);
+    (slow.link, slow.read_mbps) = (Some("Gen1 x4".into()), Some(3200.0));
+    let mut fast = kind("b", 1);
+    (fast.link, fast.read_mbps) = (Some("Gen3 x4".into()), Some(3000.0));
+    let place = site(&Description { drive: vec![slow, fast], ..Description::default() }).expect("possible");
+    let plan = plan(&place, &singles(&["a", "b"])).expect("a plan");
+    assert_eq!(plan.predictions[2].limit, "the link of a, Gen1 x4: 830 MB/s");
+    assert!(near(rates(&plan)[2], 2.0 * 830.0));
+}
+
+#[test]
+fn mirrors_read_from_all_legs_and_write_to_all() {
+    let place = site(&measured(&[("a", 200.0), ("b", 200.0), ("c", 400.0), ("d", 100.0)])).expect("possible");
+    let one = plan(&place, &[mirror(&["a", "b"], 1.0)]).expect("a plan");
+    assert!(near(rates(&one)[2], 400.0) && near(rates(&one)[3], 200.0));
+    let uneven = plan(&place, &[mirror(&["c", "d"], 1.0)]).expect("a plan");
+    assert!(near(rates(&uneven)[2], 500.0) && near(rates(&uneven)[3], 100.0));
+    // 400 and 500: the first is full when both do 400.
+    let both = plan(&place, &[mirror(&["a", "b"], 1.0), mirror(&["c", "d"], 1.0)]).expect("a plan");
+    assert!(near(rates(&both)[2], 800.0) && near(rates(&both)[3], 200.0), "{:?}", rates(&both));
+    let weighted = plan(&place, &[mirror(&["a", "b"], 4.0), mirror(&["c", "d"], 5.0)]).expect("a plan");
+    assert!(near(rates(&weighted)[2], 900.0));
+}
+
+#[test]
+fn an_uplink_passes_each_copy_of_a_write_and_each_read_once() {
+    let one = |name: &str, bank: &str| Kind {
+        bank: Some(bank.into()),
+        read_mbps: Some(1000.0),
+        write_mbps: Some(1000.0),
+        ..kind(name, 2)
+    };
+    let narrow = |name: &str| Bank { mbps: Some(1200.0), ..bank(name, "Gen3 x16") };
+    let described = Description {
+        bank: vec![narrow("x"), narrow("y")],
+        drive: vec![one("x", "x"), one("y", "y")],
+        ..Description::default()
+    };
+    let place = site(&described).expect("possible");
+    let within = plan(&place, &[mirror(&["x0", "x1"], 1.0)]).expect("a plan");
+    assert!(near(rates(&within)[2], 1200.0) && near(rates(&within)[3], 600.0), "{:?}", rates(&within));
+    assert_eq!(within.placed[0].warning, "x takes both away when it fails");
+    let apart = plan(&place, &[mirror(&["x0", "y0"], 1.0)]).expect("a plan");
+    assert!(near(rates(&apart)[2], 2000.0) && near(rates(&apart)[3], 1000.0));
+    assert_eq!(apart.placed[0].warning, "");
+    let two = plan(&place, &[mirror(&["x0", "x1"], 1.0), mirror(&["y0", "y1"], 1.0)]).expect("a plan");
+    assert!(near(rates(&two)[2], 2400.0) && near(rates(&two)[3], 1200.0));
+    let better = two.better.expect("legs could be apart");
+    assert_eq!(better.why, ["no switch takes two legs of a mirror away"]);
+    let legs: Vec<&Vec<String>> = better.arrays.iter().map(|a| &a.drives).collect();
+    assert_eq!(legs, [&["x0", "y0"], &["x1", "y1"]]);
+    assert_eq!(two.predictions[3].limit, "2 uplinks of banks: 1200 MB/s each");
+}
+
+#[test]
+fn the_network_and_the_shards_are_passed_once_by_all_commands() {
+    let mut described = measured(&[("a", 2000.0), ("b", 2000.0)]);
+    described.port = vec![Ports { count: Some(2), mbit: 10_000, mtu: Some(9000) }];
+    let place = site(&described).expect("possible");
+    let plan_of = |place: &Site| plan(place, &[mirror(&["a", "b"], 1.0)]).expect("a plan");
+    let found = plan_of(&place);
+    // 1,250 MB/s each, of which 99 % are payload.
+    assert!(near(rates(&found)[2], 2500.0 * 8948.0 / 9038.0), "{:?}", rates(&found));
+    assert!(found.predictions[2].limit.starts_with("the 2 network ports: 2475 MB/s"));
+    assert!(near(rates(&found)[3], 2000.0));
+    described.head = Shards { shards: Some(4), commands: Some(100_000.0) };
+    let found = plan_of(&site(&described).expect("possible"));
+    assert!(near(rates(&found)[0], 400_000.0) && found.predictions[0].limit == "the 4 shards: 400 K");
+}
+
+#[test]
+fn descriptions_of_what_cannot_be_are_refused_by_name() {
+    let words = |d: &Description| site(d).expect_err("impossible");
+    let with = |change: fn(&mut Kind)| {
+        let mut one = kind("d", 1);
+        change(&mut one);
+        words(&Description { drive: vec![one], ..Description::default() })
+    };
+    assert!(with(|d| d.link = Some("Gen9 x4".into())).contains("there is no link \"Gen9 x4\""));
+    assert!(with(|d| d.link = Some("Gen3 x0".into())).contains("Gen3 x0"));
+    assert!(with(|d| d.link = Some("Gen3 x5".into())).contains("Gen3 x5"));
+    assert!(with(|d| d.link = Some("x4".into())).contains("drive d"));
+    assert!(with(|d| d.bank = Some("nowhere".into())).contains("no [[bank]] of this name"));
+    assert!(with(|d| d.count = Some(0)).contains("a count of 0"));
+    assert!(with(|d| d.count = Some(usize::MAX)).contains("a count of"));
+    assert!(with(|d| d.read_iops = Some(0.0)).contains("read-iops of drive d is 0"));
+    assert!(with(|d| d.write_mbps = Some(f64::NAN)).contains("write-mbps"));
+    let twice = Description { drive: vec![kind("d", 1), kind("d", 1)], ..Description::default() };
+    assert!(words(&twice).contains("two drives are called d"));
+    let banks =
+        Description { bank: vec![bank("b", "Gen3 x8"), bank("b", "Gen3 x8")], ..Description::default() };
+    assert!(words(&banks).contains("two banks are called b"));
+    let port = Ports { count: None, mbit: 0, mtu: None };
+    assert!(words(&Description { port: vec![port], ..Description::default() }).contains("impossible"));
+}
+
+#[test]
+fn layouts_that_cannot_be_are_refused_and_what_is_not_known_is_said() {
+    let place = site(&Description { drive: vec![kind("a", 1), kind("b", 1)], ..Description::default() });
+    let place = place.expect("possible");
+    assert_eq!(plan(&place, &singles(&["c"])).expect_err("no"), "there is no drive c there");
+    assert_eq!(plan(&place, &singles(&["a", "/dev/a"])).expect_err("no"), "the drive a is named twice");
+    assert!(plan(&place, &[]).is_err());
+    let found = plan(&place, &singles(&["a", "b"])).expect("a plan");
+    assert!(found.predictions.iter().all(|p| p.iops.is_none() && p.limit == "not known"));
+    assert!(
+        found.gaps.iter().any(|g| g.contains("2 drives themselves can is not known")),
+        "{:?}",
+        found.gaps
+    );
+}
+
+#[test]
+fn what_was_measured_of_a_drive_counts() {
+    let mut place =
+        site(&Description { drive: vec![kind("a", 1)], ..Description::default() }).expect("possible");
+    assert!(place.measured("/dev/a", false, 4096, 500_000.0) && place.measured("a", true, 131_072, 10_000.0));
+    assert!(!place.measured("b", false, 4096, 1.0));
+    let found = plan(&place, &singles(&["a"])).expect("a plan");
+    assert_eq!(found.predictions[0].iops, Some(500_000.0));
+    assert!(near(found.predictions[3].mbps.expect("known"), 1310.72));
+    // Of the other two only bounds are known.
+    assert_eq!(found.predictions.iter().map(|p| p.at_most).collect::<Vec<_>>(), [false, true, true, false]);
+}
+
+#[test]
+fn weights_are_small_whole_numbers_that_fit() {
+    assert_eq!(weights(&[200.0, 400.0, 400.0]), [1, 2, 2]);
+    assert_eq!(weights(&[832.0, 1652.0, 1648.0, 1657.0]), [1, 2, 2, 2]);
+    assert_eq!(weights(&[100.0, 100.0]), [1, 1]);
+    assert_eq!(weights(&[3.0, 2.0]), [3, 2]);
+    assert_eq!(weights(&[]), Vec::<u32>::new());
+    let wild = weights(&[1.0, 1000.0]);
+    assert!(wild[0] == 1 && wild[1] == 64);
+}
+
+#[test]
+fn legs_come_apart_by_node_then_by_switch_then_by_speed() {
+    let machine = Machine::of(&machines::two_sockets());
+    let place = Site::of(&machine);
+    let names = place.free();
+    let nvme: Vec<String> = names.into_iter().filter(|n| n.starts_with("nvme")).collect();
+    assert!(nvme.len() >= 20);
+    let (mirrors, rest) = pair(&place, &nvme, 2).expect("known drives");
+    assert_eq!((mirrors.len(), rest.len()), (nvme.len() / 2, nvme.len() % 2));
+    let node = |name: &String| machine.node_of(machine.drive_at(name).expect("a drive"));
+    for m in &mirrors {
+        assert_ne!(node(&m[0]), node(&m[1]), "{m:?}");
+    }
+    // Fast with fast.
+    let place = site(&measured(&[("a", 100.0), ("b", 400.0), ("c", 100.0), ("d", 400.0), ("e", 50.0)]))
+        .expect("possible");
+    let names: Vec<String> = ["a", "b", "c", "d", "e"].map(String::from).to_vec();
+    let (mirrors, rest) = pair(&place, &names, 2).expect("known");
+    assert_eq!(
+        (mirrors, rest),
+        (vec![vec!["a".to_string(), "c".into()], vec!["b".into(), "d".into()]], vec!["e".to_string()])
+    );
+    assert_eq!(Ability::default(), Ability { iops: [None; 2], mbps: [None; 2] });
+}
+
+#[test]
+fn a_pool_of_a_running_head_is_planned_with_what_its_shapes_say() {
+    let mut files = machines::guest();
+    let drive = |path: &str, share: u64| {
+        format!(
+            r#"{{"path":"{path}","pool":"tank","role":"leg","shape":{{"mbps_max":300,"uplink":4,"uplink_mbps":400,"uplink_share":{share}}}}}"#
+        )
+    };
+    let array = |path: &str| format!(r#"{{"layout":"single","legs":[{{"path":"{path}"}}]}}"#);
+    let status = |shares: [u64; 2]| {
+        format!(
+            r#"{{"drives":[{},{}],"pools":[{{"name":"tank","arrays":[{},{}]}}]}}"#,
+            drive("/f/a", shares[0]),
+            drive("/f/b", shares[1]),
+            array("/f/a"),
+            array("/f/b")
+        )
+    };
+    let mut plan_with = |shares| {
+        files.put("/millrace/status", &status(shares));
+        let machine = Machine::of(&files);
+        let pools = topology::plan::pools(&machine);
+        assert_eq!((pools.len(), pools[0].0.as_str()), (1, "tank"));
+        plan(&Site::of(&machine), &pools[0].1).expect("a plan")
+    };
+    let fair = plan_with([1, 1]);
+    assert!(near(rates(&fair)[2], 400.0), "{:?}", rates(&fair));
+    assert_eq!(fair.predictions[2].limit, "link 4 of the shapes: 400 MB/s");
+    assert!(fair.better.is_none());
+    // b gets 100 of the 400 when both work: a plain stripe is as fast as twice that.
+    let unfair = plan_with([3, 1]);
+    assert!(near(rates(&unfair)[2], 200.0), "{:?}", rates(&unfair));
+    assert_eq!(unfair.predictions[2].limit, "what /f/b gets of link 4 of the shapes: 100 MB/s");
+    let better = unfair.better.expect("weights help");
+    assert_eq!(better.arrays.iter().map(|a| a.weight).collect::<Vec<_>>(), [3.0, 1.0]);
+    assert!(near(better.predictions[2].mbps.expect("known"), 400.0));
+}
