@@ -100,4 +100,18 @@ pub struct DriveHealth {
     pub free_bytes: Option<u64>,
     /// The file has holes: writes there need space of its file system.
     pub sparse: bool,
+    /// Whether it is found again by its path, for a file.
+    pub name: FileName,
+}
+
+/// Where the name of an open file is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FileName {
+    /// Where it was as it was opened; what has no name of its own counts as there.
+    #[default]
+    There,
+    /// Elsewhere: nothing, or another file, is at its path.
+    Moved,
+    /// It has none any more: what the file holds ends with whoever has it open.
+    Removed,
 }

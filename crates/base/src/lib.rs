@@ -20,7 +20,7 @@ pub mod time;
 pub mod view;
 
 pub use command::{Command, Op, Status};
-pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, OpenError};
+pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use host::{Fault, FaultKind, HostCommand, HostDone, HostIo, HostStatus};
 pub use id::{ConnectionId, DriveId, HostId, PortalId, Token, Uuid, VolumeId};

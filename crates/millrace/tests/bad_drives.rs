@@ -88,6 +88,18 @@ fn a_drive_that_was_cut_off_stays_out_until_it_has_its_size_and_is_then_copied()
     until("the pool is well", || is_optimal(&daemon));
 }
 
+#[test]
+fn a_file_that_is_removed_under_the_daemon_is_told_while_its_contents_can_be_saved() {
+    let (daemon, [_, b]) = mirror();
+    fs::remove_file(&b).expect("removed");
+    until("it is told", || daemon.reasons().join("\n").contains("its file was removed"));
+    assert_eq!(daemon.status()["health"], "degraded");
+    // What the next command says is done, and nothing is lost.
+    let new = daemon.file("n", 96);
+    daemon.cli(&format!("drive replace {b} {new}"));
+    until("the pool is well", || is_optimal(&daemon));
+}
+
 /// What the refusal says is typed as it stands there.
 #[test]
 fn a_drive_whose_label_is_gone_takes_its_own_place_as_the_refusal_of_its_return_says() {

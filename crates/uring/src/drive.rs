@@ -8,7 +8,7 @@ use crate::shaper::Shaper;
 use crate::spec::Spec;
 use crate::sysfs::{self, BlockDevice};
 use base::machine::Shape;
-use base::{DriveError, DriveHealth, DriveId, DriveInfo, OpenError, Token};
+use base::{DriveError, DriveHealth, DriveId, DriveInfo, FileName, OpenError, Token};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{self, File};
 use std::io;
@@ -225,7 +225,21 @@ fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
     let below = rustix::fs::fstatvfs(file).map_err(|e| failed(e.into()))?;
     let free_bytes = Some(below.f_bavail.saturating_mul(below.f_frsize));
     let sparse = meta.blocks().saturating_mul(512) < meta.len();
-    Ok(DriveHealth { bytes: meta.len(), free_bytes, sparse })
+    let name = drive.path.as_ref().map_or(FileName::There, |path| name_of(&meta, path));
+    Ok(DriveHealth { bytes: meta.len(), free_bytes, sparse, name })
+}
+
+/// Whether an open file is still the one at its path.
+fn name_of(open: &fs::Metadata, path: &Path) -> FileName {
+    let same = |there: &fs::Metadata| (there.dev(), there.ino()) == (open.dev(), open.ino());
+    match fs::metadata(path) {
+        Ok(there) if same(&there) => FileName::There,
+        _ if open.nlink() == 0 => FileName::Removed,
+        Ok(_) => FileName::Moved,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => FileName::Moved,
+        // That it cannot be looked at says nothing.
+        Err(_) => FileName::There,
+    }
 }
 
 fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {

@@ -5,7 +5,7 @@ mod contract;
 use base::machine::Shape;
 use base::{
     Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Effects, Event,
-    Instant, Machine, Memory, OpenError, Slice, Token,
+    FileName, Instant, Machine, Memory, OpenError, Slice, Token,
 };
 use contract::{DriveHarness, Job, Outcome, flush, other, pattern, read, write};
 use std::cell::RefCell;
@@ -440,6 +440,14 @@ fn a_look_from_outside_sees_the_size_and_the_space_left() {
     assert!(health.bytes == 16 << 20 && health.free_bytes.is_some_and(|free| free > 0), "{health:?}");
     File::options().write(true).open(&path).unwrap().set_len(5 << 20).unwrap();
     assert_eq!(bench.inspect(0).unwrap().bytes, 5 << 20);
+    assert_eq!(health.name, FileName::There);
+    let moved = dir.path().join("moved");
+    std::fs::rename(&path, &moved).unwrap();
+    assert_eq!(bench.inspect(0).unwrap().name, FileName::Moved);
+    File::create(&path).unwrap();
+    assert_eq!(bench.inspect(0).unwrap().name, FileName::Moved, "another file has its path");
+    std::fs::remove_file(&moved).unwrap();
+    assert_eq!(bench.inspect(0).unwrap().name, FileName::Removed);
     bench.open(1, "ram:16M").unwrap();
     assert_eq!(bench.inspect(1), Ok(DriveHealth { bytes: 16 << 20, ..DriveHealth::default() }));
     assert_eq!(bench.inspect(9), Err(DriveError::Gone));

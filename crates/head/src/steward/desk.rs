@@ -2,9 +2,9 @@
 
 use super::absent::AbsentPool;
 use super::config::{PoolConfig, array_uuid};
-use super::cut::CutOff;
 use super::drives::Probe;
 use super::files::{PoolRow, protocol_word};
+use super::found::Found;
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::spares::SpareDesk;
@@ -92,8 +92,8 @@ pub(crate) struct Desk {
     pub ills: BTreeMap<DriveId, Ill>,
     /// Every number that a drive of a pool has had: figures go on when it returns.
     pub lives: BTreeMap<Uuid, BTreeSet<DriveId>>,
-    /// Drives of pools that were looked at and are shorter than their labels say.
-    pub cut_off: BTreeMap<Uuid, CutOff>,
+    /// What was found at paths at the last look there, while drives of pools were looked for.
+    pub found: BTreeMap<String, Found>,
     /// Drives that were legs and have left, with where they lay: newest last.
     pub departed: Vec<(Uuid, String)>,
     /// Spares that took the places of drives, and were not followed by another spare yet.
@@ -231,8 +231,8 @@ pub(crate) struct LegDesk {
     pub open: Option<OpenDrive>,
     /// Why it is not in sync: one sentence.
     pub reason: String,
-    /// It is out, and that is why.
-    pub cut_off: Option<CutOff>,
+    /// It is out, and this is what was found instead.
+    pub found: Option<Found>,
     /// Shards that have copied what it lacks.
     pub synced: BTreeSet<u16>,
     /// Epoch in which it joined.
@@ -254,7 +254,7 @@ pub(crate) struct LegDesk {
 
 impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
-        let (reason, cut_off, synced, slow) = Default::default();
+        let (reason, found, synced, slow) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
         let (look_at, dead) = Default::default();
         Self {
@@ -263,7 +263,7 @@ impl LegDesk {
             path,
             open,
             reason,
-            cut_off,
+            found,
             synced,
             joined,
             full,
@@ -338,7 +338,7 @@ impl Desk {
             turned_away: TurnedAway::default(),
             ills: BTreeMap::new(),
             lives: BTreeMap::new(),
-            cut_off: BTreeMap::new(),
+            found: BTreeMap::new(),
             departed: vec![],
             stood_in: vec![],
             free_drives: VecDeque::new(),
@@ -499,13 +499,16 @@ impl Desk {
         let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
         legs.filter(|l| l.path == drive || uuid == Some(l.uuid)).count()
     }
-    /// A drive was looked at: notes whether it is as long as its label says.
-    pub fn note_length(&mut self, probe: &Probe) {
-        self.cut_off.retain(|_, c| c.path != probe.info.path);
-        match CutOff::of(probe) {
-            Some((drive, cut)) => drop(self.cut_off.insert(drive, cut)),
-            None => drop(probe.good_label().and_then(|l| self.cut_off.remove(&l.drive))),
-        }
+    /// A drive was looked at.
+    pub fn note_found(&mut self, probe: &Probe) {
+        let found = Found::of(probe);
+        self.found.retain(|_, f| found.drive().is_none() || f.drive() != found.drive());
+        self.found.insert(found.path().into(), found);
+    }
+    /// What was found of a drive that should be at this path and cannot be used.
+    pub fn found_for(&self, drive: Uuid, path: &str) -> Option<Found> {
+        let itself = self.found.values().find(|f| f.drive() == Some(drive));
+        itself.or(self.found.get(path)).cloned()
     }
     /// A leg has left: its figures stay with the place where its drive lay.
     pub fn departs(&mut self, leg: Option<(Uuid, String)>) {

@@ -182,7 +182,7 @@ impl Office {
             desk_leg.out_since = None;
             desk_leg.synced.clear();
             desk_leg.full = full;
-            (desk_leg.reason, desk_leg.cut_off) = (reason, None);
+            (desk_leg.reason, desk_leg.found) = (reason, None);
             p.record = record;
             desk.speeds.insert(drive, Speed::begun(now));
             let p = desk.pool(pool).expect("seen above");

@@ -14,12 +14,12 @@ mod absent;
 mod config;
 mod connected;
 mod create;
-mod cut;
 mod desk;
 mod dma;
 mod drives;
 mod extras;
 mod files;
+mod found;
 pub mod fuzz;
 mod interventions;
 mod join;
@@ -193,9 +193,10 @@ impl Steward {
                     let answer = self.office.drive_shape(&drive, shape);
                     let office = self.office.clone();
                     self.office.cx.spawn(async move {
-                        // One that hangs tells nothing at a look.
-                        if !hangs {
-                            office.look_now().await;
+                        // One that hangs tells nothing at a look, and is not waited for.
+                        match hangs {
+                            true => office.look_soon(),
+                            false => office.look_now().await,
                         }
                         office.cx.mail(Address::Manager, Mail::Answered { id, answer });
                     });

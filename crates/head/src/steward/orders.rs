@@ -2,9 +2,9 @@
 
 use super::Office;
 use super::create::NewPool;
-use super::cut::CutOff;
 use super::desk::{Outlook, Wish, error_words, refuse};
 use super::drives::Probe;
+use super::found::Found;
 use super::join::{self, Boxed};
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -306,13 +306,18 @@ impl Office {
                 // The leg may have lain elsewhere.
                 let here = &probe.info.path;
                 let next = format!("millrace drive replace {path} {here} --force (copies everything to it)");
-                let cut = CutOff::of(&probe).filter(|(drive, _)| *drive == uuid).map(|(_, cut)| cut);
-                let next = cut.as_ref().map_or(next, CutOff::way_back);
+                let found = Found::of(&probe);
+                let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
+                let next = if cut_off { found.way_back(&path) } else { next };
                 if let Some(p) = self.desk_mut().pool_mut(pool)
-                    && let Some(cut) = cut
+                    && (cut_off || *here == path)
                 {
                     let l = &mut p.arrays[array].legs[leg];
-                    (l.reason, l.path, l.cut_off) = (cut.words(), cut.path.clone(), Some(cut));
+                    l.path = here.clone();
+                    // The drive itself, whole, that may not return for what happened to it elsewhere.
+                    if cut_off || found.drive() != Some(uuid) {
+                        (l.reason, l.found) = (found.words(), Some(found));
+                    }
                 }
                 Err(Refusal {
                     message: format!("{here} cannot return to pool {pool_name}: {r}"),
@@ -337,10 +342,7 @@ impl Office {
     async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, String> {
         let label = match (&probe.label, probe.good_label()) {
             (_, Some(l)) => l,
-            (Ok(_), None) => {
-                let cut = CutOff::of(probe).expect("else the label is good");
-                return Err(cut.1.words());
-            }
+            (Ok(_), None) => return Err(Found::of(probe).words()),
             (Err(fault), None) => return Err(format!("its label is {fault}")),
         };
         if label.drive != uuid {

@@ -3,10 +3,10 @@
 use super::Office;
 use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
-use super::cut::CutOff;
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, PoolDesk, refuse};
 use super::drives::Probe;
 use super::files::PoolRow;
+use super::found::Found;
 use super::join::{self, Boxed};
 use super::judge::Judged;
 use super::released::in_memory;
@@ -222,7 +222,7 @@ impl Office {
         for probe in join::all(probes).await {
             match probe {
                 Ok(p) => {
-                    self.desk_mut().note_length(&p);
+                    self.desk_mut().note_found(&p);
                     let ours = p.good_label().is_some_and(|l| pool.is_none_or(|uuid| l.pool == uuid));
                     if ours {
                         good.push(p);
@@ -231,8 +231,7 @@ impl Office {
                             let path = &p.info.path;
                             let why = match &p.label {
                                 Ok(l) if Some(l.pool) == pool => {
-                                    let cut = CutOff::of(&p).map_or_else(String::new, |(_, c)| c.words());
-                                    format!("{path}: {cut}")
+                                    format!("{path}: {}", Found::of(&p).words())
                                 }
                                 Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
                                 Err(fault) => format!("the label of {path} is {fault}"),
@@ -295,6 +294,7 @@ impl Office {
         };
         next.open = true;
         let mut arrays = vec![];
+        let (config_name, mut out_words) = (config.name.clone(), vec![]);
         let mut used = BTreeSet::new();
         for (i, verdict) in assembly.arrays.iter().take(config.arrays.len()).enumerate() {
             let mut legs = vec![];
@@ -302,7 +302,6 @@ impl Office {
                 let uuid = next.arrays[i].legs[l].drive;
                 let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == uuid));
                 let open = probe.and_then(Probe::opened);
-                let cut_off = self.desk().cut_off.get(&uuid).filter(|_| open.is_none()).cloned();
                 let (state, reason) = match judged {
                     LegVerdict::Current => (LegState::InSync, ""),
                     LegVerdict::Stale { full: false } => {
@@ -325,14 +324,23 @@ impl Office {
                     }
                 }
                 let out = matches!(state, LegState::Out | LegState::JustOut);
-                if let Some(c) = &cut_off {
-                    row.path = c.path.clone();
+                let found = match open {
+                    None => self.desk().found_for(uuid, &row.path),
+                    Some(_) => None,
+                };
+                if let Some(f @ Found::CutOff { .. }) = &found {
+                    row.path = f.path().into();
+                }
+                let reason = found.as_ref().map_or_else(|| reason.to_string(), Found::words);
+                if out {
+                    out_words
+                        .push((row.path.clone(), format!("it is out of pool {}: {reason}", config_name)));
                 }
                 legs.push(LegDesk {
                     out_since: out.then_some(now),
                     return_at: out.then_some(now),
-                    reason: cut_off.as_ref().map_or_else(|| reason.into(), CutOff::words),
-                    cut_off,
+                    reason,
+                    found,
                     full: state == LegState::RebuildingFull,
                     ..LegDesk::new(uuid, l, row.path.clone(), open, next.counter)
                 });
@@ -392,8 +400,11 @@ impl Office {
                 used.insert(p.id);
             }
             let open = probe.and_then(Probe::opened);
-            let cut_off = self.desk().cut_off.get(&row.drive).filter(|_| open.is_none()).cloned();
-            spares.push(SpareDesk { uuid: row.drive, path: row.path.clone(), open, cut_off });
+            let found = match open {
+                None => self.desk().found_for(row.drive, &row.path),
+                Some(_) => None,
+            };
+            spares.push(SpareDesk { uuid: row.drive, path: row.path.clone(), open, found });
         }
         for p in probes.iter().filter(|p| !used.contains(&p.id)) {
             notices.push(format!(
@@ -423,7 +434,13 @@ impl Office {
         let drives: Vec<&str> =
             probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.as_str()).collect();
         let words = format!("it was imported from {}{worst}", drives.join(", "));
-        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), words);
+        {
+            let mut desk = self.desk_mut();
+            desk.event(now, Weight::Note, format!("pool {name}"), words);
+            for (path, words) in out_words {
+                desk.event(now, Weight::Warning, format!("drive {path}"), words);
+            }
+        }
         self.start_keeper(id);
         Ok(notices)
     }
@@ -794,6 +811,9 @@ impl Office {
             if hung == 0 && !silent {
                 continue;
             }
+            drop(desk);
+            self.look_soon();
+            let desk = self.desk();
             let path = &o.info.path;
             let what = match hung {
                 0 => "does not answer".to_string(),

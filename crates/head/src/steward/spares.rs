@@ -8,10 +8,10 @@
 
 use super::Office;
 use super::create::{bytes_needed, check_probes, fits};
-use super::cut::CutOff;
 use super::desk::{OpenDrive, Outlook, PoolDesk, StoodIn, error_words, refuse, size_needed, size_there};
 use super::drives::Probe;
 use super::extras::SpareRow;
+use super::found::Found;
 use super::legs::Seat;
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
@@ -43,17 +43,17 @@ const NO_ARRAY: u32 = u32::MAX;
 pub(crate) struct SpareDesk {
     pub uuid: Uuid,
     pub path: String,
-    /// None: it was not found, or is too small.
+    /// None: it was not found, or is not what it was.
     pub open: Option<OpenDrive>,
-    pub cut_off: Option<CutOff>,
+    pub found: Option<Found>,
 }
 
 impl SpareDesk {
     /// Why it is not ready: one sentence, empty if it is.
     pub fn reason(&self) -> String {
-        match (&self.open, &self.cut_off) {
+        match (&self.open, &self.found) {
             (Some(_), _) => String::new(),
-            (None, Some(cut)) => cut.words(),
+            (None, Some(found)) => found.words(),
             (None, None) => "it was not found".into(),
         }
     }
@@ -232,7 +232,7 @@ impl Office {
         }
         let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.spares.push(SpareDesk { uuid, path, open: Some(open), cut_off: None });
+            p.spares.push(SpareDesk { uuid, path, open: Some(open), found: None });
         }
         Ok(())
     }

@@ -262,9 +262,9 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
         let (path, name) = (&spare.path, &p.config.name);
-        let (message, next) = match &spare.cut_off {
-            Some(cut) => (
-                format!("its spare {path} is of no use: {}", cut.words()),
+        let (message, next) = match &spare.found {
+            Some(found) => (
+                format!("its spare {path} is of no use: {}", found.words()),
                 format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),
             ),
             None => {
@@ -414,8 +414,8 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
 fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
     let leg = &p.arrays[a].legs[l];
     let path = &leg.path;
-    if let Some(cut) = &leg.cut_off {
-        return cut.way_back();
+    if let Some(found) = &leg.found {
+        return found.way_back(path);
     }
     if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
         return format!("free space in the file system of {path}, then millrace drive return {path}");

@@ -48,6 +48,8 @@ struct FakeDrive {
     cut: Option<u64>,
     /// What its file system has left.
     free: Option<u64>,
+    /// Where its file's name is.
+    name: base::FileName,
 }
 
 /// What survives a crash.
@@ -218,6 +220,7 @@ impl World {
                         bytes: d.cut.unwrap_or(d.bytes),
                         free_bytes: d.free,
                         sparse: d.free.is_some(),
+                        name: d.name,
                     }),
                 };
                 self.events.push_back(Event::DriveInspected { token, result });
@@ -421,6 +424,7 @@ fn drives(names: &[&str]) -> Rest {
         hangs: false,
         stuck: false,
         cut: None,
+        name: base::FileName::There,
         free: None,
     };
     Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }

@@ -11,7 +11,7 @@ use super::join::{self, Boxed};
 use crate::layout::PoolId;
 use crate::order::{State, Weight};
 use array::format::{LABEL_AT, LegState, RECORD_BYTES};
-use base::{DriveError, DriveHealth, DriveId, Duration, Instant};
+use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
 use std::collections::BTreeMap;
 
 /// How often drives are looked at.
@@ -199,7 +199,12 @@ impl Office {
         if let Some(p) = desk.pool_mut(w.pool) {
             p.arrays[w.array].legs[w.leg].look_at = None;
         }
-        let ill = if last { ill_of(now, path, &look, seen) } else { None };
+        let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
+        let ill = nameless(path, &look, last).or_else(|| match &look {
+            // Hosts wait for it, and nothing else has what it has: that is told at once.
+            Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
+            Look::Well(_) | Look::Cut(_) | Look::Failed(_) => ill_of(now, path, &look, seen).filter(|_| last),
+        });
         desk.set_ill(now, w.open.id, path, ill);
         if more && !last {
             let told = seen.helped_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
@@ -212,6 +217,37 @@ impl Office {
             }
         }
     }
+}
+
+/// What ails a drive that left a look unanswered. It may be busy, and is not given up.
+fn silent_at_first(path: &str, shaped: bool) -> Ill {
+    let words = "the drive does not answer at the moment: hosts wait for it".to_string();
+    let next = match shaped {
+        true => format!("millrace drive shape {path} --clear"),
+        false => format!("dmesg, smartctl -a {path}; it is looked at again every few seconds"),
+    };
+    Ill { state: State::Degraded, words, next }
+}
+
+/// What ails a file that is open and well, and that the next start will not find.
+fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
+    let Look::Well(health) = look else { return None };
+    let (words, next) = match (health.name, last) {
+        (FileName::There, _) => return None,
+        (FileName::Moved, _) => (
+            "its file is not at its path any more, where the next start looks for it",
+            format!("mv the file back to {path}"),
+        ),
+        (FileName::Removed, false) => (
+            "its file was removed: what it holds is gone once the daemon stops",
+            format!("millrace drive replace {path} NEW, another file; it serves until everything is copied"),
+        ),
+        (FileName::Removed, true) => (
+            "its file was removed, and nothing else holds what it holds: that is gone once the daemon stops",
+            "do not stop the daemon; copy what its volumes hold elsewhere (millrace volume ls)".to_string(),
+        ),
+    };
+    Some(Ill { state: State::Degraded, words: words.into(), next })
 }
 
 /// What ails a drive that answers.

@@ -488,3 +488,22 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     let mut w = w.crash(3);
     assert_eq!(w.status().reasons[0].message, "/f/b of mirror-0: it was not found");
 }
+
+#[test]
+fn a_file_that_was_made_again_empty_while_the_head_was_down_is_told_with_the_order_that_takes_it() {
+    let mut w = with_more();
+    w.good(Order::Shutdown);
+    let mut rest = w.rest.clone();
+    rest.drives.get_mut("/f/b").expect("there").blocks.clear();
+    let mut w = World::start(rest, 2);
+    let reason = w.status().reasons[0].clone();
+    assert_eq!(reason.message, "/f/b of mirror-0: what is there now has no label: it is empty, or another");
+    let next = "millrace drive replace /f/b /f/b --force (copies everything to it)";
+    assert_eq!(reason.next.as_deref(), Some(next));
+    let told = "drive /f/b: it is out of pool tank: what is there now has no label: it is empty, or another";
+    assert!(w.events().iter().any(|e| e == told), "a pool that comes up degraded says so: {:#?}", w.events());
+    w.good(Order::DriveReplace { old: "/f/b".into(), new: "/f/b".into(), force: true });
+    assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b rebuilding"]);
+    copied(&mut w, "/f/b");
+    assert_eq!(w.status().health, State::Optimal);
+}

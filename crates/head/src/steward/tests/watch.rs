@@ -193,3 +193,51 @@ fn a_head_that_was_just_started_sees_that_a_file_system_is_full() {
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
 }
+
+#[test]
+fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
+    use base::FileName::{Moved, Removed, There};
+    let name = |w: &mut World, path: &str, name| w.rest.drives.get_mut(path).expect("there").name = name;
+    let told = |w: &mut World| {
+        w.pass(6);
+        let s = w.status();
+        let reason = s.reasons.first().map(|r| (r.message.clone(), r.next.clone().unwrap_or_default()));
+        (s.health, reason.unwrap_or_default())
+    };
+    let mut w = usual();
+    name(&mut w, "/f/b", Removed);
+    let lost = "/f/b of mirror-0: its file was removed: what it holds is gone once the daemon stops";
+    let next = "millrace drive replace /f/b NEW, another file; it serves until everything is copied";
+    assert_eq!(told(&mut w), (State::Degraded, (lost.to_string(), next.to_string())));
+    assert_eq!(w.legs(0), [LegState::InSync; 2], "it holds what it held, and serves");
+    assert_eq!(w.events().iter().filter(|e| e.contains("its file was removed")).count(), 1, "told once");
+    name(&mut w, "/f/b", Moved);
+    let moved = "/f/b of mirror-0: its file is not at its path any more, where the next start looks for it";
+    assert_eq!(told(&mut w), (State::Degraded, (moved.to_string(), "mv the file back to /f/b".to_string())));
+    name(&mut w, "/f/b", There);
+    assert_eq!(told(&mut w).0, State::Optimal);
+    let mut w = single();
+    name(&mut w, "/f/a", Removed);
+    let (state, (message, next)) = told(&mut w);
+    assert_eq!(state, State::Degraded);
+    assert!(message.contains("nothing else holds what it holds"), "{message}");
+    assert!(next.starts_with("do not stop the daemon"), "{next}");
+}
+
+#[test]
+fn the_only_drive_that_does_not_answer_is_told_at_the_first_look() {
+    let mut w = single();
+    w.rest.drives.get_mut("/f/a").expect("there").hangs = true;
+    w.good(Order::DriveShape { drive: "/f/a".into(), shape: Shape { hang: true, ..Shape::default() } });
+    w.pass(3);
+    let s = w.status();
+    assert_eq!(s.health, State::Degraded);
+    let words = "/f/a of single-0: the drive does not answer at the moment: hosts wait for it";
+    assert_eq!(s.reasons[0].message, words);
+    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace drive shape /f/a --clear"));
+    w.pass(20);
+    assert_eq!(w.status().health, State::Offline);
+    w.rest.drives.get_mut("/f/a").expect("there").hangs = false;
+    w.pass(6);
+    assert_eq!(w.status().health, State::Optimal);
+}
