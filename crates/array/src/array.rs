@@ -103,6 +103,8 @@ pub struct Array {
     pub(crate) flights: Slots<Flight>,
     pub(crate) commands: u32,
     pub(crate) heals: u32,
+    /// Operations that were given up and are not over, on all legs.
+    given_up: u32,
     pub(crate) ops: Slots<DriveTag>,
     pub(crate) locks: Locks,
     pub(crate) ready: VecDeque<u32>,
@@ -167,6 +169,7 @@ impl Array {
             flights: Slots::with_capacity(FLIGHTS_MAX),
             commands: 0,
             heals: 0,
+            given_up: 0,
             ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
@@ -245,8 +248,8 @@ impl Array {
             io.done(ticket, Status::Good);
             return;
         }
-        let hung = members(self.writable()).any(|leg| self.legs[leg].given_up >= COMMANDS_MAX);
-        if hung {
+        let hung = |leg: usize| self.legs[leg].given_up >= COMMANDS_MAX;
+        if self.given_up >= COMMANDS_MAX && members(self.writable()).any(hung) {
             io.done(ticket, Status::NotReady);
             return;
         }
@@ -307,8 +310,9 @@ impl Array {
         if late {
             self.ops[tag].given_up = true;
             self.legs[leg].given_up += 1;
+            self.given_up += 1;
         } else {
-            self.ops.remove(tag);
+            self.ops.free(tag);
             if let Some(buffer) = buffer {
                 self.buffers.release(buffer);
             }
@@ -342,6 +346,7 @@ impl Array {
             self.hedging.give_back(len);
         }
         self.legs[leg].given_up -= 1;
+        self.given_up -= 1;
         if let Some(buffer) = buffer {
             self.buffers.release(buffer);
         }
@@ -560,9 +565,9 @@ impl Array {
     }
     /// Tells the host, if the flight is a host's that was not told yet.
     pub(crate) fn answer(&mut self, id: u32, status: Status, io: &mut impl ArrayIo) {
-        let flight = self.flights[id];
-        assert!(flight.phase != Phase::AwaitingLate, "a command was answered twice");
-        match flight.job {
+        let Flight { phase, job, .. } = self.flights[id];
+        assert!(phase != Phase::AwaitingLate, "a command was answered twice");
+        match job {
             Job::Host(ticket) => {
                 self.commands -= 1;
                 io.done(ticket, status);
@@ -574,20 +579,21 @@ impl Array {
     pub(crate) fn retire(&mut self, now: Instant, id: u32) {
         self.unlock(now, id);
         self.unwatch(id);
-        let flight = self.flights.remove(id);
-        assert!(flight.pending == 0 && flight.late == 0 && flight.next == NONE, "a flight ended in the air");
-        if let Some(buffer) = flight.buffer {
+        let Flight { pending, late, next, buffer, .. } = self.flights[id];
+        assert!(pending == 0 && late == 0 && next == NONE, "a flight ended in the air");
+        self.flights.free(id);
+        if let Some(buffer) = buffer {
             self.buffers.release(buffer);
         }
     }
     /// Frees the flight's range, if it has one, for those behind it.
     pub(crate) fn unlock(&mut self, now: Instant, id: u32) {
-        let flight = self.flights[id];
-        if !flight.locked {
+        let Flight { locked, entered, at, .. } = self.flights[id];
+        if !locked {
             return;
         }
-        if flight.entered {
-            self.leave_region(now, flight.at);
+        if entered {
+            self.leave_region(now, at);
         }
         self.flights[id].locked = false;
         let ready = &mut self.ready;
@@ -607,6 +613,8 @@ impl Array {
             let live = self.ops.iter().filter(|(_, op)| op.leg == leg && !op.given_up).count();
             assert_eq!(live as u32, standing.in_flight, "operations are counted");
         }
+        let given_up: u32 = self.legs.iter().map(|leg| leg.given_up).sum();
+        assert_eq!(given_up, self.given_up, "operations that were given up are counted");
         assert!(self.recorded <= self.epoch, "what is on record was decided before");
         for (id, flight) in self.flights.iter() {
             let live =

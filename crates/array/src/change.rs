@@ -147,10 +147,10 @@ impl Array {
 
     /// All operations of a change, copy or flush are over.
     fn settle(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
-        let flight = self.flights[id];
-        if let Some(error) = flight.refused {
-            if flight.plan != Plan::Flush && !planted(Bug::RefusedStaysRebuilding) {
-                for leg in members(self.rebuilding() & flight.wrote) {
+        let Flight { refused, plan, kind, wrote, late, fua, phase, .. } = self.flights[id];
+        if let Some(error) = refused {
+            if plan != Plan::Flush && !planted(Bug::RefusedStaysRebuilding) {
+                for leg in members(self.rebuilding() & wrote) {
                     self.lose(leg, error, io);
                     self.miss(id, leg);
                 }
@@ -159,16 +159,16 @@ impl Array {
             // that is on record, and what they saw must not change back after the error.
             self.miss_absent(id);
             self.flights[id].phase = Phase::AwaitingRecord;
-            if flight.late == 0 || planted(Bug::LateWriteFreesRange) {
+            if late == 0 || planted(Bug::LateWriteFreesRange) {
                 self.unlock(now, id);
             }
             self.try_finish(now, id, io);
             return;
         }
-        let cached = flight.wrote & self.volatile() & self.writable();
-        let zeroes = flight.plan == Plan::Change && flight.kind != Kind::Write;
+        let cached = wrote & self.volatile() & self.writable();
+        let zeroes = plan == Plan::Change && kind != Kind::Write;
         let cached = if planted(Bug::ZeroesNotFlushed) { 0 } else { cached };
-        if flight.fua && zeroes && cached != 0 && flight.phase == Phase::AwaitingLegs {
+        if fua && zeroes && cached != 0 && phase == Phase::AwaitingLegs {
             self.flights[id].phase = Phase::AwaitingCache;
             self.flush_legs(id, cached, io);
             return;
@@ -182,28 +182,28 @@ impl Array {
     /// Answers the flight if nothing must come on record before. An error waits too: other shards may
     /// still read the lost leg, and who saw one value after the answer must not see another.
     pub(crate) fn try_finish(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
-        let flight = self.flights[id];
-        assert_eq!(flight.phase, Phase::AwaitingRecord);
+        let Flight { phase, job, refused, at, missed, needs_epoch, wrote, .. } = self.flights[id];
+        assert_eq!(phase, Phase::AwaitingRecord);
         // A region counts as clean after a crash only when a leg that does not have the same is on
         // record as missing: reads there are answered without looking again.
-        let waits = match flight.job {
-            Job::Host(_) if planted(Bug::ErrorBeforeRecord) => flight.refused.is_none(),
+        let waits = match job {
+            Job::Host(_) if planted(Bug::ErrorBeforeRecord) => refused.is_none(),
             Job::Host(_) => !planted(Bug::LossNotAwaited),
-            Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(flight.at))),
+            Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at))),
             Job::Heal { .. } | Job::Scrub => false,
         };
-        if waits && (flight.missed != 0 || flight.needs_epoch > self.recorded) {
+        if waits && (missed != 0 || needs_epoch > self.recorded) {
             // Shards that do not know yet that the leg is lost would read there once hosts are served again.
-            let decided = flight.missed == 0;
-            if self.unrecorded && decided && matches!(flight.job, Job::Host(_)) {
+            let decided = missed == 0;
+            if self.unrecorded && decided && matches!(job, Job::Host(_)) {
                 self.over(now, id, Status::NotReady, io);
             }
             return;
         }
-        let status = match flight.refused {
+        let status = match refused {
             Some(error) => status_of(error),
             // Every leg that has it was lost meanwhile, and one that lacks it was not.
-            None if flight.wrote & self.in_sync() == 0 => Status::NotReady,
+            None if wrote & self.in_sync() == 0 => Status::NotReady,
             None => Status::Good,
         };
         self.over(now, id, status, io);
@@ -211,25 +211,25 @@ impl Array {
 
     /// The end of a flight: the answer, and what follows from it.
     pub(crate) fn over(&mut self, now: Instant, id: u32, status: Status, io: &mut impl ArrayIo) {
-        let flight = self.flights[id];
+        let Flight { late, job, at, len, wrote, .. } = self.flights[id];
         self.answer(id, status, io);
-        if flight.late > 0 {
+        if late > 0 {
             self.flights[id].phase = Phase::AwaitingLate;
         } else {
             self.retire(now, id);
         }
         let good = status == Status::Good;
-        match flight.job {
+        match job {
             Job::Host(_) => {}
-            Job::Piece => self.piece_over(flight.len, good),
+            Job::Piece => self.piece_over(len, good),
             Job::Scrub => self.scrub_written(),
             Job::Heal { leg, rest } => {
                 self.heals -= 1;
-                if good && flight.wrote & bit(leg) != 0 {
+                if good && wrote & bit(leg) != 0 {
                     self.counters.healed += 1;
-                    io.note(Note::Healed { at: flight.at, len: flight.len, leg });
+                    io.note(Note::Healed { at, len, leg });
                     if rest > 0 {
-                        self.heal(now, leg, flight.at + flight.len, rest, io);
+                        self.heal(now, leg, at + len, rest, io);
                     }
                 }
             }

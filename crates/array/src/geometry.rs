@@ -80,11 +80,11 @@ impl Geometry {
     }
     /// The region of byte `at` of the data space.
     pub fn region(&self, at: u64) -> u32 {
-        u32::try_from(at / self.region_bytes).expect("an array has few regions")
+        u32::try_from(at >> self.region_bytes.trailing_zeros()).expect("an array has few regions")
     }
     /// The byte after the region of byte `at`: a change of a redundant array must end there or before.
     pub fn region_end(&self, at: u64) -> u64 {
-        ((at / self.region_bytes + 1) * self.region_bytes).min(self.data_bytes)
+        ((at | (self.region_bytes - 1)) + 1).min(self.data_bytes)
     }
     /// Regions of each lane, rounded up.
     pub fn regions_per_lane(&self) -> u32 {

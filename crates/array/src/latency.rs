@@ -109,17 +109,30 @@ impl Array {
             return members(candidates).next();
         }
         let class = class_of(len);
-        let means = members(candidates).map(|leg| self.legs[leg].latency.mean[class]);
-        let best = means.filter(|mean| *mean > 0).min().unwrap_or(0);
-        let chosen = members(candidates).min_by_key(|leg| {
-            let Standing { latency, in_flight, last_end, .. } = &self.legs[*leg];
-            let slow = latency.mean[class] > best.saturating_mul(EQUAL);
+        // By hand: this is asked for every read, and the legs are few.
+        let mut best = 0;
+        for leg in members(candidates) {
+            let mean = self.legs[leg].latency.mean[class];
+            if mean > 0 && (best == 0 || mean < best) {
+                best = mean;
+            }
+        }
+        let limit = best.saturating_mul(EQUAL);
+        let (mut chosen, mut least) = (None, (true, u64::MAX, u64::MAX, u64::MAX));
+        for leg in members(candidates) {
+            let Standing { latency, in_flight, last_end, .. } = &self.legs[leg];
+            let mean = latency.mean[class];
+            let slow = mean > limit;
             let due = slow && now.since(latency.seen_at) >= PROBE_AFTER || latency.unknown >= UNKNOWN_TIMES;
-            let weight = if slow && !due { (latency.mean[class] / best.max(1)).min(WEIGHT_MAX) } else { 1 };
+            let weight = if slow && !due { (mean / best.max(1)).min(WEIGHT_MAX) } else { 1 };
             let distance = at.abs_diff(*last_end).min(CLOSE_BYTES);
             let far = if distance == CLOSE_BYTES { 3 } else { 0 };
-            (!due, (u64::from(*in_flight) + 1) * 4 * weight + far, distance, latency.picked)
-        })?;
+            let key = (!due, (u64::from(*in_flight) + 1) * 4 * weight + far, distance, latency.picked);
+            if key < least {
+                (chosen, least) = (Some(leg), key);
+            }
+        }
+        let chosen = chosen?;
         let latency = &mut self.legs[chosen].latency;
         (latency.picked, latency.seen_at, latency.unknown) = (latency.picked + 1, now, 0);
         Some(chosen)

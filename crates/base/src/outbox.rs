@@ -73,17 +73,16 @@ impl Outbox {
     fn piece(&mut self, memory: &mut impl Memory, bytes: &[u8]) {
         let n = bytes.len() as u32;
         let place = self.ring.part(self.write, n);
-        let to = memory.bytes_mut(place);
-        match (<&mut [u8; USUAL]>::try_from(&mut *to), <&[u8; USUAL]>::try_from(bytes)) {
-            // A copy of known length is no call.
-            (Ok(to), Ok(bytes)) => *to = *bytes,
-            _ => to.copy_from_slice(bytes),
-        }
+        put(memory.bytes_mut(place), bytes);
         self.write += n;
         self.used += n;
         self.pending += u64::from(n);
+        self.follow(place);
+    }
+    /// What lies next in the ring is sent next.
+    fn follow(&mut self, place: Slice) {
         match self.parts.back_mut() {
-            Some(Part::Ring(last)) if last.end() == place.at => last.len += n,
+            Some(Part::Ring(last)) if last.end() == place.at => last.len += place.len,
             _ => self.parts.push_back(Part::Ring(place)),
         }
     }
@@ -105,6 +104,24 @@ impl Outbox {
         mark: u32,
     ) {
         assert!(data.len > 0, "a mark needs data to stand behind");
+        let (before, both) = (header.len() as u32, (header.len() + trailer.len()) as u32);
+        if before > 0 && both < self.ring.len - self.write {
+            // Both lie in one piece: they are put there at once.
+            assert!(both <= self.room(), "an outbox ran out of room");
+            let place = self.ring.part(self.write, both);
+            let (first, second) = memory.bytes_mut(place).split_at_mut(header.len());
+            put(first, header);
+            self.write += both;
+            self.used += both;
+            self.pending += u64::from(both) + u64::from(data.len);
+            self.follow(place.head(before));
+            self.parts.push_back(Part::Payload(data, Some(mark)));
+            if before < both {
+                put(second, trailer);
+                self.parts.push_back(Part::Ring(place.tail(before)));
+            }
+            return;
+        }
         self.header(memory, header);
         self.pending += u64::from(data.len);
         self.parts.push_back(Part::Payload(data, Some(mark)));
@@ -168,6 +185,16 @@ impl Outbox {
     /// The ring's memory, to be given back when the connection ends.
     pub fn ring(&self) -> Slice {
         self.ring
+    }
+}
+
+/// Copies bytes of the same number.
+#[inline]
+fn put(to: &mut [u8], bytes: &[u8]) {
+    match (<&mut [u8; USUAL]>::try_from(&mut *to), <&[u8; USUAL]>::try_from(bytes)) {
+        // A copy of known length is no call.
+        (Ok(to), Ok(bytes)) => *to = *bytes,
+        _ => to.copy_from_slice(bytes),
     }
 }
 

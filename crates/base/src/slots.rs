@@ -5,7 +5,6 @@
 pub struct Slots<T> {
     items: Vec<Option<T>>,
     free: Vec<u32>,
-    used: u32,
 }
 
 impl<T> Default for Slots<T> {
@@ -17,7 +16,7 @@ impl<T> Default for Slots<T> {
 impl<T> Slots<T> {
     /// A table of `n` free slots.
     pub fn with_capacity(n: u32) -> Self {
-        let mut s = Self { items: Vec::new(), free: Vec::new(), used: 0 };
+        let mut s = Self { items: Vec::new(), free: Vec::new() };
         s.reserve(n);
         s
     }
@@ -33,7 +32,6 @@ impl<T> Slots<T> {
         match self.free.pop() {
             Some(i) => {
                 self.items[i as usize] = Some(item);
-                self.used += 1;
                 Ok(i)
             }
             None => Err(item),
@@ -43,7 +41,6 @@ impl<T> Slots<T> {
     pub fn remove(&mut self, i: u32) -> T {
         let item = self.items[i as usize].take().expect("slot is in use");
         self.free.push(i);
-        self.used -= 1;
         item
     }
     /// Empties slot `i` of an item that nobody needs any more. Panics if it is empty, as `remove` does.
@@ -52,7 +49,6 @@ impl<T> Slots<T> {
         assert!(item.is_some(), "slot is in use");
         *item = None;
         self.free.push(i);
-        self.used -= 1;
     }
     /// The item in slot `i`, if any.
     pub fn get(&self, i: u32) -> Option<&T> {
@@ -64,11 +60,15 @@ impl<T> Slots<T> {
     }
     /// Number of slots in use.
     pub fn len(&self) -> u32 {
-        self.used
+        (self.items.len() - self.free.len()) as u32
+    }
+    /// Whether all slots are in use.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
     }
     /// Whether no slot is in use.
     pub fn is_empty(&self) -> bool {
-        self.used == 0
+        self.free.len() == self.items.len()
     }
     /// Number of slots, used and free.
     pub fn capacity(&self) -> u32 {

@@ -209,7 +209,8 @@ impl Buffers {
 }
 
 fn order_of(len: u32) -> usize {
-    u64::from(len).div_ceil(PAGE).next_power_of_two().trailing_zeros() as usize
+    // The bits of the last page's number: so many doublings make a run of them all.
+    (u32::BITS - (len.saturating_sub(1) / PAGE as u32).leading_zeros()) as usize
 }
 
 #[cfg(test)]

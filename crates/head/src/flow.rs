@@ -46,7 +46,7 @@ fn request_of(flights: &Slots<Flight>, ticket: Ticket) -> Option<u32> {
 
 impl<M: Memory> ArrayIo for Sink<'_, M> {
     fn drive(&mut self, mut op: DriveOp) {
-        let mut slot = Op {
+        let slot = Op {
             array: self.array,
             tag: op.token.0 as u32,
             drive: op.drive,
@@ -57,14 +57,11 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
             hung: false,
             held: false,
         };
-        let index = loop {
-            match self.core.ops.insert(slot) {
-                Ok(index) => break index,
-                // Only operations that hang in the kernel beyond their deadline can use up the table.
-                Err(back) => slot = back,
-            }
+        if self.core.ops.is_full() {
+            // Only operations that hang in the kernel beyond their deadline can use up the table.
             self.core.ops.reserve(limits::FLIGHTS_MAX);
-        };
+        }
+        let index = self.core.ops.insert(slot).expect("there is room");
         figures(&mut self.core.drives, op.drive).in_flight += 1;
         op.token = Token(u64::from(index));
         self.core.op_scan.get_or_insert(self.now + OP_SCAN);
@@ -74,7 +71,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         self.core.landed.push_back((ticket, status));
     }
     fn note(&mut self, note: Note) {
-        self.core.notes.push((self.array, note));
+        self.core.notes.push_back((self.array, note));
     }
     fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
         self.core.memory.bytes_mut(data)

@@ -26,7 +26,32 @@ pub struct Counters {
     pub capped: u64,
 }
 
+/// How a command ended, for counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// A read of so many bytes, well.
+    Read(u64),
+    /// A write of so many bytes, well.
+    Write(u64),
+    /// Another one, well.
+    Other,
+    /// In an error.
+    Error,
+}
+
 impl Counters {
+    /// Counts one command, which took so long.
+    pub(crate) fn count(&mut self, ended: Ended, busy_ns: u64) {
+        self.busy_ns += busy_ns;
+        match ended {
+            Ended::Read(bytes) => (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + bytes),
+            Ended::Write(bytes) => {
+                (self.writes, self.write_bytes) = (self.writes + 1, self.write_bytes + bytes)
+            }
+            Ended::Other => self.others += 1,
+            Ended::Error => self.errors += 1,
+        }
+    }
     /// Adds another's figures.
     pub fn add(&mut self, o: &Counters) {
         self.reads += o.reads;

@@ -24,7 +24,7 @@ use crate::lending::{Lending, Purpose};
 use crate::limits;
 use crate::link::{Connection, Front, Io, Life, Link};
 use crate::mail::Mail;
-use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
+use crate::report::{ConnectionReport, Counters, DriveReport, Ended, ShardReport};
 use crate::request::{Flight, Op, Parked, Phase, Request};
 use array::{Array, ArrayConfig, Geometry, Note, Ticket};
 use base::front::Close;
@@ -126,7 +126,7 @@ pub(crate) struct Core<M: Memory> {
     /// Commands without a connection that have ended.
     pub direct: VecDeque<Done>,
     pub parked: VecDeque<Parked>,
-    pub notes: Vec<(ArrayId, Note)>,
+    pub notes: VecDeque<(ArrayId, Note)>,
     pub touched: Vec<u32>,
     pub ending: Vec<u32>,
     pub op_scan: Option<Instant>,
@@ -296,7 +296,7 @@ impl<M: Memory> Shard<M> {
                 told: VecDeque::with_capacity(1024),
                 direct: VecDeque::new(),
                 parked: VecDeque::with_capacity(1024),
-                notes: vec![],
+                notes: VecDeque::new(),
                 touched: Vec::with_capacity(1024),
                 ending: Vec::with_capacity(64),
                 op_scan: None,
@@ -498,16 +498,16 @@ impl<M: Memory> Shard<M> {
             request.phase = Phase::Connection;
             request.compare = None;
             let request = &self.core.requests[index];
-            let figures = figures_of(request, now);
+            let (ended, took) = (ended(request), now.since(request.started).as_nanos() as u64);
             if let Some(counters) = self.core.volume_counters.get_mut(request.command.volume.index()) {
-                counters.add(&figures);
+                counters.count(ended, took);
             }
             if request.link == NO_LINK {
                 self.core.tell_direct(index);
                 continue;
             }
             let Connection { front, link } = &mut self.connections[request.link];
-            link.counters.add(&figures);
+            link.counters.count(ended, took);
             self.core.touch(link);
             match link.life {
                 Life::Open => {
@@ -564,7 +564,7 @@ impl<M: Memory> Shard<M> {
                 break;
             }
         }
-        for (array, note) in self.core.notes.drain(..) {
+        while let Some((array, note)) = self.core.notes.pop_front() {
             let state = self.core.arrays[array.index()].as_ref();
             let to = match (note, state) {
                 (Note::Heal { at, .. }, Some(state)) => Address::Shard(state.array.owner(at)),
@@ -789,19 +789,16 @@ impl<M: Memory> Shard<M> {
     }
 }
 
-/// What an ended request adds to counters.
-fn figures_of(request: &Request, now: Instant) -> Counters {
-    let busy_ns = now.since(request.started).as_nanos() as u64;
-    let mut figures = Counters { busy_ns, ..Counters::default() };
+/// How a request ended, for counters.
+fn ended(request: &Request) -> Ended {
     match (request.status, request.command.op) {
-        (Status::Good, base::Op::Read) => (figures.reads, figures.read_bytes) = (1, request.length),
+        (Status::Good, base::Op::Read) => Ended::Read(request.length),
         (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. } | base::Op::CompareAndWrite) => {
-            (figures.writes, figures.write_bytes) = (1, request.length);
+            Ended::Write(request.length)
         }
-        (Status::Good | Status::Miscompare { .. }, _) => figures.others = 1,
-        _ => figures.errors = 1,
+        (Status::Good | Status::Miscompare { .. }, _) => Ended::Other,
+        _ => Ended::Error,
     }
-    figures
 }
 
 /// Puts `item` at `index` of a sparse table.

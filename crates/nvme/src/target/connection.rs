@@ -226,6 +226,12 @@ impl Connection {
     pub fn on_done(&mut self, now: Instant, tag: Tag, status: Status, io: &mut impl FrontIo) {
         let slot = &self.table[tag.0];
         match slot.phase {
+            // Reads and writes are one command for the head: it was all.
+            Phase::Submitted
+                if status == Status::Good && matches!(slot.sqe.opcode, nvm::READ | nvm::WRITE) =>
+            {
+                self.answer(tag.0, Completion::GOOD);
+            }
             Phase::Submitted if status == Status::Good => self.work(tag.0, io),
             Phase::Submitted => {
                 let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
@@ -309,6 +315,11 @@ impl Connection {
     }
     /// When `on_timer` shall be called.
     pub fn next_deadline(&self) -> Option<Instant> {
+        // Asked in every turn, and nearly always so.
+        let commands = matches!((&self.stage, &self.role), (Stage::Live, Role::Io(_)));
+        if commands && self.pdu_since.is_none() && self.transfers_check.is_none() {
+            return None;
+        }
         let keep_alive = match &self.role {
             Role::Admin(controller) => controller.keep_alive_deadline(),
             Role::None | Role::Io(_) => None,
