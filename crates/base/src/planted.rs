@@ -4,8 +4,18 @@
 //! alone, and one is chosen at run time, by name. Without the feature `planted(…)` is the constant `false`,
 //! and nothing of a bug is left in the product. `make mutants` looks for each of them.
 
+#[cfg(feature = "planted")]
+macro_rules! worlds {
+    () => {
+        Worlds::Swarm
+    };
+    ($worlds:ident) => {
+        Worlds::$worlds
+    };
+}
+
 macro_rules! bugs {
-    ($($bug:ident promise $promise:literal within $within:literal: $what:literal,)*) => {
+    ($($bug:ident promise $promise:literal within $within:literal $(in $worlds:ident)?: $what:literal,)*) => {
         /// A mistake that can be planted.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Bug {
@@ -20,6 +30,7 @@ macro_rules! bugs {
                 name: stringify!($bug),
                 promise: $promise,
                 within: $within,
+                worlds: worlds!($($worlds)?),
                 what: $what,
             },)*
         ];
@@ -36,31 +47,47 @@ bugs! {
     WriteErrorIgnored promise 2 within 100: "a leg whose write failed stays in use",
     DeallocateUnequal promise 2 within 100: "deallocation is passed to legs that do not all read as zeroes",
     LateWriteFreesRange promise 2 within 600: "a given-up write on the last leg frees its range",
-    RefusedStaysRebuilding promise 2 within 0: "what the last leg refused stays on the leg being rebuilt",
+    RefusedStaysRebuilding promise 2 within 300 in Pairs: "what the last leg refused stays on the leg being rebuilt",
     ReadOfRebuilding promise 3 within 600: "a leg that is being rebuilt is read",
     CrashReadWithoutCopy promise 3 within 1500: "a read after a crash is answered before the legs are equal",
     CrashCopySkipsInSync promise 3 within 100: "after a crash legs in sync are not made equal",
-    ErrorBeforeRecord promise 3 within 0: "an error is answered before the loss of a leg is on record",
+    ErrorBeforeRecord promise 3 within 100 in Pairs: "an error is answered before the loss of a leg is on record",
     LoginBeforeWritesEnd promise 3 within 100: "a host's next session begins while writes of its last one are at drives",
     DataBeforeBit promise 4 within 100: "data go to the drives before the region's bit is durable",
     BitClearedBeforeFlush promise 4 within 100: "bits are cleared before the caches are flushed",
     BitClearedDegraded promise 4 within 150: "bits are cleared while a leg is absent",
     BitClearedRebuilding promise 4 within 700: "bits are cleared that a leg being rebuilt needs",
     BitClearedUnclean promise 4 within 300: "bits are cleared of regions that differ since a crash",
-    BitMissingOnLeg promise 4 within 0: "a bit counts as durable that a leg in sync has not got",
+    BitMissingOnLeg promise 4 within 0 in Pairs: "a bit counts as durable that a leg in sync has not got",
     LossNotAwaited promise 5 within 100: "a write is answered before the loss of a leg is on record",
     LossNotRecorded promise 5 within 300: "the loss of a leg is put on no drive",
-    OwnBitmapIgnored promise 5 within 0: "a leg returns without what its own bitmap says",
+    OwnBitmapIgnored promise 5 within 0 in Pairs: "a leg returns without what its own bitmap says",
     SyncedWithoutFlush promise 5 within 600: "a leg counts as in sync before its cache is flushed",
-    TakenBackEarly promise 5 within 0: "a leg is taken back while given-up writes may land on it",
+    TakenBackEarly promise 5 within 0 in Pairs: "a leg is taken back while given-up writes may land on it",
     OldConfig promise 6 within 100: "the older of two configuration slots counts",
     RecordNotForced promise 6 within 600: "what the Steward writes may stay in the drives' caches",
     ChecksumIgnored promise 6 within 1500: "records and bitmaps are believed though their checksums are wrong",
-    ReadIntoHeldBuffer promise 7 within 0: "a read is answered from a buffer that the kernel may still write",
+    ReadIntoHeldBuffer promise 7 within 100 in Tight: "a read is answered from a buffer that the kernel may still write",
     HungBufferFree promise 7 within 150: "the buffer of an operation that hangs is used again",
     LoserBufferFree promise 7 within 150: "the buffer of a hedged read's loser is used again",
     NoDeadline promise 7 within 300: "operations of drives have no deadline",
-    LastLegLost promise 7 within 0: "the last leg in sync is given up",
+    LastLegLost promise 7 within 150 in Pairs: "the last leg in sync is given up",
+    NeverCutOff promise 8 within 100 in Stingy: "hosts that keep what they are lent are never cut off",
+    LentUncounted promise 8 within 100 in Stingy: "what a host is lent is not counted",
+}
+
+/// Families of the simulator's worlds.
+#[cfg(feature = "planted")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Worlds {
+    /// Everything that may go wrong, in any mixture.
+    Swarm,
+    /// The same, where commands wait for memory.
+    Tight,
+    /// Both legs of one mirror fall ill, side by side.
+    Pairs,
+    /// Hosts that keep what they are lent, beside one that works.
+    Stingy,
 }
 
 /// One of the bugs.
@@ -75,6 +102,8 @@ pub struct Planted {
     pub promise: u8,
     /// The simulator must find it within so many seeds, from 0. 0: a blind spot, it has not found it yet.
     pub within: u64,
+    /// Where it is looked for.
+    pub worlds: Worlds,
     /// The mistake, in words.
     pub what: &'static str,
 }

@@ -13,6 +13,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
   --shard-bytes N   memory of each shard
+  --pairs   worlds of one mirror of which both legs fall ill, side by side
   --tight   the least memory that works, or a little more, and long commands";
 
 struct Words {
@@ -24,11 +25,12 @@ struct Words {
     all: bool,
     shard_bytes: Option<u64>,
     tight: bool,
+    pairs: bool,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
-        let mut options = Options::swarm(seed);
+        let mut options = if self.pairs { Options::pairs(seed) } else { Options::swarm(seed) };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
     }
@@ -55,6 +57,7 @@ fn words() -> Option<Words> {
         all: false,
         shard_bytes: None,
         tight: false,
+        pairs: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -68,6 +71,7 @@ fn words() -> Option<Words> {
             "--trace" => words.trace = true,
             "--all" => words.all = true,
             "--tight" => words.tight = true,
+            "--pairs" => words.pairs = true,
             _ => return None,
         }
     }

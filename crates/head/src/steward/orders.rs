@@ -255,6 +255,7 @@ impl Office {
             }
             LegState::Out | LegState::JustOut => {}
         }
+        self.catch_up(pool).await?;
         let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
         if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
             let how = if s.gone { "gone" } else { "hanging" };

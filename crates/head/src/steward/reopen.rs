@@ -10,12 +10,16 @@
 //! answered when it was pulled may have landed or not; hosts were told that the volume is not ready, and come again.
 
 use super::Office;
+use super::desk::refuse;
 use super::drives::Probe;
 use super::orders::RETURN_PATIENCE;
 use crate::layout::PoolId;
-use crate::order::Weight;
+use crate::order::{Refusal, RefusalKind, Weight};
 use array::format::{LegState, is_current};
 use base::{Duration, Instant, Uuid};
+
+/// Records that a leg may miss before no other leg returns: half of those that a record names.
+const LAG_MAX: u64 = 16;
 
 /// How often it is looked for.
 const LOOK_AFTER: Duration = Duration::from_secs(10);
@@ -40,6 +44,38 @@ impl super::desk::PoolDesk {
 }
 
 impl Office {
+    /// Before a leg returns: a last leg that takes no record, since it is gone or refuses, must not be left so far
+    /// behind that records name it no more, or it could neither be opened anew nor be believed at the next start.
+    /// Each leg that comes and goes, in whatever mirror, is some records; so from some lag on no leg returns.
+    pub(crate) async fn catch_up(&self, pool: PoolId) -> Result<(), Refusal> {
+        let lag = || self.desk().pool(pool).map_or(0, |p| p.record.lag_max());
+        if lag() < LAG_MAX {
+            return Ok(());
+        }
+        // Perhaps it is well by now, and there was nothing to put on record since.
+        self.hold_keeper(pool).await;
+        let record = self.desk_mut().pool_mut(pool).map(|p| {
+            p.refused = None;
+            p.record.clone()
+        });
+        let failed = match &record {
+            Some(record) => self.write_record(pool, record, &[]).await.0,
+            None => vec![],
+        };
+        self.free_keeper(pool);
+        if lag() < LAG_MAX {
+            return Ok(());
+        }
+        let desk = self.desk();
+        let Some(p) = desk.pool(pool) else { return Ok(()) };
+        let legs = p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
+        let is_closed = |(a, l): &(usize, usize)| p.is_last(*a, *l) && p.arrays[*a].legs[*l].open.is_none();
+        let behind = failed.first().map(|(a, l, _)| (*a, *l)).or_else(|| legs.clone().find(is_closed));
+        let who = behind.map_or("a drive", |(a, l)| p.drive_path(a, l));
+        let message = format!("{who} has missed {} changes of who is in sync, and must be back first", lag());
+        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+    }
+
     /// Looks for legs that are due, and takes back those that are found.
     pub(crate) async fn reopen_last_legs(&self, pool: PoolId) {
         let now = self.cx.now();

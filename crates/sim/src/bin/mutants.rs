@@ -5,7 +5,7 @@
 //! that fails without the bug too proves nothing and is passed over. Fails if a bug is not found within the
 //! seeds that its row states.
 
-use base::planted::{BUGS, Planted, plant};
+use base::planted::{BUGS, Planted, Worlds, plant};
 use sim::run::{Options, run};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -77,9 +77,9 @@ fn look_for(bug: &Planted) -> Option<(u64, String)> {
                         return;
                     }
                     plant(Some(bug.bug));
-                    let Some(by) = failure(seed) else { continue };
+                    let Some(by) = failure(bug.worlds, seed) else { continue };
                     plant(None);
-                    if failure(seed).is_some() {
+                    if failure(bug.worlds, seed).is_some() {
                         continue;
                     }
                     least.fetch_min(seed, Ordering::Relaxed);
@@ -95,8 +95,15 @@ fn look_for(bug: &Planted) -> Option<(u64, String)> {
 }
 
 /// What a seed fails by, if it does: the first words of the checker, without what is of one seed alone.
-fn failure(seed: u64) -> Option<String> {
-    match std::panic::catch_unwind(|| run(Options::swarm(seed))) {
+fn failure(worlds: Worlds, seed: u64) -> Option<String> {
+    let options = match worlds {
+        Worlds::Swarm => Options::swarm(seed),
+        Worlds::Tight => Options::swarm(seed).tight(),
+        Worlds::Pairs => Options::pairs(seed),
+        Worlds::Stingy => Options::beside_stingy(seed),
+    };
+    match std::panic::catch_unwind(|| run(options)) {
+        Ok(Ok(outcome)) if worlds == Worlds::Stingy && outcome.lost > 0 => Some("sessions given up".into()),
         Ok(Ok(_)) => None,
         Ok(Err(failure)) => Some(one_line(&failure.what)),
         Err(panic) => {

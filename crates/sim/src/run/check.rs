@@ -61,8 +61,9 @@ impl Run {
             FaultKind::NotReady => self.lives > 1 || self.options.ill_max > 1,
             // A host that wants blocks forgotten where that is not offered.
             FaultKind::Unsupported => !self.options.deallocate_zeroes,
-            FaultKind::Medium
-            | FaultKind::OutOfRange
+            // The last leg of a mirror refuses writes.
+            FaultKind::Medium => self.options.pairs,
+            FaultKind::OutOfRange
             | FaultKind::NoSpace
             | FaultKind::WriteProtected
             | FaultKind::Busy

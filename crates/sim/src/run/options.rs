@@ -140,6 +140,8 @@ pub struct Options {
     pub shard_bytes: u64,
     /// Commands wait for memory, beside everything else that they wait for.
     pub tight: bool,
+    /// Both legs of a mirror may be ill, and refuse what they are asked.
+    pub pairs: bool,
     /// How kind the world is.
     pub kindness: Kindness,
     /// What hosts do.
@@ -180,6 +182,7 @@ impl Options {
             moves: if moves { crate::moves::MOVES } else { 0 },
             shard_bytes: 24 * MIB,
             tight: false,
+            pairs: false,
             seed,
             shards: rng.between(1, 4) as u16,
             legs,
@@ -222,6 +225,44 @@ impl Options {
         self.habits.blocks = self.habits.blocks.max(64);
         self.habits.depth = rng.between(8, 64) as u32;
         self
+    }
+    /// A world of one mirror of which both legs fall ill, one beside the other: the last leg in sync refuses what it is
+    /// asked, shards lose different legs at the same moment, a leg fails while it is copied from.
+    pub fn pairs(seed: u64) -> Self {
+        let mut options = Self::swarm(seed);
+        let mut rng = Prng::new(seed ^ 0x7061_6972_7301);
+        (options.pairs, options.moves, options.ill_max) = (true, 0, 2);
+        (options.legs, options.mirrors) = (2, 1);
+        options.shards = rng.between(1, 4) as u16;
+        let ills = [Trouble::Hang, Trouble::Drop, Trouble::WriteErrors, Trouble::Unplug];
+        options.troubles = ills.into_iter().filter(|_| rng.chance(1, 2)).collect();
+        if options.troubles.is_empty() {
+            options.troubles.push(*rng.pick(&ills));
+        }
+        if rng.chance(1, 2) {
+            options.troubles.push(Trouble::Kill);
+        }
+        // From one trouble upon the other to one at a time, and from few blocks, each often, to all.
+        options.pause = Duration::from_micros(1000 << rng.between(0, 11));
+        // Or to each region now and then, so that most writes find its bit not set.
+        let most = 16 * MIB / u64::from(options.block_bytes);
+        options.habits.blocks = if rng.chance(1, 3) { most } else { 4 << rng.between(0, 8) };
+        options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
+        options
+    }
+    /// A world with hosts that ask for much and then give or take nothing, beside one that works.
+    pub fn beside_stingy(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
+        let protocols = [Protocol::Nvme, Protocol::Iscsi];
+        options.stingy = (0..rng.between(1, 6))
+            .map(|_| (*rng.pick(&protocols), *rng.pick(&[Habit::Withholds, Habit::Dribbles, Habit::Deaf])))
+            .collect();
+        (options.shards, options.hosts) = (1, vec![*rng.pick(&protocols)]);
+        (options.mirrors, options.shard_bytes, options.block_bytes) = (1, 8 * MIB, 4096);
+        (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
+        options.habits.blocks = 400;
+        options
     }
     /// A world of this size with nothing wrong in it: what speed is measured by.
     pub fn calm(seed: u64) -> Self {

@@ -66,7 +66,15 @@ impl Run {
     fn ail(&mut self, trouble: Trouble) {
         let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
-        let until = Duration::from_micros(self.rng.between(100, 8_000_000));
+        let until = match self.options.pairs {
+            // As often a millisecond as seconds.
+            true => {
+                let most = 200 << self.rng.between(0, 15);
+                self.rng.between(100, most)
+            }
+            false => self.rng.between(100, 8_000_000),
+        };
+        let until = Duration::from_micros(until);
         let may = match self.options.ill_max {
             1 => {
                 let (last, until) = self.convalescent;
@@ -77,6 +85,15 @@ impl Run {
         if !may || self.world.disks[disk].faults.any() {
             return;
         }
+        self.ail_for(trouble, disk, until);
+        // At the same moment, so that shards learn of it in different orders.
+        let other = disk ^ 1;
+        if self.options.pairs && self.rng.chance(1, 2) && !self.world.disks[other].faults.any() {
+            let longer = Duration::from_micros(self.rng.between(0, 2_000_000));
+            self.ail_for(trouble, other, until + longer);
+        }
+    }
+    fn ail_for(&mut self, trouble: Trouble, disk: usize, until: Duration) {
         let slow = self.rng.between(1000, 300_000);
         let faults = &mut self.world.disks[disk].faults;
         match trouble {

@@ -546,7 +546,8 @@ impl World {
     /// Whether every array has a leg that is in sync on record, and well.
     pub fn has_good_legs(&self) -> bool {
         let arrays = self.surface.record().map_or(0, |r| r.arrays.len());
-        let well = |d: usize| !self.disks[d].faults.any();
+        // One that was pulled serves once it was opened anew.
+        let well = |d: usize| !self.disks[d].faults.any() && self.is_open(d);
         arrays > 0 && (0..arrays).all(|a| self.legs_in_use(a).into_iter().any(well))
     }
 }

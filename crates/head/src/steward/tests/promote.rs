@@ -40,6 +40,31 @@ fn the_dead_last_leg_of_another_mirror_keeps_nobody_from_being_in_sync_and_is_ta
 }
 
 #[test]
+fn a_dead_last_leg_is_known_again_however_often_another_leg_came_and_went() {
+    let mut w = usual();
+    for drive in ["/f/d", "/f/c"] {
+        fails(&mut w, drive, Some(DriveError::Gone));
+        w.pass(6);
+    }
+    let mut returns = 0;
+    for _ in 0..40 {
+        lose(&mut w, 1);
+        returns += u32::from(w.order(Order::DriveReturn { drive: "/f/b".into() }).is_ok());
+    }
+    assert!((5..20).contains(&returns), "{returns}");
+    let (kind, _, words) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
+    assert!(kind == RefusalKind::NotReady && words.contains("/f/c has missed"), "{words}");
+    let mut fallen = w.rest.clone();
+    fallen.drives.values_mut().for_each(|d| d.fails = None);
+    assert_eq!(World::start(fallen, 2).legs(1)[0], LegState::InSync, "a start believes it");
+    // It answers again as it was opened, or comes back as another.
+    fails(&mut w, "/f/c", None);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    synced(&mut w, 1);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
+}
+
+#[test]
 fn nobody_is_in_sync_by_a_record_that_the_leg_it_was_copied_from_has_not_got() {
     let mut w = usual();
     returned(&mut w);
