@@ -463,10 +463,9 @@ mod tests {
             path
         };
         let words = |e: Failure| e.to_string();
-        let bad =
-            words(described(&file("a.toml", "[[drive]]\nname = \"a\"\nspeed = 3\n")).err().expect("bad"));
+        let bad = words(described(&file("a.toml", "[[drive]]\nname = \"a\"\nspeed = 3\n")).expect_err("bad"));
         assert!(bad.contains("a.toml") && bad.contains("speed"), "{bad}");
-        let bad = words(described(&folder.path().join("none.toml")).err().expect("bad"));
+        let bad = words(described(&folder.path().join("none.toml")).expect_err("bad"));
         assert!(bad.contains("none.toml"), "{bad}");
         let mut site = described(&file("b.toml", "[[drive]]\nname = \"a\"\n")).expect("a machine");
         let bad = words(measured(&mut site, &file("c.json", "{}")).expect_err("bad"));
