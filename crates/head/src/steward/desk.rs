@@ -80,6 +80,8 @@ pub(crate) struct Desk {
     /// Lines not yet in the log.
     pub unlogged: VecDeque<EventLine>,
     pub notices: Vec<String>,
+    /// Files of the state directory that could not be read: not written over, so that somebody can repair them.
+    pub unread: Vec<Unread>,
     /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
@@ -130,6 +132,18 @@ impl PortalDesk {
     pub fn words(&self) -> String {
         format!("portal {} {}", protocol_word(self.portal.protocol), self.portal.address)
     }
+}
+
+/// A file of the state directory that could not be read, or is not there beside others that are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unread {
+    pub file: &'static str,
+    /// A sentence.
+    pub words: String,
+    /// What helps.
+    pub next: String,
+    /// It is as it was found: nobody writes over it.
+    pub kept: bool,
 }
 
 /// A spare took the place of a drive.
@@ -330,6 +344,7 @@ impl Desk {
             event_next: 1,
             unlogged: VecDeque::new(),
             notices,
+            unread: vec![],
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],
             shapes: BTreeMap::new(),

@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::absent::KeptFile;
-use super::desk::{PortalDesk, refuse};
+use super::desk::{PortalDesk, Unread, refuse};
 use super::text::{self, Section, TextError};
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -16,6 +16,8 @@ use core::fmt::Write;
 use core::net::SocketAddr;
 
 const IDENTITY: &str = "identity";
+/// What helps against a file that cannot be read.
+const REPAIR: &str = "repair it or restore it from a copy, then systemctl restart millrace";
 const HOSTS: &str = "hosts";
 const PORTALS: &str = "portals";
 const POOLS: &str = "pools";
@@ -262,8 +264,21 @@ impl Office {
         }
     }
     async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
+        let unread = self.desk().unread.iter().find(|u| u.file == name && u.kept).cloned();
+        if let Some(unread) = unread {
+            let message = format!("{}, and is not written over", unread.words);
+            return Err(refuse(RefusalKind::Conflict, "", message).then(unread.next));
+        }
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
         self.cx.state(op).await.map(drop).map_err(|e| state_refusal(&format!("the file {name}"), &e))
+    }
+    /// Puts on the desk that a file could not be read, and what follows.
+    fn leave_unread(&self, file: &'static str, words: &str, follows: &str, next: &str, kept: bool) {
+        let words = format!("{words}: {follows}");
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        desk.event(now, Weight::Warning, "state directory", words.clone());
+        desk.unread.push(Unread { file, words, next: next.into(), kept });
     }
 
     /// Reads the clock, who we are, who may come, where we listen. Sentences say what could not be read.
@@ -290,26 +305,39 @@ impl Office {
             }
             Err(words) => troubles.push(words),
         }
+        const ANOTHER: &str = "hosts do not know this head until then, and pools of its old name stay away";
         match self.read_file(IDENTITY).await.map(|b| b.map(|b| parse_identity(&b))) {
             Ok(Some(Ok(system))) => self.desk_mut().system = system,
             Ok(None) => {
                 let system = new_identity(self.desk_mut().new_uuid());
                 let text = identity_text(&system);
                 self.desk_mut().system = system;
+                let before = self.read_pools().await;
                 if let Err(r) = self.write_file(IDENTITY, text).await {
                     troubles.push(format!(
                         "{}; this system will have another name after the next start",
                         r.message
                     ));
                 }
+                // A first start finds nothing; one that finds pools has lost its name.
+                if before.map_or(true, |pools| !pools.is_empty()) {
+                    let words = format!("the file {IDENTITY} was missing beside others");
+                    let follows = "this head has a new name, and pools of its old one stay away";
+                    let next = "restore it from a copy and restart, or millrace pool import --list, and pools with --force";
+                    self.leave_unread(IDENTITY, &words, follows, next, false);
+                    troubles.push(format!("{words}: {follows}"));
+                }
             }
             // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
             Ok(Some(Err(e))) => {
-                troubles.push(wrong(IDENTITY, &e));
+                let words = wrong(IDENTITY, &e);
+                self.leave_unread(IDENTITY, &words, ANOTHER, REPAIR, true);
+                troubles.push(words);
                 let system = new_identity(self.desk_mut().new_uuid());
                 self.desk_mut().system = system;
             }
             Err(words) => {
+                self.leave_unread(IDENTITY, &words, ANOTHER, REPAIR, true);
                 troubles.push(words);
                 let system = new_identity(self.desk_mut().new_uuid());
                 self.desk_mut().system = system;
@@ -325,10 +353,17 @@ impl Office {
                 let parsed = parse_hosts(&bytes.unwrap_or_default(), || self.desk_mut().new_host());
                 match parsed {
                     Ok(hosts) => self.desk_mut().hosts = hosts,
-                    Err(e) => troubles.push(wrong(HOSTS, &e)),
+                    Err(e) => {
+                        let words = wrong(HOSTS, &e);
+                        self.leave_unread(HOSTS, &words, "no host is let in", REPAIR, true);
+                        troubles.push(words);
+                    }
                 }
             }
-            Err(words) => troubles.push(words),
+            Err(words) => {
+                self.leave_unread(HOSTS, &words, "no host is let in", REPAIR, true);
+                troubles.push(words);
+            }
         }
         match self.read_file(PORTALS).await.map(|b| parse_portals(&b.unwrap_or_default())) {
             Ok(Ok(rows)) => {
@@ -336,8 +371,15 @@ impl Office {
                     self.add_portal(protocol, address);
                 }
             }
-            Ok(Err(e)) => troubles.push(wrong(PORTALS, &e)),
-            Err(words) => troubles.push(words),
+            Ok(Err(e)) => {
+                let words = wrong(PORTALS, &e);
+                self.leave_unread(PORTALS, &words, "nobody is listened to", REPAIR, true);
+                troubles.push(words);
+            }
+            Err(words) => {
+                self.leave_unread(PORTALS, &words, "nobody is listened to", REPAIR, true);
+                troubles.push(words);
+            }
         }
         troubles
     }

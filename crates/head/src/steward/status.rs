@@ -163,6 +163,14 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         };
         reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
     }
+    for unread in &desk.unread {
+        reasons.push(Reason {
+            state: State::Degraded,
+            what: "state directory".into(),
+            message: unread.words.clone(),
+            next: Some(unread.next.clone()),
+        });
+    }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));

@@ -977,11 +977,42 @@ fn a_full_state_disk_refuses_and_changes_nothing() {
 fn a_state_file_that_cannot_be_read_is_named_and_kept() {
     let mut w = usual();
     w.rest.files.insert("hosts".into(), b"[host esx1]\niqm = typo\n".to_vec());
-    let w = w.crash(2);
+    let mut w = w.crash(2);
     let notices = w.ready.clone().expect("it comes up all the same");
     assert!(notices.iter().any(|n| n.contains("hosts") && n.contains("line 2")), "{notices:?}");
     assert!(w.view.hosts.is_empty());
+    let status = w.status();
+    let told = status.reasons.iter().find(|r| r.message.contains("no host is let in")).expect("a reason");
+    assert!(status.health == State::Degraded && told.next.as_ref().is_some_and(|n| n.contains("restart")));
+    // Nor does the next order write over what may hold everybody's secrets.
+    let settings =
+        HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
+    let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
+    assert!(kind == RefusalKind::Conflict && words.contains("is not written over"), "{words}");
     assert_eq!(w.rest.files["hosts"], b"[host esx1]\niqm = typo\n");
+}
+
+#[test]
+fn an_identity_that_is_damaged_or_gone_is_told_by_status_and_a_first_start_has_nothing_to_tell() {
+    let mut w = usual();
+    let told = |w: &mut World| w.status().reasons.iter().any(|r| r.message.contains("file identity"));
+    assert!(!told(&mut w));
+    let name = w.status().system.nqn;
+    let good = w.rest.files["identity"].clone();
+    for damaged in [&b"uuid = 1"[..], b""] {
+        w.rest.files.insert("identity".into(), damaged.to_vec());
+        w = w.crash(2);
+        let status = w.status();
+        assert!(status.reasons.iter().any(|r| r.message.contains("identity") && r.next.is_some()));
+        assert_eq!(w.rest.files["identity"], damaged);
+    }
+    w.rest.files.insert("identity".into(), good);
+    w = w.crash(3);
+    assert_eq!((told(&mut w), w.status().system.nqn), (false, name));
+    assert_ne!(w.status().pools[0].state, State::Offline);
+    w.rest.files.remove("identity");
+    w = w.crash(4);
+    assert!(told(&mut w));
 }
 
 #[test]

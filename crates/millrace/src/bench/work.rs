@@ -22,7 +22,7 @@ pub struct WorkArgs {
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub mix: u8,
     /// Seconds of each measurement
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "3", value_parser = some_seconds)]
     pub seconds: Duration,
     /// Load before each that is not counted, seconds
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "0.5", value_parser = seconds)]
@@ -72,6 +72,14 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is no number of seconds from 0 to 86400, like 0.5 or 3");
     let n: f64 = text.parse().map_err(|_| wrong())?;
     if (0.0..=86_400.0).contains(&n) { Ok(Duration::from_secs_f64(n)) } else { Err(wrong()) }
+}
+
+/// The same, and not none.
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| match time < Duration::from_millis(10) {
+        true => Err(format!("\"{text}\" is too short to measure anything: 0.01 or more")),
+        false => Ok(time),
+    })
 }
 
 impl WorkArgs {
@@ -254,6 +262,7 @@ mod tests {
         for text in ["", "-1", "1e9", "ten", "inf", "NaN"] {
             assert!(seconds(text).expect_err(text).contains("number of seconds"), "{text}");
         }
+        assert!(seconds("0").is_ok() && some_seconds("0").expect_err("no time").contains("too short"));
     }
 
     #[test]

@@ -44,8 +44,9 @@ impl Head {
             let all = status.iter().flat_map(|s| &s.portals).filter(|p| p.protocol == protocol);
             let mut out: Vec<(String, String)> = all
                 .filter_map(|p| p.address.rsplit_once(':'))
-                .map(|(ip, port)| (ip.trim_matches(['[', ']']).to_string(), port.to_string()))
+                .map(|(ip, port)| (reachable(ip.trim_matches(['[', ']'])), port.to_string()))
                 .collect();
+            out.dedup();
             if out.is_empty() {
                 out.push(("ADDRESS".into(), port.into()));
             }
@@ -61,6 +62,12 @@ impl Head {
             iscsi: portals(Protocol::Iscsi, "3260"),
         }
     }
+}
+
+/// An address as another machine would use it: what stands for all of ours, or for none but ourselves, is no address there.
+fn reachable(ip: &str) -> String {
+    let only_here = ip.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified() || ip.is_loopback());
+    if only_here { "ADDRESS".into() } else { ip.into() }
 }
 
 /// Address and port, as a URL has them.
@@ -266,6 +273,12 @@ mod tests {
                 assert!(text.contains(word), "{word} in {text}");
             }
         }
+        // What stands for every address of ours, or for ourselves alone, is no address for anybody else.
+        status.portals =
+            ["0.0.0.0:4420", "127.0.0.1:4420", "[::1]:4420"].map(|at| portal(Protocol::Nvme, at)).to_vec();
+        let told = esxi(&Head::of(Some(&status)));
+        let text: String = told.iter().flat_map(|a| a.lines.iter().map(|l| format!("{l}\n"))).collect();
+        assert!(text.matches("-i ADDRESS -p 4420").count() == 1 && !text.contains("::1"), "{text}");
         let none = linux(&Head::of(None));
         assert!(none[0].lines[0].contains("-a ADDRESS -s 4420 -n NQN"), "{:?}", none[0].lines);
     }
