@@ -53,6 +53,8 @@ pub struct OwnDrive {
 pub struct OwnLeg {
     /// The drive's path.
     pub path: String,
+    /// The drive's identity by label.
+    pub uuid: String,
     /// Its state as a leg.
     pub state: String,
     /// Its reads take far longer than those of the others.
@@ -220,6 +222,7 @@ fn pool(v: &Value) -> OwnPool {
         state: word(a, "state"),
         legs: all(a, "legs", |l| OwnLeg {
             path: word(l, "path"),
+            uuid: word(l, "uuid"),
             state: word(l, "state"),
             slow: l["slow"].as_bool().unwrap_or(false),
         }),

@@ -81,7 +81,9 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         Some(path) => (described(path)?, Vec::new()),
         None => {
             let machine = Machine::of(&args.machine.recording(context, false)?);
-            (Site::of(&machine), plan::pools(&machine))
+            let site = Site::of(&machine);
+            let pools = plan::pools(&site, &machine);
+            (site, pools)
         }
     };
     for path in &args.measured {
@@ -363,7 +365,7 @@ mod tests {
             let machine = of(recording);
             let site = Site::of(&machine);
             let mut named: Vec<Named> = (1..=4).filter_map(|legs| proposal(&site, legs).ok()).collect();
-            for (name, arrays) in plan::pools(&machine) {
+            for (name, arrays) in plan::pools(&site, &machine) {
                 let plan = made(&site, &arrays).expect("its own pools");
                 named.push(Named { name, plan, rest: Vec::new(), command: String::new() });
             }

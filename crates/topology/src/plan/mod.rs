@@ -152,10 +152,14 @@ pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, String> {
     })
 }
 
-/// The layouts of a head's pools, with their names.
-pub fn pools(m: &Machine) -> Vec<(String, Vec<Array>)> {
+/// The layouts of a head's pools, with their names; drives are called as they are at the place.
+pub fn pools(site: &Site, m: &Machine) -> Vec<(String, Vec<Array>)> {
+    let name = |l: &crate::own::OwnLeg| {
+        let same = site.drives.iter().find(|d| !d.uuid.is_empty() && d.uuid == l.uuid);
+        same.map_or_else(|| l.path.clone(), |d| d.name.clone())
+    };
     let array = |a: &crate::own::OwnArray| Array {
-        drives: a.legs.iter().map(|l| l.path.clone()).collect(),
+        drives: a.legs.iter().map(name).collect(),
         weight: a.weight.max(1) as f64,
     };
     let own = m.own.iter().flat_map(|own| &own.pools);

@@ -84,6 +84,8 @@ pub(super) struct Drive {
     pub share: Option<(usize, f64)>,
     /// It belongs to a pool already.
     pub taken: bool,
+    /// Its identity by label, empty without one: drives in memory may be called the same.
+    pub uuid: String,
 }
 
 impl Drive {
@@ -95,7 +97,7 @@ impl Drive {
         bank: Option<String>,
         node: Option<u32>,
     ) -> Self {
-        Self { name, ability, link, shared, bank, node, share: None, taken: false }
+        Self { name, ability, link, shared, bank, node, share: None, taken: false, uuid: String::new() }
     }
 
     /// What it can behind its own link.
@@ -238,6 +240,7 @@ impl Site {
                     }
                 };
             self.drives[at].taken = !drive.pool.is_empty();
+            self.drives[at].uuid.clone_from(&drive.uuid);
             if is_memory(&drive.path) {
                 self.drives[at].ability = Ability::ANYTHING;
             }

@@ -21,7 +21,7 @@ fn own_of(drives: &[u32]) -> Own {
             state: "optimal".into(),
             legs: pair
                 .iter()
-                .map(|n| OwnLeg { path: path(n), state: "optimal".into(), slow: false })
+                .map(|n| OwnLeg { path: path(n), state: "optimal".into(), ..OwnLeg::default() })
                 .collect(),
             weight: 1,
             regions: 1000,

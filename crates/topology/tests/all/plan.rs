@@ -275,9 +275,10 @@ fn a_pool_of_a_running_head_is_planned_with_what_its_shapes_say() {
     let mut plan_with = |shares| {
         files.put("/millrace/status", &status(shares));
         let machine = Machine::of(&files);
-        let pools = topology::plan::pools(&machine);
+        let place = Site::of(&machine);
+        let pools = topology::plan::pools(&place, &machine);
         assert_eq!((pools.len(), pools[0].0.as_str()), (1, "tank"));
-        plan(&Site::of(&machine), &pools[0].1).expect("a plan")
+        plan(&place, &pools[0].1).expect("a plan")
     };
     let fair = plan_with([1, 1]);
     assert!(near(rates(&fair)[2], 400.0), "{:?}", rates(&fair));
@@ -290,4 +291,26 @@ fn a_pool_of_a_running_head_is_planned_with_what_its_shapes_say() {
     let better = unfair.better.expect("weights help");
     assert_eq!(better.arrays.iter().map(|a| a.weight).collect::<Vec<_>>(), [3.0, 1.0]);
     assert!(near(better.predictions[2].mbps.expect("known"), 400.0));
+}
+
+#[test]
+fn drives_in_memory_that_are_called_the_same_are_told_apart_by_their_labels() {
+    let mut files = machines::guest();
+    let drive = |uuid: &str, mbps: u64| {
+        format!(r#"{{"path":"ram:1G","uuid":"{uuid}","pool":"tank","shape":{{"mbps_max":{mbps}}}}}"#)
+    };
+    let leg = |uuid: &str| format!(r#"{{"path":"ram:1G","uuid":"{uuid}"}}"#);
+    let [a, b] = ["aaaaaaaa-1111", "bbbbbbbb-2222"];
+    let status = format!(
+        r#"{{"drives":[{},{}],"pools":[{{"name":"tank","arrays":[{{"layout":"mirror","legs":[{},{}]}}]}}]}}"#,
+        drive(a, 200),
+        drive(b, 400),
+        leg(b),
+        leg(a)
+    );
+    files.put("/millrace/status", &status);
+    let machine = Machine::of(&files);
+    let place = Site::of(&machine);
+    let found = plan(&place, &topology::plan::pools(&place, &machine)[0].1).expect("a plan");
+    assert!(near(rates(&found)[2], 600.0) && near(rates(&found)[3], 200.0), "{:?}", rates(&found));
 }
