@@ -62,16 +62,6 @@ impl Granules {
         }
         Ok(out)
     }
-    /// Gives a run back. Panics if part of it was not given away.
-    pub fn release(&mut self, first: u64, count: u64) {
-        let i =
-            self.used.partition_point(|(f, _)| *f <= first).checked_sub(1).expect("the run was given away");
-        let (f, n) = self.used[i];
-        assert!(first >= f && first + count <= f + n, "a run was given back that was not given away");
-        let rest = [(f, first - f), (first + count, f + n - first - count)];
-        self.used.splice(i..=i, rest.into_iter().filter(|(_, n)| *n > 0));
-    }
-
     fn give(&mut self, out: &mut Vec<(u64, u64)>, first: u64, count: u64, left: &mut u64) {
         assert!(self.claim(first, count), "a hole is free");
         out.push((first, count));
@@ -123,9 +113,14 @@ mod tests {
                         }
                     }
                 } else if !held.is_empty() {
+                    // What is left is claimed anew, as it is from a configuration.
                     let (f, n) = held.swap_remove(rng.below(held.len() as u64) as usize);
-                    granules.release(f, n);
                     bits[f as usize..(f + n) as usize].fill(false);
+                    granules = Granules::new(count);
+                    assert!(
+                        held.iter().all(|(f, n)| granules.claim(*f, *n)),
+                        "runs that were given do not overlap"
+                    );
                 }
                 assert_eq!(granules.free(), bits.iter().filter(|b| !**b).count() as u64);
             }

@@ -5,7 +5,7 @@
 
 use base::{Duration, Instant, Prng};
 use head::order::{Array, Order, Snapshot, State};
-use volume::GRANULE_BYTES;
+use volume::{GRANULE_BYTES, Volume};
 
 /// Drives that belong to nobody at the start, where somebody moves drives about.
 pub const MORE_DRIVES: usize = 2;
@@ -65,6 +65,11 @@ pub fn next_volume(rng: &mut Prng, snapshot: &Snapshot) -> Option<Order> {
     })
 }
 
+/// Bytes of the pool that a volume has.
+fn space(v: &head::order::Volume) -> u64 {
+    Volume::granules_for(v.bytes) * GRANULE_BYTES
+}
+
 /// Space that volumes gave back not long ago, and that may not be anybody's yet.
 #[derive(Default)]
 pub struct Freed(Vec<(Instant, u64)>);
@@ -77,7 +82,7 @@ impl Freed {
     pub fn order(&mut self, now: Instant, order: &Order, snapshot: &Snapshot) {
         if let Order::VolumeRemove { volume, .. } | Order::VolumeResize { volume, .. } = order {
             let named = snapshot.volumes.iter().filter(|v| v.name == *volume);
-            self.0.extend(named.map(|v| (now, v.bytes.next_multiple_of(GRANULE_BYTES))));
+            self.0.extend(named.map(|v| (now, space(v))));
         }
     }
 
@@ -88,7 +93,7 @@ impl Freed {
         for pool in snapshot.pools.iter().filter(|p| !p.arrays.is_empty()) {
             let of = format!("{}/", pool.name);
             let volumes = snapshot.volumes.iter().filter(|v| v.name.starts_with(&of));
-            let sum: u64 = volumes.map(|v| v.bytes.next_multiple_of(GRANULE_BYTES)).sum();
+            let sum: u64 = volumes.map(space).sum();
             if !(sum..=sum + rests).contains(&pool.used_bytes) {
                 return Err(format!(
                     "{} bytes of the pool are used, {sum} by volumes, and {rests} may rest",

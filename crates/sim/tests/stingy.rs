@@ -5,17 +5,8 @@ use base::view::Protocol;
 use sim::run::{Options, run};
 use sim::stingy::Habit;
 
-const MIB: u64 = 1 << 20;
-
 fn beside(good: Protocol, stingy: &[(Protocol, Habit)], seed: u64) {
-    let mut options = Options::calm(seed);
-    (options.shards, options.hosts) = (1, vec![good]);
-    (options.mirrors, options.commands) = (1, 1000);
-    options.shard_bytes = 8 * MIB;
-    options.block_bytes = 4096;
-    (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
-    options.habits.blocks = 400;
-    options.stingy = stingy.to_vec();
+    let options = Options::beside(seed, good, stingy);
     match run(options) {
         Ok(outcome) => assert_eq!(outcome.lost, 0, "seed {seed}, {good:?} beside {stingy:?}"),
         Err(failure) => panic!("seed {seed}, {good:?} beside {stingy:?}: {}", failure.what),

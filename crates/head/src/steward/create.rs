@@ -539,7 +539,7 @@ impl Office {
             }
         }
         self.write_pools().await?;
-        self.forget(&[id], super::pools::QUIET_PATIENCE).await;
+        self.forget(&[id], super::leave::QUIET_PATIENCE).await;
         self.remove_witness(uuid).await;
         self.remove_kept(uuid).await;
         self.forget_released(uuid).await;

@@ -68,11 +68,8 @@ pub(crate) struct Desk {
     /// No pool was imported on purpose: portals stay closed, so that hosts wait for their volumes rather
     /// than learn that there are none.
     pub held: bool,
-    /// The head is being stopped: portals are closed and nobody is let in any more, so that no host sees the
-    /// volumes go.
-    pub stopping: bool,
-    /// When somebody asked for that; orders that come later are refused.
-    pub stop_asked: Option<Instant>,
+    /// How far the head is being stopped.
+    pub stop: Stop,
     /// An order under way was given up for it.
     pub cut_short: bool,
     pub events: VecDeque<EventLine>,
@@ -134,6 +131,18 @@ impl PortalDesk {
     }
 }
 
+/// How far the head is being stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Stop {
+    /// Nobody asked for it.
+    #[default]
+    No,
+    /// Somebody did, then: orders that come are refused, and the one under way gets a moment.
+    Asked(Instant),
+    /// Portals are closed and nobody is let in any more, so that no host sees the volumes go.
+    Closed,
+}
+
 /// A file of the state directory that could not be read, or is not there beside others that are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unread {
@@ -141,9 +150,7 @@ pub(crate) struct Unread {
     /// A sentence.
     pub words: String,
     /// What helps.
-    pub next: String,
-    /// It is as it was found: nobody writes over it.
-    pub kept: bool,
+    pub next: &'static str,
 }
 
 /// A spare took the place of a drive.
@@ -337,8 +344,7 @@ impl Desk {
             ordering: false,
             ready: false,
             held: false,
-            stopping: false,
-            stop_asked: None,
+            stop: Stop::default(),
             cut_short: false,
             events: VecDeque::new(),
             event_next: 1,

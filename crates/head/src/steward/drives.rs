@@ -233,6 +233,22 @@ impl Office {
         self.cx.read(open.id, g.bitmap_at, g.bitmap_bytes() as usize).await.ok()
     }
 
+    /// The writes that put a record on these drives.
+    pub(crate) fn record_writes<'a>(
+        &'a self,
+        targets: impl Iterator<Item = (usize, usize, OpenDrive)>,
+        record: &'a MembershipRecord,
+        bytes: &'a [u8],
+    ) -> Vec<Boxed<'a, Written>> {
+        let one = |(a, l, open): (usize, usize, OpenDrive)| -> Boxed<'a, Written> {
+            Box::pin(async move {
+                let at = open.label.membership_at[record.slot()];
+                Ok(self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e)))
+            })
+        };
+        targets.map(one).collect()
+    }
+
     /// Puts a record on every reachable drive, but for those that `had` it, and in the witness. Returns the legs
     /// that failed to take it, and how the witness went.
     pub(crate) async fn write_record(
@@ -246,13 +262,8 @@ impl Office {
             None => return (vec![], Ok(())),
         };
         let bytes = &record.encode();
-        let mut writes: Vec<Boxed<'_, Written>> = vec![];
-        for (a, l, open) in targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l))) {
-            writes.push(Box::pin(async move {
-                let at = open.label.membership_at[record.slot()];
-                Ok(self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e)))
-            }));
-        }
+        let targets = targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l)));
+        let mut writes = self.record_writes(targets, record, bytes);
         writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
         let (mut failed, mut witness) = (vec![], Ok(()));
         for result in join::all(writes).await {

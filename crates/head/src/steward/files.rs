@@ -264,30 +264,52 @@ impl Office {
         }
     }
     async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
-        let unread = self.desk().unread.iter().find(|u| u.file == name && u.kept).cloned();
-        if let Some(unread) = unread {
-            let message = format!("{}, and is not written over", unread.words);
-            return Err(refuse(RefusalKind::Conflict, "", message).then(unread.next));
+        let unread = self.desk().unread.iter().find(|u| u.file == name).cloned();
+        if let Some(Unread { words, next, .. }) = unread {
+            let message = format!("{words}, and is not written over");
+            return Err(refuse(RefusalKind::Conflict, "", message).then(next));
         }
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
         self.cx.state(op).await.map(drop).map_err(|e| state_refusal(&format!("the file {name}"), &e))
     }
-    /// Puts on the desk that a file could not be read, and what follows.
-    fn leave_unread(&self, file: &'static str, words: &str, follows: &str, next: &str, kept: bool) {
+    /// Puts on the desk what is wrong with a file, what follows and what helps.
+    fn leave_unread(&self, file: &'static str, words: &str, follows: &str, next: &'static str) {
         let words = format!("{words}: {follows}");
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         desk.event(now, Weight::Warning, "state directory", words.clone());
-        desk.unread.push(Unread { file, words, next: next.into(), kept });
+        desk.unread.push(Unread { file, words, next });
+    }
+    /// A file of the state directory, as far as there is one and it can be read. If not, that and what follows from
+    /// it are put on the desk and among the troubles, and nobody writes over it.
+    async fn read_known<T>(
+        &self,
+        file: &'static str,
+        follows: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, TextError>,
+        troubles: &mut Vec<String>,
+    ) -> Option<Option<T>> {
+        let words = match self.read_file(file).await {
+            Ok(None) => return Some(None),
+            Ok(Some(bytes)) => match parse(&bytes) {
+                Ok(parsed) => return Some(Some(parsed)),
+                Err(TextError { line: 0, message }) => {
+                    format!("the file {file} of the state directory {message}")
+                }
+                Err(TextError { line, message }) => {
+                    format!("the file {file} of the state directory, line {line}: {message}")
+                }
+            },
+            Err(words) => words,
+        };
+        self.leave_unread(file, &words, follows, REPAIR);
+        troubles.push(words);
+        None
     }
 
     /// Reads the clock, who we are, who may come, where we listen. Sentences say what could not be read.
     pub(crate) async fn read_state(&self) -> Vec<String> {
         let mut troubles = vec![];
-        let wrong = |name: &str, e: &TextError| match e.line {
-            0 => format!("the file {name} of the state directory {}", e.message),
-            n => format!("the file {name} of the state directory, line {n}: {}", e.message),
-        };
         if let Ok(text) = self.cx.state(StateOp::Clock).await {
             let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
             let now = self.cx.now();
@@ -305,14 +327,13 @@ impl Office {
             }
             Err(words) => troubles.push(words),
         }
-        const ANOTHER: &str = "hosts do not know this head until then, and pools of its old name stay away";
-        match self.read_file(IDENTITY).await.map(|b| b.map(|b| parse_identity(&b))) {
-            Ok(Some(Ok(system))) => self.desk_mut().system = system,
-            Ok(None) => {
+        let another = "hosts do not know this head until then, and pools of its old name stay away";
+        match self.read_known(IDENTITY, another, parse_identity, &mut troubles).await {
+            Some(Some(system)) => self.desk_mut().system = system,
+            Some(None) => {
                 let system = new_identity(self.desk_mut().new_uuid());
                 let text = identity_text(&system);
                 self.desk_mut().system = system;
-                let before = self.read_pools().await;
                 if let Err(r) = self.write_file(IDENTITY, text).await {
                     troubles.push(format!(
                         "{}; this system will have another name after the next start",
@@ -320,25 +341,16 @@ impl Office {
                     ));
                 }
                 // A first start finds nothing; one that finds pools has lost its name.
-                if before.map_or(true, |pools| !pools.is_empty()) {
+                if self.read_pools().await.map_or(true, |pools| !pools.is_empty()) {
                     let words = format!("the file {IDENTITY} was missing beside others");
                     let follows = "this head has a new name, and pools of its old one stay away";
                     let next = "restore it from a copy and restart, or millrace pool import --list, and pools with --force";
-                    self.leave_unread(IDENTITY, &words, follows, next, false);
+                    self.leave_unread(IDENTITY, &words, follows, next);
                     troubles.push(format!("{words}: {follows}"));
                 }
             }
             // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
-            Ok(Some(Err(e))) => {
-                let words = wrong(IDENTITY, &e);
-                self.leave_unread(IDENTITY, &words, ANOTHER, REPAIR, true);
-                troubles.push(words);
-                let system = new_identity(self.desk_mut().new_uuid());
-                self.desk_mut().system = system;
-            }
-            Err(words) => {
-                self.leave_unread(IDENTITY, &words, ANOTHER, REPAIR, true);
-                troubles.push(words);
+            None => {
                 let system = new_identity(self.desk_mut().new_uuid());
                 self.desk_mut().system = system;
             }
@@ -348,38 +360,12 @@ impl Office {
             desk.system.model = "Millrace".into();
             desk.system.firmware = desk.version.chars().take(8).collect();
         }
-        match self.read_file(HOSTS).await {
-            Ok(bytes) => {
-                let parsed = parse_hosts(&bytes.unwrap_or_default(), || self.desk_mut().new_host());
-                match parsed {
-                    Ok(hosts) => self.desk_mut().hosts = hosts,
-                    Err(e) => {
-                        let words = wrong(HOSTS, &e);
-                        self.leave_unread(HOSTS, &words, "no host is let in", REPAIR, true);
-                        troubles.push(words);
-                    }
-                }
-            }
-            Err(words) => {
-                self.leave_unread(HOSTS, &words, "no host is let in", REPAIR, true);
-                troubles.push(words);
-            }
-        }
-        match self.read_file(PORTALS).await.map(|b| parse_portals(&b.unwrap_or_default())) {
-            Ok(Ok(rows)) => {
-                for (protocol, address) in rows {
-                    self.add_portal(protocol, address);
-                }
-            }
-            Ok(Err(e)) => {
-                let words = wrong(PORTALS, &e);
-                self.leave_unread(PORTALS, &words, "nobody is listened to", REPAIR, true);
-                troubles.push(words);
-            }
-            Err(words) => {
-                self.leave_unread(PORTALS, &words, "nobody is listened to", REPAIR, true);
-                troubles.push(words);
-            }
+        let parse = |bytes: &[u8]| parse_hosts(bytes, || self.desk_mut().new_host());
+        let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await.flatten();
+        self.desk_mut().hosts = hosts.unwrap_or_default();
+        let portals = self.read_known(PORTALS, "nobody is listened to", parse_portals, &mut troubles).await;
+        for (protocol, address) in portals.flatten().unwrap_or_default() {
+            self.add_portal(protocol, address);
         }
         troubles
     }

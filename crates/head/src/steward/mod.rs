@@ -24,6 +24,7 @@ pub mod fuzz;
 mod interventions;
 mod join;
 mod judge;
+mod leave;
 mod legs;
 mod members;
 mod orders;
@@ -56,7 +57,7 @@ use crate::mail::Mail;
 use crate::order::Order;
 use base::front::Close;
 use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
-use desk::Desk;
+use desk::{Desk, Stop};
 use runtime::{Cx, Runtime};
 use sessions::Place;
 use std::cell::{Ref, RefCell, RefMut};
@@ -139,7 +140,7 @@ impl Steward {
             }
             Mail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
             Mail::Ask { connection, portal, peer, ask } => {
-                if desk.stopping {
+                if desk.stop == Stop::Closed {
                     return sessions::answer(Place { shard, connection }, Answer::Full, fx);
                 }
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
@@ -201,7 +202,7 @@ impl Steward {
                         office.cx.mail(Address::Manager, Mail::Answered { id, answer });
                     });
                 }
-                _ if desk.stop_asked.is_some() => {
+                _ if desk.stop != Stop::No => {
                     let answer = Err(stop::too_late());
                     self.office.cx.mail(Address::Manager, Mail::Answered { id, answer });
                 }

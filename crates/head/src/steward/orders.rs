@@ -306,10 +306,14 @@ impl Office {
                 self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
                 // The leg may have lain elsewhere.
                 let here = &probe.info.path;
-                let next = format!("millrace drive replace {path} {here} --force (copies everything to it)");
                 let found = Found::of(&probe);
                 let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
-                let next = if cut_off { found.way_back(&path) } else { next };
+                let next = match cut_off {
+                    true => found.way_back(&path),
+                    false => {
+                        format!("millrace drive replace {path} {here} --force (copies everything to it)")
+                    }
+                };
                 if let Some(p) = self.desk_mut().pool_mut(pool)
                     && (cut_off || *here == path)
                 {

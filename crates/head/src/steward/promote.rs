@@ -10,7 +10,7 @@
 
 use super::Office;
 use super::desk::{PoolDesk, Wish};
-use super::join::{self, Boxed};
+use super::join;
 use crate::layout::PoolId;
 use crate::order::Weight;
 use array::format::{LegState, MembershipRecord};
@@ -100,17 +100,11 @@ impl Office {
         legs: &[(usize, usize)],
         record: &MembershipRecord,
     ) -> Vec<(usize, usize, DriveError)> {
-        let mut targets = self.desk().pool(pool).map(PoolDesk::reachable).unwrap_or_default();
-        targets.retain(|(a, l, _)| legs.contains(&(*a, *l)));
+        let targets = self.desk().pool(pool).map(PoolDesk::reachable).unwrap_or_default();
+        let targets = targets.into_iter().filter(|(a, l, _)| legs.contains(&(*a, *l)));
         let bytes = &record.encode();
-        let mut writes: Vec<Boxed<'_, Option<(usize, usize, DriveError)>>> = vec![];
-        for (a, l, open) in targets {
-            writes.push(Box::pin(async move {
-                let at = open.label.membership_at[record.slot()];
-                self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e))
-            }));
-        }
-        join::all(writes).await.into_iter().flatten().collect()
+        let results = join::all(self.record_writes(targets, record, bytes)).await;
+        results.into_iter().filter_map(|r| r.ok().flatten()).collect()
     }
 
     /// A record that puts a leg in sync was not taken by all who must have it first. Some may have it, so whatever

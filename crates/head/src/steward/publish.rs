@@ -1,7 +1,7 @@
 //! From the desk to every shard: a new view and a new layout at each change.
 
 use super::Office;
-use super::desk::{Desk, PoolDesk};
+use super::desk::{Desk, PoolDesk, Stop};
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::Mail;
 use array::format::LegState;
@@ -68,7 +68,12 @@ fn view_of(desk: &Desk) -> View {
     View {
         generation: desk.generation,
         system: desk.system.clone(),
-        portals: desk.portals.iter().filter(|_| !desk.held && !desk.stopping).map(|p| p.portal).collect(),
+        portals: desk
+            .portals
+            .iter()
+            .filter(|_| !desk.held && desk.stop != Stop::Closed)
+            .map(|p| p.portal)
+            .collect(),
         hosts: hosts.collect(),
     }
 }

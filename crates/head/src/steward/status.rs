@@ -3,7 +3,7 @@
 use super::Office;
 use super::absent::Shown;
 use super::desk::{
-    ArrayDesk, Desk, Ill, LegDesk, PoolDesk, PortalDesk, StoodIn, array_word, count, error_words,
+    ArrayDesk, Desk, Ill, LegDesk, PoolDesk, PortalDesk, StoodIn, Stop, array_word, count, error_words,
 };
 use super::files::protocol_word;
 use super::sessions::Place;
@@ -140,7 +140,8 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     pools.sort_by(|a, b| a.name.cmp(&b.name));
     let portals: Vec<PortalState> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
     // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
-    for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && !desk.stopping) {
+    for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && desk.stop != Stop::Closed)
+    {
         let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
         let row = desk
             .portals
@@ -168,7 +169,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             state: State::Degraded,
             what: "state directory".into(),
             message: unread.words.clone(),
-            next: Some(unread.next.clone()),
+            next: Some(unread.next.into()),
         });
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
@@ -572,7 +573,7 @@ fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
     let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
     let failure = row.results.iter().find_map(|r| match r {
         Some(Err(e)) => Some(net_words(*e)),
-        _ if desk.stopping => Some("the head is being stopped".to_string()),
+        _ if desk.stop == Stop::Closed => Some("the head is being stopped".to_string()),
         None if desk.held => Some("it stays closed until the pools are imported".to_string()),
         None => Some("it is being opened".to_string()),
         Some(Ok(_)) => None,

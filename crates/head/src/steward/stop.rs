@@ -9,7 +9,7 @@
 //! crash leaves behind: a pool that did not come to rest stays marked as open, and the next start makes its legs the same.
 
 use super::Office;
-use super::desk::refuse;
+use super::desk::{Stop, refuse};
 use super::join::{self, Boxed};
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -37,12 +37,11 @@ impl Office {
     pub(crate) fn on_stop(&self) {
         let waiting: Vec<_> = {
             let mut desk = self.desk_mut();
-            if desk.stop_asked.is_some() {
+            if desk.stop != Stop::No {
                 return;
             }
-            desk.stop_asked = Some(self.cx.now());
             // Before the pools are there, hosts see nobody rather than a head without volumes.
-            desk.stopping |= !desk.ready;
+            desk.stop = if desk.ready { Stop::Asked(self.cx.now()) } else { Stop::Closed };
             desk.orders.drain(..).collect()
         };
         for id in waiting.into_iter().filter_map(|(id, _)| id) {
@@ -62,8 +61,8 @@ impl Office {
         let only_looks = matches!(order, Order::DriveList { .. } | Order::PoolImportable { .. });
         let office = self.clone();
         let over = move || {
-            let asked = office.desk().stop_asked;
-            asked.is_some_and(|at| office.cx.now() >= at + ORDER_PATIENCE)
+            let stop = office.desk().stop;
+            matches!(stop, Stop::Asked(at) if office.cx.now() >= at + ORDER_PATIENCE)
         };
         if let Some(answer) = self.cx.unless(over, self.execute(order)).await {
             return answer;
@@ -77,7 +76,7 @@ impl Office {
     pub(crate) async fn shutdown(&self) -> Answered {
         let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
         // Portals first: who is sent away and comes again at once shall find nobody, not a head without volumes.
-        self.desk_mut().stopping = true;
+        self.desk_mut().stop = Stop::Closed;
         self.publish().await;
         let places = self.desk().sessions.places();
         for p in places {

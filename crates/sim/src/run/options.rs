@@ -252,13 +252,18 @@ impl Options {
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.
     pub fn beside_stingy(seed: u64) -> Self {
-        let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
-        options.stingy = (0..rng.between(1, 6))
+        let stingy: Vec<_> = (0..rng.between(1, 6))
             .map(|_| (*rng.pick(&protocols), *rng.pick(&[Habit::Withholds, Habit::Dribbles, Habit::Deaf])))
             .collect();
-        (options.shards, options.hosts) = (1, vec![*rng.pick(&protocols)]);
+        Self::beside(seed, *rng.pick(&protocols), &stingy)
+    }
+    /// The same, with these stingy hosts and one of this protocol that works.
+    pub fn beside(seed: u64, good: Protocol, stingy: &[(Protocol, Habit)]) -> Self {
+        let mut options = Self::calm(seed);
+        (options.hosts, options.stingy) = (vec![good], stingy.to_vec());
+        options.shards = 1;
         (options.mirrors, options.shard_bytes, options.block_bytes) = (1, 8 * MIB, 4096);
         (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
         options.habits.blocks = 400;

@@ -2,13 +2,8 @@
 
 use super::*;
 
-fn create(w: &mut World, name: &str, mib: u64) {
-    w.good(Order::VolumeCreate {
-        pool: "tank".into(),
-        name: name.into(),
-        bytes: mib * MIB,
-        block_bytes: None,
-    });
+fn make(w: &mut World, name: &str, mib: u64) {
+    w.good(volume(name, mib * MIB));
 }
 
 fn remove(w: &mut World, name: &str) {
@@ -16,13 +11,8 @@ fn remove(w: &mut World, name: &str) {
     w.good(Order::VolumeRemove { volume, force: true, disconnect: false });
 }
 
-fn add(w: &mut World, drives: &[&str]) {
-    let array = ArraySpec {
-        mirror: true,
-        drives: drives.iter().map(|d| d.to_string()).collect(),
-        ..ArraySpec::default()
-    };
-    w.good(Order::PoolAdd { pool: "tank".into(), arrays: vec![array], force: false });
+fn add(w: &mut World, a: &str, b: &str) {
+    w.good(Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror(a, b)], force: false });
 }
 
 /// Every volume has granules of its own, and what is said to be used is what they have and what rests.
@@ -38,32 +28,23 @@ fn check(w: &mut World, resting: u64) {
 
 fn world() -> World {
     let mut w = World::start(drives(&["/f/a", "/f/b", "/f/c", "/f/d", "/f/e"]), 1);
-    let mirror =
-        ArraySpec { mirror: true, drives: vec!["/f/a".into(), "/f/b".into()], ..ArraySpec::default() };
-    w.good(Order::PoolCreate {
-        name: "tank".into(),
-        arrays: vec![mirror],
-        chunk_bytes: None,
-        block_bytes: None,
-        measure: false,
-        force: false,
-    });
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
     w
 }
 
 #[test]
 fn space_that_rests_is_nobodys_also_while_the_pool_grows() {
     let mut w = world();
-    create(&mut w, "old", 60);
+    make(&mut w, "old", 60);
     remove(&mut w, "old");
     check(&mut w, 60);
-    add(&mut w, &["/f/c", "/f/d"]);
+    add(&mut w, "/f/c", "/f/d");
     check(&mut w, 60);
-    create(&mut w, "first", 60);
+    make(&mut w, "first", 60);
     check(&mut w, 60);
     w.pass(11);
     check(&mut w, 0);
-    create(&mut w, "second", 60);
+    make(&mut w, "second", 60);
     check(&mut w, 0);
     // Nobody is left to contradict after a crash.
     let mut w = w.crash(2);
@@ -73,19 +54,19 @@ fn space_that_rests_is_nobodys_also_while_the_pool_grows() {
 #[test]
 fn what_rests_comes_back_once_whatever_happens_meanwhile() {
     let mut w = world();
-    create(&mut w, "old", 40);
+    make(&mut w, "old", 40);
     w.good(Order::VolumeResize { volume: "tank/old".into(), bytes: 20 * MIB, force: true });
     remove(&mut w, "old");
     check(&mut w, 40);
-    add(&mut w, &["/f/c", "/f/d"]);
+    add(&mut w, "/f/c", "/f/d");
     w.pass(20);
     check(&mut w, 0);
     // The pool goes and comes back as another one while something rests.
-    create(&mut w, "old", 40);
+    make(&mut w, "old", 40);
     remove(&mut w, "old");
     w.good(Order::PoolRelease { pool: "tank".into(), disconnect: true });
     w.good(Order::PoolImport { pool: Some("tank".into()), drives: vec![], force: false });
-    create(&mut w, "new", 40);
+    make(&mut w, "new", 40);
     w.pass(20);
     check(&mut w, 0);
 }
@@ -97,7 +78,7 @@ fn volumes_that_come_and_go_leave_nothing_behind() {
     for i in 0..60 {
         // What was removed ten seconds ago comes back in the middle of other orders.
         let name = format!("v{i}");
-        create(&mut w, &name, 4);
+        make(&mut w, &name, 4);
         there.push(name);
         if i % 3 != 0 {
             let gone = there.remove(i % there.len());

@@ -1,0 +1,473 @@
+//! What the Steward says of everything, for `status`.
+
+use super::EventLine;
+use base::Uuid;
+use base::machine::Shape;
+use base::view::{Protocol, System};
+use core::net::SocketAddr;
+
+/// The few states that anything of ours can be in, best first (so that `max` is the worst).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub enum State {
+    /// All is well.
+    #[default]
+    Optimal,
+    /// Works, with all redundancy soon back: a resync is under way.
+    Rebuilding,
+    /// Works, with less redundancy than asked for.
+    Degraded,
+    /// Does not work, and may once something comes back.
+    Offline,
+    /// Does not work.
+    Failed,
+}
+
+impl State {
+    /// The word for people and for JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Optimal => "optimal",
+            State::Rebuilding => "rebuilding",
+            State::Degraded => "degraded",
+            State::Offline => "offline",
+            State::Failed => "failed",
+        }
+    }
+}
+
+/// Something wrong, and what to do about it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reason {
+    /// How bad.
+    pub state: State,
+    /// What it is about: `pool tank`, `drive /dev/sdb`, `portal iscsi 10.0.0.1:3260`.
+    pub what: String,
+    /// The cause, one sentence.
+    pub message: String,
+    /// The command that helps, if one does.
+    pub next: Option<String>,
+}
+
+/// The head at one moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Snapshot {
+    /// Seconds since 1970-01-01 UTC.
+    pub at: u64,
+    /// Seconds since the head started.
+    pub uptime: u64,
+    /// Who we are.
+    pub system: SystemInfo,
+    /// The worst of everything below.
+    pub health: State,
+    /// Why it is not better, worst first; empty when optimal.
+    pub reasons: Vec<Reason>,
+    /// Drives that we hold, or miss.
+    pub drives: Vec<Drive>,
+    /// Pools, by name.
+    pub pools: Vec<Pool>,
+    /// Volumes, by name.
+    pub volumes: Vec<Volume>,
+    /// Hosts, by name. Never their secrets.
+    pub hosts: Vec<Host>,
+    /// Where we listen.
+    pub portals: Vec<PortalState>,
+    /// Who is connected.
+    pub connections: Vec<Connection>,
+    /// Shards.
+    pub shards: Vec<Shard>,
+    /// The latest events, oldest first.
+    pub events: Vec<EventLine>,
+    /// Worth knowing and nothing wrong: sentences (memory not locked).
+    pub notices: Vec<String>,
+}
+
+/// Who we are, as `Snapshot` tells it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SystemInfo {
+    /// NVMe subsystem's qualified name.
+    pub nqn: String,
+    /// iSCSI target's name.
+    pub iqn: String,
+    /// Identity.
+    pub uuid: Uuid,
+    /// Serial number.
+    pub serial: String,
+    /// Model.
+    pub model: String,
+    /// Version of the program.
+    pub firmware: String,
+}
+
+impl From<&System> for SystemInfo {
+    fn from(s: &System) -> Self {
+        Self {
+            nqn: s.nqn.clone(),
+            iqn: s.iqn.clone(),
+            uuid: s.uuid,
+            serial: s.serial.clone(),
+            model: s.model.clone(),
+            firmware: s.firmware.clone(),
+        }
+    }
+}
+
+/// What was done so far; differences over time give rates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Read commands.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Commands that write (write, zeroes, deallocate).
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Commands that ended in an error.
+    pub errors: u64,
+}
+
+/// A drive: one of ours, a missing one, or a candidate.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Drive {
+    /// Path or specification; empty for a missing one whose path is not known.
+    pub path: String,
+    /// Identity by our label; nil for a candidate.
+    pub uuid: Uuid,
+    /// `block`, `file`, `ram`, `null`; empty for a missing one.
+    pub kind: String,
+    /// Model, empty if unknown.
+    pub model: String,
+    /// Serial number, empty if unknown.
+    pub serial: String,
+    /// Size in bytes, 0 if unknown.
+    pub bytes: u64,
+    /// Smallest write, bytes.
+    pub block_bytes: u32,
+    /// It may lose completed writes without a flush.
+    pub volatile_cache: bool,
+    /// Name of its pool.
+    pub pool: Option<String>,
+    /// What it is to us.
+    pub role: DriveRole,
+    /// Its state as a leg (candidates: optimal).
+    pub state: State,
+    /// Why, one sentence; empty if all is well and it is free to use.
+    pub reason: String,
+    /// Operations that failed or were late, since the start.
+    pub errors: u64,
+    /// What was done to it, since the start.
+    pub counters: Counters,
+    /// Its artificial behaviour, if any.
+    pub shape: Option<Shape>,
+}
+
+/// What a drive is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum DriveRole {
+    /// A leg of a pool of ours.
+    Leg,
+    /// A leg of a pool of ours that is not there.
+    Missing,
+    /// A hot spare of a pool of ours.
+    Spare,
+    /// Nobody's.
+    #[default]
+    Free,
+    /// Carries something foreign: `reason` names it.
+    Foreign,
+    /// Carries a label of a pool that is not imported: `reason` names it.
+    Labelled,
+    /// Could not be opened: `reason` says why.
+    Unusable,
+}
+
+/// A pool.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Pool {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub uuid: Uuid,
+    /// State: the worst of its arrays'.
+    pub state: State,
+    /// Why, one sentence; empty when optimal.
+    pub reason: String,
+    /// Chunk of the stripe, bytes.
+    pub chunk_bytes: u32,
+    /// Space for volumes, bytes.
+    pub bytes: u64,
+    /// Of these, given to volumes.
+    pub used_bytes: u64,
+    /// Block size of new volumes.
+    pub block_bytes: u32,
+    /// Zones of the stripe map, in order.
+    pub zones: Vec<Zone>,
+    /// Its arrays, in order.
+    pub arrays: Vec<Array>,
+    /// Its scrubs.
+    pub scrub: Scrub,
+    /// Its hot spares, in the order in which they are used.
+    pub spares: Vec<Spare>,
+}
+
+/// A hot spare.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Spare {
+    /// Its path; the last known one if it is missing.
+    pub path: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Size in bytes, 0 if unknown.
+    pub bytes: u64,
+    /// It is there.
+    pub ready: bool,
+    /// Why not, one sentence.
+    pub reason: String,
+}
+
+/// The scrub of a pool under way, or the last one; and when the next one begins.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scrub {
+    /// One is under way.
+    pub running: bool,
+    /// It repairs.
+    pub repair: bool,
+    /// Bytes of the mirrors compared so far.
+    pub done_bytes: u64,
+    /// Bytes there are to compare.
+    pub total_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub eta: Option<u64>,
+    /// Seconds since 1970-01-01 UTC when the last one came to its end.
+    pub last_ended: Option<u64>,
+    /// One begins so many days after that; 0 for never.
+    pub every_days: u32,
+    /// Those repair.
+    pub schedule_repairs: bool,
+    /// Bytes in which legs differed.
+    pub differed_bytes: u64,
+    /// Of these, written again.
+    pub repaired_bytes: u64,
+    /// Bytes that could not be compared.
+    pub unreadable_bytes: u64,
+    /// The first of what was found since the head started, by volume.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that a scrub found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Finding {
+    /// `pool/volume`; None for space that no volume has.
+    pub volume: Option<String>,
+    /// First byte in the volume, or in pool space.
+    pub at: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Index of the array.
+    pub array: u16,
+    /// What, one sentence.
+    pub what: String,
+    /// It was written again.
+    pub repaired: bool,
+}
+
+/// A zone: a part of a pool striped over some of its arrays.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Zone {
+    /// Bytes of pool space.
+    pub bytes: u64,
+    /// Arrays (index in `Pool::arrays`) and their weights.
+    pub weights: Vec<(u16, u32)>,
+}
+
+/// An array.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Array {
+    /// Two or more legs.
+    pub mirror: bool,
+    /// State.
+    pub state: State,
+    /// Why, one sentence; empty when optimal.
+    pub reason: String,
+    /// Bytes for data.
+    pub bytes: u64,
+    /// Its legs, in order.
+    pub legs: Vec<Leg>,
+    /// Bytes that one bit of the bitmap covers.
+    pub region_bytes: u64,
+    /// Bitmap: regions marked dirty now.
+    pub regions_dirty: u64,
+    /// Bitmap: all regions.
+    pub regions: u64,
+    /// Membership counter.
+    pub epoch: u64,
+    /// The resync under way.
+    pub resync: Option<Resync>,
+    /// Reads that were late and were sent to another leg too, since the start; and those answered from there.
+    pub hedges_sent: u64,
+    /// See `hedges_sent`.
+    pub hedges_won: u64,
+}
+
+/// A drive as a member of an array.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Leg {
+    /// The drive's path; the last known one if it is missing.
+    pub path: String,
+    /// The drive's identity.
+    pub uuid: Uuid,
+    /// `Optimal`: in sync. `Rebuilding`: written and being resynced. `Failed`: out. `Offline`: missing, or
+    /// not proven current.
+    pub state: State,
+    /// Why, one sentence.
+    pub reason: String,
+    /// Its reads take far longer than those of the other legs, which serve most of them.
+    pub slow: bool,
+    /// The drive whose place it takes once it is in sync.
+    pub replaces: Option<String>,
+}
+
+/// How far a resync is.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Resync {
+    /// The leg (index in `Array::legs`) that is being written.
+    pub leg: u16,
+    /// By bitmap, not everything.
+    pub partial: bool,
+    /// Bytes made the same so far.
+    pub done_bytes: u64,
+    /// Bytes there were to do.
+    pub total_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub eta: Option<u64>,
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Volume {
+    /// `pool/volume`.
+    pub name: String,
+    /// Identity.
+    pub uuid: Uuid,
+    /// NVMe identity.
+    pub nguid: [u8; 16],
+    /// SCSI identity.
+    pub naa: [u8; 16],
+    /// Namespace id.
+    pub nsid: u32,
+    /// Size.
+    pub bytes: u64,
+    /// Block size.
+    pub block_bytes: u32,
+    /// State: its pool's.
+    pub state: State,
+    /// Runs of pool space that it consists of.
+    pub runs: u32,
+    /// To whom it is given.
+    pub exports: Vec<Exported>,
+    /// Commands that its hosts may start in a second, 0 for no cap.
+    pub iops_max: u32,
+    /// Megabytes (10^6 bytes) that they may move in a second, 0 for no cap.
+    pub mbps_max: u32,
+    /// Commands that had to wait for one of these since the start.
+    pub capped: u64,
+    /// What hosts did with it since the start.
+    pub counters: Counters,
+}
+
+/// A volume given to a host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Exported {
+    /// The host's name; None if no host with the names kept in the pool is known here.
+    pub host: Option<String>,
+    /// The names kept in the pool.
+    pub names: Vec<String>,
+    /// Logical unit number for this host.
+    pub lun: u16,
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Host {
+    /// Short name.
+    pub name: String,
+    /// NVMe qualified names.
+    pub nqns: Vec<String>,
+    /// iSCSI names.
+    pub iqns: Vec<String>,
+    /// It proves a secret over iSCSI; otherwise it is identified, not authenticated.
+    pub authenticated: bool,
+    /// We prove a secret to it.
+    pub mutual: bool,
+    /// CHAP user name; empty for its IQN.
+    pub chap_user: String,
+    /// Volumes given to it: `pool/volume`, namespace id, logical unit number.
+    pub exports: Vec<(String, u32, u16)>,
+    /// Its connections now.
+    pub connections: u32,
+}
+
+/// A portal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalState {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Its address.
+    pub address: SocketAddr,
+    /// Listening on every shard.
+    pub listening: bool,
+    /// Why not; empty if it is.
+    pub reason: String,
+    /// Connections that came in by it and are there.
+    pub connections: u32,
+}
+
+/// A connection of a host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Connection {
+    /// The host's short name, once it is known.
+    pub host: Option<String>,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Its address.
+    pub peer: SocketAddr,
+    /// The shard that serves it.
+    pub shard: u16,
+    /// NVMe controller id or iSCSI session handle, once it is known.
+    pub session: Option<u16>,
+    /// NVMe queue id (0: admin), iSCSI connection id.
+    pub queue: u16,
+    /// Commands so far.
+    pub commands: u64,
+    /// Commands under way.
+    pub in_flight: u32,
+}
+
+/// A shard.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Shard {
+    /// Its number.
+    pub shard: u16,
+    /// Its connections.
+    pub connections: u32,
+    /// Commands so far.
+    pub commands: u64,
+    /// Requests under way.
+    pub requests: u32,
+    /// Drive operations under way.
+    pub drive_ops: u32,
+    /// Buffer bytes in use.
+    pub buffer_bytes: u64,
+    /// Buffer bytes there are.
+    pub buffer_bytes_max: u64,
+    /// Connections ended because the peer broke the protocol.
+    pub protocol_errors: u64,
+    /// What the last of these was.
+    pub last_protocol_error: String,
+}

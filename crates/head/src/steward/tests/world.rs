@@ -1,0 +1,462 @@
+//! The little world: drives and a state directory in memory, shards that obey at once.
+
+use super::*;
+
+#[derive(Clone)]
+pub(super) struct FakeDrive {
+    pub(super) blocks: BTreeMap<u64, Vec<u8>>,
+    pub(super) bytes: u64,
+    pub(super) held: bool,
+    pub(super) zero: bool,
+    pub(super) fails: Option<DriveError>,
+    pub(super) block_bytes: u32,
+    /// It takes operations and does not answer.
+    pub(super) hangs: bool,
+    /// The kernel neither opens it nor lets go of it.
+    pub(super) stuck: bool,
+    /// Its size now, if it was cut off.
+    pub(super) cut: Option<u64>,
+    /// What its file system has left.
+    pub(super) free: Option<u64>,
+    /// Where its file's name is.
+    pub(super) name: base::FileName,
+}
+
+/// What survives a crash.
+#[derive(Clone, Default)]
+pub(super) struct Rest {
+    pub(super) drives: BTreeMap<String, FakeDrive>,
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+    pub(super) disk_full: bool,
+}
+
+pub(super) struct World {
+    pub(super) rest: Rest,
+    pub(super) steward: Steward,
+    pub(super) open: BTreeMap<DriveId, String>,
+    pub(super) now: Instant,
+    pub(super) events: VecDeque<Event<Mail>>,
+    pub(super) view: Arc<View>,
+    /// Every one that was told, in order.
+    pub(super) views: Vec<Arc<View>>,
+    pub(super) layout: Arc<Layout>,
+    pub(super) answers: BTreeMap<u64, Answered>,
+    pub(super) next_order: u64,
+    pub(super) log: Vec<String>,
+    pub(super) ready: Option<Vec<String>>,
+    /// When it was told that the head has stopped.
+    pub(super) stopped: Option<Instant>,
+    /// What every shard says of drives.
+    pub(super) figures: Vec<crate::report::DriveReport>,
+    /// What each shard was told to scrub, and how far it says it is.
+    pub(super) scrubs: BTreeMap<(u16, ArrayId), (array::Scrub, array::Progress)>,
+    /// Shards do not come to rest.
+    pub(super) restless: bool,
+    /// Drives that somebody holds are candidates.
+    pub(super) held_candidates: bool,
+    /// Mirrors that each shard has memory for, and those that it keeps memory for: without it it would panic.
+    pub(super) mirrors_max: u32,
+    pub(super) mirrors_kept: [u32; SHARDS as usize],
+    /// Effects until the power goes.
+    pub(super) effects_left: u64,
+    pub(super) effects_done: u64,
+}
+
+impl World {
+    pub(super) fn start(rest: Rest, seed: u64) -> Self {
+        let mut w = Self::power_on(rest, seed, u64::MAX);
+        w.run();
+        assert!(w.ready.is_some(), "the head comes up");
+        w
+    }
+    pub(super) fn power_on(mut rest: Rest, seed: u64, effects: u64) -> Self {
+        rest.drives.values_mut().for_each(|d| d.held = false);
+        let steward = Steward::new(StewardConfig {
+            memory: PlainMemory::new(1 << 20, 8 << 20),
+            shards: SHARDS,
+            entropy: [seed, 2, 3, 4],
+            version: "test".into(),
+            hold: None,
+            notices: vec![],
+        });
+        Self {
+            rest,
+            steward,
+            open: BTreeMap::new(),
+            now: Instant(1_000_000_000),
+            events: VecDeque::new(),
+            view: Arc::default(),
+            views: vec![],
+            layout: Arc::default(),
+            answers: BTreeMap::new(),
+            next_order: 0,
+            log: vec![],
+            ready: None,
+            stopped: None,
+            figures: vec![],
+            scrubs: BTreeMap::new(),
+            restless: false,
+            held_candidates: false,
+            mirrors_max: 1000,
+            mirrors_kept: [0; SHARDS as usize],
+            effects_left: effects,
+            effects_done: 0,
+        }
+    }
+    /// Lets everything happen that follows from what happened; time passes only where somebody waits.
+    pub(super) fn run(&mut self) {
+        for _ in 0..100_000 {
+            let mut fx = vec![];
+            while let Some(event) = self.events.pop_front() {
+                self.steward.on_event(self.now, event, &mut fx);
+            }
+            self.steward.end_of_turn(self.now, &mut fx);
+            for effect in fx {
+                if self.effects_left == 0 {
+                    return;
+                }
+                self.effects_left -= 1;
+                self.effects_done += 1;
+                self.carry_out(effect);
+            }
+            if self.events.is_empty() {
+                let waits = self.ready.is_none() || (self.answers.len() as u64) < self.next_order;
+                match self.steward.next_deadline().filter(|_| waits) {
+                    Some(at) => {
+                        self.now = self.now.max(at);
+                        self.steward.on_timer(self.now, &mut vec![]);
+                    }
+                    None => return,
+                }
+            }
+        }
+        panic!("the Steward never comes to rest");
+    }
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, seconds: u64) {
+        let end = self.now + base::Duration::from_secs(seconds);
+        while let Some(at) = self.steward.next_deadline().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.steward.on_timer(self.now, &mut vec![]);
+            self.run();
+        }
+        self.now = end;
+        self.run();
+    }
+    pub(super) fn events(&mut self) -> Vec<String> {
+        let Reply::Events(lines) = self.good(Order::Events { since: 0 }) else { panic!("events") };
+        lines.into_iter().map(|e| format!("{}: {}", e.what, e.message)).collect()
+    }
+    pub(super) fn carry_out(&mut self, effect: Effect<Mail>) {
+        match effect {
+            Effect::OpenDrive { token, drive, spec } => {
+                let result = match self.rest.drives.get_mut(&spec) {
+                    Some(d) if d.stuck => return,
+                    None => Err(format!("{spec}: no such file or directory").into()),
+                    Some(d) if d.held => Err(base::OpenError {
+                        held: true,
+                        missing: false,
+                        words: format!("{spec} belongs to somebody"),
+                    }),
+                    Some(d) => {
+                        d.held = true;
+                        self.open.insert(drive, spec.clone());
+                        Ok(DriveInfo {
+                            bytes: d.bytes,
+                            block_bytes: d.block_bytes,
+                            reads_zeroes: d.zero,
+                            kind: "file".into(),
+                            path: spec,
+                            ..DriveInfo::default()
+                        })
+                    }
+                };
+                self.events.push_back(Event::DriveOpened { token, result });
+            }
+            Effect::CloseDrive { drive } => {
+                let spec = self.open.remove(&drive).expect("only open drives are closed, and once");
+                let d = self.rest.drives.get_mut(&spec).expect("it was open");
+                if d.stuck {
+                    return;
+                }
+                d.held = false;
+                self.events.push_back(Event::DriveClosed { drive });
+            }
+            Effect::InspectDrive { token, drive } => {
+                let d = &self.rest.drives[&self.open[&drive]];
+                let result = match d.fails {
+                    Some(DriveError::Gone) => Err(DriveError::Gone),
+                    _ => Ok(base::DriveHealth {
+                        bytes: d.cut.unwrap_or(d.bytes),
+                        free_bytes: d.free,
+                        sparse: d.free.is_some(),
+                        name: d.name,
+                    }),
+                };
+                self.events.push_back(Event::DriveInspected { token, result });
+            }
+            Effect::ShapeDrive { drive, shape } => {
+                let d = self.rest.drives.get_mut(&self.open[&drive]).expect("it is open");
+                d.fails = shape.gone.then_some(DriveError::Gone);
+            }
+            Effect::Drive(op) => {
+                if self.open.get(&op.drive).is_some_and(|spec| self.rest.drives[spec].hangs) {
+                    return;
+                }
+                let result = self.operate(op);
+                self.events.push_back(Event::DriveDone { token: op.token, result });
+            }
+            Effect::State { token, op } => {
+                let result = self.state(op);
+                self.events.push_back(Event::State { token, result });
+            }
+            Effect::Mail { to: Address::Shard(n), mail } => self.shard(n, mail),
+            Effect::Mail { to: Address::Manager, mail } => match mail {
+                Mail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
+                Mail::Ready { notices } => self.ready = Some(notices),
+                Mail::Stopped => self.stopped = Some(self.now),
+                Mail::Happened(_) => {}
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+    pub(super) fn operate(&mut self, op: DriveOp) -> Result<(), DriveError> {
+        let Some(spec) = self.open.get(&op.drive) else { panic!("an operation on a closed drive: {op:?}") };
+        let d = self.rest.drives.get_mut(spec).expect("it is open");
+        assert!(op.at + op.len <= d.bytes, "beyond the end: {op:?}");
+        if let Some(e) = d.fails {
+            return Err(e);
+        }
+        let mut at = op.at;
+        let blocks = &mut d.blocks;
+        match op.kind {
+            DriveOpKind::Read => {
+                let mut bytes = vec![0u8; op.len as usize];
+                for chunk in bytes.chunks_mut(512) {
+                    if let Some(b) = blocks.get(&(at / 512)) {
+                        chunk.copy_from_slice(b);
+                    }
+                    at += 512;
+                }
+                self.steward.dma(op.data, |m| m.copy_from_slice(&bytes)).expect("its own memory");
+            }
+            DriveOpKind::Write => {
+                assert!(op.fua, "metadata is durable when it counts as written");
+                let bytes = self.steward.dma(op.data, |m| m.to_vec()).expect("its own memory");
+                for chunk in bytes.chunks(512) {
+                    blocks.insert(at / 512, chunk.to_vec());
+                    at += 512;
+                }
+            }
+            DriveOpKind::WriteZeroes => {
+                (op.at / 512..(op.at + op.len) / 512).for_each(|b| drop(blocks.remove(&b)))
+            }
+            DriveOpKind::Flush | DriveOpKind::Deallocate => {}
+        }
+        Ok(())
+    }
+    pub(super) fn state(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
+        let full = self.rest.disk_full;
+        let files = &mut self.rest.files;
+        match op {
+            StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),
+            StateOp::Write { .. } | StateOp::Append { .. } if full => Err(StateError::NoSpace),
+            StateOp::Write { name, contents } => {
+                files.insert(name, contents);
+                Ok(vec![])
+            }
+            StateOp::Append { name, contents, .. } => {
+                files.entry(name).or_default().extend(contents);
+                Ok(vec![])
+            }
+            StateOp::Remove { name } => {
+                files.remove(&name);
+                Ok(vec![])
+            }
+            StateOp::List => Ok(vec![]),
+            StateOp::Candidates => {
+                let held = self.held_candidates;
+                let free = self
+                    .rest
+                    .drives
+                    .iter()
+                    .filter(|(name, d)| (held || !d.held) && name.starts_with("/dev/"));
+                Ok(free.map(|(name, _)| format!("{name}\n")).collect::<String>().into_bytes())
+            }
+            StateOp::Clock => Ok(b"1700000000".to_vec()),
+        }
+    }
+    pub(super) fn shard(&mut self, n: u16, mail: Mail) {
+        let answer = match mail {
+            Mail::Configure { view, layout } => {
+                assert_eq!(view.generation, layout.generation);
+                let kept = self.mirrors_kept[usize::from(n)];
+                assert!(mirrors_of(&layout) <= kept, "shard {n} keeps memory for {kept} mirrors alone");
+                if n == 0 {
+                    self.views.push(view.clone());
+                    let old = self.view.portals.clone();
+                    for p in view.portals.iter().filter(|p| !old.contains(p)) {
+                        let result =
+                            if p.address.port() == 99 { Err(base::NetError::InUse) } else { Ok(p.address) };
+                        for shard in 0..SHARDS {
+                            self.mail(shard, Mail::Listening { portal: p.id, result });
+                        }
+                    }
+                    (self.view, self.layout) = (view.clone(), layout);
+                }
+                self.log.push(format!("configured {n}"));
+                Mail::Applied { generation: view.generation }
+            }
+            Mail::Quiesce { .. } if self.restless && n == 1 => return,
+            Mail::Quiesce { array } => Mail::Quiesced { array },
+            Mail::Room { mirrors } => {
+                let kept = mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
+                self.mirrors_kept[usize::from(n)] = kept;
+                Mail::HasRoom { mirrors: kept, mirrors_max: self.mirrors_max }
+            }
+            Mail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
+            Mail::Report => {
+                let drives = if n == 0 { self.figures.clone() } else { vec![] };
+                let progress = |a: ArrayId| self.scrubs.get(&(n, a)).map_or(Default::default(), |s| s.1);
+                let arrays = self.layout.arrays.iter().map(|a| (a.id, progress(a.id))).collect();
+                Mail::Reported(Box::new(ShardReport { shard: n, drives, arrays, ..ShardReport::default() }))
+            }
+            Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
+            Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
+            Mail::Unrecorded { array } => return self.log.push(format!("unrecorded {n} {array}")),
+            Mail::Clean { .. } => return self.log.push(format!("clean {n}")),
+            Mail::Scrub { array, order: None } => {
+                self.scrubs.remove(&(n, array));
+                return;
+            }
+            Mail::Scrub { array, order: Some(order) } => {
+                let (scrub_total, scrub_from) = (20 * MIB, order.from);
+                let progress = array::Progress { scrub_total, scrub_from, ..Default::default() };
+                self.scrubs.insert((n, array), (order, progress));
+                return;
+            }
+            Mail::Unmark { .. } | Mail::AddDirty { .. } | Mail::Drop { .. } | Mail::Answer { .. } => return,
+            other => panic!("{other:?}"),
+        };
+        self.mail(n, answer);
+    }
+    pub(super) fn mail(&mut self, shard: u16, mail: Mail) {
+        self.events.push_back(Event::Mail { from: Address::Shard(shard), mail });
+    }
+    pub(super) fn note(&mut self, shard: u16, array: ArrayId, note: Note) {
+        self.mail(shard, Mail::Note { array, note });
+    }
+    pub(super) fn send(&mut self, order: Order) -> u64 {
+        let id = self.next_order;
+        self.next_order += 1;
+        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Order { id, order } });
+        id
+    }
+    pub(super) fn order(&mut self, order: Order) -> Answered {
+        let id = self.send(order);
+        self.run();
+        self.answers.get(&id).expect("every order is answered").clone()
+    }
+    pub(super) fn good(&mut self, order: Order) -> Reply {
+        let text = format!("{order:?}");
+        self.order(order).unwrap_or_else(|r| panic!("{text}: {r:?}"))
+    }
+    pub(super) fn refused(&mut self, order: Order) -> (RefusalKind, String, String) {
+        let r = self.order(order).expect_err("a refusal");
+        (r.kind, r.field.unwrap_or_default(), r.message)
+    }
+    pub(super) fn status(&mut self) -> Snapshot {
+        match self.good(Order::Status) {
+            Reply::Snapshot(s) => *s,
+            other => panic!("{other:?}"),
+        }
+    }
+    pub(super) fn legs(&self, array: usize) -> Vec<LegState> {
+        self.layout.arrays[array].membership.legs.iter().flatten().map(|l| l.state).collect()
+    }
+    pub(super) fn crash(self, seed: u64) -> World {
+        World::start(self.rest, seed)
+    }
+}
+
+pub(super) fn mirrors_of(layout: &Layout) -> u32 {
+    layout.arrays.iter().filter(|a| a.geometry.redundant()).count() as u32
+}
+pub(super) fn drives(names: &[&str]) -> Rest {
+    let drive = FakeDrive {
+        blocks: BTreeMap::new(),
+        bytes: 80 * MIB + 12345 / 512 * 512,
+        held: false,
+        zero: true,
+        fails: None,
+        block_bytes: 512,
+        hangs: false,
+        stuck: false,
+        cut: None,
+        name: base::FileName::There,
+        free: None,
+    };
+    Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
+}
+pub(super) fn four() -> Rest {
+    drives(&["/f/a", "/f/b", "/f/c", "/f/d"])
+}
+pub(super) fn mirror(a: &str, b: &str) -> ArraySpec {
+    ArraySpec { mirror: true, drives: vec![a.into(), b.into()], weight: None }
+}
+pub(super) fn create(name: &str, arrays: Vec<ArraySpec>) -> Order {
+    Order::PoolCreate {
+        name: name.into(),
+        arrays,
+        chunk_bytes: None,
+        block_bytes: None,
+        measure: false,
+        force: false,
+    }
+}
+pub(super) fn tank() -> Order {
+    create("tank", vec![mirror("/f/a", "/f/b"), mirror("/f/c", "/f/d")])
+}
+pub(super) fn volume(name: &str, bytes: u64) -> Order {
+    Order::VolumeCreate { pool: "tank".into(), name: name.into(), bytes, block_bytes: None }
+}
+pub(super) fn host() -> Order {
+    let settings = HostSettings {
+        iqns: Some(vec!["iqn.1998-01.com.example:esx1".into()]),
+        chap_secret: Some(Some(Secret(b"a secret of esx1".to_vec()))),
+        ..HostSettings::default()
+    };
+    Order::HostAdd { name: "esx1".into(), settings }
+}
+pub(super) fn export() -> Order {
+    Order::Export { volume: "tank/vm1".into(), host: "esx1".into(), lun: None }
+}
+pub(super) fn import(drives: &[&str], force: bool) -> Order {
+    Order::PoolImport {
+        pool: Some("tank".into()),
+        drives: drives.iter().map(|d| d.to_string()).collect(),
+        force,
+    }
+}
+/// A head with a pool, a volume, a host and an export.
+pub(super) fn usual() -> World {
+    let mut w = World::start(four(), 1);
+    for order in [tank(), volume("vm1", 9 * MIB), host(), export()] {
+        w.good(order);
+    }
+    w
+}
+pub(super) fn lose(w: &mut World, leg: usize) {
+    let array = w.layout.arrays[0].id;
+    let epoch = w.layout.arrays[0].membership.epoch;
+    w.note(1, array, Note::LegFailed { leg, epoch, error: DriveError::Gone });
+    w.run();
+}
+pub(super) fn synced(w: &mut World, leg: usize) {
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    for shard in 0..SHARDS {
+        w.note(shard, array, Note::Synced { leg, epoch });
+    }
+    w.run();
+}
