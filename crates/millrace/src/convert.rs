@@ -46,36 +46,32 @@ pub fn to_protocol(p: api::Protocol) -> base::view::Protocol {
 
 /// A drive's artificial behaviour, for an order.
 pub fn to_shape(s: &api::Shape) -> base::machine::Shape {
-    let api::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, .. } = *s;
-    let api::Shape { hang, gone, uplink, uplink_mbps, uplink_share, .. } = *s;
     base::machine::Shape {
-        latency_us,
-        iops_max,
-        mbps_max,
-        read_errors_ppm,
-        write_errors_ppm,
-        hang,
-        gone,
-        uplink,
-        uplink_mbps,
-        uplink_share,
+        latency_us: s.latency_us,
+        iops_max: s.iops_max,
+        mbps_max: s.mbps_max,
+        read_errors_ppm: s.read_errors_ppm,
+        write_errors_ppm: s.write_errors_ppm,
+        hang: s.hang,
+        gone: s.gone,
+        uplink: s.uplink,
+        uplink_mbps: s.uplink_mbps,
+        uplink_share: s.uplink_share,
     }
 }
 
 fn shape(s: &base::machine::Shape) -> api::Shape {
-    let base::machine::Shape { latency_us, iops_max, mbps_max, read_errors_ppm, write_errors_ppm, .. } = *s;
-    let base::machine::Shape { hang, gone, uplink, uplink_mbps, uplink_share, .. } = *s;
     api::Shape {
-        latency_us,
-        iops_max,
-        mbps_max,
-        read_errors_ppm,
-        write_errors_ppm,
-        hang,
-        gone,
-        uplink,
-        uplink_mbps,
-        uplink_share,
+        latency_us: s.latency_us,
+        iops_max: s.iops_max,
+        mbps_max: s.mbps_max,
+        read_errors_ppm: s.read_errors_ppm,
+        write_errors_ppm: s.write_errors_ppm,
+        hang: s.hang,
+        gone: s.gone,
+        uplink: s.uplink,
+        uplink_mbps: s.uplink_mbps,
+        uplink_share: s.uplink_share,
     }
 }
 

@@ -75,7 +75,7 @@ const APART: f64 = 0.15;
 const LOAD_MIN: f64 = 50.0;
 
 /// A number as people say it: `157 K`.
-pub(crate) fn count(n: f64) -> String {
+pub fn count(n: f64) -> String {
     match n {
         n if n >= 999_500.0 => format!("{:.2} M", n / 1e6),
         n if n >= 9_950.0 => format!("{:.0} K", n / 1e3),

@@ -3,7 +3,7 @@
 use judge::{Head, until};
 use lab::skipped;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 const PEER: &str = env!("CARGO_BIN_EXE_peer");
@@ -91,6 +91,32 @@ fn malformed_pdus_are_answered_in_their_protocols_words() {
     serves(&head, lun);
 }
 
+/// Thousands of connections that one peer keeps, until this is dropped.
+struct Crowd(Child);
+
+impl Crowd {
+    /// Starts a peer with these words, which ask for 5000; when it says how many there are, most of them must be.
+    fn come(head: &Head, words: &str) -> Self {
+        let mut command = head.net.command("bash");
+        command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} {words}")]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the crowd");
+        let mut said = BufReader::new(child.stdout.take().expect("its output"));
+        let crowd = Self(child);
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
+        assert!(count > 4000, "only {count} of 5000 are there: {words:.60}");
+        crowd
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 #[test]
 fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
     if skipped("10,000 connections") {
@@ -98,26 +124,12 @@ fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
     }
     let (head, lun) = given("crowd");
     let before = head.memory_mib();
-    let crowd = |port: &str| {
-        let mut command = head.net.command("bash");
-        command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} hold {port} 5000")]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the crowd");
-        let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("a line");
-        let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
-        assert!(count > 4000, "only {count} of 5000 could connect to {port}");
-        child
-    };
-    let crowds = PORTS.map(crowd);
+    let crowds = PORTS.map(|port| Crowd::come(&head, &format!("hold {port} 5000")));
     serves(&head, lun);
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
     assert!(head.json("status")["volumes"][0]["name"] == "tank/v");
-    for mut child in crowds {
-        child.kill().ok();
-        child.wait().ok();
-    }
+    drop(crowds);
     serves(&head, lun);
     until("the connections are gone", 60, || {
         head.json("status")["connections"].as_array().is_some_and(|all| all.len() < 50)
@@ -167,17 +179,7 @@ fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
     let head = Head::with_tank("visitors");
     let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME} --nqn {GOOD_NQN}"));
     let before = head.memory_mib();
-    let visit = |port: &str, words: &str| {
-        let mut command = head.net.command("bash");
-        command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} visit {port} 5000 {words}")]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the visitors");
-        let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("a line");
-        let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
-        assert!(count > 4000, "only {count} of 5000 got into {port}");
-        child
-    };
+    let visit = |port: &str, words: &str| Crowd::come(&head, &format!("visit {port} 5000 {words}"));
     let stranger = "nqn.2026-01.org.millrace.judge:nobody";
     let visitors = [
         visit(PORTS[0], &nvme_words(DISCOVERY, stranger).join(" ")),
@@ -194,10 +196,7 @@ fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
     }
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
-    for mut child in visitors {
-        child.kill().ok();
-        child.wait().ok();
-    }
+    drop(visitors);
     serves(&head, lun);
 }
 

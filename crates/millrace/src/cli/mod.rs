@@ -317,7 +317,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
     }
 }
 
-pub use pool::layout;
+pub use pool::{arrays_words, layout};
 
 /// A size argument.
 fn size(text: &str) -> Result<u64, String> {

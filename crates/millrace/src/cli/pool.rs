@@ -209,12 +209,7 @@ pub fn block_size(text: &str) -> Result<u32, String> {
 
 /// The arrays that the words of a layout mean at a place: behind `mirrors` it is ours to say which drives are legs of
 /// which mirror. `here`: drives are paths on this machine.
-pub fn layout(
-    words: &[String],
-    weights: &[u32],
-    site: &mut Site,
-    here: bool,
-) -> Result<Vec<ArraySpec>, Failure> {
+pub fn layout(words: &[String], weights: &[u32], site: &Site, here: bool) -> Result<Vec<ArraySpec>, Failure> {
     let path = |drive: &str| if here { drive_path(drive) } else { drive.to_string() };
     let (Some(at), false) = (words.iter().position(|w| w == "mirrors"), words.is_empty()) else {
         return parse_layout(words, weights, path);
@@ -298,20 +293,19 @@ pub fn parse_layout(
     Ok(arrays)
 }
 
-/// Arrays in words: `2 mirrors of 2 drives`, `4 drives`.
-fn describe(arrays: &[ArraySpec]) -> String {
-    let singles = arrays.iter().filter(|a| a.layout == ArrayLayout::Single).count();
-    let mirrors: Vec<&ArraySpec> = arrays.iter().filter(|a| a.layout == ArrayLayout::Mirror).collect();
+/// Arrays in words, of how many drives each has: `2 mirrors of 2 drives, striped`, `4 single drives, striped`.
+pub fn arrays_words(drives: impl Iterator<Item = usize>) -> String {
+    let (mirrors, singles): (Vec<usize>, Vec<usize>) = drives.partition(|n| *n > 1);
     let mut words = Vec::new();
     if let Some(first) = mirrors.first() {
-        let same = mirrors.iter().all(|a| a.drives.len() == first.drives.len());
-        let of = if same { format!(" of {} drives", first.drives.len()) } else { String::new() };
+        let same = mirrors.iter().all(|n| n == first);
+        let of = if same { format!(" of {first} drives") } else { String::new() };
         words.push(count(mirrors.len(), "mirror") + &of);
     }
-    if singles > 0 {
-        words.push(count(singles, "single drive"));
+    if !singles.is_empty() {
+        words.push(count(singles.len(), "single drive"));
     }
-    let striped = if arrays.len() > 1 { ", striped" } else { "" };
+    let striped = if mirrors.len() + singles.len() > 1 { ", striped" } else { "" };
     words.join(" and ") + striped
 }
 
@@ -320,13 +314,13 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
     let client = &context.client;
     match command {
         PoolCommand::Create(args) => {
-            let mut site = crate::machine::site_here(context);
-            let arrays = layout(&args.layout, &args.weights, &mut site, true)?;
+            let site = crate::machine::site_here(context);
+            let arrays = layout(&args.layout, &args.weights, &site, true)?;
             if args.plan {
-                return crate::machine::about_to_create(&mut site, &arrays, context);
+                return crate::machine::about_to_create(site, &arrays, context);
             }
-            let words = describe(&arrays);
-            let places = crate::machine::whereabouts(&mut site, &arrays, context.terminal);
+            let words = arrays_words(arrays.iter().map(|a| a.drives.len()));
+            let places = crate::machine::whereabouts(site, &arrays, context.terminal);
             let body = PoolCreate {
                 name: args.name.clone(),
                 arrays,
@@ -345,9 +339,8 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
         PoolCommand::Add(AddArgs { to: Some(_), .. }) => Err(Failure::usage("--to is said of a leg only")
             .with_next("millrace pool add POOL leg DRIVE --to MIRROR")),
         PoolCommand::Add(args) => {
-            let mut site = crate::machine::site_here(context);
-            let arrays = layout(&args.layout, &args.weights, &mut site, true)?;
-            let words = describe(&arrays);
+            let arrays = layout(&args.layout, &args.weights, &crate::machine::site_here(context), true)?;
+            let words = arrays_words(arrays.iter().map(|a| a.drives.len()));
             client.act(
                 &format!("/pools/{}/arrays", segment(&args.pool)),
                 &PoolAdd { arrays, force: args.force },

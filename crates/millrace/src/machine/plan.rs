@@ -1,7 +1,7 @@
 //! `millrace plan`, and what `pool create` says of where drives are.
 
 use super::MachineArgs;
-use crate::cli::Context;
+use crate::cli::{Context, arrays_words};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
 use api::{ArrayLayout, ArraySpec};
@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use topology::Machine;
+use topology::explain::count as commands;
 use topology::plan::{self, Array, Plan, Prediction, Shaped, Site};
 
 /// `millrace plan`.
@@ -16,8 +17,8 @@ use topology::plan::{self, Array, Plan, Prediction, Shaped, Site};
 #[command(after_help = "\
 Without LAYOUT the pools there are, or a proposal for all free drives. Rates
 follow from what drives can, from their links and those above them, from network
-ports, and from what shards do while the head is under load. `≤` says that what a
-drive itself can is not known: measure it, or describe it:
+ports, and from what shards do while the head is under load. `≤` says that what
+a drive itself can is not known: measure it, or describe it:
 
   [[bank]]             # a switch, or whatever shares one link
   name = \"left\"
@@ -91,7 +92,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
     }
     let here = args.describe.is_none() && args.machine.is_here();
     let plans = if !args.layout.is_empty() {
-        let specs = crate::cli::layout(&args.layout, &args.weights, &mut site, here)?;
+        let specs = crate::cli::layout(&args.layout, &args.weights, &site, here)?;
         let arrays = arrays(&mut site, &specs);
         let plan = made(&site, &arrays)?;
         vec![Named {
@@ -160,7 +161,7 @@ fn measured(site: &mut Site, path: &std::path::Path) -> Result<(), Failure> {
 }
 
 /// Arrays as a plan takes them; drives that the machine does not show become known.
-pub fn arrays(site: &mut Site, specs: &[ArraySpec]) -> Vec<Array> {
+fn arrays(site: &mut Site, specs: &[ArraySpec]) -> Vec<Array> {
     let mut one = |spec: &ArraySpec| Array {
         drives: spec.drives.iter().map(|d| known(site, d)).collect(),
         weight: f64::from(spec.weight.unwrap_or(1)),
@@ -181,9 +182,10 @@ fn known(site: &mut Site, spec: &str) -> String {
 }
 
 /// Drives in mirrors of two, their legs apart.
-pub fn paired(site: &mut Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
-    let names: Vec<String> = drives.iter().map(|d| known(site, d)).collect();
-    let (mirrors, rest) = plan::pair(site, &names, 2).map_err(Failure::usage)?;
+pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
+    let mut site = site.clone();
+    let names: Vec<String> = drives.iter().map(|d| known(&mut site, d)).collect();
+    let (mirrors, rest) = plan::pair(&site, &names, 2).map_err(Failure::usage)?;
     if !rest.is_empty() || mirrors.is_empty() {
         let what = format!(
             "mirrors have two drives each, and {} given",
@@ -204,17 +206,17 @@ pub fn paired(site: &mut Site, drives: &[String]) -> Result<Vec<ArraySpec>, Fail
 }
 
 /// What is about to be created, as `millrace plan` shows it.
-pub fn about_to_create(site: &mut Site, specs: &[ArraySpec], context: &Context) -> Result<String, Failure> {
-    let arrays = arrays(site, specs);
-    let plan = made(site, &arrays)?;
+pub fn about_to_create(mut site: Site, specs: &[ArraySpec], context: &Context) -> Result<String, Failure> {
+    let arrays = arrays(&mut site, specs);
+    let plan = made(&site, &arrays)?;
     let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
     Ok(context.show(&named, |named| screen(named, context.terminal)))
 }
 
 /// Where the legs of what was created are, if the machine tells: lines for people.
-pub fn whereabouts(site: &mut Site, specs: &[ArraySpec], terminal: Terminal) -> String {
-    let arrays = arrays(site, specs);
-    let Ok(plan) = plan::plan(site, &arrays) else { return String::new() };
+pub fn whereabouts(mut site: Site, specs: &[ArraySpec], terminal: Terminal) -> String {
+    let arrays = arrays(&mut site, specs);
+    let Ok(plan) = plan::plan(&site, &arrays) else { return String::new() };
     let known =
         plan.placed.iter().any(|p| p.legs.iter().any(|l| l.contains(" (below ") || l.contains(" (node ")));
     if known { legs(&plan, terminal) } else { String::new() }
@@ -244,41 +246,16 @@ fn layout_command(arrays: &[Array]) -> String {
     command(&words.join(" "), if plain { &[] } else { &weights })
 }
 
-fn words(arrays: &[Array]) -> String {
-    let mirrors = arrays.iter().filter(|a| a.drives.len() > 1).count();
-    let singles = arrays.len() - mirrors;
-    let mut words = Vec::new();
-    if mirrors > 0 {
-        words.push(count(mirrors, "mirror"));
-    }
-    if singles > 0 {
-        words.push(count(singles, "single drive"));
-    }
-    let striped = if arrays.len() > 1 { ", striped" } else { "" };
-    let drives: usize = arrays.iter().map(|a| a.drives.len()).sum();
-    let of = if mirrors > 0 { format!(" of {drives} drives") } else { String::new() };
-    words.join(" and ") + &of + striped
-}
-
-/// A rate as people say it: `157 K`.
-fn rate(n: f64) -> String {
-    match n {
-        n if n >= 999_500.0 => format!("{:.2} M", n / 1e6),
-        n if n >= 9_950.0 => format!("{:.0} K", n / 1e3),
-        n if n >= 1_000.0 => format!("{:.1} K", n / 1e3),
-        n => format!("{n:.0}"),
-    }
-}
-
 fn rates(predictions: &[Prediction], terminal: Terminal) -> String {
     let mut table = Table::new(&["LOAD", ">IOPS", ">MB/S", "FULL IS", "THEN"]).optional(&["THEN"]).prose();
     for p in predictions {
         let bound = if p.at_most { "≤ " } else { "" };
         let (iops, mbps) = match (p.iops, p.mbps) {
-            (Some(iops), Some(mbps)) => (format!("{bound}{}", rate(iops)), format!("{bound}{mbps:.0}")),
+            (Some(iops), Some(mbps)) => (format!("{bound}{}", commands(iops)), format!("{bound}{mbps:.0}")),
             _ => ("-".into(), "-".into()),
         };
-        let then = p.then.as_ref().map_or(String::new(), |(what, at)| format!("{what}, at {}", rate(*at)));
+        let then =
+            p.then.as_ref().map_or(String::new(), |(what, at)| format!("{what}, at {}", commands(*at)));
         table.row([
             p.load.name.into(),
             Cell::new(Look::Bold, iops),
@@ -311,7 +288,12 @@ fn screen(named: &Named, terminal: Terminal) -> String {
     let shares: Vec<String> = plan.arrays.iter().map(|a| format!("{}", a.weight)).collect();
     let weighted = plan.arrays.iter().any(|a| a.weight != plan.arrays[0].weight);
     let shares = if weighted { format!(", weights {}", shares.join(":")) } else { String::new() };
-    let mut out = terminal.paragraph(Look::Bold, "", &format!("{name}: {}{shares}", words(&plan.arrays)), 2);
+    let mut out = terminal.paragraph(
+        Look::Bold,
+        "",
+        &format!("{name}: {}{shares}", arrays_words(plan.arrays.iter().map(|a| a.drives.len()))),
+        2,
+    );
     out.push('\n');
     out.push_str(&rates(&plan.predictions, terminal));
     out.push('\n');
@@ -383,7 +365,7 @@ mod tests {
         let machine = of(MACHINES[2]);
         let mut site = Site::of(&machine);
         let drives = ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"].map(String::from);
-        let specs = crate::cli::layout(&drives, &[], &mut site, false).expect("a layout");
+        let specs = crate::cli::layout(&drives, &[], &site, false).expect("a layout");
         let arrays = arrays(&mut site, &specs);
         let plan = made(&site, &arrays).expect("a plan");
         let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
@@ -413,9 +395,9 @@ mod tests {
 
     #[test]
     fn mirrors_are_ours_to_pair_and_words_go_wrong_with_a_reason() {
-        let mut site = Site::of(&of(MACHINES[0]));
+        let site = Site::of(&of(MACHINES[0]));
         let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
-        let mut layout = |text: &str| crate::cli::layout(&words(text), &[], &mut site, false);
+        let layout = |text: &str| crate::cli::layout(&words(text), &[], &site, false);
         let legs: Vec<Vec<String>> = layout("mirrors nvme0n1 nvme1n1 nvme12n1 nvme13n1")
             .expect("a layout")
             .into_iter()
@@ -446,7 +428,7 @@ mod tests {
         let link = "uplink=1,uplink-mbps=300";
         let words =
             [format!("shape:mbps-max=200,{link}@ram:1G"), format!("shape:mbps-max=200,{link}@ram:1G")];
-        let specs = crate::cli::layout(&words, &[], &mut site, true).expect("a layout");
+        let specs = crate::cli::layout(&words, &[], &site, true).expect("a layout");
         let arrays = arrays(&mut site, &specs);
         let plan = made(&site, &arrays).expect("a plan");
         let read = &plan.predictions[2];

@@ -11,15 +11,15 @@ mod propose;
 mod site;
 
 pub use describe::{Bank, Description, Kind, Ports, Shards, site};
-pub use propose::{pair, propose, weights};
-pub use site::{Ability, Shaped, Site};
+pub use propose::{pair, propose};
+pub use site::{Shaped, Site};
 
 use crate::explain::count;
 use crate::machine::Machine;
 use crate::record::plain_name;
 use flow::{Net, SINK, SOURCE, UNLIMITED};
 use serde::Serialize;
-use site::Drive;
+use site::{Ability, Drive};
 
 /// An array of a layout.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]

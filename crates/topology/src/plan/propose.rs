@@ -9,7 +9,7 @@ const WEIGHT_MAX: u32 = 64;
 const GAIN: f64 = 0.03;
 
 /// Whole weights in the ratio of these rates, as small as fits within two parts of a hundred.
-pub fn weights(rates: &[f64]) -> Vec<u32> {
+fn weights(rates: &[f64]) -> Vec<u32> {
     let most = rates.iter().copied().fold(0.0, f64::max);
     if !most.is_finite() || most <= 0.0 {
         return vec![1; rates.len()];
@@ -183,4 +183,20 @@ pub(super) fn better(site: &Site, arrays: &[Array], now: &[Prediction]) -> Optio
         return Some(Better { why, arrays: weighted, predictions: with });
     }
     (!why.is_empty()).then(|| Better { why, predictions: predictions(&new), arrays: new })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_small_whole_numbers_that_fit() {
+        assert_eq!(weights(&[200.0, 400.0, 400.0]), [1, 2, 2]);
+        assert_eq!(weights(&[832.0, 1652.0, 1648.0, 1657.0]), [1, 2, 2, 2]);
+        assert_eq!(weights(&[100.0, 100.0]), [1, 1]);
+        assert_eq!(weights(&[3.0, 2.0]), [3, 2]);
+        assert_eq!(weights(&[]), Vec::<u32>::new());
+        let wild = weights(&[1.0, 1000.0]);
+        assert!(wild[0] == 1 && wild[1] == 64);
+    }
 }

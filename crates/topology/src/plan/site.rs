@@ -3,14 +3,13 @@
 use crate::machine::Machine;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
-use serde::Serialize;
 
 /// Bytes of a command by which small ones are counted.
 pub(super) const SMALL: f64 = 4096.0;
 
 /// What a drive can: reads and writes, a second. None where nobody knows.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Ability {
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Ability {
     /// Operations.
     pub iops: [Option<f64>; 2],
     /// 10^6 bytes.
@@ -106,7 +105,7 @@ impl Drive {
         self.ability.least(Ability { mbps: [link; 2], ..Ability::default() })
     }
 
-    /// `nvme0n1 (bank left, node 0)`.
+    /// Where it is: `below left, node 0`.
     pub(super) fn place(&self) -> String {
         let words: Vec<String> =
             [self.bank.as_ref().map(|b| format!("below {b}")), self.node.map(|n| format!("node {n}"))]
@@ -188,22 +187,20 @@ impl Site {
         }
         for drive in m.drives.iter().filter(|d| Machine::is_hardware(d)) {
             let device = drive.device.as_deref().and_then(|a| m.device(a));
-            let mut link = device.and_then(|at| m.devices[at].link?.now);
+            let lanes = device.and_then(|at| m.devices[at].link?.now);
             let mut shared: Vec<usize> =
                 device.map_or(Vec::new(), |at| m.above(at).filter_map(|p| part_of[p]).collect());
             // An HBA's link is that of all its drives.
-            if let Some((at, lanes)) = device.filter(|at| m.devices[*at].class == Class::Hba).zip(link.take())
-            {
-                let part = part_of[at].unwrap_or_else(|| {
+            let hba = device.filter(|at| m.devices[*at].class == Class::Hba);
+            if let (Some(at), Some(lanes)) = (hba, lanes) {
+                let part = part_of[at].get_or_insert_with(|| {
                     let address = m.devices[at].address.trim_start_matches("0000:");
                     let name = format!("the link of HBA {address}, {}", lanes.name());
                     site.part(Part::link(name, "links of HBAs", lanes.payload_mb()))
                 });
-                part_of[at] = Some(part);
-                shared.push(part);
-            } else {
-                link = device.and_then(|at| m.devices[at].link?.now);
+                shared.push(*part);
             }
+            let link = lanes.filter(|_| hba.is_none());
             let bank = device.and_then(|at| m.bank(at));
             let bank = bank.map(|at| m.devices[at].address.trim_start_matches("0000:").to_string());
             let node = m.node_of(drive);
@@ -320,6 +317,9 @@ impl Site {
                 self.part(Part::link(name, "links of the shapes", shape.uplink_mbps as f64))
             });
         let drive = &mut self.drives[at];
+        // One link at a time: the last that was said counts.
+        let before = drive.share.map(|(part, _)| part);
+        drive.shared.retain(|p| Some(*p) != before);
         drive.shared.push(part);
         drive.share = Some((part, shape.uplink_share.max(1) as f64));
         drive.bank.get_or_insert_with(|| format!("link {}", shape.uplink));

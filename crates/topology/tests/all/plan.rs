@@ -2,9 +2,7 @@
 
 use crate::machines;
 use topology::Machine;
-use topology::plan::{
-    Ability, Array, Bank, Description, Kind, Plan, Ports, Shards, Site, pair, plan, site, weights,
-};
+use topology::plan::{Array, Bank, Description, Kind, Plan, Ports, Shards, Site, pair, plan, site};
 
 fn kind(name: &str, count: usize) -> Kind {
     Kind {
@@ -219,17 +217,6 @@ fn what_was_measured_of_a_drive_counts() {
 }
 
 #[test]
-fn weights_are_small_whole_numbers_that_fit() {
-    assert_eq!(weights(&[200.0, 400.0, 400.0]), [1, 2, 2]);
-    assert_eq!(weights(&[832.0, 1652.0, 1648.0, 1657.0]), [1, 2, 2, 2]);
-    assert_eq!(weights(&[100.0, 100.0]), [1, 1]);
-    assert_eq!(weights(&[3.0, 2.0]), [3, 2]);
-    assert_eq!(weights(&[]), Vec::<u32>::new());
-    let wild = weights(&[1.0, 1000.0]);
-    assert!(wild[0] == 1 && wild[1] == 64);
-}
-
-#[test]
 fn legs_come_apart_by_node_then_by_switch_then_by_speed() {
     let machine = Machine::of(&machines::two_sockets());
     let place = Site::of(&machine);
@@ -251,7 +238,6 @@ fn legs_come_apart_by_node_then_by_switch_then_by_speed() {
         (mirrors, rest),
         (vec![vec!["a".to_string(), "c".into()], vec!["b".into(), "d".into()]], vec!["e".to_string()])
     );
-    assert_eq!(Ability::default(), Ability { iops: [None; 2], mbps: [None; 2] });
 }
 
 #[test]
