@@ -224,7 +224,7 @@ impl List {
 /// What a host is told when the last good leg refuses.
 pub(crate) fn status_of(error: DriveError) -> Status {
     match error {
-        DriveError::Medium | DriveError::Other(_) => Status::Medium,
+        DriveError::Medium | DriveError::Cut | DriveError::Other(_) => Status::Medium,
         DriveError::NoSpace => Status::NoSpace,
         DriveError::Gone | DriveError::TimedOut => Status::NotReady,
     }

@@ -21,7 +21,7 @@ fn weight(error: DriveError) -> u32 {
         DriveError::Medium => 1,
         DriveError::NoSpace | DriveError::Other(_) => 4,
         DriveError::TimedOut => 8,
-        DriveError::Gone => ERRORS_MAX,
+        DriveError::Gone | DriveError::Cut => ERRORS_MAX,
     }
 }
 

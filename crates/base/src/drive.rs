@@ -45,6 +45,8 @@ pub enum DriveError {
     Gone,
     /// The file system under a file drive is full (ENOSPC).
     NoSpace,
+    /// The file has become shorter than it was when it was opened: what it holds is not to be believed.
+    Cut,
     /// Not answered before the deadline; the operation may still be in the kernel.
     TimedOut,
     /// Another errno.

@@ -72,6 +72,29 @@ struct Local {
     zero_way: ZeroWay,
     free_way: ZeroWay,
     closing: bool,
+    /// A file, whose length others can change.
+    file: bool,
+    /// The reap after which that was last looked at, and whether it was too short then.
+    measured: u64,
+    cut: bool,
+}
+
+impl Local {
+    /// Whether the file was cut off before `reap`, which is the last one.
+    ///
+    /// The kernel does not tell: a write behind the new end makes the file longer again, with a hole that
+    /// reads as zeroes. But nothing of ours is ever written to its very end (the label is, once, when the drive is
+    /// made ours), so who looks after an operation ended sees a cut that came before.
+    fn is_cut(&mut self, reap: u64) -> bool {
+        let (true, Some(file)) = (self.file, self.drive.file()) else { return false };
+        if self.measured != reap {
+            self.measured = reap;
+            // A length that cannot be asked for says nothing.
+            let there = rustix::fs::fstat(file).map_or(u64::MAX, |stat| stat.st_size as u64);
+            self.cut = there < self.drive.info.bytes;
+        }
+        self.cut
+    }
 }
 
 /// All drive operations of one reactor.
@@ -84,6 +107,8 @@ pub(crate) struct Disk {
     /// Drives that are let go of after their last operation.
     closings: Vec<DriveId>,
     region: Arc<Region>,
+    /// How often completions were taken from the kernel.
+    reaps: u64,
 }
 
 /// How an operation ended, if this step was its last. Small, where an event is not: null and RAM drives
@@ -100,6 +125,7 @@ impl Disk {
             tickets: 0,
             closings: Vec::new(),
             region,
+            reaps: 0,
         }
     }
 
@@ -111,6 +137,7 @@ impl Disk {
         if slot.is_none() {
             let drive = self.drives.attach(id)?;
             let fd = drive.fd();
+            let file = drive.info.kind == "file";
             let fixed = fd.is_some_and(|fd| ring.register_file(u32::from(id.0), fd));
             *slot = Some(Local {
                 target: if fixed { i32::from(id.0) } else { fd.unwrap_or(-1) },
@@ -122,6 +149,9 @@ impl Disk {
                 zero_way: ZeroWay::Range,
                 free_way: ZeroWay::Punch,
                 closing: false,
+                file,
+                measured: 0,
+                cut: false,
             });
         }
         slot.as_mut().filter(|l| !l.closing)
@@ -288,6 +318,11 @@ impl Disk {
         unsafe { ring.push(&entry.user_data(Kind::Drive.user(index))) };
     }
 
+    /// Completions were taken from the kernel; those of drives follow by `on_done`.
+    pub(crate) fn on_reaped(&mut self) {
+        self.reaps += 1;
+    }
+
     /// A drive operation's step in the kernel completed.
     pub(crate) fn on_done(&mut self, ring: &mut Ring, index: u32, done: Done) -> Ended {
         let flight = &mut self.flights[index];
@@ -297,6 +332,7 @@ impl Disk {
             self.enter_kernel(ring, index);
             return None;
         };
+        let result = if result.is_ok() && local.is_cut(self.reaps) { Err(DriveError::Cut) } else { result };
         local.in_kernel -= 1;
         let hold = local.drive.shaper.holds();
         if let Some(next) = local.waiting.pop_front() {
@@ -422,8 +458,9 @@ fn advance(flight: &mut Flight, local: &mut Local, result: i32) -> Option<Result
     if flight.done == op.len {
         return Some(Ok(()));
     }
-    // Nothing moved and no error: the file ends here, though it was longer when it was opened.
-    if moved < u64::from(local.drive.info.block_bytes) { Some(Err(DriveError::Medium)) } else { None }
+    // Nothing moved and no error: it ends here, though it was longer when it was opened.
+    let error = if local.file { DriveError::Cut } else { DriveError::Medium };
+    (moved < u64::from(local.drive.info.block_bytes)).then_some(Err(error))
 }
 
 /// An errno as rooms know it.

@@ -50,12 +50,16 @@ pub(crate) struct Drive {
 }
 
 impl Drive {
-    /// The descriptor, if the kernel does the work.
-    pub(crate) fn fd(&self) -> Option<RawFd> {
+    /// What is open, if the kernel does the work.
+    pub(crate) fn file(&self) -> Option<&File> {
         match &self.backend {
-            Backend::Kernel(file) => Some(file.as_raw_fd()),
+            Backend::Kernel(file) => Some(file),
             Backend::Ram(_) | Backend::Null => None,
         }
+    }
+    /// Its descriptor.
+    pub(crate) fn fd(&self) -> Option<RawFd> {
+        self.file().map(File::as_raw_fd)
     }
 }
 

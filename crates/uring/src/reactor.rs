@@ -155,6 +155,7 @@ impl<M: Send + 'static> World<M> {
             let mut told = u64::from(std::mem::take(&mut first));
             self.read_mail(now, &mut events);
             self.ring.reap(&mut done, TURN_MAX);
+            self.disk.on_reaped();
             // Nothing in between may reorder what happened here first and in the kernel later: what
             // happened here is told first, and of that the drives, so that a drive's last operation comes
             // before its end.

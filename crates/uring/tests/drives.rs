@@ -476,15 +476,35 @@ fn named_memory_keeps_its_contents_until_the_process_ends() {
 }
 
 #[test]
-fn a_file_that_became_shorter_is_a_medium_error_and_the_rest_is_read() {
+fn a_file_that_became_shorter_is_cut_off_and_nothing_of_it_is_believed() {
     let dir = folder();
     let path = dir.path().join("d");
     let bench = Bench::with(&format!("file:{}?size=16M", path.display()));
     assert_eq!(bench.result(0, write(0, pattern(1 << 20, 1))), Ok(()));
     File::options().write(true).open(&path).unwrap().set_len(512 << 10).unwrap();
-    assert_eq!(bench.result(0, read(0, 512 << 10)), Ok(()));
-    assert_eq!(bench.result(0, read(256 << 10, 512 << 10)), Err(DriveError::Medium));
-    assert_eq!(bench.result(0, read(8 << 20, 4096)), Err(DriveError::Medium));
+    assert_eq!(bench.result(0, read(256 << 10, 512 << 10)), Err(DriveError::Cut));
+    assert_eq!(bench.result(0, read(8 << 20, 4096)), Err(DriveError::Cut));
+    assert_eq!(bench.result(0, read(0, 4096)), Err(DriveError::Cut), "who knows what lies there");
+}
+
+/// A write behind the new end made the file longer again, and everything before it read as zeroes.
+#[test]
+fn no_zeroes_are_read_of_a_file_that_was_cut_off_and_written_to() {
+    let dir = folder();
+    let path = dir.path().join("d");
+    let zeroes = other(DriveOpKind::WriteZeroes, 8 << 20, 4096);
+    for after in [write(8 << 20, pattern(4096, 2)), zeroes, flush()] {
+        let bench = Bench::with(&format!("file:{}?size=16M", path.display()));
+        assert_eq!(bench.result(0, write(0, pattern(1 << 20, 1))), Ok(()));
+        File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        assert_eq!(bench.result(1, after.clone()), Err(DriveError::Cut), "{:?}", after.kind);
+        for shard in 0..2 {
+            let outcomes = bench.run_at(shard, 0, (0..16).map(|i| read(i << 16, 64 << 10)).collect());
+            assert!(outcomes.iter().all(|(r, _)| *r == Err(DriveError::Cut)));
+        }
+        bench.close(0);
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]

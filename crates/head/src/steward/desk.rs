@@ -760,7 +760,7 @@ pub(crate) enum Outlook {
 pub(crate) fn outlook(error: DriveError) -> Outlook {
     match error {
         DriveError::Medium | DriveError::Other(_) => Outlook::Broken,
-        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace => Outlook::MayReturn,
+        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace | DriveError::Cut => Outlook::MayReturn,
     }
 }
 
@@ -770,6 +770,7 @@ pub(crate) fn error_words(error: DriveError) -> String {
         DriveError::Medium => "failed to read or write blocks".into(),
         DriveError::Gone => "is gone".into(),
         DriveError::NoSpace => "has no space left (the file system below it is full)".into(),
+        DriveError::Cut => "was cut off (its file is shorter than it was)".into(),
         DriveError::TimedOut => "did not answer in time".into(),
         // EPERM from a device that may not be written, EROFS from the file system below a file.
         DriveError::Other(errno @ (1 | 30)) => format!("is read-only (error {errno})"),
