@@ -62,9 +62,15 @@ impl Desk {
         let hosts = self.connected(|s| s.host.is_some_and(|id| host.is_none_or(|one| one == id) && sees(id)));
         refuse_connected(&hosts, &format!("would lose {what}"), command)
     }
-    /// Refuses what would end the connections of a host.
-    pub(crate) fn check_host_away(&self, host: HostId, why: &str, command: &str) -> Result<(), Refusal> {
-        refuse_connected(&self.connected(|s| s.host == Some(host)), why, command)
+    /// Refuses what would end those sessions of a host that `ends` says.
+    pub(crate) fn check_host_away(
+        &self,
+        host: HostId,
+        ends: impl Fn(&Session) -> bool,
+        why: &str,
+        command: &str,
+    ) -> Result<(), Refusal> {
+        refuse_connected(&self.connected(|s| s.host == Some(host) && ends(s)), why, command)
     }
     /// Refuses what would end the connections of a portal.
     pub(crate) fn check_portal_unused(&self, portal: base::PortalId, command: &str) -> Result<(), Refusal> {

@@ -107,9 +107,10 @@ impl Sessions {
     pub fn all(&self) -> impl Iterator<Item = &Session> {
         self.controllers.values().chain(self.sessions.values())
     }
-    /// Connections of a host, to be dropped when it is no longer let in.
-    pub fn places_of(&self, host: HostId) -> Vec<Place> {
-        self.all().filter(|s| s.host == Some(host)).flat_map(|s| s.places.iter().copied()).collect()
+    /// Connections of those sessions of a host that `counts`.
+    pub fn places_of(&self, host: HostId, counts: impl Fn(&Session) -> bool) -> Vec<Place> {
+        let mine = self.all().filter(|s| s.host == Some(host) && counts(s));
+        mine.flat_map(|s| s.places.iter().copied()).collect()
     }
     /// Every connection.
     pub fn places(&self) -> Vec<Place> {

@@ -565,7 +565,7 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
         mutual: h.mutual_secret.is_some(),
         chap_user: h.chap_user.clone(),
         exports,
-        connections: desk.sessions.places_of(h.id).len() as u32,
+        connections: desk.sessions.places_of(h.id, |_| true).len() as u32,
     }
 }
 

@@ -4,6 +4,7 @@ use super::Office;
 use super::config::PoolConfig;
 use super::desk::{Resting, count, refuse, size, size_there};
 use super::files::protocol_word;
+use super::sessions::{Identity, Session};
 use crate::caps::Caps;
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -350,16 +351,24 @@ impl Office {
         let mut hosts = self.desk().hosts.clone();
         hosts.set(merged(old.clone(), settings)).map_err(access_refusal)?;
         let new = hosts.get(name).expect("just set").clone();
-        let proof_changed = old.chap_secret != new.chap_secret || old.mutual_secret != new.mutual_secret;
-        let names_went =
-            old.nqns.iter().any(|n| !new.nqns.contains(n)) || old.iqns.iter().any(|n| !new.iqns.contains(n));
-        let ends = proof_changed || names_went;
-        if ends && !disconnect {
+        // CHAP is of iSCSI: what an NVMe host must prove does not change with it.
+        let proof_changed = old.chap_secret != new.chap_secret
+            || old.mutual_secret != new.mutual_secret
+            || old.chap_user != new.chap_user;
+        let ends = |s: &Session| match &s.identity {
+            Identity::Controller { nqn, .. } => !new.nqns.contains(nqn),
+            Identity::Session { initiator, .. } => {
+                proof_changed || !new.iqns.iter().any(|name| name.eq_ignore_ascii_case(initiator))
+            }
+        };
+        if !disconnect {
+            let names_went = old.nqns.iter().any(|n| !new.nqns.contains(n))
+                || old.iqns.iter().any(|n| !new.iqns.contains(n));
             let why = match names_went {
                 true => "would be sent away: a name of it goes",
-                false => "would be sent away: what it must prove changes",
+                false => "would be sent away: what it must prove over iSCSI changes",
             };
-            self.desk().check_host_away(old.id, why, "the same command with --yes")?;
+            self.desk().check_host_away(old.id, ends, why, "the same command with --yes")?;
         }
         // The file first: until the pools follow, exports find the host by the names that it keeps.
         self.write_hosts(&hosts).await?;
@@ -372,9 +381,7 @@ impl Office {
             }
         }
         self.publish().await;
-        if ends {
-            self.drop_connections(old.id);
-        }
+        self.drop_connections(old.id, ends);
         self.note(format!("host {name}"), "it was changed");
         Ok(Reply::Done)
     }
@@ -396,7 +403,7 @@ impl Office {
         if !disconnect {
             let force = if force { " --force" } else { "" };
             let command = format!("millrace host rm {name}{force} --yes");
-            self.desk().check_host_away(host.id, "would be sent away", &command)?;
+            self.desk().check_host_away(host.id, |_| true, "would be sent away", &command)?;
         }
         for (id, mut config) in pools {
             if config.grants.revoke_all(&host) {
@@ -406,12 +413,13 @@ impl Office {
         self.write_hosts(&hosts).await?;
         self.desk_mut().hosts = hosts;
         self.publish().await;
-        self.drop_connections(host.id);
+        self.drop_connections(host.id, |_| true);
         self.note(format!("host {name}"), "it was removed");
         Ok(Reply::Done)
     }
-    fn drop_connections(&self, host: base::HostId) {
-        let places = self.desk().sessions.places_of(host);
+    /// Ends those sessions of a host that `ends` says.
+    fn drop_connections(&self, host: base::HostId, ends: impl Fn(&Session) -> bool) {
+        let places = self.desk().sessions.places_of(host, ends);
         for p in places {
             let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
             self.cx.mail(Address::Shard(p.shard), mail);

@@ -80,6 +80,51 @@ fn what_sends_connected_hosts_away_says_which_and_waits_to_be_told_that_it_is_me
     w.good(Order::VolumeRemove { volume: "tank/vm2".into(), force: false, disconnect: false });
 }
 
+/// A new CHAP secret sent NVMe hosts away too.
+#[test]
+fn only_sessions_that_a_change_of_their_host_concerns_end() {
+    let nqn = "nqn.2014-08.org.example:esx1";
+    let both = HostSettings { nqns: Some(vec![nqn.into()]), ..HostSettings::default() };
+    let secret =
+        |s: &str| HostSettings { chap_secret: Some(Some(Secret(s.into()))), ..HostSettings::default() };
+    let user = HostSettings { chap_user: Some("me".into()), ..HostSettings::default() };
+    let none = HostSettings { nqns: Some(vec![]), ..HostSettings::default() };
+    let other =
+        HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:b".into()]), ..HostSettings::default() };
+    let set = |settings: &HostSettings, disconnect| Order::HostSet {
+        name: "esx1".into(),
+        settings: settings.clone(),
+        disconnect,
+    };
+    for (settings, connections, ends) in [
+        (secret("another secret of esx1"), "1 connection", "drop 1"),
+        (user, "1 connection", "drop 1"),
+        (other, "1 connection", "drop 1"),
+        (none, "2 connections", "drop 2, drop 3"),
+    ] {
+        let mut w = usual();
+        w.good(portal());
+        w.good(set(&both, false));
+        connect(&mut w, 1, false);
+        let (host, portal) = (w.view.hosts[0].id, w.view.portals[0].id);
+        for slot in [2, 3] {
+            let ask =
+                Ask::NvmeAdmin { host: Some(host), nqn: nqn.into(), host_id: [slot; 16], discovery: false };
+            let connection = base::ConnectionId(u64::from(slot));
+            let peer = "10.0.0.9:40001".parse().expect("an address");
+            w.mail(0, Mail::Ask { connection, portal, peer, ask });
+        }
+        w.run();
+        let (kind, _, message) = w.refused(set(&settings, false));
+        assert_eq!(kind, RefusalKind::Unsafe);
+        assert!(message.starts_with(&format!("host esx1 is connected ({connections}) and ")), "{message}");
+        w.good(set(&settings, true));
+        let mut ended: Vec<String> = w.log.iter().filter(|l| l.starts_with("drop")).cloned().collect();
+        ended.sort();
+        assert_eq!(ended.join(", "), ends);
+    }
+}
+
 #[test]
 fn a_pool_with_a_drive_that_does_not_answer_is_not_released_and_goes_on() {
     let mut w = usual();

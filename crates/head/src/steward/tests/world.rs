@@ -336,7 +336,8 @@ impl World {
                 self.scrubs.insert((n, array), (order, progress));
                 return;
             }
-            Mail::Unmark { .. } | Mail::AddDirty { .. } | Mail::Drop { .. } | Mail::Answer { .. } => return,
+            Mail::Drop { connection, .. } => return self.log.push(format!("drop {}", connection.slot())),
+            Mail::Unmark { .. } | Mail::AddDirty { .. } | Mail::Answer { .. } => return,
             other => panic!("{other:?}"),
         };
         self.mail(n, answer);
