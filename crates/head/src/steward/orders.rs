@@ -6,6 +6,7 @@ use super::desk::{Outlook, Wish, error_words, refuse};
 use super::drives::Probe;
 use super::found::Found;
 use super::join::{self, Boxed};
+use super::watch::SPACE_ENOUGH;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply, State};
@@ -215,6 +216,20 @@ impl Office {
         }
     }
 
+    /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.
+    async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {
+        let path = &probe.info.path;
+        match self.cx.inspect(probe.id).await {
+            Ok(health) if health.sparse && health.free_bytes.is_some_and(|free| free < SPACE_ENOUGH) => {
+                let message =
+                    format!("the file system below {path} is full: what it missed does not fit there");
+                Err(refuse(RefusalKind::NotReady, "drive", message)
+                    .then(format!("free some space: df {path}")))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
     pub(crate) async fn drive_return(&self, drive: &str) -> Answered {
         let found = self.leg_of("drive", drive);
@@ -282,6 +297,10 @@ impl Office {
         // What was shaped for a test stays so until somebody says otherwise.
         if let Some(shape) = shape {
             self.shape(probe.id, shape);
+        }
+        if let Err(r) = self.check_room_below(&probe).await {
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+            return Err(r);
         }
         let admitted = self.readmit(pool, array, uuid, &probe).await;
         let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };

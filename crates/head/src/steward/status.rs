@@ -427,7 +427,9 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
         return found.way_back(path);
     }
     if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
-        return format!("free space in the file system of {path}, then millrace drive return {path}");
+        return format!(
+            "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
+        );
     }
     let shape = leg.open.as_ref().and_then(|o| desk.shapes.get(&o.id));
     match shape.is_some_and(|s| s.gone || s.hang) {

@@ -21,7 +21,7 @@ const SILENT_MAX: u32 = 3;
 /// Errors are told for so long after the last one.
 const ERRORS_REMEMBERED: Duration = Duration::from_secs(60);
 /// A file system with so much left is not full.
-const SPACE_ENOUGH: u64 = 1 << 20;
+pub(crate) const SPACE_ENOUGH: u64 = 1 << 20;
 
 /// How long an order waits for the look that it asked for.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
@@ -203,7 +203,9 @@ impl Office {
         let ill = nameless(path, &look, last).or_else(|| match &look {
             // Hosts wait for it, and nothing else has what it has: that is told at once.
             Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
-            Look::Well(_) | Look::Cut(_) | Look::Failed(_) => ill_of(now, path, &look, seen).filter(|_| last),
+            Look::Well(_) | Look::Cut(_) | Look::Failed(_) => {
+                full_below(path, &look, last).or_else(|| ill_of(now, path, &look, seen).filter(|_| last))
+            }
         });
         desk.set_ill(now, w.open.id, path, ill);
         if more && !last {
@@ -250,25 +252,35 @@ fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
     Some(Ill { state: State::Degraded, words: words.into(), next })
 }
 
-/// What ails a drive that answers.
+/// What ails a file that is not whole on the disk, where no more fits. Whether a write has failed already or not: a
+/// head that was just started knows of none, and a mirror is better told before it loses a leg.
+fn full_below(path: &str, look: &Look, last: bool) -> Option<Ill> {
+    let Look::Well(health) = look else { return None };
+    (health.sparse && health.free_bytes.is_some_and(|free| free < SPACE_ENOUGH)).then(|| full(path, last))
+}
+
+fn full(path: &str, last: bool) -> Ill {
+    let then = match last {
+        true => "writes of new blocks fail",
+        false => "the next write of new blocks puts it out of its mirror",
+    };
+    Ill {
+        state: State::Degraded,
+        words: format!("the file system below it is full: {then}"),
+        next: format!("free some space: df {path}"),
+    }
+}
+
+/// What ails a drive that answers, and that nothing stands in for.
 fn ill_of(now: Instant, path: &str, look: &Look, seen: &Seen) -> Option<Ill> {
     let free = match look {
         Look::Well(health) => health.free_bytes,
         Look::Cut(_) | Look::Failed(_) => None,
     };
-    let full = || Ill {
-        state: State::Degraded,
-        words: "the file system below it is full: writes of new blocks fail".to_string(),
-        next: format!("free some space: df {path}"),
-    };
-    // Whether a write has failed already or not: a head that was just started knows of none.
-    let no_room = free.is_some_and(|free| free < SPACE_ENOUGH);
-    if no_room && matches!(look, Look::Well(health) if health.sparse) {
-        return Some(full());
-    }
     let since = now.since(seen.errors_at?);
     if seen.last_error == Some(DriveError::NoSpace) {
-        return (free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL).then(full);
+        let still = free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL;
+        return still.then(|| full(path, true));
     }
     let last = seen.last_error.unwrap_or(DriveError::Medium);
     // It is there and answers: what failed while it did not was told to hosts as "not ready", and is tried again.

@@ -116,6 +116,47 @@ fn a_full_file_system_is_told_until_there_is_space_again() {
 }
 
 #[test]
+fn a_mirror_is_told_that_the_file_system_below_a_leg_is_full_before_it_loses_it() {
+    let mut w = usual();
+    w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(0);
+    w.pass(6);
+    let s = w.status();
+    assert_eq!((s.health, w.legs(0)), (State::Degraded, vec![LegState::InSync, LegState::InSync]));
+    assert!(
+        s.reasons[0].message.contains("full: the next write of new blocks puts it out"),
+        "{:?}",
+        s.reasons
+    );
+    assert_eq!(s.reasons[0].next.as_deref(), Some("free some space: df /f/b"));
+    w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(10 * MIB);
+    w.pass(6);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+/// It was tried again and again, and failed again and again.
+#[test]
+fn a_leg_that_a_full_file_system_put_out_is_back_once_there_is_space_and_not_before() {
+    let mut w = usual();
+    w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(0);
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::NoSpace });
+    w.run();
+    w.pass(600);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    let s = w.status();
+    assert!(s.reasons[0].message.contains("has no space left"), "{:?}", s.reasons);
+    let next = s.reasons[0].next.clone().unwrap_or_default();
+    assert!(next.starts_with("free space in the file system of /f/b: it comes back by itself"), "{next}");
+    let comings = |w: &mut World| w.events().iter().filter(|e| e.contains("it is back")).count();
+    assert_eq!(comings(&mut w), 0, "{:?}", w.events());
+    let (kind, _, message) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
+    assert!(kind == RefusalKind::NotReady && message.contains("is full"), "{message}");
+    w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(10 * MIB);
+    w.pass(60);
+    assert_eq!((w.legs(0)[1], comings(&mut w)), (LegState::Rebuilding, 1));
+}
+
+#[test]
 fn errors_of_hosts_operations_are_told_for_a_minute_after_the_last() {
     let mut w = single();
     for n in 1..=20 {
