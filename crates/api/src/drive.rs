@@ -27,8 +27,8 @@ pub struct Drive {
     pub pool: Option<String>,
     /// What it is to us.
     pub role: DriveRole,
-    /// Its state as a leg.
-    pub state: State,
+    /// Its state as a leg or spare; none for what is no drive of ours.
+    pub state: Option<State>,
     /// Why; empty if all is well.
     pub reason: String,
     /// Operations that failed or were late, since the start.

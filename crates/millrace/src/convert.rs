@@ -125,7 +125,7 @@ pub fn drive(d: order::Drive) -> api::Drive {
             order::DriveRole::Labelled => api::DriveRole::Labelled,
             order::DriveRole::Unusable => api::DriveRole::Unusable,
         },
-        state: state(d.state),
+        state: d.state.map(state),
         reason: d.reason,
         errors: d.errors,
         counters: counters(d.counters),

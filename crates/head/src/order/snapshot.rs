@@ -151,8 +151,8 @@ pub struct Drive {
     pub pool: Option<String>,
     /// What it is to us.
     pub role: DriveRole,
-    /// Its state as a leg (candidates: optimal).
-    pub state: State,
+    /// Its state as a leg or spare; None for what is no drive of ours.
+    pub state: Option<State>,
     /// Why, one sentence; empty if all is well and it is free to use.
     pub reason: String,
     /// Operations that failed or were late, since the start.

@@ -9,7 +9,7 @@ use super::join::{self, Boxed};
 use super::watch::SPACE_ENOUGH;
 use crate::layout::PoolId;
 use crate::mail::Mail;
-use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply, State};
+use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
 use array::format::{Label, LegState, Return, judge_return};
 use base::machine::Shape;
 use base::{Duration, OpenError, Uuid};
@@ -105,13 +105,13 @@ impl Office {
         for (spec, result) in join::all(probes).await {
             match result {
                 Ok(p) => {
-                    let (role, state) = match (&p.label, p.foreign) {
+                    let role = match (&p.label, p.foreign) {
                         (Ok(_), _)
                         | (Err(array::format::Fault::Newer | array::format::Fault::Damaged), _) => {
-                            (DriveRole::Labelled, State::Offline)
+                            DriveRole::Labelled
                         }
-                        (Err(_), Some(_)) => (DriveRole::Foreign, State::Optimal),
-                        (Err(_), None) => (DriveRole::Free, State::Optimal),
+                        (Err(_), Some(_)) => DriveRole::Foreign,
+                        (Err(_), None) => DriveRole::Free,
                     };
                     out.push(Drive {
                         path: p.info.path.clone(),
@@ -124,7 +124,6 @@ impl Office {
                         volatile_cache: p.info.volatile_cache,
                         pool: p.label.as_ref().ok().map(|l| l.pool_name.clone()),
                         role,
-                        state,
                         reason: p.objection().unwrap_or_default(),
                         // What it did while it was a drive of ours is not forgotten when another takes its place.
                         errors: self.desk().errors_of_departed(&p.info.path),
@@ -135,7 +134,6 @@ impl Office {
                 Err(e) => out.push(Drive {
                     path: spec,
                     role: DriveRole::Unusable,
-                    state: State::Offline,
                     reason: e.words,
                     ..Drive::default()
                 }),

@@ -465,12 +465,12 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     uuid: leg.uuid,
                     pool: Some(p.config.name.clone()),
                     role: if leg.open.is_some() { DriveRole::Leg } else { DriveRole::Missing },
-                    state: shown.state,
+                    state: Some(shown.state),
                     reason: shown.reason,
                     ..Drive::default()
                 };
                 if let Some(ill) = ill_of(desk, p, a, l) {
-                    (drive.state, drive.reason) = (ill.state, ill.words.clone());
+                    (drive.state, drive.reason) = (Some(ill.state), ill.words.clone());
                 }
                 // Under every number that it has had: figures go on when a drive returns.
                 let lives = desk.lives.get(&leg.uuid);
@@ -496,6 +496,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 uuid: spare.uuid,
                 pool: Some(p.config.name.clone()),
                 role: DriveRole::Spare,
+                state: Some(State::Optimal),
                 ..Drive::default()
             };
             match &spare.open {
@@ -505,7 +506,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
                     drive.volatile_cache = o.info.volatile_cache;
                 }
-                None => (drive.state, drive.reason) = (State::Offline, spare.reason()),
+                None => (drive.state, drive.reason) = (Some(State::Offline), spare.reason()),
             }
             out.push(drive);
         }

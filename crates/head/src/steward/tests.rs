@@ -280,7 +280,7 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
         panic!("a list")
     };
     let old = list.iter().find(|d| d.path == "/f/a").expect("listed");
-    assert_eq!((old.role, old.reason.as_str()), (DriveRole::Free, ""));
+    assert_eq!((old.role, old.state, old.reason.as_str()), (DriveRole::Free, None, ""));
 }
 
 #[test]

@@ -337,9 +337,9 @@ fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> 
 
 fn state_cell(drive: &Drive) -> Cell {
     match drive.role {
-        DriveRole::Leg => Cell::state(drive.state),
+        DriveRole::Leg => drive.state.map_or(Cell::new(Look::Dim, "-"), Cell::state),
         DriveRole::Missing => Cell::new(Look::Bad, "missing"),
-        DriveRole::Spare if drive.state == api::State::Optimal => Cell::new(Look::Plain, "spare"),
+        DriveRole::Spare if drive.state == Some(api::State::Optimal) => Cell::new(Look::Plain, "spare"),
         DriveRole::Spare => Cell::new(Look::Bad, "spare, missing"),
         DriveRole::Free => Cell::new(Look::Good, "free"),
         DriveRole::Foreign | DriveRole::Labelled => Cell::new(Look::Warn, drive.role.word()),
@@ -448,7 +448,7 @@ fn show(d: &Drive, context: &Context) -> String {
     row("drive", Cell::new(Look::Bold, drive_name(d)));
     row("state", state_cell(d));
     if !d.reason.is_empty() {
-        row("reason", Cell::new(look_of(d.state), d.reason.clone()));
+        row("reason", Cell::new(d.state.map_or(Look::Plain, look_of), d.reason.clone()));
     }
     row("pool", d.pool.clone().unwrap_or_else(|| "none".into()).into());
     row("size", format!("{} ({} bytes)", print(d.bytes), d.bytes).into());

@@ -108,7 +108,7 @@ fn encode(status: &Status) -> String {
     for d in &status.drives {
         for state in STATES {
             let labels = [("drive", &*crate::cli::drive_name(d)), ("state", state.word())];
-            out.sample("drive_state", &labels, u64::from(d.state == state));
+            out.sample("drive_state", &labels, u64::from(d.state == Some(state)));
         }
     }
     connections(status, &mut out);

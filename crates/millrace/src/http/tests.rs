@@ -93,7 +93,7 @@ fn drives() -> Vec<Drive> {
         volatile_cache: false,
         pool: Some("tank".into()),
         role: DriveRole::Leg,
-        state,
+        state: Some(state),
         reason: reason.into(),
         errors: if state == State::Failed { 17 } else { 0 },
         counters: Counters {

@@ -164,10 +164,15 @@ impl Run {
                         .collect();
                     lines.push(format!("array, epoch {}: {legs:?}, resync {:?}", array.epoch, array.resync));
                 }
-                let drives = s
-                    .drives
-                    .iter()
-                    .map(|d| format!("drive {} {:?} {}: {}", d.path, d.role, d.state.word(), d.reason));
+                let drives = s.drives.iter().map(|d| {
+                    format!(
+                        "drive {} {:?} {:?}: {}",
+                        d.path,
+                        d.role,
+                        d.state.map(head::order::State::word),
+                        d.reason
+                    )
+                });
                 lines.extend(drives);
                 lines.extend(
                     s.events.iter().rev().take(12).rev().map(|e| format!("event: {}: {}", e.what, e.message)),

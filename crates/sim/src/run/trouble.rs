@@ -275,8 +275,8 @@ impl Run {
             self.orders.extend(moves::mend(snapshot, &drives));
         }
         for drive in &snapshot.drives {
-            let out =
-                matches!(drive.state, State::Failed | State::Offline) || drive.role == DriveRole::Missing;
+            let out = matches!(drive.state, Some(State::Failed | State::Offline))
+                || drive.role == DriveRole::Missing;
             if out && drive.role != DriveRole::Free {
                 self.orders.push_back(Order::DriveReturn { drive: drive.path.clone() });
             }

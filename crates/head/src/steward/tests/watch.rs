@@ -85,7 +85,7 @@ fn the_only_drive_stays_and_status_says_what_ails_it_until_it_is_well() {
     let s = w.status();
     assert_eq!(
         (s.health, s.drives[0].state, s.pools[0].state),
-        (State::Offline, State::Offline, State::Offline)
+        (State::Offline, Some(State::Offline), State::Offline)
     );
     assert!(s.reasons[0].message.contains("the drive is gone"), "{:?}", s.reasons);
     assert!(s.reasons[0].next.as_deref().is_some_and(|n| n.contains("attach /f/a")));
