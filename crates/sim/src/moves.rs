@@ -115,7 +115,8 @@ pub fn mend(snapshot: &Snapshot, drives: &[String]) -> Vec<Order> {
         }
         for (a, _) in pool.arrays.iter().enumerate().filter(|(_, a)| a.mirror && a.legs.len() == 1) {
             let mirror = Some(format!("mirror-{a}"));
-            match (free.next(), pool.spares.first()) {
+            // The last one is the largest: it fits any mirror.
+            match (free.next_back(), pool.spares.first()) {
                 (Some(drive), _) => {
                     orders.push(Order::LegAdd { pool: pool.name.clone(), mirror, drive, force: true });
                 }

@@ -268,8 +268,10 @@ pub(crate) struct LegDesk {
     /// When it is tried to take it back, and how often that was done.
     pub return_at: Option<Instant>,
     pub returns: u32,
-    /// The last one in sync, gone as it was opened: when it is looked for. And what was opened, once nobody uses it.
+    /// The last one in sync, gone as it was opened: when it is looked for, and how often it was. And what was opened,
+    /// once nobody uses it.
     pub look_at: Option<Instant>,
+    pub looks: u32,
     pub dead: Option<DriveId>,
 }
 
@@ -277,7 +279,7 @@ impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, found, synced, slow) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
-        let (look_at, dead) = Default::default();
+        let (look_at, looks, dead) = Default::default();
         Self {
             uuid,
             place,
@@ -294,6 +296,7 @@ impl LegDesk {
             return_at,
             returns,
             look_at,
+            looks,
             dead,
         }
     }

@@ -258,14 +258,7 @@ impl Office {
                 )
                 .then("millrace status"));
             }
-            LegState::InSync => {
-                return Err(refuse(
-                    RefusalKind::Conflict,
-                    "drive",
-                    format!("{path} is in sync: there is nothing to return"),
-                )
-                .then("millrace status"));
-            }
+            LegState::InSync => return self.return_in_sync(pool, array, leg).await,
             LegState::Out | LegState::JustOut => {}
         }
         self.catch_up(pool).await?;

@@ -14,15 +14,17 @@ use super::desk::refuse;
 use super::drives::Probe;
 use super::orders::RETURN_PATIENCE;
 use crate::layout::PoolId;
-use crate::order::{Refusal, RefusalKind, Weight};
+use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
 use array::format::{LegState, is_current};
-use base::{Duration, Instant, Uuid};
+use base::{DriveError, Duration, Instant, Uuid};
 
 /// Records that a leg may miss before no other leg returns: half of those that a record names.
 const LAG_MAX: u64 = 16;
 
-/// How often it is looked for.
-const LOOK_AFTER: Duration = Duration::from_secs(10);
+/// How often it is looked for where it was: hosts wait for it, and a path that leads nowhere costs nothing.
+pub(crate) const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// Each of so many looks is at all drives that nobody holds, as it may have another path today.
+const LOOKS_NEAR: u32 = 10;
 
 impl super::desk::PoolDesk {
     /// Last legs of mirrors that are gone as they were opened, and due to be looked for.
@@ -34,6 +36,10 @@ impl super::desk::PoolDesk {
             due.extend((0..array.legs.len()).filter(is_due).map(|l| (a, l)));
         }
         due
+    }
+    /// Whether a last leg of a mirror is gone, and looked for.
+    pub(crate) fn is_looked_for(&self) -> bool {
+        self.arrays.iter().flat_map(|a| &a.legs).any(|l| l.look_at.is_some())
     }
     /// No leg that is in sync on record is closed at the moment.
     pub(crate) fn all_in_sync_are_open(&self) -> bool {
@@ -79,29 +85,69 @@ impl Office {
     /// Looks for legs that are due, and takes back those that are found.
     pub(crate) async fn reopen_last_legs(&self, pool: PoolId) {
         let now = self.cx.now();
-        let due: Vec<(usize, usize, Uuid, String)> = {
+        let due: Vec<(usize, usize, bool)> = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
             let due = p.due_to_reopen(now);
             due.into_iter()
                 .map(|(a, l)| {
                     let leg = &mut p.arrays[a].legs[l];
-                    leg.look_at = Some(now + LOOK_AFTER);
-                    (a, l, leg.uuid, leg.path.clone())
+                    let everywhere = leg.looks.is_multiple_of(LOOKS_NEAR);
+                    (leg.look_at, leg.looks) = (Some(now + LOOK_AFTER), leg.looks + 1);
+                    (a, l, everywhere)
                 })
                 .collect()
         };
-        for (array, leg, uuid, path) in due {
-            let Some(probe) = self.find_leg(uuid, &path).await else { continue };
-            if self.swap_last(pool, array, leg, &probe).await.is_none() {
-                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
-            }
+        for (array, leg, everywhere) in due {
+            self.reopen_last(pool, array, leg, everywhere).await;
         }
     }
-    /// The drive of this name, where it was, or wherever it is today.
-    async fn find_leg(&self, uuid: Uuid, path: &str) -> Option<Probe> {
+    /// Order: return, of a leg that is in sync on record. It is looked for at once if it is the last one, and what
+    /// was opened is gone.
+    pub(crate) async fn return_in_sync(&self, pool: PoolId, array: usize, leg: usize) -> Answered {
+        let (path, open, last) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let l = &p.arrays[array].legs[leg];
+            (l.path.clone(), l.open.clone(), p.is_last(array, leg))
+        };
+        let gone = match open {
+            Some(open) => self.cx.inspect(open.id).await == Err(DriveError::Gone),
+            None => true,
+        };
+        let no = |kind, message| Err(refuse(kind, "drive", message).then("millrace status"));
+        if !gone || !last {
+            return no(RefusalKind::Conflict, format!("{path} is in sync: there is nothing to return"));
+        }
+        match self.reopen_last(pool, array, leg, true).await {
+            true => Ok(Reply::Done),
+            false => no(
+                RefusalKind::NotReady,
+                format!("{path} is not back yet: it is looked for every second, and taken back by itself"),
+            ),
+        }
+    }
+    /// Looks for a leg, and takes it back; false if it is not found, or may not return yet.
+    async fn reopen_last(&self, pool: PoolId, array: usize, leg: usize, everywhere: bool) -> bool {
+        let Some((uuid, path)) = self.desk().pool(pool).map(|p| {
+            let leg = &p.arrays[array].legs[leg];
+            (leg.uuid, leg.path.clone())
+        }) else {
+            return false;
+        };
+        let Some(probe) = self.find_leg(uuid, &path, everywhere).await else { return false };
+        let back = self.swap_last(pool, array, leg, &probe).await.is_some();
+        if !back {
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+        }
+        back
+    }
+    /// The drive of this name, where it was, or `everywhere`, wherever it is today.
+    async fn find_leg(&self, uuid: Uuid, path: &str, everywhere: bool) -> Option<Probe> {
         let mut specs = vec![path.to_string()];
-        specs.extend(self.candidates().await.into_iter().filter(|spec| spec != path));
+        if everywhere {
+            specs.extend(self.candidates().await.into_iter().filter(|spec| spec != path));
+        }
         for spec in specs {
             // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
             if spec != path && self.desk().holds(&spec).is_some() {
@@ -158,7 +204,7 @@ impl Office {
             let p = desk.pool_mut(pool)?;
             let desk_leg = &mut p.arrays[array].legs[leg];
             (desk_leg.open, desk_leg.path) = (probe.opened(), probe.info.path.clone());
-            (desk_leg.dead, desk_leg.look_at) = (None, None);
+            (desk_leg.dead, desk_leg.look_at, desk_leg.looks) = (None, None, 0);
             p.config.arrays[array].legs[leg].path = probe.info.path.clone();
             let mut record = p.record.next(me, incarnation);
             record.arrays[array].epoch = record.counter;

@@ -6,7 +6,8 @@
 //! is needed. A task may be dropped at any await; what it was doing is redone from durable state.
 //!
 //! Drive operations have deadlines. One that misses its deadline is over for its task; its buffer stays
-//! held until the drive lets go.
+//! held until the drive lets go. Until then nothing is written where a change that was given up may still land:
+//! drives carry operations out in any order, and a record must not be followed by the one before it.
 
 use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::Mail;
@@ -32,6 +33,17 @@ enum Outcome {
     State(Result<Vec<u8>, StateError>),
 }
 
+/// An operation that the kernel holds.
+#[derive(Clone, Copy)]
+struct Held {
+    drive: DriveId,
+    at: u64,
+    len: u64,
+    /// It changes what lies there.
+    changes: bool,
+    buffer: Option<Slice>,
+}
+
 struct Inner {
     now: Instant,
     memory: Box<dyn Memory2>,
@@ -39,8 +51,8 @@ struct Inner {
     fx: Effects<Mail>,
     tokens: u64,
     done: BTreeMap<u64, Outcome>,
-    /// Drive operations given up on: their buffers.
-    hung: BTreeMap<u64, Option<Slice>>,
+    /// Operations given up on that the kernel still holds; None: a look from outside, which holds nothing.
+    hung: BTreeMap<u64, Option<Held>>,
     closed: BTreeSet<DriveId>,
     deadlines: BTreeSet<Instant>,
     born: Vec<Pin<Box<dyn Future<Output = ()>>>>,
@@ -104,8 +116,8 @@ impl Runtime {
     pub fn on_drive_done(&mut self, token: Token, result: Result<(), DriveError>) {
         let mut inner = self.cx.0.borrow_mut();
         match inner.hung.remove(&token.0) {
-            Some(buffer) => {
-                if let Some(data) = buffer {
+            Some(held) => {
+                if let Some(data) = held.and_then(|h| h.buffer) {
                     inner.buffers.release(data);
                 }
             }
@@ -352,9 +364,15 @@ impl Cx {
         buffer: Option<Slice>,
         with: impl FnOnce(&[u8]),
     ) -> Result<(), DriveError> {
-        let token = self.token();
-        op.token = Token(token);
         let end = self.now() + DRIVE_PATIENCE;
+        let changes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
+        let held = Held { drive: op.drive, at: op.at, len: op.len, changes, buffer };
+        let mut under_way = UnderWay { cx: self, held, token: None };
+        if changes && !self.has_ended_there(held, end).await {
+            return Err(DriveError::TimedOut);
+        }
+        let token = self.token();
+        (op.token, under_way.token) = (Token(token), Some(token));
         {
             let mut inner = self.0.borrow_mut();
             inner.fx.push(Effect::Drive(op));
@@ -363,27 +381,52 @@ impl Cx {
         let result = poll_fn(|_| {
             let mut inner = self.0.borrow_mut();
             match inner.done.remove(&token) {
-                Some(Outcome::Drive(result)) => Poll::Ready(result),
+                Some(Outcome::Drive(result)) => Poll::Ready(Some(result)),
                 Some(_) => unreachable!("tokens are not reused"),
-                None if inner.now >= end => {
-                    inner.hung.insert(token, buffer);
-                    Poll::Ready(Err(DriveError::TimedOut))
-                }
+                None if inner.now >= end => Poll::Ready(None),
                 None => Poll::Pending,
             }
         })
         .await;
-        let mut inner = self.0.borrow_mut();
-        if result == Err(DriveError::TimedOut) && inner.hung.contains_key(&token) {
-            return result;
-        }
-        if let Some(data) = buffer {
-            if result.is_ok() {
-                with(inner.memory.bytes(data));
-            }
-            inner.buffers.release(data);
+        let Some(result) = result else { return Err(DriveError::TimedOut) };
+        under_way.token = None;
+        if let (Ok(()), Some(data)) = (result, buffer) {
+            with(self.0.borrow().memory.bytes(data));
         }
         result
+    }
+    /// Waits until no change that was given up can land any more where another is to go; false if that takes too long.
+    async fn has_ended_there(&self, new: Held, end: Instant) -> bool {
+        let meets = |old: &Held| {
+            old.changes && old.drive == new.drive && old.at < new.at + new.len && new.at < old.at + old.len
+        };
+        let free = || !self.0.borrow().hung.values().flatten().any(meets);
+        if free() {
+            return true;
+        }
+        self.until_within(end.since(self.now()), free).await
+    }
+}
+
+/// A drive operation of a task. If it is given up, or its task is, the kernel still holds what it holds.
+struct UnderWay<'a> {
+    cx: &'a Cx,
+    held: Held,
+    /// None: the kernel has not got it yet, or no more.
+    token: Option<u64>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.cx.0.borrow_mut();
+        match self.token.filter(|token| inner.done.remove(token).is_none()) {
+            Some(token) => drop(inner.hung.insert(token, Some(self.held))),
+            None => {
+                if let Some(data) = self.held.buffer {
+                    inner.buffers.release(data);
+                }
+            }
+        }
     }
 }
 
@@ -433,6 +476,64 @@ mod tests {
         assert_eq!(end.get(), Some(Err(DriveError::TimedOut)));
         assert_eq!(rt.cx.0.borrow().buffers.used(), 4096);
         rt.on_drive_done(op.token, Ok(()));
+        assert_eq!(rt.cx.0.borrow().buffers.used(), 0);
+    }
+
+    #[test]
+    fn the_memory_of_an_operation_whose_task_was_dropped_comes_back_with_it() {
+        let mut rt = runtime();
+        let (cx, stop) = (rt.cx(), Rc::new(Cell::new(false)));
+        let over = stop.clone();
+        cx.clone().spawn(async move {
+            cx.unless(|| over.get(), cx.write(DriveId(0), 0, &[1; 4096])).await;
+        });
+        let mut fx = vec![];
+        rt.run(&mut fx);
+        let Some(Effect::Drive(op)) = fx.pop() else { panic!("an operation") };
+        stop.set(true);
+        rt.run(&mut fx);
+        assert_eq!((rt.tasks(), rt.cx.0.borrow().buffers.used()), (0, 4096));
+        rt.on_drive_done(op.token, Ok(()));
+        assert_eq!(rt.cx.0.borrow().buffers.used(), 0);
+    }
+
+    #[test]
+    fn nothing_is_written_where_a_write_that_was_given_up_may_still_land() {
+        let mut rt = runtime();
+        let (cx, ended) = (rt.cx(), Rc::new(RefCell::new(vec![])));
+        let write = |at: u64, name: &'static str| {
+            let (cx, ended) = (cx.clone(), ended.clone());
+            cx.clone().spawn(async move {
+                let result = cx.write(DriveId(0), at, &[1; 4096]).await;
+                ended.borrow_mut().push((name, result));
+            });
+        };
+        let turn = |rt: &mut Runtime, ms: u64| {
+            let mut fx = vec![];
+            rt.on_now(Instant(ms * 1_000_000));
+            rt.run(&mut fx);
+            let op = |e: Effect<Mail>| if let Effect::Drive(op) = e { Some(op) } else { None };
+            fx.into_iter().filter_map(op).collect::<Vec<_>>()
+        };
+        write(8192, "old");
+        let old = turn(&mut rt, 0)[0];
+        assert!(turn(&mut rt, 1000).is_empty());
+        write(8192, "impatient");
+        write(4096, "elsewhere");
+        let there = turn(&mut rt, 1001);
+        assert_eq!(there.iter().map(|op| op.at).collect::<Vec<_>>(), [4096]);
+        rt.on_drive_done(there[0].token, Ok(()));
+        assert!(turn(&mut rt, 2001).is_empty());
+        write(8192, "patient");
+        assert!(turn(&mut rt, 2500).is_empty());
+        rt.on_drive_done(old.token, Ok(()));
+        let new = turn(&mut rt, 2501);
+        assert_eq!(new.iter().map(|op| op.at).collect::<Vec<_>>(), [8192]);
+        rt.on_drive_done(new[0].token, Ok(()));
+        turn(&mut rt, 2502);
+        let late = Err(DriveError::TimedOut);
+        let all = [("old", late), ("impatient", late), ("elsewhere", Ok(())), ("patient", Ok(()))];
+        assert_eq!(*ended.borrow(), all);
         assert_eq!(rt.cx.0.borrow().buffers.used(), 0);
     }
 

@@ -294,11 +294,20 @@ impl Office {
 
     /// Looks now and then whether a leg of the pool is back, needs a spare, or has been replaced.
     pub(crate) async fn watch_spares(&self, pool: PoolId) {
+        let mut interval = LOOK_INTERVAL;
         loop {
-            self.cx.sleep(LOOK_INTERVAL).await;
+            // Hosts wait for a last leg that is gone: nothing else is waited for then.
+            let office = self.clone();
+            let due = move || {
+                let (desk, now) = (office.desk(), office.cx.now());
+                let idle = desk.orders.is_empty() && !desk.ordering;
+                idle && desk.pool(pool).is_some_and(|p| !p.leaving && !p.due_to_reopen(now).is_empty())
+            };
+            self.cx.until_within(interval, due).await;
             let (back, needed, over) = {
                 let (desk, now) = (self.desk(), self.cx.now());
                 let Some(p) = desk.pool(pool) else { return };
+                interval = if p.is_looked_for() { super::reopen::LOOK_AFTER } else { LOOK_INTERVAL };
                 if p.leaving || !desk.orders.is_empty() || desk.ordering {
                     continue;
                 }

@@ -184,6 +184,7 @@ impl Office {
                 if let Some(p) = desk.pool_mut(w.pool) {
                     let leg = &mut p.arrays[w.array].legs[w.leg];
                     leg.look_at = gone.then(|| leg.look_at.unwrap_or(now));
+                    self.cx.changed();
                 }
             } else if let Some(p) = desk.pool_mut(w.pool) {
                 let why = format!("the drive {why}");
@@ -197,7 +198,8 @@ impl Office {
             return;
         }
         if let Some(p) = desk.pool_mut(w.pool) {
-            p.arrays[w.array].legs[w.leg].look_at = None;
+            let leg = &mut p.arrays[w.array].legs[w.leg];
+            (leg.look_at, leg.looks) = (None, 0);
         }
         let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
         let ill = nameless(path, &look, last).or_else(|| match &look {

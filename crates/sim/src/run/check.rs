@@ -9,6 +9,8 @@ use std::rc::Rc;
 
 /// A mirror with a good leg serves again after this time, whatever happened to the others.
 const RECOVERED: Duration = Duration::from_secs(3);
+/// The same where drives are pulled: until somebody has looked at all drives, and has found the last leg again.
+const REOPENED: Duration = Duration::from_secs(8);
 /// A head that began so long ago has had the time to find its drives, though some hung.
 const UP: Duration = Duration::from_secs(60);
 
@@ -34,7 +36,8 @@ impl Run {
     fn is_calm(&self) -> bool {
         let since = |then: Instant| self.world.now().since(then);
         let long_up = self.lives == 1 || since(self.booted) > UP;
-        long_up && !self.stalls && since(self.ailed_at) > RECOVERED && self.world.has_good_legs()
+        let patience = if self.pulled { REOPENED } else { RECOVERED };
+        long_up && !self.stalls && since(self.ailed_at) > patience && self.world.has_good_legs()
     }
     /// What the surface of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {

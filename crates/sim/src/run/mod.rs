@@ -126,6 +126,8 @@ struct Run {
     ailed_at: Instant,
     /// Some drive was ill once.
     ailed: bool,
+    /// Some drive was pulled, and came back as another.
+    pulled: bool,
     repair: Repair,
     steps: u64,
     snapshot: Option<Box<Snapshot>>,
@@ -178,6 +180,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         booted: Instant(0),
         ailed_at: Instant(0),
         ailed: false,
+        pulled: false,
         repair: Repair::default(),
         steps: 0,
         snapshot: None,

@@ -106,8 +106,8 @@ impl Run {
             Trouble::WriteErrors => faults.write_errors_ppm = 300_000,
             Trouble::ReadErrors => faults.read_errors_ppm = 300_000,
             Trouble::FlushErrors => faults.flush_errors_ppm = 1_000_000,
-            Trouble::Unplug => self.world.unplug(disk, false),
-            Trouble::DrivePower => self.world.unplug(disk, true),
+            Trouble::Unplug => self.pull(disk, false),
+            Trouble::DrivePower => self.pull(disk, true),
             other => unreachable!("{other:?} makes no drive ill"),
         }
         self.ailed = true;
@@ -119,6 +119,11 @@ impl Run {
         }
         self.world.say(|| format!("drive d{disk} is ill for {until:?}"));
         self.world.alarm(until, ALARM_HEAL + disk as u64);
+    }
+
+    fn pull(&mut self, disk: usize, power: bool) {
+        self.pulled = true;
+        self.world.unplug(disk, power);
     }
 
     /// A step of the script.
@@ -133,7 +138,7 @@ impl Run {
             }
             Deed::Pull => {
                 faults.hang = false;
-                self.world.unplug(disk, false);
+                self.pull(disk, false);
             }
             Deed::Heal => {
                 *faults = Default::default();

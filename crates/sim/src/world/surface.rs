@@ -259,12 +259,11 @@ impl World {
 
     /// Promises 2 and 7: what meets what the kernel holds.
     fn check_meetings(&mut self, new: &Held) {
-        let shard = self.is_shard(new.actor);
         let Self { surface, .. } = self;
         let mut met = None;
         for old in &surface.held {
             let place = old.place == new.place && old.changes() && new.changes();
-            if shard && place && old.overlaps(new.at, new.len) {
+            if place && old.overlaps(new.at, new.len) {
                 met = Some(format!("two writes are at d{} at once, at byte {}", new.place.disk, new.at));
             }
             let memory = old.memory.at < new.memory.end() && new.memory.at < old.memory.end();
@@ -543,12 +542,11 @@ impl World {
             }
         }
     }
-    /// Whether every array has a leg that is in sync on record, and well.
+    /// Whether every array has a leg that is in sync on record, and well, whether the head has it open or not.
     pub fn has_good_legs(&self) -> bool {
         let arrays = self.surface.record().map_or(0, |r| r.arrays.len());
-        // One that was pulled serves once it was opened anew.
-        let well = |d: usize| !self.disks[d].faults.any() && self.is_open(d);
-        arrays > 0 && (0..arrays).all(|a| self.legs_in_use(a).into_iter().any(well))
+        let well = |d: usize| !self.disks[d].faults.any() && self.surface.in_sync(d);
+        arrays > 0 && (0..arrays).all(|a| self.surface.legs(a).into_iter().any(well))
     }
 }
 

@@ -38,6 +38,23 @@ fn the_last_leg_that_was_pulled_comes_back_by_itself_wherever_it_is_found() {
 }
 
 #[test]
+fn an_operator_who_returns_the_last_leg_has_it_looked_for_at_once() {
+    let mut w = pulled();
+    let give_back = || Order::DriveReturn { drive: "/f/a".into() };
+    let refused = w.order(give_back()).expect_err("it is away");
+    assert_eq!(
+        refused.message,
+        "/f/a is not back yet: it is looked for every second, and taken back by itself"
+    );
+    let back = FakeDrive { fails: None, held: false, ..w.rest.drives["/f/a"].clone() };
+    w.rest.drives.insert("/dev/x".into(), back);
+    assert_eq!(w.order(give_back()), Ok(Reply::Done));
+    assert!(is_open(&w, "/dev/x") && !is_open(&w, "/f/a"));
+    let refused = w.order(Order::DriveReturn { drive: "/dev/x".into() }).expect_err("it is well");
+    assert_eq!(refused.message, "/dev/x is in sync: there is nothing to return");
+}
+
+#[test]
 fn an_older_copy_of_the_last_leg_is_not_taken_for_it() {
     let old = usual().rest.drives["/f/a"].clone();
     let mut w = pulled();
