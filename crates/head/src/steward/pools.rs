@@ -275,15 +275,7 @@ impl Office {
     async fn try_take(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Vec<String>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, force).await?;
-        let taken = self.desk().pools.iter().any(|p| p.config.uuid == uuid || p.config.name == config.name);
-        if taken {
-            return Err(refuse(
-                RefusalKind::Conflict,
-                "pool",
-                format!("there is a pool {} already", config.name),
-            )
-            .then("millrace pool ls"));
-        }
+        self.check_name_free(uuid, &config.name)?;
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
             let mut desk = self.desk_mut();
@@ -443,6 +435,37 @@ impl Office {
         Ok(notices)
     }
 
+    /// A name means one pool, whether that one is here or away: else its volumes would be another's.
+    fn check_name_free(&self, uuid: Uuid, name: &str) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let conflict = |message: String| refuse(RefusalKind::Conflict, "pool", message);
+        let here = desk.pools.iter().map(|p| &p.config).find(|c| c.uuid == uuid || c.name == name);
+        // Of two that are on record under one name, whichever comes first has it.
+        let on_record = desk.absent.iter().any(|p| p.uuid == uuid);
+        let away = desk.absent.iter().find(|p| p.name == name && !on_record);
+        match (here, away) {
+            (Some(c), _) if c.uuid == uuid => {
+                Err(conflict(format!("there is a pool {name} already")).then("millrace pool ls"))
+            }
+            (Some(c), _) => {
+                let message =
+                    format!("pool {uuid} is called {name}, and that is another pool here, {}", c.uuid);
+                Err(conflict(message)
+                    .then(format!("millrace pool release {name}, the one here, and this again")))
+            }
+            (None, Some(p)) => {
+                let message = format!(
+                    "pool {uuid} is called {name}, and so is a pool of this head that is away, {}: {}",
+                    p.uuid, p.reason
+                );
+                Err(conflict(message).then(format!(
+                    "millrace pool release {name}, which forgets the one that is away, and this again"
+                )))
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
     /// Puts a pool on the desk: numbers that clash with other pools' are changed.
     pub(crate) fn settle_in(
         &self,
@@ -585,7 +608,14 @@ impl Office {
             let name = config.map_or(l.pool_name, |c| c.name);
             pool.as_ref().is_none_or(|w| *w == name || wanted == Some(l.pool))
         };
-        let (mine, others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
+        let (mut mine, mut others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
+        // A name on record means the pool on record, as soon as anything of that one is found.
+        let own = self.desk().absent.iter().find(|p| Some(&p.name) == pool.as_ref()).map(|p| p.uuid);
+        if mine.iter().any(|p| Some(label(p).pool) == own) {
+            let (own, strangers) = mine.into_iter().partition(|p| Some(label(p).pool) == own);
+            mine = own;
+            others.extend::<Vec<Probe>>(strangers);
+        }
         others.iter().for_each(|p| self.let_go(p.id));
         let uuids: BTreeSet<Uuid> = mine.iter().map(|p| label(p).pool).collect();
         let Some(uuid) = uuids.first().copied() else {
@@ -680,12 +710,15 @@ impl Office {
                     let drives = j.record.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
                     let is_here =
                         |d: &Uuid| probes.iter().any(|p| p.good_label().is_some_and(|l| l.drive == *d));
+                    let clash = self.check_name_free(uuid, &j.config.name).err();
+                    let words = clash.iter().map(|r| r.message.clone());
+                    let import = format!("millrace pool import {}", j.config.name);
                     Importable {
-                        next: Some(format!("millrace pool import {}", j.config.name)),
+                        reason: words.chain(j.notices).collect::<Vec<_>>().join("; "),
+                        next: clash.and_then(|r| r.next).or(Some(import)),
                         name: j.config.name,
                         uuid,
                         state,
-                        reason: j.notices.join("; "),
                         released: j.config.holder.is_nil(),
                         found,
                         missing: drives.filter(|d| !is_here(d)).collect(),

@@ -22,6 +22,7 @@ const MIB: u64 = 1 << 20;
 mod absent;
 mod connected;
 mod legs;
+mod names;
 mod promote;
 mod released;
 mod reopen;
