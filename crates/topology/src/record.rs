@@ -102,6 +102,8 @@ const PLACES: &[Place] = &[
         &["address", "mtu", "speed", "duplex", "operstate", "carrier", "type", "tx_queue_len"],
     ),
     place("/sys/class/net/*/queues/*", &["rps_cpus", "xps_cpus"]),
+    // Not files of the kernel: whoever reads offers what a port's driver tells as if they were.
+    place("/ethtool/*", &["rx-usecs", "adaptive-rx", "queues", "queues-max"]),
     place("/proc/irq/#", &["smp_affinity_list", "effective_affinity_list"]),
     place("/sys/class/enclosure/*/*", &["slot", "status", "locate"]),
     linked("/sys/class/enclosure/*/*/device", &[]),
@@ -177,6 +179,12 @@ impl Recorder {
         let mut reading = Reading::default();
         for place in PLACES {
             me.take(source, place.folder, place, &mut reading);
+        }
+        // How this kernel was built, as far as that changes what it measures of itself.
+        if let Some(release) = reading.files.get("/proc/sys/kernel/osrelease").map(|r| r.trim().to_string())
+            && is_name(&release)
+        {
+            me.file(source, &format!("/boot/config-{release}"), &mut reading);
         }
         for name in source.list("/sys/block").into_iter().filter(|n| is_name(n)) {
             let folder = format!("/sys/block/{name}");
@@ -307,6 +315,7 @@ impl Recorder {
             "/proc/meminfo" => lines(&|l| l.starts_with("Mem") || l.starts_with("HugePages_Total")),
             "/proc/interrupts" | "/proc/softirqs" => squeezed(&text),
             "/proc/stat" => lines(&|l| l.starts_with("cpu")),
+            _ if path.starts_with("/boot/config-") => lines(&|l| l.contains("CONFIG_IRQ_TIME_ACCOUNTING")),
             "/proc/sys/kernel/hostname" => self.secret(&text, "host"),
             // A command line may hold a name or a key.
             "/proc/cmdline" if self.recording.anonymous => text

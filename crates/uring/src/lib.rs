@@ -20,6 +20,7 @@ mod clock;
 mod count;
 mod disk;
 mod drive;
+pub mod ethtool;
 mod holder;
 mod house;
 mod listen;

@@ -38,7 +38,9 @@ pub use doc::Doc;
 #[cfg(test)]
 pub use drives::Drives;
 pub use report::{Line, Progress, Report, micros};
+pub use single::{Repeated, SingleArgs};
 pub use target::Url;
+pub use watch::Live;
 
 /// `millrace bench`.
 #[derive(Args, Debug)]

@@ -174,6 +174,46 @@ pub fn run(args: &SingleArgs, json: bool) -> Result<(), Failure> {
     }
 }
 
+/// A load that is run again and again, so that somebody can compare.
+#[derive(Debug)]
+pub struct Repeated(SingleArgs, Url);
+
+impl Repeated {
+    /// Looks whether the load can be, and listens to Ctrl-C from here on.
+    ///
+    /// Errors: it cannot.
+    pub fn new(args: SingleArgs) -> Result<Self, Failure> {
+        let url = args.target.clone().ok_or_else(|| Failure::usage("--target is missing"))?;
+        if args.seconds == 0 {
+            return Err(Failure::usage("a load that is repeated must end: --seconds 0 does not"));
+        }
+        plan(&args, sessions(&args, &url)?)
+            .check()
+            .map_err(|e| Failure::usage(e).with_next("millrace bench --help"))?;
+        watch::listen()?;
+        Ok(Self(args, url))
+    }
+
+    /// Runs it once. None if Ctrl-C ended it.
+    ///
+    /// Errors: anything went wrong at the target.
+    pub fn run(
+        &self,
+        tell: impl FnMut(&load::Progress) -> Result<(), Failure>,
+    ) -> Result<Option<Report>, Failure> {
+        let mut plan = plan(&self.0, sessions(&self.0, &self.1)?);
+        plan.progress_every = Duration::from_secs(1);
+        let report = Report::of(&carry_out(plan, None, &Cpu::default(), tell)?);
+        if report.end == "stopped" {
+            return Ok(None);
+        }
+        match report.failure() {
+            None => Ok(Some(report)),
+            Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&why))),
+        }
+    }
+}
+
 /// What helps against a failure. The target may be anybody's: if it is ours, it knows more.
 fn hint(why: &str) -> &'static str {
     if why.contains("NQN") {

@@ -1,8 +1,10 @@
-//! The files of a machine, below a root: `/`, or a folder that looks like one.
+//! The files of a machine, below a root: `/`, or a folder that looks like one. What the kernel tells of network ports
+//! by a call alone has a path too, `/ethtool/PORT/VALUE`, so that it is recorded, changed and restored like the rest.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use topology::{FILE_MAX, Missing, Source};
+use uring::ethtool::{self, Knob};
 
 /// A tree of files.
 pub struct Files {
@@ -14,6 +16,24 @@ impl Files {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
+    /// The port and its value that a path means, if this tree is the machine itself.
+    fn knob<'a>(&self, path: &'a str) -> Option<(&'a str, Knob)> {
+        let (port, word) = path.strip_prefix("/ethtool/")?.split_once('/')?;
+        let knob = Knob::ALL.into_iter().find(|k| k.word() == word)?;
+        (self.root == Path::new("/")).then_some((port, knob))
+    }
+    /// Gives `value` to a file of the kernel, which takes it in one write. Files are neither made nor cut.
+    pub fn write(&self, path: &str, value: &str) -> std::io::Result<()> {
+        if let Some((port, knob)) = self.knob(path) {
+            let value = value.parse().map_err(|_| std::io::ErrorKind::InvalidInput)?;
+            return ethtool::set(port, knob, value);
+        }
+        let place = self.place(path);
+        // A file on a disk (a folder that looks like a machine) would keep the end of a longer text.
+        let plain = !["/proc", "/sys"].iter().any(|kernel| place.starts_with(kernel));
+        let mut file = std::fs::OpenOptions::new().write(true).truncate(plain).open(&place)?;
+        file.write_all(value.as_bytes())
+    }
     /// Where a path of the machine is in this tree.
     pub fn place(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
@@ -23,6 +43,11 @@ impl Files {
 impl Source for Files {
     fn read(&mut self, path: &str) -> Result<Vec<u8>, Missing> {
         let place = self.place(path);
+        if let Some((port, knob)) = self.knob(path) {
+            // Most drivers have only some of these: what one has not is not there.
+            let value = ethtool::get(port, knob).map_err(|_| Missing::Absent)?;
+            return Ok(value.to_string().into_bytes());
+        }
         let why = |e: std::io::Error| match e.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Missing::Absent,
             std::io::ErrorKind::IsADirectory => Missing::Absent,
@@ -43,6 +68,7 @@ impl Source for Files {
         }
     }
     fn list(&mut self, path: &str) -> Vec<String> {
+        let path = if path == "/ethtool" && self.root == Path::new("/") { "/sys/class/net" } else { path };
         let Ok(entries) = std::fs::read_dir(self.place(path)) else { return Vec::new() };
         entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect()
     }

@@ -109,3 +109,122 @@ fn what_cannot_be_chosen_or_is_not_there_is_not_wanted() {
         }
     }
 }
+
+fn port_file(name: &str) -> String {
+    format!("/ethtool/ens2f0np0/{name}")
+}
+
+#[test]
+fn an_interrupt_that_waits_long_is_told_unless_the_driver_chooses() {
+    let mut from = machines::two_sockets();
+    assert!(of(&from).iter().all(|s| !s.name.contains("interrupt delay")), "nothing is known of it");
+    for (usecs, adaptive, want) in [("50", "0", "change"), ("16", "0", "good"), ("50", "1", "good")] {
+        from.put(&port_file("rx-usecs"), usecs);
+        from.put(&port_file("adaptive-rx"), adaptive);
+        let list = of(&from);
+        let delay = find(&list, "interrupt delay of ens2f0np0");
+        match (&delay.verdict, want) {
+            (Verdict::Change(writes), "change") => {
+                assert_eq!((writes[0].was.as_str(), writes[0].value.as_str()), ("50", "16"));
+                assert_eq!(delay.found, "50 µs");
+            }
+            (Verdict::Good, "good") => {}
+            (other, _) => panic!("{usecs} {adaptive}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_port_with_few_queues_is_told_how_many_it_could_have() {
+    let mut from = machines::two_sockets();
+    from.put(&port_file("queues"), "2");
+    from.put(&port_file("queues-max"), "63");
+    let list = of(&from);
+    let queues = find(&list, "queues of ens2f0np0");
+    // Node 1 has 16 cores, of which shards have two.
+    assert_eq!((queues.found.as_str(), queues.wanted.as_str()), ("2 of 63", "14"));
+    assert!(
+        matches!(&queues.verdict, Verdict::Advice(how) if how == "ethtool -L ens2f0np0 combined 14"),
+        "{queues:?}"
+    );
+    from.put(&port_file("queues-max"), "2");
+    assert_eq!(find(&of(&from), "queues of ens2f0np0").verdict, Verdict::Good);
+}
+
+#[test]
+fn packets_are_handed_on_where_queues_are_few_and_only_there() {
+    let mut from = machines::two_sockets();
+    let base = "/sys/class/net/ens2f0np0/queues";
+    // Eight queues for fourteen cores: what is on goes off.
+    for queue in 0..8 {
+        from.put(&format!("{base}/rx-{queue}/rps_cpus"), "00000000,00000000");
+    }
+    assert_eq!(find(&of(&from), "(RPS) of ens2f0np0").verdict, Verdict::Good);
+    from.put(&format!("{base}/rx-3/rps_cpus"), "00000001,00000002");
+    let list = of(&from);
+    let rps = find(&list, "(RPS) of ens2f0np0");
+    let Verdict::Change(writes) = &rps.verdict else { panic!("{rps:?}") };
+    assert_eq!(writes.len(), 1);
+    assert_eq!((rps.found.as_str(), rps.wanted.as_str()), ("CPUs 1,32", "off"));
+    assert_eq!(
+        (writes[0].was.as_str(), writes[0].value.as_str()),
+        ("00000001,00000002", "00000000,00000000")
+    );
+    // Sending: none has a CPU of its own yet.
+    for queue in 0..8 {
+        from.put(&format!("{base}/tx-{queue}/xps_cpus"), "00000000,00000000");
+    }
+    let list = of(&from);
+    let xps = find(&list, "(XPS) of ens2f0np0");
+    let Verdict::Change(writes) = &xps.verdict else { panic!("{xps:?}") };
+    assert_eq!(writes[1].value, "02020202,02020202", "CPUs 1, 9, 17, … have the second queue");
+    // A mask that names CPUs was made by somebody who knows.
+    from.put(&format!("{base}/tx-0/xps_cpus"), "00000000,00000001");
+    assert!(of(&from).iter().all(|s| !s.name.contains("(XPS) of ens2f0np0")));
+}
+
+#[test]
+fn one_queue_for_many_cores_is_spread_by_software() {
+    let other_queues = |line: &&str| !(1..8).any(|q| line.contains(&format!("ens2f0np0/queues/rx-{q}/")));
+    let text = machines::two_sockets().encode();
+    let text: String = text.lines().filter(other_queues).map(|l| format!("{l}\n")).collect();
+    let mut from = Recording::decode(text.as_bytes()).expect("a recording");
+    from.put("/sys/class/net/ens2f0np0/queues/rx-0/rps_cpus", "00000000,00000000");
+    let list = of(&from);
+    let rps = find(&list, "(RPS) of ens2f0np0");
+    assert_eq!((rps.found.as_str(), rps.wanted.as_str()), ("off", "CPUs 16-17,20-31"));
+    let Verdict::Change(writes) = &rps.verdict else { panic!("{rps:?}") };
+    assert_eq!((writes.len(), writes[0].value.as_str()), (1, "00000000,fff30000"));
+}
+
+#[test]
+fn what_is_only_worth_knowing_is_shown() {
+    let mut from = machines::two_sockets();
+    for leg in ["nvme12n1", "nvme0n1"] {
+        from.put(&format!("/sys/block/{leg}/queue/io_timeout"), "30000");
+        from.put(&format!("/sys/block/{leg}/queue/write_cache"), "write back");
+    }
+    from.put("/proc/sys/kernel/osrelease", "6.1.0-test");
+    from.put("/boot/config-6.1.0-test", "# CONFIG_IRQ_TIME_ACCOUNTING is not set");
+    let list = of(&from);
+    for (name, found) in
+        [("time-out (ms)", "30000"), ("write cache", "write back"), ("IRQ time accounting", "off")]
+    {
+        let s = find(&list, name);
+        assert_eq!((s.found.as_str(), &s.verdict), (found, &Verdict::Shown), "{s:?}");
+    }
+    from.put("/boot/config-6.1.0-test", "CONFIG_IRQ_TIME_ACCOUNTING=y");
+    assert_eq!(find(&of(&from), "IRQ time accounting").found, "on");
+    from.put("/proc/cmdline", "quiet tsc=noirqtime");
+    assert_eq!(find(&of(&from), "IRQ time accounting").found, "off");
+}
+
+#[test]
+fn a_queue_that_is_shorter_than_the_drive_takes_is_lengthened() {
+    let mut from = machines::two_sockets();
+    assert_eq!(find(&of(&from), "commands per queue").verdict, Verdict::Good);
+    from.put("/sys/block/nvme12n1/queue/nr_requests", "64");
+    let list = of(&from);
+    let short = find(&list, "commands per queue of nvme12n1");
+    assert!(matches!(&short.verdict, Verdict::Change(w) if w[0].value == "1023"), "{short:?}");
+}

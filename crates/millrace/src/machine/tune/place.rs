@@ -1,149 +1,16 @@
-//! `millrace tune`: shows what is set, changes it on request, and takes it back.
-//!
-//! What was there before is on record (a small file beside the head's state) before the first write, and leaves the
-//! record only once it is back: an `--apply` that is cut off can be undone, now or after a restart.
+//! Settings are changed and restored here. What was there before is on record (a small file beside the head's state)
+//! before the first write, and leaves the record only once it is back: a change that is cut off can be undone, now or
+//! after a restart.
 
-use super::{Files, MachineArgs, hosts};
-use crate::cli::Context;
+use super::super::Files;
 use crate::failure::{Exit, Failure};
-use crate::screen::{Cell, Look, Table, Terminal, count};
-use clap::{Args, ValueEnum};
+use crate::screen::{Look, Terminal};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use topology::tune::{Group, Setting, Verdict, Write, choice, settings};
-use topology::{Machine, Missing, Source};
-
-/// `millrace tune`.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Nothing is changed without --apply or --persist.
-
-Examples:
-  millrace tune
-  millrace tune -v                        # with reasons and risks
-  millrace tune --apply --only block,cpu
-  millrace tune --undo                    # everything as it was
-  millrace tune --for linux               # what to set on hosts
-  millrace tune --machine machine.rec")]
-pub struct TuneArgs {
-    #[command(flatten)]
-    machine: MachineArgs,
-    /// Change what is not as wanted, until the machine restarts
-    #[arg(long, conflicts_with_all = ["undo", "machine", "for_host"])]
-    apply: bool,
-    /// Restore everything that was changed
-    #[arg(long, conflicts_with_all = ["machine", "for_host"])]
-    undo: bool,
-    /// Change it now and at every start of the machine (sysctl.d, udev, systemd)
-    #[arg(long, conflicts_with_all = ["undo", "machine", "for_host"])]
-    persist: bool,
-    /// These groups alone: cpu, interrupts, block, memory, network, pcie
-    #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
-    only: Vec<Group>,
-    /// Print what to set on hosts instead
-    #[arg(long = "for", value_name = "SYSTEM", id = "for_host")]
-    for_host: Option<HostSystem>,
-    /// Say why, and what could be worse
-    #[arg(short, long)]
-    verbose: bool,
-    /// Where changes are on record
-    #[arg(long, value_name = "FILE", default_value = "/var/lib/millrace/tune.json")]
-    record: PathBuf,
-    /// Treat this folder as the root of the machine
-    #[arg(long, value_name = "FOLDER", default_value = "/", hide = true)]
-    root: PathBuf,
-}
-
-/// A host's system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum HostSystem {
-    /// Linux
-    Linux,
-    /// VMware ESXi
-    Esxi,
-    /// Windows
-    Windows,
-}
-
-fn group(text: &str) -> Result<Group, String> {
-    Group::ALL.into_iter().find(|g| g.word() == text).ok_or_else(|| {
-        let all: Vec<&str> = Group::ALL.iter().map(|g| g.word()).collect();
-        format!("\"{text}\" is no group: {}", all.join(", "))
-    })
-}
-
-/// Carries it out.
-pub fn run(args: &TuneArgs, context: &Context) -> Result<String, Failure> {
-    if let Some(system) = args.for_host {
-        return hosts::print(system, context);
-    }
-    let mut place = Place { files: Files::new(&args.root), record: args.record.clone() };
-    if args.undo {
-        let report = place.undo()?;
-        return Ok(context.show(&report, |r| r.screen(context.terminal)));
-    }
-    let recording = match args.root == Path::new("/") {
-        true => args.machine.recording(context, false)?,
-        false => topology::Recorder::begin(&mut place.files, "", None, false).end(),
-    };
-    let machine = Machine::of(&recording);
-    let mut settings = settings(&machine, &recording);
-    settings.retain(|s| args.only.is_empty() || args.only.contains(&s.group));
-    if args.apply || args.persist {
-        let mut report = place.apply(&settings)?;
-        if args.persist {
-            place.persist(&settings, &args.only, &mut report)?;
-        }
-        return Ok(context.show(&report, |r| r.screen(context.terminal)));
-    }
-    Ok(context.show(&settings, |s| screen(s, args.verbose, context.terminal)))
-}
-
-/// The table of settings.
-fn screen(settings: &[Setting], verbose: bool, terminal: Terminal) -> String {
-    let mut table = Table::new(&["SETTING", "FOUND", "WANTED", ""]).prose();
-    let mut last = None;
-    for s in settings {
-        if last != Some(s.group) {
-            table.row([Cell::new(Look::Bold, s.group.word()), "".into(), "".into(), "".into()]);
-            last = Some(s.group);
-        }
-        let look = match s.verdict {
-            Verdict::Good => Look::Good,
-            Verdict::Change(_) => Look::Warn,
-            Verdict::Advice(_) | Verdict::Shown => Look::Plain,
-        };
-        let by_hand = match &s.verdict {
-            Verdict::Advice(how) => format!("by hand: {how}"),
-            Verdict::Good | Verdict::Change(_) | Verdict::Shown => String::new(),
-        };
-        let mut note = by_hand;
-        if verbose && s.verdict != Verdict::Good {
-            let risk = if s.risk.is_empty() { String::new() } else { format!(". Risk: {}", s.risk) };
-            let why = format!("{}{risk}", s.why);
-            note = if note.is_empty() { why } else { format!("{why}; {note}") };
-        }
-        let name = format!("  {}", s.name);
-        table.branch(
-            [name.into(), Cell::new(look, s.found.clone()), s.wanted.clone().into(), note.into()],
-            "  ".into(),
-        );
-    }
-    let mut out = table.print(terminal, 0);
-    let to_change = settings.iter().filter(|s| matches!(s.verdict, Verdict::Change(_))).count();
-    let by_hand = settings.iter().filter(|s| matches!(s.verdict, Verdict::Advice(_))).count();
-    out.push('\n');
-    out.push_str(&match (to_change, by_hand) {
-        (0, 0) => "Everything is as a head wants it.\n".to_string(),
-        (n, by_hand) => format!("{} to change, {by_hand} by hand.\n", count(n, "setting")),
-    });
-    if to_change > 0 {
-        out.push_str(&terminal.next("millrace tune -v, or millrace tune --apply"));
-    }
-    out
-}
+use topology::tune::{Group, Setting, Verdict, Write, choice};
+use topology::{Missing, Source};
 
 /// What was written over, so that it can be restored. The shape stays, keys may be added.
 #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]
@@ -173,19 +40,20 @@ struct KeptFile {
 
 /// What was done.
 #[derive(Serialize, Debug, Default)]
-struct Report {
+pub struct Report {
     /// Settings that are as wanted now, or were restored.
-    done: Vec<String>,
+    pub done: Vec<String>,
     /// Those that could not be, and why.
-    refused: Vec<String>,
+    pub refused: Vec<String>,
     /// Those that somebody has to change by hand.
-    by_hand: Vec<String>,
+    pub by_hand: Vec<String>,
     /// What to do next.
-    next: Option<String>,
+    pub next: Option<String>,
 }
 
 impl Report {
-    fn screen(&self, terminal: Terminal) -> String {
+    /// The screen for it.
+    pub fn screen(&self, terminal: Terminal) -> String {
         let mut out = String::new();
         for (look, head, list) in [
             (Look::Good, "done  ", &self.done),
@@ -207,9 +75,11 @@ impl Report {
 }
 
 /// A machine's files, and where changes to them are on record.
-struct Place {
-    files: Files,
-    record: PathBuf,
+pub struct Place {
+    /// The machine's files.
+    pub files: Files,
+    /// Where changes are on record.
+    pub record: PathBuf,
 }
 
 impl Place {
@@ -273,15 +143,7 @@ impl Place {
 
     /// Writes `value` and looks whether it is there. Err: why not, for people.
     fn set(&mut self, path: &str, value: &str) -> Result<(), String> {
-        let place = self.files.place(path);
-        // Neither made nor cut: these are files of the kernel, which takes a value in one write.
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .truncate(is_plain(&place))
-            .open(&place)
-            .map_err(reason)?;
-        std::io::Write::write_all(&mut file, value.as_bytes()).map_err(reason)?;
-        drop(file);
+        self.files.write(path, value).map_err(reason)?;
         match self.now(path) {
             Ok(now) if same(&now, value) => Ok(()),
             Ok(now) => Err(format!("the kernel took it and says {now}")),
@@ -295,7 +157,10 @@ impl Place {
         Ok(choice(&text).split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    fn apply(&mut self, settings: &[Setting]) -> Result<Report, Failure> {
+    /// Makes every change among `settings`, each on record before it is made.
+    ///
+    /// Errors: the record cannot be read or written; nothing was changed then.
+    pub fn apply(&mut self, settings: &[Setting]) -> Result<Report, Failure> {
         let mut report = Report::default();
         let mut kept = self.kept()?;
         let changes = settings.iter().filter_map(|s| match &s.verdict {
@@ -359,12 +224,19 @@ impl Place {
         Ok(report)
     }
 
-    /// Restores everything on record, the last change first. What cannot be restored stays on record.
-    fn undo(&mut self) -> Result<Report, Failure> {
+    /// Restores those of the kernel's files on record that are `meant`, the last change first. What cannot be restored
+    /// stays on record.
+    ///
+    /// Errors: the record cannot be read or written.
+    pub fn restore(&mut self, meant: impl Fn(&str) -> bool) -> Result<Report, Failure> {
         let mut report = Report::default();
         let kept = self.kept()?;
-        let mut left = Kept { version: 1, ..Kept::default() };
+        let mut left = Kept { version: 1, writes: Vec::new(), files: kept.files };
         for k in kept.writes.iter().rev() {
+            if !meant(&k.path) {
+                left.writes.insert(0, k.clone());
+                continue;
+            }
             let done = match self.now(&k.path) {
                 Ok(now) if same(&now, &k.was) => Ok(()),
                 Ok(_) => self.set(&k.path, &k.was),
@@ -384,7 +256,18 @@ impl Place {
                 }
             }
         }
-        for k in kept.files.iter().rev() {
+        self.keep(&left)?;
+        Ok(report)
+    }
+
+    /// Restores everything on record, and removes what was made for the next start of the machine.
+    ///
+    /// Errors: as [`restore`](Self::restore).
+    pub fn undo(&mut self) -> Result<Report, Failure> {
+        let mut report = self.restore(|_| true)?;
+        let mut left = self.kept()?;
+        let files = core::mem::take(&mut left.files);
+        for k in files.iter().rev() {
             let place = self.files.place(&k.path);
             let done = match &k.was {
                 Some(text) => std::fs::write(&place, text),
@@ -413,7 +296,12 @@ impl Place {
     }
 
     /// Writes what makes the same changes at every start of the machine.
-    fn persist(&mut self, settings: &[Setting], only: &[Group], report: &mut Report) -> Result<(), Failure> {
+    pub fn persist(
+        &mut self,
+        settings: &[Setting],
+        only: &[Group],
+        report: &mut Report,
+    ) -> Result<(), Failure> {
         let kept = self.kept()?;
         // What is changed now or was by an earlier call; what is good by itself needs nothing.
         let mut sysctl = String::new();
@@ -491,11 +379,6 @@ fn same(a: &str, b: &str) -> bool {
     words(a) == words(b)
 }
 
-/// A file on a disk (a folder that looks like a machine), not one of the kernel.
-fn is_plain(place: &Path) -> bool {
-    !["/proc", "/sys"].iter().any(|kernel| place.starts_with(kernel))
-}
-
 /// Why the kernel did not take a value.
 fn reason(e: std::io::Error) -> String {
     match e.kind() {
@@ -511,12 +394,13 @@ fn reason(e: std::io::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
-    use topology::Recorder;
+    use topology::tune::settings;
+    use topology::{Machine, Recorder};
 
     /// A folder that looks like a machine.
-    struct Machinery {
+    pub struct Machinery {
         folder: tempfile::TempDir,
     }
 
@@ -536,7 +420,7 @@ mod tests {
     ];
 
     impl Machinery {
-        fn new() -> Self {
+        pub fn new() -> Self {
             let me = Self { folder: tempfile::tempdir().expect("a folder") };
             for (path, text) in FILES {
                 let place = me.path(path);
@@ -548,19 +432,19 @@ mod tests {
         fn path(&self, path: &str) -> PathBuf {
             self.folder.path().join("root").join(path.trim_start_matches('/'))
         }
-        fn text(&self, path: &str) -> String {
+        pub fn text(&self, path: &str) -> String {
             std::fs::read_to_string(self.path(path)).expect("there")
         }
-        fn place(&self) -> Place {
+        pub fn place(&self) -> Place {
             let record = self.folder.path().join("state/tune.json");
             Place { files: Files::new(self.folder.path().join("root")), record }
         }
-        fn settings(&self) -> Vec<Setting> {
+        pub fn settings(&self) -> Vec<Setting> {
             let recording = Recorder::begin(&mut self.place().files, "", None, false).end();
             settings(&Machine::of(&recording), &recording)
         }
         /// Everything below the root, without blanks at the ends.
-        fn all(&self) -> Vec<(String, String)> {
+        pub fn all(&self) -> Vec<(String, String)> {
             FILES
                 .iter()
                 .map(|(p, _)| (p.to_string(), self.text(p).split_whitespace().collect::<Vec<_>>().join(" ")))

@@ -1,0 +1,82 @@
+//! Who takes which interrupt.
+
+use super::{About, Group, List, Verdict, Write, near, shard_cpus};
+use crate::machine::Machine;
+use crate::recording::ranges;
+use std::collections::BTreeSet;
+
+/// Vectors that are not a queue's.
+fn is_queue(action: &str) -> bool {
+    !["config", "async", "cmd", "admin", "event", "control", "mgmt", "aeq", "pages"]
+        .iter()
+        .any(|word| action.contains(word))
+}
+
+pub(super) fn settings(out: &mut List, m: &Machine) {
+    if out.from.text("/proc/irqbalance/comm").is_some() {
+        let about = About {
+            group: Group::Interrupts,
+            name: "irqbalance",
+            of: "",
+            why: "it moves interrupts while the head runs, also onto the shards' cores",
+            risk: "interrupts of other devices stay where they are",
+        };
+        let how = "systemctl disable --now irqbalance".to_string();
+        out.put(&about, "irqbalance".into(), "runs".into(), "stopped".into(), Verdict::Advice(how));
+    }
+    let shards = shard_cpus(m);
+    for port in m.ports.iter().filter(|p| p.state != "down") {
+        let Some(address) = &port.device else { continue };
+        let node = m.device(address).and_then(|d| m.devices[d].node);
+        let queues: Vec<&crate::interrupt::Interrupt> = m
+            .interrupts
+            .iter()
+            .filter(|i| i.device.as_ref() == Some(address) && is_queue(&i.action) && !i.allowed.is_empty())
+            .collect();
+        let cpus = near(m, node);
+        // One queue has one place, and one CPU leaves no choice.
+        if queues.len() < 2 || cpus.len() < 2 {
+            continue;
+        }
+        let takes: Vec<u32> = queues.iter().filter_map(|i| i.effective.first().copied()).collect();
+        let different: BTreeSet<u32> = takes.iter().copied().collect();
+        let crowded = different.len() < queues.len().min(cpus.len());
+        let on_shards = takes.iter().filter(|c| shards.contains(c)).count();
+        let is_far = |c: &&u32| m.cpus.iter().any(|cpu| cpu.id == **c && node.is_some() && cpu.node != node);
+        let far = takes.iter().filter(is_far).count();
+        let avoidable = on_shards > 0 && !shards.contains(&cpus[0]);
+        let mut found = format!(
+            "{} queues on CPUs {}",
+            queues.len(),
+            ranges(&different.iter().copied().collect::<Vec<_>>())
+        );
+        if avoidable {
+            found.push_str(&format!(", {on_shards} beside shards"));
+        }
+        if far > 0 {
+            found.push_str(&format!(", {far} on another node"));
+        }
+        let about = About {
+            group: Group::Interrupts,
+            name: "queues",
+            of: "",
+            why: "an interrupt on a shard's core stops the shard, and several queues on one core are one queue",
+            risk: "irqbalance, if it runs, moves them again",
+        };
+        let writes: Vec<Write> = queues
+            .iter()
+            .zip(cpus.iter().cycle())
+            .map(|(i, cpu)| Write {
+                path: format!("/proc/irq/{}/smp_affinity_list", i.name),
+                was: ranges(&i.allowed),
+                value: cpu.to_string(),
+            })
+            .filter(|w| w.was != w.value)
+            .collect();
+        let used: Vec<u32> = cpus.iter().copied().take(queues.len()).collect();
+        let wanted = format!("one each, on CPUs {}", ranges(&used));
+        let good = !(crowded || avoidable || far > 0) || writes.is_empty();
+        let verdict = if good { Verdict::Good } else { Verdict::Change(writes) };
+        out.put(&about, format!("interrupts of {}", port.name), found, wanted, verdict);
+    }
+}
