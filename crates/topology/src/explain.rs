@@ -19,6 +19,8 @@ pub enum Kind {
     Port,
     /// A shard has no time left.
     Shard,
+    /// All cores together have no time left, whoever uses them.
+    Cores,
     /// A core has no time left for the network.
     Softirq,
     /// A drive is slower than those beside it.
@@ -196,16 +198,18 @@ pub fn explain(m: &Machine) -> Explanation {
     uplinks(&view, &mut findings);
     ports(&view, &mut findings);
     shards(&view, rate, &mut findings);
+    cores(&view, &mut findings);
     for pool in &after.pools {
         slow_drives(&view, pool, &mut findings);
         repairs(&view, pool, writes, &mut findings);
     }
     paths(&view, &mut findings);
     far_nodes(&view, &mut findings);
-    let full = findings
-        .iter()
-        .any(|f| matches!(f.kind, Kind::Cap | Kind::Uplink | Kind::Port | Kind::Shard | Kind::Softirq));
-    let next = next_limit(&view, rate);
+    let full = findings.iter().any(|f| {
+        matches!(f.kind, Kind::Cap | Kind::Uplink | Kind::Port | Kind::Shard | Kind::Cores | Kind::Softirq)
+    });
+    // Where no core is left, what a shard could do with more of its own is of no use.
+    let next = if findings.iter().any(|f| f.kind == Kind::Cores) { None } else { next_limit(&view, rate) };
     depth(&view, rate, full, next.as_ref(), &mut findings);
     findings.sort_by_key(|f| f.kind);
     let load = match rate {
@@ -503,6 +507,33 @@ fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
     }
 }
 
+/// Cores that all work, for shards that have to wait for theirs: other programs, or hosts on the same machine.
+fn cores(view: &View, out: &mut Vec<Finding>) {
+    let busy: Vec<f64> = view.m.cpus.iter().filter_map(|c| c.busy.map(f64::from)).collect();
+    if busy.is_empty() || out.iter().any(|f| f.kind == Kind::Shard) {
+        return;
+    }
+    let (all, n) = (busy.iter().sum::<f64>(), busy.len());
+    if all < 0.95 * n as f64 {
+        return;
+    }
+    let own: f64 = view.before.shards.iter().filter_map(|s| s.busy.map(f64::from)).sum();
+    let sentence = match n {
+        1 => "The processor is the limit: its only core is busy.".to_string(),
+        _ => format!("The processor is the limit: all {n} cores of this machine are busy."),
+    };
+    out.push(Finding {
+        kind: Kind::Cores,
+        about: Vec::new(),
+        sentence,
+        arithmetic: vec![
+            format!("{all:.1} of {n} cores are used: {own:.1} by shards, {:.1} by everything else", (all - own).max(0.0)),
+            "a shard that waits for its core does nothing in that time: its own share says less than it could do".into(),
+        ],
+        next: "fewer other programs on this machine (top), or more cores".into(),
+    });
+}
+
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
@@ -528,6 +559,9 @@ fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
         let us = drive.activity.and_then(|a| a.read_us);
         let late =
             us.zip(usual_us).is_some_and(|(us, usual)| us > 2.0 * usual && us > 100.0) && drives.len() > 2;
+        // What Linux measured of both now counts for more than what the mirror thought of its legs a while ago.
+        let as_fast = us.zip(usual_us).is_some_and(|(us, usual)| us < 1.3 * usual);
+        let slow_leg = slow_leg && !as_fast;
         let own_rate = link(drive).and_then(|l| l.payload_mb());
         let narrow = own_rate.zip(usual_rate).is_some_and(|(own, usual)| own < usual * (1.0 - APART));
         let hot =
@@ -858,9 +892,10 @@ fn depth(view: &View, rate: f64, full: bool, next: Option<&Next>, out: &mut Vec<
             arithmetic: vec![
                 law,
                 format!(
-                    "to reach {} (where {} is full) this host needs {needs:.0}; it has {in_flight:.0} on {connections} connections",
+                    "to reach {} (where {} is full) this host needs {needs:.0}; it has {in_flight:.0} on {connections} connection{}",
                     count(could),
-                    next.what
+                    next.what,
+                    if connections == 1 { "" } else { "s" }
                 ),
             ],
             next: "a deeper queue or more jobs on the host: millrace tune --for linux".into(),

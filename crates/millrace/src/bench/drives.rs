@@ -68,6 +68,9 @@ pub struct Drives {
     pub alone: Vec<Measured>,
     /// 1, 2, … of them together.
     pub together: Vec<Together>,
+    /// The part of all cores' time that was used while all drives worked together, 0 to 1, by everybody on the machine.
+    #[serde(default)]
+    pub cores_busy: Option<f64>,
     /// The same load on each drive alone by the installed fio, where the kernel has the drive.
     #[serde(default)]
     pub fio: Vec<Option<Fio>>,
@@ -137,13 +140,15 @@ fn measure(args: &DrivesArgs, live: &mut Live, notes: &mut Vec<String>) -> Resul
         let at = At::Drives(places[from..to].to_vec());
         inside(&stand, at, &work.plan(*bs, region(count as u64), work.seconds), depth, &specs[from..to], live)
     };
-    let mut together = vec![];
+    let (mut together, mut cores_busy) = (vec![], None);
     let step = n.div_ceil(STEPS_MAX);
     for drives in (1..=n).filter(|i| *i == 1 || *i == n || i.is_multiple_of(step)) {
         if watch::interrupted() {
             break;
         }
+        let before = watch::Cores::now();
         let run = run(format!("{drives} of {n} drives"), 0, drives)?;
+        cores_busy = before.zip(watch::Cores::now()).and_then(|(before, now)| now.busy_since(before));
         together.push(Together { drives, run });
     }
     // One slow drive among many is not seen in their sum.
@@ -180,6 +185,7 @@ fn measure(args: &DrivesArgs, live: &mut Live, notes: &mut Vec<String>) -> Resul
         shards: stage.shards,
         alone,
         together,
+        cores_busy,
     })
 }
 
@@ -239,7 +245,11 @@ impl Drives {
                     Some(b) if b > 0.95 * f64::from(self.shards) => {
                         "the cores of the shards were all busy: --shards gives more".to_string()
                     }
-                    _ => "the cores were not the limit: look at the PCIe link or controller that they share"
+                    // Where shards wait for their turn on a core, they are not busy and the core is.
+                    _ if self.cores_busy.is_some_and(|part| part > 0.95) => {
+                        "all cores of this machine were busy, with this and other programs".to_string()
+                    }
+                    _ => "the cores were not the limit: look at what they share, a PCIe link, a controller or one disk below"
                         .into(),
                 };
                 notes.push(format!(

@@ -117,7 +117,7 @@ impl StageArgs {
         }
         let mut all = vec![];
         for given in &self.drives {
-            let spec = whole(given);
+            let spec = crate::cli::drive_path(&whole(given));
             let named = plain(&spec).starts_with("ram:") && spec.contains(',');
             let many = in_process(&spec) && !named;
             if self.copies > 1 && !many {

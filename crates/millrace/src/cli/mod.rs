@@ -348,7 +348,7 @@ fn volume_path(name: &str) -> String {
 
 /// The daemon has another working directory: paths are made absolute here. `sdb` means `/dev/sdb`
 /// unless a file of that name lies here.
-fn drive_path(text: &str) -> String {
+pub fn drive_path(text: &str) -> String {
     if text.starts_with("shape:")
         && let Some((shape, drive)) = text.split_once('@')
     {

@@ -87,13 +87,13 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
             (site, pools)
         }
     };
-    for path in &args.measured {
-        measured(&mut site, path)?;
-    }
     let here = args.describe.is_none() && args.machine.is_here();
+    for path in &args.measured {
+        measured(&mut site, path, here)?;
+    }
     let plans = if !args.layout.is_empty() {
         let specs = crate::cli::layout(&args.layout, &args.weights, &site, here)?;
-        let arrays = arrays(&mut site, &specs);
+        let arrays = arrays(&mut site, &specs, here)?;
         let plan = made(&site, &arrays)?;
         vec![Named {
             name: "this layout".into(),
@@ -107,7 +107,11 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         };
         pools.into_iter().map(one).collect::<Result<_, Failure>>()?
     } else {
-        vec![proposal(&site, usize::from(args.legs))?]
+        let free = match here {
+            true => free_here(&mut site, context),
+            false => site.free(),
+        };
+        vec![proposal(&site, &free, usize::from(args.legs))?]
     };
     Ok(context.show(&plans, |plans| {
         plans.iter().map(|p| screen(p, context.terminal)).collect::<Vec<_>>().join("\n")
@@ -118,8 +122,29 @@ fn made(site: &Site, arrays: &[Array]) -> Result<Plan, Failure> {
     plan::plan(site, arrays).map_err(|why| Failure::usage(why).with_next("millrace plan --help"))
 }
 
-fn proposal(site: &Site, legs: usize) -> Result<Named, Failure> {
-    let free = site.free();
+/// Drives of this machine that a pool may be made of: what the head calls free; without a head, drives on which nobody has
+/// a file system mounted, partitions, or something made of them.
+fn free_here(site: &mut Site, context: &Context) -> Vec<String> {
+    match context.client.get_within::<Vec<api::Drive>>("/drives", super::PATIENCE) {
+        Ok(drives) => {
+            let free = drives.iter().filter(|d| d.role == api::DriveRole::Free);
+            free.map(|d| site.know(&d.path)).collect()
+        }
+        Err(_) => site.free().into_iter().filter(|name| !in_use(name)).collect(),
+    }
+}
+
+fn in_use(name: &str) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let device = format!("/dev/{name}");
+    let folder = PathBuf::from("/sys/block").join(name);
+    let entries = |f: PathBuf| std::fs::read_dir(f).into_iter().flatten().flatten();
+    mounts.split_whitespace().any(|word| word == device)
+        || entries(folder.join("holders")).next().is_some()
+        || entries(folder).any(|e| e.path().join("partition").exists())
+}
+
+fn proposal(site: &Site, free: &[String], legs: usize) -> Result<Named, Failure> {
     let none =
         |why: String| Failure::usage(why).with_next("millrace plan LAYOUT, or millrace plan --describe FILE");
     if free.len() < legs {
@@ -128,7 +153,7 @@ fn proposal(site: &Site, legs: usize) -> Result<Named, Failure> {
             n => format!("{} for mirrors of {legs}", count(n, "free drive")),
         }));
     }
-    let (arrays, rest) = plan::propose(site, &free, legs).map_err(none)?;
+    let (arrays, rest) = plan::propose(site, free, legs).map_err(none)?;
     let plan = made(site, &arrays)?;
     let command = layout_command(&arrays);
     Ok(Named { name: "a proposal".into(), plan, rest, command })
@@ -142,7 +167,7 @@ fn described(path: &std::path::Path) -> Result<Site, Failure> {
     plan::site(&described).map_err(bad)
 }
 
-fn measured(site: &mut Site, path: &std::path::Path) -> Result<(), Failure> {
+fn measured(site: &mut Site, path: &std::path::Path, here: bool) -> Result<(), Failure> {
     let bad = |why: String| {
         Failure::usage(format!("{}: {why}", path.display())).with_next("millrace bench drives --json > FILE")
     };
@@ -155,36 +180,45 @@ fn measured(site: &mut Site, path: &std::path::Path) -> Result<(), Failure> {
         other => return Err(bad(format!("it has {other}: reads alone or writes alone are needed"))),
     };
     for (drive, alone) in drives.drives.iter().zip(&drives.alone) {
-        site.measured(drive, write, drives.block_bytes, alone.total.iops);
+        let name = known(site, drive, here).map_err(|e| bad(e.message))?;
+        site.measured(&name, write, drives.block_bytes, alone.total.iops);
     }
     Ok(())
 }
 
 /// Arrays as a plan takes them; drives that the machine does not show become known.
-fn arrays(site: &mut Site, specs: &[ArraySpec]) -> Vec<Array> {
-    let mut one = |spec: &ArraySpec| Array {
-        drives: spec.drives.iter().map(|d| known(site, d)).collect(),
-        weight: f64::from(spec.weight.unwrap_or(1)),
+fn arrays(site: &mut Site, specs: &[ArraySpec], here: bool) -> Result<Vec<Array>, Failure> {
+    let mut one = |spec: &ArraySpec| {
+        let drives = spec.drives.iter().map(|d| known(site, d, here)).collect::<Result<_, Failure>>()?;
+        Ok(Array { drives, weight: f64::from(spec.weight.unwrap_or(1)) })
     };
     specs.iter().map(&mut one).collect()
 }
 
-/// The name of a drive at a place, with the shape that its specification has.
-fn known(site: &mut Site, spec: &str) -> String {
+/// The name of a drive at a place, with the shape that its specification has. `here`: the place is this machine, on which
+/// files are drives too.
+fn known(site: &mut Site, spec: &str, here: bool) -> Result<String, Failure> {
     let (shape, bare) = head::steward::split_shape(spec).unwrap_or((None, spec));
+    let memory = ["ram", "null"].iter().any(|kind| bare == *kind || bare.starts_with(&format!("{kind}:")));
+    let made = here && (bare.starts_with("file:") || std::path::Path::new(bare).exists());
+    if !(site.has(bare) || memory || made) {
+        let next = if here { "millrace drive ls" } else { "millrace topology, with the same --machine" };
+        return Err(Failure::usage(format!("there is no drive {bare}")).with_next(next));
+    }
     let name = site.know(bare);
     if let Some(s) = shape {
         let [iops_max, mbps_max, uplink, uplink_mbps, uplink_share] =
             [s.iops_max, s.mbps_max, s.uplink, s.uplink_mbps, s.uplink_share].map(u64::from);
         site.shape(&name, Shaped { iops_max, mbps_max, uplink, uplink_mbps, uplink_share });
     }
-    name
+    Ok(name)
 }
 
 /// Drives in mirrors of two, their legs apart.
 pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
     let mut site = site.clone();
-    let names: Vec<String> = drives.iter().map(|d| known(&mut site, d)).collect();
+    let names: Vec<String> =
+        drives.iter().map(|d| site.know(head::steward::split_shape(d).map_or(d, |(_, d)| d))).collect();
     let (mirrors, rest) = plan::pair(&site, &names, 2).map_err(Failure::usage)?;
     if !rest.is_empty() || mirrors.is_empty() {
         let what = format!(
@@ -207,7 +241,12 @@ pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure>
 
 /// What is about to be created, as `millrace plan` shows it.
 pub fn about_to_create(mut site: Site, specs: &[ArraySpec], context: &Context) -> Result<String, Failure> {
-    let arrays = arrays(&mut site, specs);
+    if let Some(taken) = specs.iter().flat_map(|s| &s.drives).find(|d| site.is_taken(d)) {
+        return Err(
+            Failure::usage(format!("{taken} is a drive of a pool already")).with_next("millrace drive ls")
+        );
+    }
+    let arrays = arrays(&mut site, specs, true)?;
     let plan = made(&site, &arrays)?;
     let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
     Ok(context.show(&named, |named| screen(named, context.terminal)))
@@ -215,7 +254,7 @@ pub fn about_to_create(mut site: Site, specs: &[ArraySpec], context: &Context) -
 
 /// Where the legs of what was created are, if the machine tells: lines for people.
 pub fn whereabouts(mut site: Site, specs: &[ArraySpec], terminal: Terminal) -> String {
-    let arrays = arrays(&mut site, specs);
+    let Ok(arrays) = arrays(&mut site, specs, true) else { return String::new() };
     let Ok(plan) = plan::plan(&site, &arrays) else { return String::new() };
     let known =
         plan.placed.iter().any(|p| p.legs.iter().any(|l| l.contains(" (below ") || l.contains(" (node ")));
@@ -346,7 +385,8 @@ mod tests {
         for recording in MACHINES {
             let machine = of(recording);
             let site = Site::of(&machine);
-            let mut named: Vec<Named> = (1..=4).filter_map(|legs| proposal(&site, legs).ok()).collect();
+            let mut named: Vec<Named> =
+                (1..=4).filter_map(|legs| proposal(&site, &site.free(), legs).ok()).collect();
             for (name, arrays) in plan::pools(&site, &machine) {
                 let plan = made(&site, &arrays).expect("its own pools");
                 named.push(Named { name, plan, rest: Vec::new(), command: String::new() });
@@ -366,7 +406,7 @@ mod tests {
         let mut site = Site::of(&machine);
         let drives = ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"].map(String::from);
         let specs = crate::cli::layout(&drives, &[], &site, false).expect("a layout");
-        let arrays = arrays(&mut site, &specs);
+        let arrays = arrays(&mut site, &specs, false).expect("its drives");
         let plan = made(&site, &arrays).expect("a plan");
         let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
         let text = screen(&named, Terminal::plain(100));
@@ -388,7 +428,8 @@ mod tests {
               single-2: nvme2n1
               single-3: nvme3n1
             Not known: what 4 drives themselves can is not known for all loads, so these rates are the most that
-                       the way to them passes; measure it: millrace bench drives --json, then plan --measured.
+                       the way to them passes; measure it: millrace bench drives --drive nvme0n1 --drive nvme1n1
+                       and so on --json > r.json, then plan --measured r.json.
         "#]]
         .assert_eq(&text);
     }
@@ -429,7 +470,7 @@ mod tests {
         let words =
             [format!("shape:mbps-max=200,{link}@ram:1G"), format!("shape:mbps-max=200,{link}@ram:1G")];
         let specs = crate::cli::layout(&words, &[], &site, true).expect("a layout");
-        let arrays = arrays(&mut site, &specs);
+        let arrays = arrays(&mut site, &specs, true).expect("its drives");
         let plan = made(&site, &arrays).expect("a plan");
         let read = &plan.predictions[2];
         assert_eq!(
@@ -452,7 +493,7 @@ mod tests {
         let bad = words(described(&folder.path().join("none.toml")).expect_err("bad"));
         assert!(bad.contains("none.toml"), "{bad}");
         let mut site = described(&file("b.toml", "[[drive]]\nname = \"a\"\n")).expect("a machine");
-        let bad = words(measured(&mut site, &file("c.json", "{}")).expect_err("bad"));
+        let bad = words(measured(&mut site, &file("c.json", "{}"), false).expect_err("bad"));
         assert!(bad.contains("c.json"), "{bad}");
         let mut doc = crate::bench::Doc::default();
         let mut drives = crate::bench::Drives {
@@ -465,8 +506,37 @@ mod tests {
         drives.alone[0].total.iops = 123_456.0;
         doc.drives = Some(drives);
         let text = serde_json::to_string(&doc).expect("JSON");
-        measured(&mut site, &file("d.json", &text)).expect("a result");
+        measured(&mut site, &file("d.json", &text), false).expect("a result");
         let arrays = [Array { drives: vec!["a".into()], weight: 1.0 }];
         assert_eq!(made(&site, &arrays).expect("a plan").predictions[0].iops, Some(123_456.0));
+        // A result of a drive that the machine does not have is nobody's; one of a file here is that file's.
+        let other = text.replace("/dev/a", "/dev/other");
+        let bad = words(measured(&mut site, &file("e.json", &other), false).expect_err("another machine's"));
+        assert!(bad.contains("e.json") && bad.contains("there is no drive /dev/other"), "{bad}");
+        let drive = file("drive.img", "").display().to_string();
+        measured(&mut site, &file("f.json", &text.replace("/dev/a", &drive)), true).expect("a file's");
+        let arrays = [Array { drives: vec![drive], weight: 1.0 }];
+        assert_eq!(made(&site, &arrays).expect("a plan").predictions[0].iops, Some(123_456.0));
+    }
+
+    #[test]
+    fn drives_that_are_not_there_are_not_planned_with() {
+        let mut site = Site::of(&of(MACHINES[0]));
+        let mut planned = |drives: &[&str], here: bool| {
+            let words: Vec<String> = drives.iter().map(|d| d.to_string()).collect();
+            let specs = crate::cli::layout(&words, &[], &site, false).expect("a layout");
+            arrays(&mut site, &specs, here).map(|a| a.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(planned(&["mirror", "nvme0n1", "/dev/nvme1n1"], false), Ok(1));
+        for (drives, here) in [
+            (&["mirror", "typo1", "nvme1n1"][..], false),
+            (&["miror", "nvme0n1", "nvme1n1"][..], false),
+            (&["/dev/nope"][..], true),
+            (&["file:/f/a?size=1G"][..], false),
+        ] {
+            let why = planned(drives, here).expect_err("not there");
+            assert!(why.contains("there is no drive "), "{drives:?}: {why}");
+        }
+        assert_eq!(planned(&["ram:1G", "file:/f/a?size=1G"], true), Ok(2));
     }
 }

@@ -138,9 +138,12 @@ pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, String> {
             [one] => format!("{one} itself can"),
             all => format!("{} drives themselves can", all.len()),
         };
+        let named: Vec<String> = silent.iter().take(2).map(|d| format!("--drive {d}")).collect();
+        let more = if silent.len() > 2 { " and so on" } else { "" };
         gaps.push(format!(
             "what {who} is not known for all loads, so these rates are the most that the way to them passes; measure it: \
-             millrace bench drives --json, then plan --measured"
+             millrace bench drives {}{more} --json > r.json, then plan --measured r.json",
+            named.join(" ")
         ));
     }
     Ok(Plan {

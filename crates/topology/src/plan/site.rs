@@ -325,6 +325,18 @@ impl Site {
         drive.bank.get_or_insert_with(|| format!("link {}", shape.uplink));
     }
 
+    /// Whether a drive is known here, by its name or path.
+    pub fn has(&self, drive: &str) -> bool {
+        let plain = plain_name(drive);
+        self.drives.iter().any(|d| d.name == drive || d.name == plain)
+    }
+
+    /// Whether a drive that is known here is in a pool of the head.
+    pub fn is_taken(&self, drive: &str) -> bool {
+        let plain = plain_name(drive);
+        self.drives.iter().any(|d| d.taken && (d.name == drive || d.name == plain))
+    }
+
     /// Names of the drives that are in no pool.
     pub fn free(&self) -> Vec<String> {
         self.drives.iter().filter(|d| !d.taken).map(|d| d.name.clone()).collect()

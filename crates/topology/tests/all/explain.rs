@@ -106,6 +106,31 @@ fn says(text: &str, words: &[&str]) {
 }
 
 #[test]
+fn cores_that_are_all_busy_are_the_limit_also_where_shards_are_not() {
+    let mut scene = Scene::new(&[0, 12], 100_000);
+    scene.connection("web1", "10.0.0.1:1000", 1, 100_000, 64);
+    let few = explain(&scene.m);
+    assert!(few.findings.iter().any(|f| f.kind == Kind::TooFew), "{few:#?}");
+    let cpus = scene.m.cpus.len();
+    scene.m.cpus.iter_mut().for_each(|c| c.busy = Some(0.99));
+    let full = explain(&scene.m);
+    let first = &full.findings[0];
+    assert_eq!(first.kind, Kind::Cores, "{full:#?}");
+    assert_eq!(
+        first.sentence,
+        format!("The processor is the limit: all {cpus} cores of this machine are busy.")
+    );
+    assert!(first.arithmetic[0].contains("1.2 by shards"), "{first:?}");
+    assert!(full.findings.iter().all(|f| f.kind != Kind::TooFew), "nobody needs a deeper queue then");
+    assert_eq!(full.next_limit, "", "what a shard could do with a core of its own is not to be had");
+    scene.m.cpus[0].busy = Some(0.0);
+    scene.m.cpus[1].busy = Some(0.0);
+    scene.m.cpus[2].busy = Some(0.0);
+    scene.m.cpus[3].busy = Some(0.0);
+    assert!(explain(&scene.m).findings.iter().all(|f| f.kind != Kind::Cores));
+}
+
+#[test]
 fn a_head_with_nothing_wrong_has_a_next_limit() {
     let mut s = Scene::new(&[0, 12], 100_000);
     s.before().shards[1].busy = Some(0.5);
