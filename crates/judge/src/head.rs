@@ -235,6 +235,14 @@ impl Head {
         self.net.run(script, Duration::from_secs(seconds)).unwrap_or_else(|e| panic!("{e:#}"))
     }
 
+    /// Waits until the daemon has the memory that it makes resident after its start.
+    pub fn wait_for_memory(&self) {
+        crate::until("all memory is resident", 120, || {
+            let daemon = &self.json("status")["daemon"];
+            daemon["memory_resident_bytes"] == daemon["memory_bytes"]
+        });
+    }
+
     /// Resident memory of the daemon, MiB.
     pub fn memory_mib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running daemon");

@@ -72,6 +72,7 @@ fn main() {
         let given = spec.clone();
         let make = move |part, _| Reader { part, until: None, done: 0, blocks: 1, spec: Some(given) };
         house.spawn(Address::Shard(0), make).unwrap();
+        house.make_resident_now();
         let done = letters.recv().unwrap();
         let counters = house.counters(Address::Shard(0)).unwrap();
         let (turns, sleeps) =
@@ -80,7 +81,7 @@ fn main() {
             "{spec}: {:.0} K reads/s, {turns} turns, {sleeps} sleeps",
             done as f64 / SECONDS as f64 / 1e3
         );
-        house.notices().iter().for_each(|n| println!("  {n}"));
+        house.watch().notices().iter().for_each(|n| println!("  {n}"));
         house.stop().unwrap();
     }
     println!("{}", uring::probe());

@@ -309,7 +309,7 @@ impl Disk {
         flight.state = State::Kernel;
         let local = self.locals[flight.op.drive.index()].as_ref().expect("attached while in flight");
         flight.way = if flight.op.kind == DriveOpKind::Deallocate { local.free_way } else { local.zero_way };
-        let mut entry = entry_for(flight, local.target, ring.fixed_buffers, &self.region);
+        let mut entry = entry_for(flight, local.target, ring.chunks, &self.region);
         if local.fixed {
             entry = entry.flags(squeue::Flags::FIXED_FILE);
         }
@@ -382,7 +382,7 @@ fn check(drive: &Drive, op: &DriveOp) -> Result<(), DriveError> {
 }
 
 /// What the kernel is asked next for a flight.
-fn entry_for(flight: &Flight, target: i32, fixed: bool, region: &Region) -> squeue::Entry {
+fn entry_for(flight: &Flight, target: i32, fixed: u16, region: &Region) -> squeue::Entry {
     let op = &flight.op;
     let fd = types::Fd(target);
     let at = op.at + flight.done;
@@ -391,7 +391,7 @@ fn entry_for(flight: &Flight, target: i32, fixed: bool, region: &Region) -> sque
         DriveOpKind::Read => {
             let data = op.data.tail(flight.done as u32);
             let to = region.pointer(data);
-            match chunk(data).filter(|_| fixed) {
+            match chunk(data).filter(|n| *n < fixed) {
                 Some(chunk) => opcode::ReadFixed::new(fd, to, data.len, chunk).offset(at).build(),
                 None => opcode::Read::new(fd, to, data.len).offset(at).build(),
             }
@@ -410,10 +410,10 @@ fn zeroes(left: u64) -> Slice {
     ZEROES.head(left.min(u64::from(ZEROES.len)) as u32)
 }
 
-fn write(fd: types::Fd, data: Slice, at: u64, fua: bool, fixed: bool, region: &Region) -> squeue::Entry {
+fn write(fd: types::Fd, data: Slice, at: u64, fua: bool, fixed: u16, region: &Region) -> squeue::Entry {
     let from = region.pointer(data).cast_const();
     let flags = if fua { libc::RWF_DSYNC } else { 0 };
-    match chunk(data).filter(|_| fixed) {
+    match chunk(data).filter(|n| *n < fixed) {
         Some(chunk) => opcode::WriteFixed::new(fd, from, data.len, chunk).offset(at).rw_flags(flags).build(),
         None => opcode::Write::new(fd, from, data.len).offset(at).rw_flags(flags).build(),
     }
@@ -423,10 +423,10 @@ fn allocate(fd: types::Fd, at: u64, len: u64, mode: i32) -> squeue::Entry {
     opcode::Fallocate::new(fd, len).offset(at).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
 }
 
-/// The registered buffer that holds all of `s`, if one does.
+/// The piece of the region that holds all of `s`, if one does: as a number of a registered buffer.
 fn chunk(s: Slice) -> Option<u16> {
     let first = s.at >> CHUNK_BITS;
-    (s.len > 0 && first == (s.end() - 1) >> CHUNK_BITS).then_some(first as u16)
+    (s.len > 0 && first == (s.end() - 1) >> CHUNK_BITS).then_some(first.min(u64::from(u16::MAX)) as u16)
 }
 
 /// What the kernel's answer means: the end, or None if it has to be asked again.
@@ -479,9 +479,10 @@ mod tests {
 
     #[test]
     fn a_slice_over_the_edge_of_a_registered_buffer_is_not_fixed() {
+        const EDGE: u64 = 1 << CHUNK_BITS;
         assert_eq!(chunk(Slice::new(0, 4096)), Some(0));
-        assert_eq!(chunk(Slice::new((1 << 30) - 4096, 4096)), Some(0));
-        assert_eq!(chunk(Slice::new(1 << 30, 4096)), Some(1));
-        assert_eq!(chunk(Slice::new((1 << 30) - 4096, 8192)), None);
+        assert_eq!(chunk(Slice::new(EDGE - 4096, 4096)), Some(0));
+        assert_eq!(chunk(Slice::new(EDGE, 4096)), Some(1));
+        assert_eq!(chunk(Slice::new(EDGE - 4096, 8192)), None);
     }
 }

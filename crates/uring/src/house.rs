@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::drive::Drives;
+use crate::filler::Filler;
 use crate::listen::Portals;
 use crate::mail::{Control, Post, Routes};
 use crate::reactor::{Counters, Place, Shared, World};
@@ -69,6 +70,28 @@ pub struct House<M: Send + 'static> {
     threads: Vec<(Address, JoinHandle<()>)>,
     counters: Vec<Arc<Counters>>,
     ended: (Sender<Address>, Receiver<Address>),
+    filler: Option<Filler>,
+}
+
+/// A look at a house, from any thread, as long as one likes.
+#[derive(Clone)]
+pub struct Watch {
+    region: Arc<Region>,
+    drives: Arc<Drives>,
+}
+
+impl Watch {
+    /// Sentences about what was not allowed or not possible so far, for the operator; each once.
+    pub fn notices(&self) -> Vec<String> {
+        let mut all = self.drives.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.sort();
+        all.dedup();
+        all
+    }
+    /// Bytes of memory that are resident, of those that the machines have.
+    pub fn memory(&self) -> (u64, u64) {
+        (self.region.resident(), self.region.len() as u64)
+    }
 }
 
 impl<M: Send + 'static> House<M> {
@@ -118,6 +141,7 @@ impl<M: Send + 'static> House<M> {
             routes: Arc::new(routes),
             threads: Vec::new(),
             ended: channel(),
+            filler: None,
         })
     }
 
@@ -207,12 +231,22 @@ impl<M: Send + 'static> House<M> {
         self.routes.dropped()
     }
 
-    /// Sentences about what was not allowed or not possible so far, for the operator; each once.
-    pub fn notices(&self) -> Vec<String> {
-        let mut all = self.drives.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.sort();
-        all.dedup();
-        all
+    /// A look at it.
+    pub fn watch(&self) -> Watch {
+        Watch { region: Arc::clone(&self.region), drives: Arc::clone(&self.drives) }
+    }
+
+    /// Begins to make the machines' memory resident, in a thread of its own, and to register it with the kernel. Before
+    /// that everything works, and costs more: who waits for the house to stand need not wait for this.
+    pub fn make_resident(&mut self) {
+        self.filler.get_or_insert_with(|| {
+            Filler::start(Arc::clone(&self.region), Arc::clone(&self.routes), Arc::clone(&self.drives))
+        });
+    }
+    /// The same, and waits for the end: for who measures.
+    pub fn make_resident_now(&mut self) {
+        self.make_resident();
+        self.filler.iter_mut().for_each(Filler::wait);
     }
 
     /// Waits until a machine's thread ends, which before `stop` means that it panicked.
@@ -229,6 +263,7 @@ impl<M: Send + 'static> House<M> {
     }
 
     fn end(&mut self) -> Result<(), Vec<Panicked>> {
+        self.filler = None;
         self.routes.broadcast(|| Control::Stop);
         let mut panicked = Vec::new();
         for (address, handle) in self.threads.drain(..) {

@@ -21,6 +21,7 @@ mod count;
 mod disk;
 mod drive;
 pub mod ethtool;
+mod filler;
 mod holder;
 mod house;
 mod listen;
@@ -39,7 +40,7 @@ mod state;
 mod sysfs;
 
 pub use count::Counting;
-pub use house::{Config, House, MachineConfig, Panicked};
+pub use house::{Config, House, MachineConfig, Panicked, Watch};
 pub use mail::Post;
 pub use probe::{Support, probe};
 pub use reactor::Counters;

@@ -20,6 +20,8 @@ pub(crate) enum Letter<M> {
 pub(crate) enum Control {
     /// End the thread.
     Stop,
+    /// This piece of the region is resident: it can be registered at little cost.
+    Resident(usize),
     /// The shape of a drive changed: look at what waits.
     Shaped(DriveId),
     /// A drive is being closed: let go of it after the last operation.

@@ -36,8 +36,11 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Locks every page of the process, present and future, into memory: a storage server that pages to
-/// a disk that it serves itself waits for itself.
+/// Locks every page of the process into memory, those that there are and others as they are first used: a storage
+/// server that pages to a disk that it serves itself waits for itself.
+///
+/// Not all at once: every mapping would be made resident in the call that makes it, and a start would take seconds. What
+/// must be there before it is used is made so in the background (`House::make_resident`).
 ///
 /// Errors: without CAP_IPC_LOCK and with a finite RLIMIT_MEMLOCK nothing is locked, since
 /// MCL_FUTURE under a limit would make a later allocation fail instead of this call.
@@ -47,7 +50,34 @@ pub fn lock_memory() -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     // SAFETY: mlockall takes flags alone and touches no memory of ours but to make it resident.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) })
+}
+
+/// Reads the program and its libraries into memory, all that is not there yet: the code that runs when a drive is lost
+/// is then not looked for on a drive. Ends early when `stop` says so. What cannot be read is left out.
+pub(crate) fn make_program_resident(stop: impl Fn() -> bool) {
+    /// The call keeps changes of the address space waiting.
+    const STEP: usize = 2 << 20;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for (from, to) in maps.lines().filter_map(program_text) {
+        for at in (from..to).step_by(STEP) {
+            if stop() {
+                return;
+            }
+            // SAFETY: reading pages in changes no contents, and where nothing is mapped any more it is an error.
+            unsafe { libc::madvise(at as *mut libc::c_void, STEP.min(to - at), libc::MADV_POPULATE_READ) };
+        }
+    }
+}
+
+/// Where a line of /proc/self/maps says that a file's bytes lie, if it does and they may be read.
+fn program_text(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (range, access) = (words.next()?, words.next()?);
+    let (from, to) = range.split_once('-')?;
+    let file = words.nth(3)?.starts_with('/') && access.starts_with('r');
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    file.then(|| Some((address(from)?, address(to)?)))?
 }
 
 /// Raises the limit of open files as far as allowed, at most to `wanted`, and returns what it is now.
@@ -290,6 +320,28 @@ mod tests {
         assert_eq!(line[len - 1], b'\n');
         let len = crash_line(0, b"panic in shard 0", &mut line);
         assert_eq!(&line[..len], b"1970-01-01T00:00:00Z panic in shard 0\n");
+    }
+
+    #[test]
+    fn a_file_in_memory_is_found_in_the_list_of_mappings() {
+        let text = |line| program_text(line).map(|(from, to)| to - from);
+        assert_eq!(
+            text("7f0000001000-7f0000003000 r-xp 00001000 fd:00 42   /usr/bin/millrace"),
+            Some(0x2000)
+        );
+        for other in [
+            "7f0000001000-7f0000003000 ---p 00001000 fd:00 42   /usr/lib/libc.so.6",
+            "7f0000001000-7f0000003000 rw-p 00000000 00:00 0 ",
+            "7f0000001000-7f0000003000 rw-p 00000000 00:00 0    [heap]",
+            "7f0000001000-7f0000003000 rw-s 00000000 00:0f 9    anon_inode:[io_uring]",
+            "",
+        ] {
+            assert_eq!(text(other), None, "{other}");
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("readable");
+        let here = a_file_in_memory_is_found_in_the_list_of_mappings as fn() as usize;
+        let own = maps.lines().filter_map(program_text).find(|(from, to)| (*from..*to).contains(&here));
+        assert!(own.is_some(), "the test itself comes from a file");
     }
 
     #[test]

@@ -89,6 +89,14 @@ pub(crate) struct World<M> {
     usual_wait: u64,
 }
 
+fn not_registered<M>(shared: &Shared<M>, e: &std::io::Error) {
+    let mib = shared.region.len() >> 20;
+    shared.drives.notice(format!(
+        "Not all buffers are registered with the kernel ({e}), so drives cost more CPU: allow {mib} MiB of \
+         locked memory (LimitMEMLOCK=infinity in the unit)"
+    ));
+}
+
 impl<M: Send + 'static> World<M> {
     /// Sets up the ring of this thread.
     ///
@@ -96,12 +104,8 @@ impl<M: Send + 'static> World<M> {
     /// A sentence.
     pub(crate) fn new(shared: Shared<M>, place: Place) -> Result<Self, String> {
         let mut ring = Ring::new(place.connections_max.saturating_mul(2).saturating_add(8192))?;
-        if let Err(e) = ring.register_region(&shared.region) {
-            let mib = shared.region.len() >> 20;
-            shared.drives.notice(format!(
-                "Buffers are not registered with the kernel ({e}), so drives cost more CPU: allow {mib} MiB of \
-                 locked memory (LimitMEMLOCK=infinity in the unit)"
-            ));
+        if let Err(e) = ring.expect_region(&shared.region) {
+            not_registered(&shared, &e);
         }
         let region = Arc::clone(&shared.region);
         let staging = Staging::new(&mut ring, Arc::clone(&region), place.staging_at, place.staging_buffers)
@@ -246,6 +250,12 @@ impl<M: Send + 'static> World<M> {
                 Letter::Mail(from, mail) => Event::Mail { from, mail },
                 Letter::Control(Control::Stop) => {
                     self.stopping = true;
+                    continue;
+                }
+                Letter::Control(Control::Resident(n)) => {
+                    if let Err(e) = self.ring.register_chunk(&self.shared.region, n) {
+                        not_registered(&self.shared, &e);
+                    }
                     continue;
                 }
                 Letter::Control(Control::Shaped(drive)) => {

@@ -3,11 +3,17 @@
 use base::{Memory, Slice};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Huge pages are this large, so the region begins at a multiple of it.
 const HUGE: usize = 2 << 20;
-/// io_uring takes at most 1 GiB per registered buffer, so the region is registered in such pieces.
-pub(crate) const CHUNK_BITS: u32 = 30;
+/// The region is made resident and registered in such pieces: io_uring takes at most 1 GiB per buffer, and a reactor
+/// stands still for as long as one takes (a millisecond, about).
+pub(crate) const CHUNK_BITS: u32 = 26;
+/// io_uring takes so many registered buffers. What lies behind them (a TiB) is used without.
+pub(crate) const CHUNKS_MAX: usize = 1 << 14;
+/// So much is made resident in one call. The call keeps changes of the address space waiting, and they others.
+const STEP: usize = HUGE;
 /// Zeroes at the beginning of the region, from which drives without a better way are zeroed.
 pub(crate) const ZEROES: Slice = Slice { at: 0, len: 256 << 10 };
 
@@ -16,6 +22,8 @@ pub(crate) const ZEROES: Slice = Slice { at: 0, len: 256 << 10 };
 pub(crate) struct Region {
     base: *mut u8,
     len: usize,
+    /// Bytes from the beginning that were made resident.
+    resident: AtomicU64,
 }
 
 // SAFETY: the region is plain memory at a fixed address; who may look at which bytes is decided by the
@@ -58,7 +66,7 @@ impl Region {
             // A forked child must not share pages that the kernel writes to.
             libc::madvise(base.cast(), len, libc::MADV_DONTFORK);
         }
-        Ok(Arc::new(Self { base, len }))
+        Ok(Arc::new(Self { base, len, resident: AtomicU64::new(0) }))
     }
     /// Where `s` lies in this process. Panics if it is not in the region.
     pub(crate) fn pointer(&self, s: Slice) -> *mut u8 {
@@ -68,15 +76,44 @@ impl Region {
         );
         self.base.wrapping_add(s.at as usize)
     }
-    /// The pieces to register, each at most 1 GiB.
-    pub(crate) fn chunks(&self) -> Vec<libc::iovec> {
-        (0..self.len)
-            .step_by(1 << CHUNK_BITS)
-            .map(|at| libc::iovec {
-                iov_base: self.base.wrapping_add(at).cast(),
-                iov_len: (self.len - at).min(1 << CHUNK_BITS),
-            })
-            .collect()
+    /// Pieces to make resident and to register.
+    pub(crate) fn chunks(&self) -> usize {
+        self.len.div_ceil(1 << CHUNK_BITS)
+    }
+    /// Where piece `n` lies.
+    pub(crate) fn chunk(&self, n: usize) -> libc::iovec {
+        let at = n << CHUNK_BITS;
+        libc::iovec {
+            iov_base: self.base.wrapping_add(at).cast(),
+            iov_len: (self.len - at).min(1 << CHUNK_BITS),
+        }
+    }
+    /// Makes piece `n` resident, the one after the last one, while others use the region. False: `stop` said so.
+    ///
+    /// # Errors
+    /// The kernel has no memory.
+    pub(crate) fn make_resident(&self, n: usize, stop: impl Fn() -> bool) -> io::Result<bool> {
+        let libc::iovec { iov_base, iov_len } = self.chunk(n);
+        for at in (0..iov_len).step_by(STEP) {
+            if stop() {
+                return Ok(false);
+            }
+            let len = STEP.min(iov_len - at);
+            // SAFETY: inside of the mapping; as a touch it makes pages resident and changes no contents.
+            let done = unsafe {
+                let at = iov_base.cast::<u8>().wrapping_add(at);
+                libc::madvise(at.cast(), len, libc::MADV_POPULATE_WRITE)
+            };
+            if done != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            self.resident.fetch_add(len as u64, Ordering::Relaxed);
+        }
+        Ok(true)
+    }
+    /// Bytes that were made resident so far.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident.load(Ordering::Relaxed)
     }
     /// Size in bytes.
     pub(crate) fn len(&self) -> usize {
@@ -159,6 +196,32 @@ mod tests {
         p.bytes_mut(Slice::new(16380, 4)).copy_from_slice(b"last");
         assert_eq!(p.bytes(Slice::new(16380, 4)), b"last");
         assert_eq!(p.bytes(Slice::new(4096, 4)), [0; 4], "staging buffers may be looked at");
+    }
+
+    /// Pages of the region that are in memory, of 4 KiB.
+    fn pages_there(region: &Region) -> usize {
+        let mut pages = vec![0u8; region.len() / 4096];
+        // SAFETY: the mapping is there, and the vector has a byte for each of its pages.
+        assert_eq!(unsafe { libc::mincore(region.base.cast(), region.len(), pages.as_mut_ptr()) }, 0);
+        pages.iter().filter(|p| **p & 1 == 1).count()
+    }
+
+    #[test]
+    fn memory_is_there_as_it_is_touched_and_all_of_a_piece_once_it_was_made_resident() {
+        let region = Region::map((1 << CHUNK_BITS) + (6 << 20)).expect("mapped");
+        assert_eq!(
+            (pages_there(&region), region.chunks()),
+            (0, 2),
+            "the mapping itself makes nothing resident"
+        );
+        let at = (1u64 << CHUNK_BITS) + 4096;
+        let mut part = RegionPart::new(Arc::clone(&region), at, at, at + 8192);
+        part.bytes_mut(Slice::new(at, 5)).copy_from_slice(b"early");
+        assert_eq!(region.make_resident(1, || true).ok(), Some(false));
+        assert_eq!(region.make_resident(1, || false).ok(), Some(true));
+        assert_eq!(pages_there(&region), (6 << 20) / 4096, "the second piece, which ends with the region");
+        assert_eq!(region.resident(), 6 << 20);
+        assert_eq!(part.bytes(Slice::new(at, 5)), b"early", "what was written before stays");
     }
 
     #[test]

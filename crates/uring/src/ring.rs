@@ -1,7 +1,7 @@
 //! One io_uring: set-up with what this kernel has, submission that never loses an entry, one system call
 //! per turn.
 
-use crate::region::Region;
+use crate::region::{CHUNKS_MAX, Region};
 use base::Instant;
 use io_uring::{IoUring, squeue, types};
 use std::collections::VecDeque;
@@ -44,8 +44,8 @@ pub(crate) enum Wait {
 /// The ring of one thread.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// The region is registered: fixed reads and writes work.
-    pub(crate) fixed_buffers: bool,
+    /// Pieces of the region that are registered, from the first one on: fixed reads and writes work there.
+    pub(crate) chunks: u16,
     files: u32,
     /// The ring's descriptor, or its index in this thread's registered rings.
     enter_fd: RawFd,
@@ -90,15 +90,23 @@ impl Ring {
         if let Some(index) = register_ring_fd(&ring) {
             (enter_fd, flags) = (index, flags | ENTER_REGISTERED_RING);
         }
-        Self { ring, fixed_buffers: false, files, enter_fd, flags, spilled: VecDeque::new() }
+        Self { ring, chunks: 0, files, enter_fd, flags, spilled: VecDeque::new() }
     }
 
-    /// Registers the region, so that drives need not pin pages for each operation.
-    pub(crate) fn register_region(&mut self, region: &Region) -> io::Result<()> {
+    /// Makes room for the region's pieces in the kernel's table; `register_chunk` fills it.
+    pub(crate) fn expect_region(&mut self, region: &Region) -> io::Result<()> {
+        self.ring.submitter().register_buffers_sparse(region.chunks().min(CHUNKS_MAX) as u32)
+    }
+    /// Registers piece `n` of the region, so that drives need not pin its pages for each operation. Only the next one
+    /// counts: after one that failed there is none. Operations under way are not touched.
+    pub(crate) fn register_chunk(&mut self, region: &Region, n: usize) -> io::Result<()> {
+        if n != usize::from(self.chunks) || n >= CHUNKS_MAX {
+            return Ok(());
+        }
         // SAFETY: the region outlives the ring: both are held by the reactor, which drops the ring first
         // and whose thread the kernel cleans up before anybody can join it.
-        unsafe { self.ring.submitter().register_buffers(&region.chunks())? };
-        self.fixed_buffers = true;
+        unsafe { self.ring.submitter().register_buffers_update(n as u32, &[region.chunk(n)], None)? };
+        self.chunks += 1;
         Ok(())
     }
 

@@ -184,6 +184,8 @@ impl Bench {
             let make = |part, _| Worker { part, batches: BTreeMap::new(), next_batch: 0, load: None };
             house.spawn(Address::Shard(n), make).unwrap();
         }
+        // Meanwhile: the first operations find the memory not registered, the others do.
+        house.make_resident();
         Self { house, letters, info: DriveInfo::default(), early: RefCell::default() }
     }
     /// A house whose drive 0 is `spec`.

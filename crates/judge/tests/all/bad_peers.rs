@@ -37,6 +37,7 @@ fn garbage_ends_in_an_answer_or_a_closed_connection() {
         return;
     }
     let (head, lun) = given("garbage");
+    head.wait_for_memory();
     let before = head.memory_mib();
     for port in PORTS {
         let said = peer(&head, &format!("garbage {port} 500"));
@@ -123,6 +124,7 @@ fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
         return;
     }
     let (head, lun) = given("crowd");
+    head.wait_for_memory();
     let before = head.memory_mib();
     let crowds = PORTS.map(|port| Crowd::come(&head, &format!("hold {port} 5000")));
     serves(&head, lun);
@@ -178,6 +180,7 @@ fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
     }
     let head = Head::with_tank("visitors");
     let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME} --nqn {GOOD_NQN}"));
+    head.wait_for_memory();
     let before = head.memory_mib();
     let visit = |port: &str, words: &str| Crowd::come(&head, &format!("visit {port} 5000 {words}"));
     let stranger = "nqn.2026-01.org.millrace.judge:nobody";

@@ -316,6 +316,7 @@ pub fn carry_out(
         Load::new(part, arena, slots)
     };
     house.spawn(me, make).map_err(Failure::internal)?;
+    house.make_resident_now();
     let post = house.post();
     let gone = || Failure::internal("the load generator is gone");
     if !post.send(me, Mail::Start(Box::new(plan))) {

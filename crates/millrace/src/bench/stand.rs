@@ -131,6 +131,7 @@ impl Stand {
             let slow = |_| Failure::internal("the head in this process did not start");
             is_ready.recv_timeout(ORDER_TIMEOUT).map_err(slow)?;
         }
+        house.make_resident_now();
         Ok(Self { house: Some(house), answers, shards, cpu, dir, orders: 0, steward, pool: false })
     }
 
@@ -143,7 +144,7 @@ impl Stand {
     }
     /// What the kernel did not allow: sentences.
     pub fn notices(&self) -> Vec<String> {
-        self.house().notices()
+        self.house().watch().notices()
     }
 
     /// Gives an order and waits for the answer.

@@ -123,6 +123,10 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
         facts.insert(0, "management only".to_string());
     }
     facts.push(count(status.shards.len(), "shard"));
+    let (resident, memory) = (status.daemon.memory_resident_bytes, status.daemon.memory_bytes);
+    if resident < memory {
+        facts.push(format!("memory {} of {}", print(resident), print(memory)));
+    }
     facts.push(status.at.clone());
     facts.push(format!("version {}", status.daemon.version));
     let mut line = String::new();
@@ -147,7 +151,10 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
     if verbose {
         let s = &status.system;
         let mut table = Table::new(&["", ""]).prose();
-        let pid = format!("pid {}, state in {}", status.daemon.pid, status.daemon.state_dir);
+        let mut pid = format!("pid {}, state in {}", status.daemon.pid, status.daemon.state_dir);
+        if memory > 0 {
+            pid.push_str(&format!(", {} of memory", print(memory)));
+        }
         for (name, value) in
             [("nqn", &s.nqn), ("iqn", &s.iqn), ("system", &s.uuid), ("serial", &s.serial), ("daemon", &pid)]
         {

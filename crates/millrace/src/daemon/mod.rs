@@ -56,6 +56,8 @@ struct Ready {
 
 /// How long an orderly stop may take: about twice what the Steward allows itself where drives hang.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+/// A pool whose drives hang may take long to import; others serve meanwhile.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the daemon until a signal ends it.
 /// With `json`, one line on stdout says when it serves; the log stays on stderr.
@@ -93,10 +95,11 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let listeners = server::listen(&config)?;
     let (tell, news) = channel::<News>();
     let hold = too_many.map(|t| format!("the daemon crashed {} times within a minute", t.lines.len()));
-    let (machines, courier) = Machines::start(&config, hold, tell.clone())?;
+    let (mut machines, courier) = Machines::start(&config, hold, tell.clone())?;
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
-        notices: notices.into_iter().chain(machines.notices()).collect(),
+        notices,
+        house: Some(machines.watch()),
         asides: aside.into_iter().collect(),
         held_back,
         resumed: Default::default(),
@@ -105,7 +108,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let (door, calls) = Door::new();
     let server = listeners.run(Api::new(door, process), courier.carry(calls), tell)?;
 
-    let stopped_early = wait_ready(&news);
+    let stopped_early = wait_ready(&news, &mut machines);
     if !stopped_early {
         tracing::info!(
             "millrace {} serves; its API is at {}",
@@ -132,17 +135,22 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     result
 }
 
-/// Waits until the pools are imported. True if a signal came first.
-fn wait_ready(news: &Receiver<News>) -> bool {
+/// Waits until the pools are imported, and then has the memory made resident: the first to use a processor are those
+/// for whom hosts wait. True if a signal came first.
+fn wait_ready(news: &Receiver<News>, machines: &mut Machines) -> bool {
     loop {
-        match news.recv() {
-            Ok(News::Ready) => return false,
+        match news.recv_timeout(MEMORY_PATIENCE) {
+            Ok(News::Ready) => {
+                machines.make_memory_resident();
+                return false;
+            }
             Ok(News::Signal(name)) => {
                 tracing::info!("{name} came before the pools were imported");
                 return true;
             }
             Ok(News::Stopped) => {}
-            Err(_) => return true,
+            Err(RecvTimeoutError::Timeout) => machines.make_memory_resident(),
+            Err(RecvTimeoutError::Disconnected) => return true,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
-use uring::{House, MachineConfig, Post, RegionPart};
+use uring::{House, MachineConfig, Post, RegionPart, Watch};
 
 /// What the daemon's main thread is told.
 #[derive(Debug)]
@@ -85,9 +85,13 @@ impl Machines {
         let courier = Courier { post: house.post(), pending };
         Ok((Self { house }, courier))
     }
-    /// What the kernel did not allow so far: sentences.
-    pub fn notices(&self) -> Vec<String> {
-        self.house.notices()
+    /// A look at what the kernel did not allow, and at the memory.
+    pub fn watch(&self) -> Watch {
+        self.house.watch()
+    }
+    /// Begins to make the memory for data resident.
+    pub fn make_memory_resident(&mut self) {
+        self.house.make_resident();
     }
     /// Asks for an orderly stop; `News::Stopped` follows.
     pub fn ask_to_stop(&self) {

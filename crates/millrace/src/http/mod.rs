@@ -26,12 +26,14 @@ use utoipa_axum::router::OpenApiRouter;
 pub use serve::{Limits, serve};
 
 /// What the process itself adds to the head's status.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Process {
     /// Its state directory.
     pub state_dir: String,
     /// What it was not allowed: sentences.
     pub notices: Vec<String>,
+    /// Where its machines live.
+    pub house: Option<uring::Watch>,
     /// What matters less: sentences for who looks closely.
     pub asides: Vec<String>,
     /// Why the pools were not imported at the start, if they were not.
@@ -43,7 +45,7 @@ pub struct Process {
 }
 
 /// What every handler has at hand.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Api {
     door: Door,
     process: Arc<Process>,
@@ -89,13 +91,18 @@ impl Api {
         let mut status = convert::status(*snapshot);
         let held_back =
             self.process.held_back.as_ref().filter(|_| !self.process.resumed.load(Ordering::Relaxed));
+        let house = self.process.house.as_ref();
+        let (memory_resident_bytes, memory_bytes) = house.map_or((0, 0), uring::Watch::memory);
         status.daemon = api::Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             state_dir: self.process.state_dir.clone(),
             management_only: held_back.is_some(),
+            memory_bytes,
+            memory_resident_bytes,
         };
         status.notices.extend(self.process.notices.iter().cloned());
+        status.notices.extend(house.map(uring::Watch::notices).unwrap_or_default());
         status.asides.extend(self.process.asides.iter().cloned());
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);
