@@ -2,7 +2,7 @@
 
 mod daemon;
 
-use daemon::{Daemon, until};
+use daemon::{Daemon, said, until};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -156,4 +156,26 @@ fn block_devices_that_cannot_be_written_or_have_larger_blocks_are_told_apart() {
     assert!(words.contains("one here takes 4096") && words.contains("--block 4096"), "{words}");
     until("the pool is well", || is_optimal(&daemon));
     assert_eq!(daemon.signal("-TERM").code(), Some(0));
+}
+
+/// Drives without a name counted as one: memory of some size could be of one pool alone.
+#[test]
+fn memory_without_a_name_is_another_drive_each_time() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    daemon.cli("pool create a mirror ram:128M ram:128M");
+    daemon.cli("pool create b mirror ram:128M ram:128M");
+    daemon.cli("pool add b spare ram:128M");
+    daemon.cli("pool create c ram:kept,128M");
+    daemon.cli("pool create n null:128M");
+    let (code, words) = said(&daemon.ask(&["pool", "create", "d", "ram:kept,128M"]));
+    assert!(code != 0 && words.contains("ram:kept,128M is a drive of pool c"), "{words}");
+    let screen = daemon.ask(&["status"]).stdout;
+    // Sentences go on in the next line.
+    let screen = String::from_utf8(screen).expect("text").replace('│', " ");
+    let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(screen.matches("in memory: what it holds ends with the daemon").count(), 3, "{screen}");
+    assert!(screen.contains("null drives: what is written is not kept"), "{screen}");
+    let drives = daemon.status()["drives"].as_array().expect("a list").len();
+    assert_eq!(drives, 7, "two of each mirror, a spare, and two alone");
 }

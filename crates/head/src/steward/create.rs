@@ -5,6 +5,7 @@ use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size, size_there};
 use super::drives::Probe;
 use super::join::{self, Boxed};
+use super::released::anonymous;
 use super::room::Promised;
 use super::shaped;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
@@ -192,10 +193,8 @@ impl Office {
                     )
                     .then("millrace drive ls"));
                 }
-                // Memory drives have no name to confuse: each is another.
                 let bare = shaped::bare(d);
-                let named = !bare.starts_with("ram:") && !bare.starts_with("null:");
-                if named && !seen.insert(bare.to_string()) {
+                if !anonymous(bare) && !seen.insert(bare.to_string()) {
                     return Err(bad("drives", format!("{d} is named twice")));
                 }
             }
@@ -588,8 +587,7 @@ fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
 pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
     for (i, p) in probes.iter().enumerate() {
         let path = &p.info.path;
-        let named = !path.starts_with("ram:") && !path.starts_with("null:");
-        if named && probes[..i].iter().any(|q| q.info.path == *path) {
+        if !anonymous(path) && probes[..i].iter().any(|q| q.info.path == *path) {
             return Some(bad(
                 "drives",
                 format!(

@@ -558,6 +558,9 @@ impl Desk {
     /// The pool of a drive that we hold, by its path or specification.
     pub fn holds(&self, spec: &str) -> Option<String> {
         let path = super::shaped::bare(spec);
+        if super::released::anonymous(path) {
+            return None;
+        }
         if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {
             return self.pool(id).map(|p| p.config.name.clone());
         }

@@ -749,10 +749,13 @@ impl Office {
 
 /// The end of a pool whose drives were in memory.
 fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
-    let message = format!(
-        "its drives ({}) were in the memory of a daemon that has ended: what they held is gone",
-        drives.join(", ")
-    );
+    let list = drives.join(", ");
+    let message = match drives.iter().all(|d| d.starts_with("null:")) {
+        true => format!("its drives ({list}) were those of a daemon that has ended, and kept nothing"),
+        false => format!(
+            "its drives ({list}) were in the memory of a daemon that has ended: what they held is gone"
+        ),
+    };
     refuse(RefusalKind::NotFound, "pool", message)
         .then(format!("millrace pool release {pool}, which forgets it"))
 }

@@ -303,18 +303,24 @@ fn beside(what: &str, bar: &str, terminal: Terminal) -> String {
 fn weakness(pool: &Pool, status: &Status) -> String {
     let single = |a: &&Array| a.layout == ArrayLayout::Single;
     let singles = pool.arrays.iter().filter(single).count();
-    let in_memory = |leg: &Leg| {
+    let is_one_of = |leg: &Leg, kinds: &[&str]| {
         let drive = status.drives.iter().find(|d| d.uuid.as_ref() == Some(&leg.uuid));
-        drive.is_some_and(|d| d.kind == "ram" || d.kind == "null")
+        drive.is_some_and(|d| kinds.contains(&d.kind.as_str()))
     };
     // A mirror lives as long as one of its legs.
-    let gone = pool.arrays.iter().any(|a| !a.legs.is_empty() && a.legs.iter().all(in_memory));
+    let all_of = |kinds: &[&str]| {
+        pool.arrays.iter().any(|a| !a.legs.is_empty() && a.legs.iter().all(|l| is_one_of(l, kinds)))
+    };
     let redundancy = match (singles, pool.arrays.len()) {
         (0, _) => "",
         (n, all) if n == all => "no redundancy: one drive lost is the pool lost",
         (..) => "without redundancy in part: a single drive lost is the pool lost",
     };
-    let memory = if gone { "in memory: what it holds ends with the daemon" } else { "" };
+    let memory = match () {
+        () if all_of(&["null"]) => "null drives: what is written is not kept",
+        () if all_of(&["ram", "null"]) => "in memory: what it holds ends with the daemon",
+        () => "",
+    };
     match (redundancy.is_empty(), memory.is_empty()) {
         (false, false) => format!("{redundancy}; {memory}"),
         (..) => format!("{redundancy}{memory}"),
