@@ -74,6 +74,8 @@ pub struct DriveInfo {
     pub model: String,
     /// Serial number, empty if unknown.
     pub serial: String,
+    /// What lies behind `bytes`, less than 4096 bytes: no part of the drive, but others keep their marks at the very end.
+    pub end: Vec<u8>,
 }
 
 /// Why a drive could not be opened.

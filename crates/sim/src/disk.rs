@@ -135,6 +135,7 @@ impl Disk {
             path: self.spec.clone(),
             model: "simulated".into(),
             serial: self.spec.clone(),
+            end: vec![],
         }
     }
 

@@ -327,6 +327,7 @@ fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool
         path: text.into(),
         model: String::new(),
         serial: String::new(),
+        end: vec![],
     };
     Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, path: None, notice: None }
 }
@@ -386,6 +387,7 @@ fn open_block(
         path: path.display().to_string(),
         model,
         serial,
+        end: read_end(&file, bytes),
     };
     // Beyond the device's tags the kernel parks operations in worker threads, which costs far more than
     // waiting here.
@@ -491,6 +493,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         },
         model: String::new(),
         serial: String::new(),
+        end: read_end(&file, meta.len()),
     };
     let shaper = Shaper::new(seed());
     Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, path: Some(path), notice })
@@ -517,10 +520,31 @@ fn open_buffered(path: &Path, flags: OFlags) -> Result<File, OpenError> {
 
 /// Reads one block, to see whether direct I/O in such blocks works here.
 fn try_read(file: &File, block_bytes: u32) -> io::Result<()> {
-    let mut memory = vec![0u8; 8192];
-    let skip = memory.as_ptr().align_offset(4096);
-    let at = u64::from(block_bytes) % 4096;
-    file.read_exact_at(&mut memory[skip..skip + block_bytes as usize], at)
+    let mut memory = Page::default();
+    file.read_exact_at(&mut memory.0[..block_bytes as usize], u64::from(block_bytes) % 4096)
+}
+
+/// What follows the last 4096 whole bytes of `bytes`. What cannot be read holds nobody's mark.
+fn read_end(file: &File, bytes: u64) -> Vec<u8> {
+    let odd = (bytes % 4096) as usize;
+    if odd == 0 {
+        return vec![];
+    }
+    // Direct I/O asks for whole blocks, and gives what there is of the last one.
+    let mut memory = Page::default();
+    let len = if file.metadata().is_ok_and(|m| m.is_file()) { 4096 } else { odd };
+    let read = file.read_at(&mut memory.0[..len], bytes - odd as u64).unwrap_or(0);
+    memory.0[..read.min(odd)].to_vec()
+}
+
+/// Memory as direct I/O wants it.
+#[repr(C, align(4096))]
+struct Page([u8; 4096]);
+
+impl Default for Page {
+    fn default() -> Self {
+        Self([0; 4096])
+    }
 }
 
 /// Why a drive could not be opened: the path, the cause, what to do.

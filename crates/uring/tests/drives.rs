@@ -433,6 +433,23 @@ fn a_file_has_one_user_and_keeps_its_contents() {
     assert!(bench.run_at(0, 2, vec![read(8192, 4096)])[0].1 == pattern(4096, 3));
 }
 
+/// A fixed VHD is a disk with 512 bytes more; others keep their marks in a device's last sector.
+#[test]
+fn what_lies_behind_the_last_whole_block_is_told() {
+    let dir = folder();
+    let path = dir.path().join("d.vhd");
+    let footer = [&b"conectix"[..], &[7; 504]].concat();
+    fs::write(&path, [vec![1; 16 << 20], footer.clone()].concat()).unwrap();
+    let bench = Bench::with(path.to_str().unwrap());
+    assert_eq!((bench.info.bytes, &bench.info.end), (16 << 20, &footer));
+    bench.close(0);
+    if let Some(device) = LoopDevice::over(&path) {
+        let info = bench.open(1, &device.0).unwrap();
+        assert_eq!((info.bytes, info.end), (16 << 20, footer));
+        bench.close(1);
+    }
+}
+
 #[test]
 fn a_look_from_outside_sees_the_size_and_the_space_left() {
     let dir = folder();

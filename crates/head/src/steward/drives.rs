@@ -112,11 +112,12 @@ impl Office {
             // Our own records may look like somebody's by chance; what is in front of them may not.
             Ok(_) => Look { bytes: info.bytes, pieces: vec![(0, head[..LABEL_AT as usize].to_vec())] },
             Err(_) => {
-                let mut pieces = vec![(0, head.clone()), (tail_at, tail)];
+                let (bytes, end) = (info.bytes + info.end.len() as u64, info.end.clone());
+                let mut pieces = vec![(0, head.clone()), (tail_at, tail), (info.bytes, end)];
                 for at in FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes) {
                     pieces.push((at, self.cx.read(id, at, FAR_BYTES).await.map_err(fail)?));
                 }
-                Look { bytes: info.bytes, pieces }
+                Look { bytes, pieces }
             }
         };
         let foreign = foreign.foreign();

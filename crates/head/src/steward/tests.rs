@@ -344,7 +344,7 @@ fn what_lies_in_the_place_of_a_missing_leg_is_told() {
 #[test]
 fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let mut w = usual();
-    let mut more = drives(&["/f/xfs", "/f/x", "/f/small", "/f/coarse"]);
+    let mut more = drives(&["/f/xfs", "/f/x", "/f/small", "/f/coarse", "/f/vhd"]);
     more.drives.get_mut("/f/xfs").expect("made").blocks.insert(0, {
         let mut b = vec![0; 512];
         b[..4].copy_from_slice(b"XFSB");
@@ -356,6 +356,10 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let (kind, field, words) = check(&mut w, "/f/xfs", "/f/x");
     assert_eq!((kind, field.as_str()), (RefusalKind::Unsafe, "drives"));
     assert!(words.contains("/f/xfs holds an XFS file system"), "{words}");
+    let vhd = w.rest.drives.get_mut("/f/vhd").expect("made");
+    (vhd.bytes, vhd.end) = (80 * MIB, [&b"conectix"[..], &[0; 504]].concat());
+    let (kind, _, words) = check(&mut w, "/f/vhd", "/f/x");
+    assert!(kind == RefusalKind::Unsafe && words.contains("/f/vhd holds a VHD disk image"), "{words}");
     let (kind, _, words) = check(&mut w, "/f/a", "/f/x");
     assert!(kind == RefusalKind::Conflict && words.contains("drive of pool tank"), "{words}");
     let (_, _, words) = check(&mut w, "/f/small", "/f/x");

@@ -20,6 +20,8 @@ pub(super) struct FakeDrive {
     pub(super) free: Option<u64>,
     /// Where its file's name is.
     pub(super) name: base::FileName,
+    /// What lies behind its last whole 4096 bytes.
+    pub(super) end: Vec<u8>,
 }
 
 /// What survives a crash.
@@ -167,6 +169,7 @@ impl World {
                             reads_zeroes: d.zero,
                             kind: "file".into(),
                             path: spec,
+                            end: d.end.clone(),
                             ..DriveInfo::default()
                         })
                     }
@@ -396,6 +399,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         stuck: false,
         cut: None,
         name: base::FileName::There,
+        end: vec![],
         free: None,
     };
     Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
