@@ -147,6 +147,8 @@ pub(crate) struct Link {
     pub heard: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
+    /// Bytes that it has sent us.
+    pub came: u64,
     /// Where the receive under way will put its bytes: None for staging.
     pub receiving: Option<Option<Slice>>,
     pub sending: bool,

@@ -376,6 +376,7 @@ impl<M: Memory> Shard<M> {
         let Some(Connection { front, link }) = index.and_then(|i| self.connections.get_mut(i)) else {
             panic!("bytes arrived for a connection that was closed");
         };
+        link.came += u64::from(data.len);
         match link.receiving.take().expect("bytes arrive only when asked for") {
             None if link.life == Life::Open => {
                 link.heard = true;

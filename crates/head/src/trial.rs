@@ -61,6 +61,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         standing: crate::link::Standing::Settled,
         heard: false,
         staged: VecDeque::new(),
+        came: 0,
         receiving: None,
         sending: false,
         touched: true,

@@ -91,6 +91,27 @@ impl Controller {
             sqe[48..50].copy_from_slice(&(blocks as u16 - 1).to_le_bytes());
         }))
     }
+    /// Writes some blocks, whose data are asked for.
+    fn write(&mut self, blocks: u32) -> std::io::Result<()> {
+        self.ask(WRITE, 7, blocks)?;
+        loop {
+            let (kind, _, rest) = pdu(&mut self.io)?;
+            if kind == 5 {
+                assert_eq!((rest[14] >> 1, rest[15]), (0, 0), "a write failed");
+                return Ok(());
+            }
+            assert_eq!(kind, 9, "neither a response nor an R2T");
+            let length = u32::from_le_bytes(rest[8..12].try_into().expect("4 bytes"));
+            let mut data = vec![0; 24 + length as usize];
+            data[..4].copy_from_slice(&[6, 4, 24, 24]);
+            data[4..8].copy_from_slice(&(24 + length).to_le_bytes());
+            data[8..16].copy_from_slice(&rest[..8]);
+            // CCCID, TTAG, DATAO and DATAL as the R2T has them.
+            data[12..20].copy_from_slice(&rest[4..12]);
+            data[8..12].copy_from_slice(&rest[..4]);
+            self.io.write_all(&data)?;
+        }
+    }
     /// Reads some blocks, and takes them.
     fn read(&mut self, blocks: u32) {
         self.ask(READ, 7, blocks).expect("sent");
@@ -161,4 +182,44 @@ fn a_host_is_served_beside_many_that_keep_what_they_are_lent() {
         good.read(256);
         daemon.status()["connections"].as_array().is_some_and(|all| all.len() == 2)
     });
+}
+
+/// A host's path that is dead keeps what it was lent, and its living path waits for that.
+#[test]
+fn a_living_path_of_a_host_does_not_wait_for_its_dead_ones() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    daemon.cli("pool create tank ram:64M");
+    daemon.cli("volume create tank/v --size 16M --block 4096");
+    let nqn = "nqn.2026-01.test:h";
+    daemon.cli(&format!("host add h --nqn {nqn}"));
+    daemon.cli("export tank/v --host h");
+    let portal = daemon.portal("nvme");
+    let subsystem = daemon.status()["system"]["nqn"].as_str().expect("a name").to_string();
+    let controller = || Controller::new(&portal, &subsystem, nqn);
+
+    let mut living: Vec<_> = (0..4).map(|_| controller()).collect();
+    let mut dead: Vec<_> = (0..12).map(|_| controller()).collect();
+    for controller in &mut dead {
+        for cid in 0..31 {
+            controller.ask(WRITE, cid, 256).expect("sent");
+        }
+    }
+    // They have come in by then, or the machine is slow and this proves less.
+    std::thread::sleep(Duration::from_millis(500));
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for controller in &mut living {
+            scope.spawn(|| controller.write(256).expect("a living path is not cut off"));
+        }
+    });
+    let took = begin.elapsed();
+    until("the dead ones are cut off", || {
+        daemon.events().join("\n").contains("was cut off: it kept memory for data that it did not send")
+    });
+    for controller in &mut living {
+        controller.write(256).expect("a living path is not cut off");
+    }
+    // Data that are not sent end a command after 30 s, and did so here.
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }

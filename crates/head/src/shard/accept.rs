@@ -217,6 +217,7 @@ impl<M: Memory> Shard<M> {
             standing: Standing::Stranger,
             heard: false,
             staged: VecDeque::with_capacity(2),
+            came: 0,
             receiving: None,
             sending: false,
             touched: false,

@@ -6,6 +6,10 @@
 //! starts again with the next one. So a byte now and then is no progress, nor is a ping; an R2T that has not left
 //! yet is not due, nor are data that stand behind others in a stream that waits for memory itself.
 //!
+//! A host's own connections wait for each other, too: one of a path that is dead would hold up those that live.
+//! But a host alone has only its own line to be slow on, so beside its own it is enough that bytes move at all:
+//! a page of them within that time.
+//!
 //! Who does not go on is cut off, and everything that it held is free. It costs nothing while nobody waits:
 //! no timer, no list. The looks are by the clock, and each remembers what was due at the one before.
 //!
@@ -35,6 +39,17 @@ struct Due {
     since: Instant,
     /// The host knows of it once so many bytes have been sent.
     after: u64,
+    /// Bytes that had moved then.
+    moved: u64,
+}
+
+/// Who waits for memory beside a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Others {
+    Nobody,
+    /// Other connections of its host.
+    Own,
+    Hosts,
 }
 
 /// What is due of one connection.
@@ -49,12 +64,17 @@ pub(crate) struct Dues {
 }
 
 impl Due {
-    /// What this look found; the time goes on if it is the same as before and the host knows of it.
-    fn go_on(before: Option<Due>, what: (u64, Instant), now: Instant, after: u64, sent: u64) -> Due {
+    /// The time goes on if `found` is the same as before, the host knows of it, and what moved is not enough
+    /// for those who wait.
+    fn go_on(before: Option<Due>, found: Due, sent: u64, others: Others) -> Due {
         match before {
-            Some(due) if due.what == what && sent >= due.after => due,
-            Some(due) if due.what == what => Due { since: now, ..due },
-            _ => Due { what, since: now, after },
+            Some(due) if due.what != found.what => found,
+            Some(due) if sent < due.after => Due { after: due.after, ..found },
+            Some(due) if others == Others::Own && found.moved - due.moved >= PAGE => {
+                Due { after: due.after, ..found }
+            }
+            Some(due) => due,
+            None => found,
         }
     }
     fn is_over(&self, now: Instant) -> bool {
@@ -68,20 +88,23 @@ struct Waits {
     oldest: Option<(u64, Instant)>,
     /// Its stream waits for memory, and so does what stands in it.
     blocked: bool,
+    /// So many of them wait for memory.
+    own: u32,
 }
 
 impl Waits {
     fn of(link: &Link, requests: &Slots<Request>) -> Self {
         let mine = || link.tags.iter().filter(|r| **r != NO_REQUEST).map(|r| (*r, &requests[*r]));
-        let blocks = |r: &Request| matches!(r.phase, Phase::Buffer(_)) && r.purpose == Purpose::Unasked;
-        let blocked = mine().any(|(_, r)| blocks(r));
+        let lines = || mine().filter(|(_, r)| matches!(r.phase, Phase::Buffer(_)));
+        let blocked = lines().any(|(_, r)| r.purpose == Purpose::Unasked);
         // Who holds memory for data that come unasked and waits for more of it may wait for himself.
         let due = |r: &Request| {
             let held = r.phase == Phase::Connection && r.buffer.is_some();
             held && (!blocked || r.purpose == Purpose::Unasked)
         };
         let oldest = mine().filter(|(_, r)| due(r)).map(|(index, r)| (r.started, index)).min();
-        Self { oldest: oldest.map(|(started, index)| (u64::from(index), started)), blocked }
+        let own = lines().count() as u32;
+        Self { oldest: oldest.map(|(started, index)| (u64::from(index), started)), blocked, own }
     }
 }
 
@@ -100,6 +123,16 @@ impl<M: Memory> Core<M> {
     #[inline]
     pub(super) fn is_crowded(&self) -> bool {
         self.lending.waiting() > 0 || self.stalled >= STALLED_MAX
+    }
+    /// Who waits beside a connection, of whose commands `own` wait.
+    fn others(&self, link: &Link, own: u32) -> Others {
+        if self.stalled >= STALLED_MAX || self.lending.waiting_beside(link.account) > 0 {
+            Others::Hosts
+        } else if self.lending.waiting() > own {
+            Others::Own
+        } else {
+            Others::Nobody
+        }
     }
     /// Counts the connections whose bytes cannot be taken.
     #[inline]
@@ -127,20 +160,22 @@ impl<M: Memory> Shard<M> {
     pub(super) fn look_at_dues(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.look = Some(now + DUE_LOOK);
         let mut over = vec![];
-        let crowded = self.core.stalled >= STALLED_MAX;
         for (index, Connection { link, .. }) in self.connections.iter_mut() {
             if link.life != Life::Open || link.live == 0 {
                 continue;
             }
             let before = if link.dues.look == self.looks { link.dues } else { Dues::default() };
             let waits = Waits::of(link, &self.core.requests);
-            let others_wait = crowded || self.core.lending.waiting_beside(link.account) > 0;
+            let others = self.core.others(link, waits.own);
             let (sent, pending) = (link.outbox.sent(), link.outbox.pending());
-            let data = waits.oldest.filter(|_| others_wait || waits.blocked);
-            let output = output(link, &self.core.requests).filter(|_| others_wait);
+            let data = waits.oldest.filter(|_| others != Others::Nobody || waits.blocked);
+            let output = output(link, &self.core.requests).filter(|_| others != Others::Nobody);
+            let due = |before, what, after, moved| {
+                Due::go_on(before, Due { what, since: now, after, moved }, sent, others)
+            };
             link.dues = Dues {
-                data: data.map(|what| Due::go_on(before.data, what, now, sent + pending, sent)),
-                output: output.map(|what| Due::go_on(before.output, what, now, 0, sent)),
+                data: data.map(|what| due(before.data, what, sent + pending, link.came)),
+                output: output.map(|what| due(before.output, what, 0, sent)),
                 look: self.looks,
             };
             let late = |due: Option<Due>| due.is_some_and(|due| due.is_over(now));
