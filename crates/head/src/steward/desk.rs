@@ -107,7 +107,7 @@ struct Ids {
     drive: u16,
     volume: u32,
     host: u32,
-    portal: u32,
+    portal: u16,
     pool: u16,
     array: u16,
 }
@@ -426,10 +426,29 @@ impl Desk {
         self.ids.host += 1;
         base::HostId(self.ids.host)
     }
+    /// A number that no portal has, and that none had for as long as possible: hosts know a portal by it
+    /// (NVMe port id, portal group tag and relative port are this + 1, from 1 to 65535).
     pub fn new_portal(&mut self) -> PortalId {
-        // NVMe port id and portal group tag are this + 1, so counting from 0 gives 1.
-        self.ids.portal += 1;
-        PortalId(self.ids.portal - 1)
+        loop {
+            self.ids.portal = self.ids.portal.checked_add(1).unwrap_or(1);
+            let id = PortalId(u32::from(self.ids.portal) - 1);
+            if self.portals.iter().all(|p| p.portal.id != id) {
+                return id;
+            }
+        }
+    }
+    /// The number that was given to a portal last; 0 before the first.
+    pub fn last_portal(&self) -> u16 {
+        self.ids.portal
+    }
+    /// Numbers after this one are given next.
+    pub fn portal_given_last(&mut self, number: u16) {
+        self.ids.portal = number;
+    }
+    /// A portal on the desk; `publish` makes the shards listen.
+    pub fn put_portal(&mut self, portal: Portal) {
+        let results = vec![None; usize::from(self.shards)];
+        self.portals.push(PortalDesk { portal, results, tried: false });
     }
     pub fn new_pool(&mut self) -> PoolId {
         self.ids.pool += 1;

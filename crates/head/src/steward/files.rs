@@ -11,7 +11,7 @@ use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::{StateError, StateOp};
 use base::view::{Portal, Protocol, System};
-use base::{Address, Uuid};
+use base::{Address, PortalId, Uuid};
 use core::fmt::Write;
 use core::net::SocketAddr;
 
@@ -161,26 +161,58 @@ pub(crate) fn protocol_word(p: Protocol) -> &'static str {
     }
 }
 
-fn parse_portals(bytes: &[u8]) -> Result<Vec<(Protocol, SocketAddr)>, TextError> {
-    let sections = text::parse(bytes, &[("", &["portal"])])?;
-    let row = |(line, _, value): &(usize, String, String)| {
-        let wrong = || TextError {
-            line: *line,
-            message: format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260\""),
-        };
-        let (word, address) = value.split_once(' ').ok_or_else(wrong)?;
-        let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
-        let protocol = all.into_iter().find(|p| protocol_word(*p) == word).ok_or_else(wrong)?;
-        Ok((protocol, address.trim().parse().map_err(|_| wrong())?))
-    };
-    sections[0].entries.iter().map(row).collect()
+/// What the file of portals tells.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct PortalsFile {
+    /// Each with its number, from 1: the portal group tag and relative port that hosts know it by.
+    rows: Vec<(Protocol, SocketAddr, u16)>,
+    /// The number that was given last.
+    last: u16,
 }
 
-fn portals_text(portals: &[PortalDesk]) -> String {
-    let mut out = String::from("# Where this head listens.\n");
-    for p in portals {
-        text::line(&mut out, "portal", &format!("{} {}", protocol_word(p.portal.protocol), p.portal.address));
+fn parse_portals(bytes: &[u8]) -> Result<PortalsFile, TextError> {
+    let sections = text::parse(bytes, &[("", &["portal", "last"])])?;
+    let mut file = PortalsFile::default();
+    let mut highest: u16 = 0;
+    for (line, _, value) in sections[0].entries.iter().filter(|(_, key, _)| key == "portal") {
+        let error = |message: String| TextError { line: *line, message };
+        let wrong = || error(format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260 1\""));
+        let mut words = value.split_whitespace();
+        let word = words.next().ok_or_else(wrong)?;
+        let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
+        let protocol = all.into_iter().find(|p| protocol_word(*p) == word).ok_or_else(wrong)?;
+        let address = words.next().and_then(|w| w.parse().ok()).ok_or_else(wrong)?;
+        let number = match words.next() {
+            // Versions before this one counted the lines.
+            None => highest.checked_add(1),
+            Some(word) => word.parse().ok().filter(|n| *n > 0),
+        };
+        let number = number.ok_or_else(wrong)?;
+        if words.next().is_some() {
+            return Err(wrong());
+        }
+        if file.rows.iter().any(|(.., n)| *n == number) {
+            return Err(error(format!("two portals have the number {number}")));
+        }
+        highest = highest.max(number);
+        file.rows.push((protocol, address, number));
     }
+    file.last = match sections[0].one("last")? {
+        None => highest,
+        Some(word) => word
+            .parse()
+            .map_err(|_| TextError { line: 0, message: format!("last = {word} is no number of a portal") })?,
+    };
+    Ok(file)
+}
+
+fn portals_text(file: &PortalsFile) -> String {
+    let mut out =
+        String::from("# Where this head listens, under which numbers, and the number given last.\n");
+    for (protocol, address, number) in &file.rows {
+        text::line(&mut out, "portal", &format!("{} {address} {number}", protocol_word(*protocol)));
+    }
+    text::line(&mut out, "last", &file.last.to_string());
     out
 }
 
@@ -235,11 +267,7 @@ pub(crate) fn read_any(bytes: &[u8]) {
         assert!(parse_hosts(hosts_text(&hosts).as_bytes(), || base::HostId(1)) == Ok(hosts), "other hosts");
     }
     if let Ok(portals) = parse_portals(bytes) {
-        let mut text = String::new();
-        portals
-            .iter()
-            .for_each(|(p, a)| text::line(&mut text, "portal", &format!("{} {a}", protocol_word(*p))));
-        assert!(parse_portals(text.as_bytes()) == Ok(portals), "other portals");
+        assert!(parse_portals(portals_text(&portals).as_bytes()) == Ok(portals), "other portals");
     }
     if let Ok(pools) = parse_pools(bytes) {
         assert!(parse_pools(pools_text(&pools).as_bytes()) == Ok(pools), "other pools");
@@ -364,17 +392,14 @@ impl Office {
         let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await.flatten();
         self.desk_mut().hosts = hosts.unwrap_or_default();
         let portals = self.read_known(PORTALS, "nobody is listened to", parse_portals, &mut troubles).await;
-        for (protocol, address) in portals.flatten().unwrap_or_default() {
-            self.add_portal(protocol, address);
-        }
-        troubles
-    }
-    /// A portal on the desk; `publish` makes the shards listen.
-    pub(crate) fn add_portal(&self, protocol: Protocol, address: SocketAddr) {
+        let portals = portals.flatten().unwrap_or_default();
         let mut desk = self.desk_mut();
-        let portal = Portal { id: desk.new_portal(), protocol, address };
-        let results = vec![None; usize::from(desk.shards)];
-        desk.portals.push(PortalDesk { portal, results, tried: false });
+        for (protocol, address, number) in portals.rows {
+            desk.put_portal(Portal { id: PortalId(u32::from(number) - 1), protocol, address });
+        }
+        desk.portal_given_last(portals.last);
+        drop(desk);
+        troubles
     }
     /// The pools that should be here. The error is a sentence.
     pub(crate) async fn read_pools(&self) -> Result<Vec<PoolRow>, String> {
@@ -424,8 +449,12 @@ impl Office {
         self.write_file(HOSTS, hosts_text(hosts)).await
     }
     pub(crate) async fn write_portals(&self) -> Result<(), Refusal> {
-        let text = portals_text(&self.desk().portals);
-        self.write_file(PORTALS, text).await
+        let file = {
+            let desk = self.desk();
+            let row = |p: &PortalDesk| (p.portal.protocol, p.portal.address, (p.portal.id.0 + 1) as u16);
+            PortalsFile { rows: desk.portals.iter().map(row).collect(), last: desk.last_portal() }
+        };
+        self.write_file(PORTALS, portals_text(&file)).await
     }
     /// Tells how many were turned away, after each interval in which somebody was.
     pub(crate) async fn count_turned_away(&self) {
@@ -491,8 +520,11 @@ mod tests {
         );
         assert_eq!(system.serial.len(), 20);
         let portals = b"portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420\n";
-        let rows = parse_portals(portals).expect("good");
-        assert_eq!(rows.len(), 2);
+        // As versions wrote it that counted the lines.
+        let file = parse_portals(portals).expect("good");
+        assert_eq!((file.rows[0].2, file.rows[1].2, file.last), (1, 2, 2));
+        let file = PortalsFile { last: 9, rows: vec![file.rows[1]] };
+        assert_eq!(parse_portals(portals_text(&file).as_bytes()), Ok(file));
         let pools = vec![PoolRow {
             uuid: Uuid::from_random(3, 4),
             name: "tank".into(),
@@ -521,6 +553,11 @@ mod tests {
         );
         assert_eq!(parse_portals(b"portal = ftp 1.2.3.4:5").map_err(|e| e.line), Err(1));
         assert_eq!(parse_portals(b"\nportal = nvme nowhere").map_err(|e| e.line), Err(2));
+        assert_eq!(parse_portals(b"portal = nvme 1.2.3.4:5 0").map_err(|e| e.line), Err(1));
+        assert_eq!(parse_portals(b"portal = nvme 1.2.3.4:5 65536").map_err(|e| e.line), Err(1));
+        let twice = b"portal = nvme 1.2.3.4:5 7\nportal = nvme 1.2.3.4:6 7";
+        assert_eq!(parse_portals(twice).map_err(|e| e.line), Err(2));
+        assert!(parse_portals(b"last = none").is_err());
         assert!(parse_identity(b"uuid = 1").is_err());
         assert!(parse_pools(b"[pool tank]\nname = tank").is_err());
     }

@@ -60,6 +60,29 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
 }
 
 #[test]
+fn a_portal_keeps_its_number_for_its_life_and_nobody_gets_it_soon_after() {
+    let mut w = usual();
+    let at = |port: u16| core::net::SocketAddr::from(([10, 0, 0, 1], port));
+    let add = |port| Order::PortalAdd { protocol: Protocol::Iscsi, address: at(port) };
+    let numbers =
+        |w: &World| w.view.portals.iter().map(|p| (p.address.port(), p.id.0 + 1)).collect::<Vec<_>>();
+    w.good(add(3260));
+    // Refused: the address is in use.
+    w.refused(add(99));
+    w.good(add(3261));
+    w.good(add(3262));
+    assert_eq!(numbers(&w), [(3260, 1), (3261, 2), (3262, 3)]);
+    for port in [3260, 3262] {
+        w.good(Order::PortalRemove { protocol: Protocol::Iscsi, address: at(port), disconnect: true });
+    }
+    let mut w = w.crash(2);
+    assert_eq!(numbers(&w), [(3261, 2)]);
+    w.good(add(3263));
+    let w = w.crash(3);
+    assert_eq!(numbers(&w), [(3261, 2), (3263, 4)]);
+}
+
+#[test]
 fn stopping_in_order_leaves_clean_arrays_and_lets_go_of_the_drives() {
     let mut w = usual();
     w.good(Order::PortalAdd {

@@ -11,7 +11,7 @@ use crate::mail::Mail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
 use access::{AccessError, Host, LUN_MAX, NSID_MAX, lowest_free};
 use base::front::Close;
-use base::view::Protocol;
+use base::view::{Portal, Protocol};
 use base::{Address, Duration, Uuid};
 use core::net::SocketAddr;
 use volume::{Map, Run, Volume, VolumeError};
@@ -441,12 +441,13 @@ impl Office {
             let message = format!("there is a portal {} {address} already", protocol_word(there));
             return Err(refuse(RefusalKind::Conflict, "address", message).then("millrace portal ls"));
         }
-        self.add_portal(protocol, address);
-        let id = {
+        let (last, id) = {
             let mut desk = self.desk_mut();
-            let row = desk.portals.last_mut().expect("just added");
-            row.tried = true;
-            row.portal.id
+            let last = desk.last_portal();
+            let id = desk.new_portal();
+            desk.put_portal(Portal { id, protocol, address });
+            desk.portals.last_mut().expect("just added").tried = true;
+            (last, id)
         };
         self.publish().await;
         let office = self.clone();
@@ -474,8 +475,16 @@ impl Office {
             None => self.write_portals().await,
         };
         if let Err(r) = result {
-            self.desk_mut().portals.retain(|p| p.portal.id != id);
+            let row = {
+                let mut desk = self.desk_mut();
+                let at = desk.portals.iter().position(|p| p.portal.id == id).expect("just added");
+                desk.portals.remove(at)
+            };
             self.publish().await;
+            // The next one may have its number, unless what a shard says late could be taken for its.
+            if row.results.iter().all(Option::is_some) {
+                self.desk_mut().portal_given_last(last);
+            }
             return Err(r);
         }
         if let Some(row) = self.desk_mut().portals.iter_mut().find(|p| p.portal.id == id) {
