@@ -24,6 +24,13 @@ unsafe impl Send for Ram {}
 // SAFETY: as above.
 unsafe impl Sync for Ram {}
 
+/// Part of the machine's memory that RAM drives leave to everybody else, and the least of it.
+const SPARED_SHARE: u64 = 16;
+const SPARED_MIN: u64 = 256 << 20;
+
+/// All drives of this process, for their promises: a page that was never written is promised and not used.
+static ALL: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+
 /// Named drives of this process; they live as long as it does.
 static NAMED: Mutex<BTreeMap<String, Arc<Ram>>> = Mutex::new(BTreeMap::new());
 
@@ -52,6 +59,17 @@ impl Ram {
     }
 
     fn claim_new(bytes: u64) -> Result<Arc<Self>, String> {
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let promised: u64 = all.iter().map(|(base, len)| len - resident(*base, *len)).sum();
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        if let Some(free) = free_bytes(&meminfo, promised)
+            && bytes > free
+        {
+            return Err(format!(
+                "there is no room for a RAM drive of {bytes} bytes: {free} bytes of memory are free for RAM \
+                 drives: choose a smaller one"
+            ));
+        }
         // SAFETY: a new anonymous mapping touches nobody's memory; it reads as zeroes.
         let base = unsafe {
             libc::mmap(
@@ -71,6 +89,7 @@ impl Ram {
         }
         // SAFETY: our own mapping; the advice changes no contents.
         unsafe { libc::madvise(base, bytes as usize, libc::MADV_HUGEPAGE) };
+        all.insert(base.addr(), bytes);
         Ok(Arc::new(Self { base: base.cast(), bytes, claimed: AtomicBool::new(true) }))
     }
 
@@ -127,7 +146,72 @@ impl Ram {
 
 impl Drop for Ram {
     fn drop(&mut self) {
+        // Before the address can be another drive's, which waits for the lock with its mapping.
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&self.base.addr());
         // SAFETY: the mapping made in `claim_new`; no reference is left.
         unsafe { libc::munmap(self.base.cast(), self.bytes as usize) };
+    }
+}
+
+/// Bytes that another RAM drive may have, out of /proc/meminfo, when others were promised so many that they
+/// have not used yet; None if the machine does not say.
+fn free_bytes(meminfo: &str, promised: u64) -> Option<u64> {
+    let of = |key: &str| {
+        let rest = meminfo.lines().find_map(|l| l.strip_prefix(key))?;
+        rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    };
+    let spared = (of("MemTotal:")? / SPARED_SHARE).max(SPARED_MIN);
+    Some(of("MemAvailable:")?.saturating_sub(promised).saturating_sub(spared))
+}
+
+/// Bytes of a mapping that are in memory.
+fn resident(base: usize, bytes: u64) -> u64 {
+    const STEP: u64 = 1 << 30;
+    let mut pages = vec![0u8; (STEP.min(bytes).div_ceil(PAGE)) as usize];
+    let mut at = 0;
+    let mut out = 0;
+    while at < bytes {
+        let len = STEP.min(bytes - at);
+        let start = std::ptr::without_provenance_mut(base + at as usize);
+        // SAFETY: `pages` has a byte for each page of `len`; the addresses are only looked up.
+        let said = unsafe { libc::mincore(start, len as usize, pages.as_mut_ptr()) };
+        if said == 0 {
+            let there = pages[..len.div_ceil(PAGE) as usize].iter().filter(|p| **p & 1 == 1).count();
+            out += (there as u64 * PAGE).min(len);
+        }
+        at += len;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_memory_has_no_room_for_is_refused_and_promises_count() {
+        const GIB: u64 = 1 << 30;
+        let machine = |available: u64| {
+            format!("MemTotal: {} kB\nMemFree: 1 kB\nMemAvailable:   {} kB\n", 32 << 20, available << 20)
+        };
+        assert_eq!(free_bytes(&machine(24), 0), Some(22 * GIB));
+        assert_eq!(free_bytes(&machine(24), 20 * GIB), Some(2 * GIB));
+        assert_eq!(free_bytes(&machine(24), 30 * GIB), Some(0));
+        assert_eq!(free_bytes("MemTotal: 5 kB", 0), None);
+
+        let refused = Ram::open(None, 1 << 60).map(|_| ()).expect_err("no machine has so much");
+        assert!(refused.contains("bytes of memory are free"), "{refused}");
+    }
+
+    #[test]
+    fn what_was_written_of_a_drive_is_in_memory_and_the_rest_is_promised() {
+        let (ram, _) = Ram::open(None, 8 << 20).expect("room");
+        let bytes = vec![7u8; 3 << 20];
+        let resident = || resident(ram.base.addr(), ram.bytes);
+        assert_eq!(resident(), 0);
+        // SAFETY: a buffer of our own.
+        unsafe { ram.write(0, bytes.as_ptr(), bytes.len()) };
+        assert!((3 << 20..=8 << 20).contains(&resident()), "{}", resident());
     }
 }
