@@ -31,6 +31,8 @@ pub(crate) struct AbsentPool {
     pub next: Option<String>,
     /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
     pub kept: Option<Kept>,
+    /// Somebody holds drives of it, while it is being imported at the start.
+    pub held: bool,
     /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
     pub look_at: Option<Instant>,
     pub looks: u32,

@@ -26,6 +26,9 @@ use std::sync::Arc;
 const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a start waits for drives that somebody holds, and how often it looks.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(30);
+/// After that long the drives are another's, and not the rest of a life of this head: whoever does not need them
+/// is served.
+const HELD_PATIENCE: Duration = Duration::from_secs(2);
 const CLAIM_RETRY: Duration = Duration::from_millis(300);
 
 impl Office {
@@ -46,7 +49,6 @@ impl Office {
             }
         };
         notices.extend(self.read_released().await.err());
-        let now = self.cx.now();
         for row in &rows {
             let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
             let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
@@ -61,6 +63,7 @@ impl Office {
                 reason,
                 next,
                 kept,
+                held: false,
                 look_at: None,
                 looks: 0,
             });
@@ -70,6 +73,8 @@ impl Office {
             notices.push(why);
         } else {
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len()));
+            // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
+            let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
             for row in rows {
                 let (office, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {
@@ -79,13 +84,17 @@ impl Office {
                 });
             }
             let office = self.clone();
-            let over = move || busy.get() == 0 || office.desk().stop != Stop::No;
+            let over = move || {
+                let desk = office.desk();
+                desk.absent.iter().filter(waits).count() == busy.get() || desk.stop != Stop::No
+            };
             self.cx.until_within(START_PATIENCE, over).await;
             let office = self.clone();
             self.cx.spawn(async move { office.watch_absent().await });
         }
         self.publish().await;
         {
+            let now = self.cx.now();
             let mut desk = self.desk_mut();
             desk.ready = true;
             notices
@@ -122,7 +131,8 @@ impl Office {
     /// Opens a pool's drives. After kill -9 the kernel may hold them until the last operation of the
     /// daemon before has ended: going on without them would put legs out that are well.
     async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<String>) {
-        let end = self.cx.now() + CLAIM_PATIENCE;
+        let begin = self.cx.now();
+        let end = begin + CLAIM_PATIENCE;
         let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
         loop {
             let (probes, failures) = self.gather(&drives, Some(row.uuid)).await;
@@ -132,6 +142,13 @@ impl Office {
             for probe in &probes {
                 self.let_go_wholly(probe.id, CLAIM_PATIENCE).await;
             }
+            if self.cx.now() >= begin + HELD_PATIENCE
+                && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid)
+            {
+                p.held = true;
+                p.reason = held_words(failures.into_iter().filter(|f| f.held).collect()).join("; ");
+            }
+            self.cx.changed();
             self.cx.sleep(CLAIM_RETRY).await;
         }
     }
@@ -145,6 +162,9 @@ impl Office {
             return;
         }
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
+        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
+            p.held = false;
+        }
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
         if !all_there {
             // A drive may have another path today.
@@ -481,16 +501,21 @@ impl Office {
         let is_other = |c: &&PoolConfig| c.uuid != uuid;
         let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
         for (volume, nsid) in rows {
-            let others: Vec<u32> =
-                desk.configs().filter(is_other).flat_map(|c| c.grants.iter()).map(|g| g.nsid).collect();
-            if others.contains(&nsid) {
+            let others: Vec<(&PoolConfig, Uuid, u32)> = desk
+                .configs()
+                .filter(is_other)
+                .flat_map(|c| c.grants.iter().map(move |g| (c, g.volume, g.nsid)))
+                .collect();
+            if let Some((pool, holder, _)) = others.iter().find(|(.., n)| *n == nsid) {
+                let holder = pool.volumes.by_uuid(*holder).map_or("", |v| &*v.name);
+                let holder = format!("{}/{holder}", pool.name);
                 let own = config.grants.iter().map(|g| g.nsid);
-                let free =
-                    access::lowest_free(others.into_iter().chain(own), 1, access::NSID_MAX).map_err(full)?;
+                let taken = others.iter().map(|(.., n)| *n).chain(own);
+                let free = access::lowest_free(taken, 1, access::NSID_MAX).map_err(full)?;
                 config.grants.renumber(volume, free);
                 let name = config.volumes.by_uuid(volume).map_or(String::new(), |v| v.name.clone());
                 notices.push(format!(
-                    "volume {}/{name} has namespace id {free} now: {nsid} is taken here",
+                    "volume {}/{name} has namespace id {free} now: {nsid} is that of {holder} here",
                     config.name
                 ));
             }
@@ -664,8 +689,21 @@ impl Office {
         };
         let notices = taken.map_err(with_failures)?;
         let was_ours = self.desk().absent.iter().any(|p| p.uuid == uuid);
-        self.desk_mut().absent.retain(|p| p.uuid != uuid);
-        self.desk_mut().held = false;
+        {
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            desk.absent.retain(|p| p.uuid != uuid);
+            desk.held = false;
+            let name = desk.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.config.name.clone());
+            for n in &notices {
+                desk.event(
+                    now,
+                    Weight::Warning,
+                    format!("pool {}", name.as_deref().unwrap_or("")),
+                    n.clone(),
+                );
+            }
+        }
         self.publish().await;
         self.write_pools().await?;
         let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);

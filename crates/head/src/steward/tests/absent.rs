@@ -1,6 +1,7 @@
 //! Pools whose drives are away: hosts keep what they have, not ready.
 
 use super::*;
+use base::Duration;
 use base::view::Export;
 
 type Away = BTreeMap<String, FakeDrive>;
@@ -278,4 +279,61 @@ fn drives_that_somebody_holds_are_named_where_a_pool_is_looked_for() {
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     let told: Vec<(&str, &str)> = list.iter().map(|i| (&*i.name, &*i.reason)).collect();
     assert_eq!(told, [("", "/dev/a belongs to somebody"), ("", "/dev/b belongs to somebody")]);
+}
+
+#[test]
+fn a_pool_whose_drives_somebody_holds_keeps_nobody_else_waiting() {
+    let mut w = World::start(four(), 1);
+    for order in [
+        create("tank", vec![mirror("/f/a", "/f/b")]),
+        create("other", vec![mirror("/f/c", "/f/d")]),
+        volume("vm1", 9 * MIB),
+        Order::VolumeCreate { pool: "other".into(), name: "vm2".into(), bytes: 9 * MIB, block_bytes: None },
+        host(),
+        export(),
+        Order::Export { volume: "other/vm2".into(), host: "esx1".into(), lun: None },
+    ] {
+        w.good(order);
+    }
+    let ready = |w: &World| exports(w).iter().map(|e| (e.name.clone(), e.ready)).collect::<BTreeMap<_, _>>();
+    let both = |tank| BTreeMap::from([("tank/vm1".to_string(), tank), ("other/vm2".to_string(), true)]);
+    let mut w = World::power_on(w.rest, 2, u64::MAX);
+    let begin = w.now;
+    for path in ["/f/a", "/f/b"] {
+        w.rest.drives.get_mut(path).expect("a drive").held = true;
+    }
+    w.run();
+    assert!(w.ready.is_some() && w.now.since(begin) < Duration::from_secs(4), "{:?}", w.now.since(begin));
+    assert_eq!(ready(&w), both(false));
+    let reasons = w.status().reasons;
+    assert!(reasons.iter().any(|r| r.message.contains("/f/a belongs to somebody")), "{reasons:?}");
+    for path in ["/f/a", "/f/b"] {
+        w.rest.drives.get_mut(path).expect("a drive").held = false;
+    }
+    w.pass(5);
+    assert_eq!(ready(&w), both(true));
+}
+
+#[test]
+fn a_namespace_id_that_is_taken_is_changed_with_an_event_and_no_other_is() {
+    let w = usual();
+    let mut there = drives(&["/f/x", "/f/y"]);
+    there.drives.extend(w.rest.drives);
+    let mut there = World::start(there, 3);
+    there.good(create("other", vec![mirror("/f/x", "/f/y")]));
+    let own = |name: &str| Order::VolumeCreate {
+        pool: "other".into(),
+        name: name.into(),
+        bytes: MIB,
+        block_bytes: None,
+    };
+    there.good(own("mine"));
+    there.good(import(ALL, true));
+    let words = "volume tank/vm1 has namespace id 2 now: 1 is that of other/mine here";
+    assert!(there.events().iter().any(|e| e.contains(words)), "{:?}", there.events());
+    // It keeps that number where it is free.
+    let mut here = World::start(Rest { drives: there.rest.drives, ..Rest::default() }, 4);
+    here.good(import(ALL, true));
+    assert!(!here.events().iter().any(|e| e.contains("namespace id")), "{:?}", here.events());
+    assert_eq!(here.status().volumes.iter().find(|v| v.name.ends_with("vm1")).map(|v| v.nsid), Some(2));
 }
