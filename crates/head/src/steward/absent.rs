@@ -217,7 +217,8 @@ impl Office {
             }
         }
         self.publish().await;
-        self.write_pools().await?;
+        // Where its drives lie now is a hint: it is listed already.
+        let _ = self.write_pools().await;
         Ok(Reply::Done)
     }
 

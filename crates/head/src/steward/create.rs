@@ -8,6 +8,7 @@ use super::join::{self, Boxed};
 use super::released::anonymous;
 use super::room::Promised;
 use super::shaped;
+use crate::layout::PoolId;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
 use array::format::{
@@ -41,6 +42,9 @@ pub(crate) struct NewPool {
     pub measure: bool,
     pub force: bool,
 }
+
+/// What helps against a state directory that takes nothing.
+pub(crate) const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
 
 fn bad(field: &str, message: impl Into<String>) -> Refusal {
     refuse(RefusalKind::Invalid, field, message)
@@ -80,7 +84,6 @@ impl Office {
         }
         let (uuid, notices) = made?;
         self.publish().await;
-        self.write_pools().await?;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {}", new.name), "it was created");
         Ok(Reply::Created { uuid, notices })
@@ -125,7 +128,16 @@ impl Office {
             extras: Default::default(),
         };
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
-        let arrays = self.label_all(plans, 0, &config, 1, &record).await?;
+        // What the state directory does not take is found out before a drive is touched.
+        let noted = self.write_witness(uuid, &record.encode()).await;
+        noted.map_err(|words| refuse(RefusalKind::Internal, "", words).then(STATE_DISK))?;
+        let arrays = match self.label_all(plans, 0, &config, 1, &record).await {
+            Ok(arrays) => arrays,
+            Err(r) => {
+                self.remove_witness(uuid).await;
+                return Err(r);
+            }
+        };
         let mut notices = vec![];
         let resync = plans.iter().any(|p| p.unclean);
         if resync {
@@ -137,17 +149,43 @@ impl Office {
         let slot = config.slot(1);
         let id = self.settle_in(config, 1, record.clone(), arrays, &mut notices)?;
         drop(room);
-        let (failed, witness) = self.write_record(id, &record, &[]).await;
-        let trouble =
-            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
-        if let Some(words) = trouble {
-            self.desk_mut().pools.retain(|p| p.id != id);
-            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
+        let made = self.put_on_all(id, &record).await;
+        if let Err(r) = made {
+            self.undo(id).await;
+            return Err(r);
         }
-        self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
         self.keep_config(id, &slot).await;
         self.start_keeper(id);
         Ok((uuid, notices))
+    }
+    /// The first record of a pool that is being made, and the pool among those that this head has.
+    async fn put_on_all(&self, id: PoolId, record: &MembershipRecord) -> Result<(), Refusal> {
+        let (failed, witness) = self.write_record(id, record, &[]).await;
+        let trouble =
+            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        if let Some(words) = trouble {
+            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
+        }
+        self.write_pools().await?;
+        self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
+        Ok(())
+    }
+    /// A pool that could not be made leaves nothing behind: its drives are free as they were.
+    async fn undo(&self, id: PoolId) {
+        let gone = {
+            let mut desk = self.desk_mut();
+            let at = desk.pools.iter().position(|p| p.id == id);
+            at.map(|at| desk.pools.remove(at))
+        };
+        let Some(gone) = gone else { return };
+        for open in gone.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref()) {
+            // One that cannot be unlabelled either says itself whose it was.
+            let _ = self.unlabel_drive(open.id, &open.label).await;
+        }
+        self.remove_witness(gone.config.uuid).await;
+        // No shard knows its drives any more before they are closed.
+        self.publish().await;
+        let _ = self.write_pools().await;
     }
 
     /// Opens the drives of new arrays and checks everything that can be checked. On refusal they are let go of.

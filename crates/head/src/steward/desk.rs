@@ -79,6 +79,8 @@ pub(crate) struct Desk {
     pub notices: Vec<String>,
     /// Files of the state directory that could not be read: not written over, so that somebody can repair them.
     pub unread: Vec<Unread>,
+    /// Why the state directory takes nothing, if that is so.
+    pub unwritable: Option<String>,
     /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
@@ -354,6 +356,7 @@ impl Desk {
             unlogged: VecDeque::new(),
             notices,
             unread: vec![],
+            unwritable: None,
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],
             shapes: BTreeMap::new(),

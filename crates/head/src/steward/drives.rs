@@ -274,6 +274,7 @@ impl Office {
                 Err(words) => witness = Err(words),
             }
         }
+        let mut on_all = false;
         if failed.is_empty()
             && let Some(p) = self.desk_mut().pool_mut(pool)
             && p.record.incarnation == record.incarnation
@@ -281,10 +282,16 @@ impl Office {
             && p.all_in_sync_are_open()
         {
             p.record.settle();
+            on_all = true;
+        }
+        if on_all && witness.is_err() {
+            // A witness that stayed behind would prove a leg that does not know of its loss. Without one it takes
+            // all legs. Where a leg failed the older one may be all that knows of a loss: there it stays.
+            self.remove_witness(uuid).await;
         }
         (failed, witness)
     }
-    async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
+    pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
         let op = StateOp::Write {
             name: super::files::witness_name(pool),
             contents: super::files::witness_text(record),

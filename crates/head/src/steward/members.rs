@@ -360,7 +360,11 @@ impl PoolDesk {
             .then(|| format!("the drives of {name} are the same again: {size} were compared in {seconds} s"))
     }
     /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
-    fn has_taken(&mut self, failed: &[(usize, usize, DriveError)], witness: &Result<(), String>) -> bool {
+    pub(crate) fn has_taken(
+        &mut self,
+        failed: &[(usize, usize, DriveError)],
+        witness: &Result<(), String>,
+    ) -> bool {
         self.trouble = witness.as_ref().err().cloned();
         let mut stuck = false;
         for (array, leg, error) in failed {

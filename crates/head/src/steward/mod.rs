@@ -15,6 +15,7 @@ mod config;
 mod connected;
 mod create;
 mod desk;
+mod directory;
 mod dma;
 mod drives;
 mod extras;

@@ -3,6 +3,7 @@
 use super::Office;
 use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
+use super::create::STATE_DISK;
 use super::desk::{ArrayDesk, LegDesk, PoolDesk, Stop, refuse};
 use super::drives::Probe;
 use super::files::PoolRow;
@@ -41,6 +42,8 @@ impl Office {
         self.cx.spawn(async move { office.count_turned_away().await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_drives().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_directory().await });
         let rows = match self.read_pools().await {
             Ok(rows) => rows,
             Err(words) => {
@@ -579,7 +582,18 @@ impl Office {
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         if let Err(words) = witness {
-            return Err(refuse(RefusalKind::Internal, "pool", words));
+            let no = || refuse(RefusalKind::Internal, "pool", words.clone()).then(STATE_DISK);
+            // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
+            if !failed.is_empty() || !self.desk().has_every_leg(id) {
+                return Err(no());
+            }
+            // The next loss goes on record on the legs that are left. An older witness that could not be removed
+            // either, of a directory that became read-only, proves nothing any more once it is two records behind.
+            let record = self.next_record(id).expect("it was just added");
+            if !self.write_record(id, &record, &[]).await.0.is_empty() {
+                return Err(no());
+            }
+            self.desk_mut().pool_mut(id).expect("it was just added").trouble = Some(words);
         }
         let also = self.write_config(id, &slot).await;
         for (a, l, error) in failed.into_iter().chain(also) {
@@ -705,10 +719,11 @@ impl Office {
             }
         }
         self.publish().await;
-        self.write_pools().await?;
+        // It is imported: what follows from a list that could not be written is told.
+        let unlisted = self.write_pools().await.err().map(|r| r.message);
         let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);
         self.forget_released(uuid).await;
-        let mut notices = notices;
+        let mut notices: Vec<String> = notices.into_iter().chain(unlisted).collect();
         if !was_ours && !released_here {
             notices.extend(self.desk().open_by_name(Some(uuid), None));
         }

@@ -172,6 +172,10 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             next: Some(unread.next.into()),
         });
     }
+    if let Some(words) = &desk.unwritable {
+        let (what, next) = ("state directory".into(), Some(super::create::STATE_DISK.into()));
+        reasons.push(Reason { state: State::Degraded, what, message: words.clone(), next });
+    }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));

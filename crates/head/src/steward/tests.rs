@@ -21,6 +21,7 @@ const MIB: u64 = 1 << 20;
 
 mod absent;
 mod connected;
+mod directory;
 mod legs;
 mod names;
 mod promote;
@@ -543,6 +544,22 @@ fn a_full_state_disk_refuses_and_changes_nothing() {
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
     assert!(kind == RefusalKind::NoSpace && words.contains("disk is full"), "{words}");
     assert_eq!(w.view.hosts.len(), 1);
+}
+
+#[test]
+fn a_pool_that_the_state_directory_cannot_take_leaves_its_drives_free() {
+    // Nothing fits; the witness does, and the list of pools does not.
+    for (full, refused) in [(true, None), (false, Some("pools"))] {
+        let mut w = World::start(four(), 1);
+        (w.rest.disk_full, w.rest.refused) = (full, refused);
+        let (_, _, words) = w.refused(tank());
+        assert!(words.contains("disk is full"), "{words}");
+        assert!(w.open.is_empty() && w.status().pools.is_empty() && w.layout.arrays.is_empty());
+        assert!(w.rest.files.keys().all(|name| !name.starts_with("witness-")), "{:?}", w.rest.files.keys());
+        (w.rest.disk_full, w.rest.refused) = (false, None);
+        w.good(tank());
+        assert_eq!(w.crash(2).status().health, State::Optimal);
+    }
 }
 
 #[test]

@@ -30,6 +30,10 @@ pub(super) struct Rest {
     pub(super) drives: BTreeMap<String, FakeDrive>,
     pub(super) files: BTreeMap<String, Vec<u8>>,
     pub(super) disk_full: bool,
+    /// Nothing can be removed from the state directory either.
+    pub(super) read_only: bool,
+    /// The one file that its disk has no room for.
+    pub(super) refused: Option<&'static str>,
 }
 
 pub(super) struct World {
@@ -261,10 +265,12 @@ impl World {
     }
     pub(super) fn state(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
         let full = self.rest.disk_full;
+        let (refused, read_only) = (self.rest.refused, self.rest.read_only);
         let files = &mut self.rest.files;
         match op {
             StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { .. } | StateOp::Append { .. } if full => Err(StateError::NoSpace),
+            StateOp::Write { name, .. } if refused == Some(name.as_str()) => Err(StateError::NoSpace),
             StateOp::Write { name, contents } => {
                 files.insert(name, contents);
                 Ok(vec![])
@@ -273,6 +279,7 @@ impl World {
                 files.entry(name).or_default().extend(contents);
                 Ok(vec![])
             }
+            StateOp::Remove { .. } if read_only => Err(StateError::Failed("read-only file system".into())),
             StateOp::Remove { name } => {
                 files.remove(&name);
                 Ok(vec![])

@@ -1,0 +1,95 @@
+//! Whether the state directory takes what is written: told while nothing must be, so that there is time to help.
+
+use super::Office;
+use super::desk::{Desk, Stop};
+use crate::layout::PoolId;
+use crate::order::Weight;
+use array::format::{MembershipRecord, RECORD_BYTES};
+use base::Duration;
+use base::machine::{StateError, StateOp};
+
+/// How often it is looked.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// The file that is written and removed again, as large as a witness record can be as text.
+const PROBE: &str = "probe";
+const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
+
+impl Office {
+    /// Looks now and then; witness records that could not be written are, once there is space again.
+    pub(crate) async fn watch_directory(&self) {
+        loop {
+            if self.desk().stop == Stop::No {
+                self.look_at_directory().await;
+            }
+            self.cx.sleep(INTERVAL).await;
+        }
+    }
+    async fn look_at_directory(&self) {
+        let contents = vec![b'#'; PROBE_BYTES];
+        let written = self.cx.state(StateOp::Write { name: PROBE.into(), contents }).await;
+        let _ = self.cx.state(StateOp::Remove { name: PROBE.into() }).await;
+        let why = written.err().map(|e| match e {
+            StateError::NoSpace => "its disk is full".to_string(),
+            StateError::Missing => "it is gone".to_string(),
+            StateError::Failed(why) => format!("it cannot be written: {why}"),
+        });
+        let words = why.map(|why| {
+            format!("{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed")
+        });
+        let now = self.cx.now();
+        let well = words.is_none();
+        {
+            let mut desk = self.desk_mut();
+            match (desk.unwritable.is_some(), &words) {
+                (false, Some(words)) => desk.event(now, Weight::Warning, "state directory", words.clone()),
+                (true, None) => desk.event(now, Weight::Note, "state directory", "it can be written again"),
+                (true, Some(_)) | (false, None) => {}
+            }
+            desk.unwritable = words;
+        }
+        if well {
+            let ids: Vec<PoolId> = {
+                let desk = self.desk();
+                let troubled = desk.pools.iter().filter(|p| p.trouble.is_some() && p.recording.is_none());
+                troubled.filter(|p| p.serving && !p.leaving).map(|p| p.id).collect()
+            };
+            for id in ids {
+                self.write_missing_witness(id).await;
+            }
+        }
+    }
+    /// A record for the witness, one try: if it fails again, the pool still says so.
+    async fn write_missing_witness(&self, id: PoolId) {
+        self.hold_keeper(id).await;
+        if !self.desk().pool(id).is_none_or(|p| p.leaving)
+            && let Some(record) = self.next_record(id)
+        {
+            let (failed, witness) = self.write_record(id, &record, &[]).await;
+            if let Some(p) = self.desk_mut().pool_mut(id) {
+                p.has_taken(&failed, &witness);
+            }
+        }
+        self.free_keeper(id);
+    }
+    /// The pool's next record, which changes nothing, on the desk.
+    pub(crate) fn next_record(&self, id: PoolId) -> Option<MembershipRecord> {
+        let mut desk = self.desk_mut();
+        let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+        desk.pool_mut(id).map(|p| {
+            p.record = p.record.next(me, incarnation);
+            p.record.clone()
+        })
+    }
+}
+
+impl Desk {
+    /// A pool on record whose legs are all here: none is out, and none is put out with the next record.
+    pub(crate) fn has_every_leg(&self, id: PoolId) -> bool {
+        self.pool(id).is_some_and(|p| {
+            let legs =
+                || p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
+            self.absent.iter().any(|x| x.uuid == p.config.uuid)
+                && legs().all(|(a, l)| p.arrays[a].legs[l].open.is_some() && !p.is_out(a, l))
+        })
+    }
+}
