@@ -446,6 +446,10 @@ impl Array {
         let change = matches!((flight.job, flight.plan), (Job::Host(_), Plan::Change));
         change.then_some(flight.came)
     }
+    /// Whether this operation's leg is not written any more: nothing has to wait for how it ends.
+    pub fn is_on_lost_leg(&self, tag: u32) -> bool {
+        self.ops.get(tag).is_some_and(|op| self.writable() & bit(op.leg) == 0)
+    }
     /// Operations on a leg's drive that have not ended in the kernel, given-up ones included. A leg may
     /// come back only when this is 0 in every instance.
     pub fn ops_on(&self, leg: usize) -> u32 {

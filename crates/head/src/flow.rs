@@ -667,13 +667,17 @@ impl<M: Memory> Core<M> {
 
     /// How long an operation may take. A change that had to wait behind another one (the drive hung, and
     /// came back in time) has less time left, if the host is to hear of it in time; but never so little
-    /// that a drive which is only slow would be given up.
+    /// that a drive which is only slow would be given up. What was to change a leg that is lost meanwhile is not waited
+    /// for: others may wait for it in turn, such as hosts for a copy.
     fn limit_of(&self, op: &Op) -> Duration {
         let Deadlines { read, write } = self.deadlines;
         if op.kind == DriveOpKind::Read {
             return read;
         }
         let array = self.arrays.get(op.array.index()).and_then(Option::as_ref);
+        if array.is_some_and(|state| state.array.is_on_lost_leg(op.tag)) {
+            return Duration::ZERO;
+        }
         let came = array.and_then(|state| state.array.change_came(op.tag)).unwrap_or(op.started);
         write.saturating_sub(op.started.since(came)).max(WRITE_LEAST.min(write))
     }
