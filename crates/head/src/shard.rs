@@ -12,6 +12,8 @@
 
 mod accept;
 mod dues;
+mod letters;
+mod memory;
 
 use self::accept::Callers;
 pub(crate) use self::dues::Dues;
@@ -22,9 +24,9 @@ use crate::gates::Gates;
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::lending::{Lending, Purpose};
 use crate::limits;
-use crate::link::{Connection, Front, Io, Life, Link};
+use crate::link::{Connection, Front, Io, Life};
 use crate::mail::Mail;
-use crate::report::{ConnectionReport, Counters, DriveReport, Ended, ShardReport};
+use crate::report::{Counters, DriveReport, Ended};
 use crate::request::{Flight, Op, Parked, Phase, Request};
 use array::{Array, ArrayConfig, Geometry, Note, Ticket};
 use base::front::Close;
@@ -132,113 +134,6 @@ pub(crate) struct Core<M: Memory> {
     pub op_scan: Option<Instant>,
     /// Room for marks of one `Sent`, kept so that nothing is allocated.
     pub marks: Vec<u32>,
-}
-
-impl<M: Memory> Core<M> {
-    /// Remembers to look at the link in the end of the turn.
-    pub fn touch(&mut self, link: &mut Link) {
-        if !link.touched {
-            link.touched = true;
-            self.touched.push(link.index);
-        }
-    }
-    /// Promises slots for a connection of this depth.
-    pub fn admit(&mut self, commands: u32) -> bool {
-        if self.promised + commands > limits::REQUESTS_MAX {
-            return false;
-        }
-        self.promised += commands;
-        // Twice: an answered command keeps its slot until the kernel has taken the answer, and the
-        // host may send the next one meanwhile.
-        let need = 2 * self.promised;
-        if need > self.requests.capacity() {
-            let more = (need - self.requests.capacity()).max(256);
-            self.requests.reserve(more);
-            self.lending.reserve(self.requests.capacity());
-        }
-        true
-    }
-    /// A buffer for a request now, or a place in line.
-    pub fn take_or_wait(&mut self, account: u32, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
-        // Nobody overtakes those of his host who wait, or the one whose turn it is.
-        let data = if self.may_take(account, len, purpose) { self.take(len, purpose) } else { None };
-        match data {
-            Some(data) => self.lend(account, index, data, purpose),
-            None => {
-                self.requests[index].purpose = purpose;
-                self.lending.wait(account, purpose, index);
-            }
-        }
-        data
-    }
-    /// Whether a host may have so much more, without passing anybody who waits.
-    #[inline]
-    fn may_take(&self, account: u32, len: u32, purpose: Purpose) -> bool {
-        self.lending.passes(account, purpose)
-            && (self.buffers.is_roomy()
-                || self.lending.may(account, purpose, len, self.buffers.left(purpose)))
-    }
-    /// A buffer that nobody waits for.
-    pub fn take_spare(&mut self, account: u32, len: u32) -> Option<Slice> {
-        if self.may_take(account, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }
-    }
-    fn take(&mut self, len: u32, purpose: Purpose) -> Option<Slice> {
-        match purpose {
-            Purpose::Asked => self.buffers.take_asked(len),
-            Purpose::Unasked => self.buffers.take_inline(len),
-        }
-    }
-    /// The request has this buffer.
-    #[inline]
-    pub fn lend(&mut self, account: u32, index: u32, data: Slice, purpose: Purpose) {
-        let request = &mut self.requests[index];
-        (request.buffer, request.purpose, request.phase) = (Some(data), purpose, Phase::Connection);
-        self.lending.lend(account, purpose, data.len);
-    }
-    /// The next one for whom there is memory now: hosts take turns, and who has his share is passed.
-    fn next_granted(&mut self, purpose: Purpose) -> Option<(u32, Slice)> {
-        let last = self.lending.last(purpose);
-        while let Some((account, index)) = self.lending.first(purpose) {
-            let Phase::Buffer(len) = self.requests[index].phase else {
-                panic!("only those who wait are in line")
-            };
-            if self.lending.may(account, purpose, len, self.buffers.left(purpose)) {
-                let data = self.take(len, purpose);
-                self.lending.press(purpose, data.is_none());
-                let data = data?;
-                self.lending.leave(account, purpose, index);
-                if self.lending.first(purpose).is_some_and(|(first, _)| first == account) {
-                    self.lending.next_turn(account, purpose);
-                }
-                self.lend(account, index, data, purpose);
-                return Some((index, data));
-            }
-            self.lending.next_turn(account, purpose);
-            if account == last {
-                break;
-            }
-        }
-        self.lending.press(purpose, false);
-        None
-    }
-    /// A request leaves its line.
-    pub fn wait_no_more(&mut self, index: u32) {
-        let Request { account, purpose, .. } = self.requests[index];
-        self.lending.leave(account, purpose, index);
-    }
-    /// Ends a request that nobody needs any more.
-    pub fn retire(&mut self, link: &mut Link, index: u32) {
-        let Request { buffer, second, account, purpose, .. } = self.requests[index];
-        self.requests.free(index);
-        link.live -= 1;
-        if let Some(data) = buffer {
-            self.lending.back(account, purpose, data.len);
-            self.buffers.release(data);
-        }
-        if let Some(data) = second {
-            self.buffers.release(data);
-        }
-    }
 }
 
 /// One core's share of the data path.
@@ -624,169 +519,6 @@ impl<M: Memory> Shard<M> {
         }
         // The list keeps its room; nothing touches a link while it is looked at.
         self.core.touched = touched;
-    }
-
-    fn configure(&mut self, now: Instant, view: Arc<View>, layout: Arc<Layout>, fx: &mut Effects<Mail>) {
-        let core = &mut self.core;
-        (core.view, core.layout) = (view, layout.clone());
-        core.volumes.clear();
-        for volume in &layout.volumes {
-            set(&mut core.volumes, volume.id.index(), volume.clone());
-            if core.volume_counters.len() <= volume.id.index() {
-                core.volume_counters.resize(volume.id.index() + 1, Counters::default());
-            }
-        }
-        core.pools.clear();
-        for pool in &layout.pools {
-            set(&mut core.pools, usize::from(pool.id.0), pool.clone());
-        }
-        core.apply_arrays(now, &layout, fx);
-        core.set_gates(now, fx);
-
-        self.listen(fx);
-        let view = self.core.view.clone();
-        self.listening.retain(|id| {
-            let stays = view.portals.iter().any(|p| p.id == *id);
-            if !stays {
-                fx.push(Effect::Unlisten { portal: *id });
-            }
-            stays
-        });
-        let all: Vec<u32> = self.connections.iter().map(|(i, _)| i).collect();
-        for index in all {
-            self.with(now, index, fx, |front, io| front.on_view(now, io));
-        }
-        fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Applied { generation: layout.generation } });
-    }
-
-    /// Opens portals that are not open.
-    fn listen(&mut self, fx: &mut Effects<Mail>) {
-        for portal in &self.core.view.portals {
-            if !self.listening.contains(&portal.id) {
-                self.listening.push(portal.id);
-                fx.push(Effect::Listen { portal: portal.id, address: portal.address });
-            }
-        }
-    }
-
-    fn on_mail(&mut self, now: Instant, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
-        match mail {
-            Mail::Configure { view, layout } => self.configure(now, view, layout, fx),
-            Mail::Recorded { array, epoch } => {
-                self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
-            }
-            Mail::Unrecorded { array } => {
-                self.core.with_array(now, array, fx, |a, io| a.on_unrecorded(now, io))
-            }
-            Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
-            Mail::MarkAll { array } => {
-                self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))
-            }
-            Mail::AddDirty { array, dirty } => {
-                self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
-            }
-            Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
-            Mail::Scrub { array, order } => {
-                self.core.with_array(now, array, fx, |a, io| a.scrub(now, order, io));
-            }
-            Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
-            Mail::Answer { connection, answer } => {
-                if let Some(index) = self.index_of(connection) {
-                    self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
-                }
-            }
-            Mail::Obey { connection, id, what } => {
-                if let Some(index) = self.index_of(connection) {
-                    self.with(now, index, fx, |front, io| front.on_intervention(now, id, &what, io));
-                }
-            }
-            Mail::Intervened { connection, key, yes } => {
-                if let Some(index) = self.index_of(connection) {
-                    self.with(now, index, fx, |front, io| front.on_intervened(now, key, yes, io));
-                }
-            }
-            Mail::Drop { connection, why } => {
-                if let Some(index) = self.index_of(connection) {
-                    self.with(now, index, fx, |_, io| base::FrontIo::close(io, why));
-                }
-            }
-            Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
-            Mail::Room { mirrors } => {
-                let (mirrors, mirrors_max) = self.core.keep_scratch(mirrors);
-                fx.push(Effect::Mail { to: from, mail: Mail::HasRoom { mirrors, mirrors_max } });
-            }
-            Mail::Resume { array } => self.core.resume(now, array, fx),
-            Mail::Report => {
-                let report = Box::new(self.report());
-                fx.push(Effect::Mail { to: from, mail: Mail::Reported(report) });
-            }
-            Mail::Run { flight, array, command } => {
-                let Address::Shard(shard) = from else { panic!("only shards ask shards") };
-                self.core.parked.push_back(Parked { shard, flight, array, command });
-            }
-            Mail::Ran { flight, status } => self.core.flight_landed(flight.0, status, fx),
-            Mail::Abort { flight, array } => {
-                let Address::Shard(shard) = from else { panic!("only shards ask shards") };
-                self.core.abort_for_peer(now, shard, flight, array, fx);
-            }
-            Mail::Lease { volume, kind, cost } => {
-                let Address::Shard(peer) = from else { panic!("only shards ask shards") };
-                self.core.on_lease(now, peer, volume, kind, cost, fx);
-            }
-            Mail::Leased { volume, kind, cost } => self.core.on_leased(now, volume, kind, cost),
-            Mail::Hold { data } => self.core.buffers.hold(data),
-            Mail::Unhold { data } => {
-                self.core.buffers.release(data);
-            }
-            Mail::Note { array, note: Note::Heal { at, len, leg } } => {
-                self.core.with_array(now, array, fx, |a, io| a.on_heal(now, leg, at, len, io));
-            }
-            Mail::Applied { .. }
-            | Mail::Note { .. }
-            | Mail::Ask { .. }
-            | Mail::Intervene { .. }
-            | Mail::Obeyed { .. }
-            | Mail::Ending { .. }
-            | Mail::Gone { .. }
-            | Mail::Turned { .. }
-            | Mail::Listening { .. }
-            | Mail::Quiesced { .. }
-            | Mail::HasRoom { .. }
-            | Mail::Reported(_)
-            | Mail::Order { .. }
-            | Mail::Answered { .. }
-            | Mail::Ready { .. }
-            | Mail::Happened(_)
-            | Mail::Stop
-            | Mail::Stopped => panic!("this letter is not for a shard: {mail:?}"),
-        }
-    }
-
-    fn report(&self) -> ShardReport {
-        let core = &self.core;
-        let connections = self.connections.iter().map(|(_, c)| ConnectionReport {
-            connection: c.link.id,
-            portal: c.link.portal,
-            peer: c.link.peer,
-            host: c.link.host,
-            commands: c.link.live,
-            counters: c.link.counters,
-        });
-        let volumes = core.layout.volumes.iter().map(|v| (v.id, core.volume_counters[v.id.index()]));
-        let arrays = core.arrays.iter().enumerate();
-        ShardReport {
-            shard: core.id,
-            connections: connections.collect(),
-            volumes: volumes.collect(),
-            drives: core.drives.iter().filter(|d| **d != DriveReport::default()).copied().collect(),
-            arrays: arrays
-                .filter_map(|(i, a)| a.as_ref().map(|a| (ArrayId(i as u16), a.array.progress())))
-                .collect(),
-            buffers_used: core.buffers.used(),
-            buffers_bytes: core.buffers.bytes(),
-            waiting: core.lending.waiting(),
-            protocol_errors: self.protocol_errors,
-        }
     }
 }
 

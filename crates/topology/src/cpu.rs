@@ -156,9 +156,13 @@ pub(crate) struct Times {
 
 impl Times {
     fn of(from: &Recording) -> BTreeMap<u32, Times> {
-        let (Some(first), Some(second)) = (from.file("/proc/stat"), from.later("/proc/stat")) else {
-            return BTreeMap::new();
-        };
+        match (from.file("/proc/stat"), from.later("/proc/stat")) {
+            (Some(first), Some(second)) => Self::between(first, second),
+            _ => BTreeMap::new(),
+        }
+    }
+    /// By CPU, out of two readings of /proc/stat.
+    fn between(first: &str, second: &str) -> BTreeMap<u32, Times> {
         let lines = |text: &str| -> BTreeMap<u32, Vec<u64>> {
             let line = |line: &str| {
                 let mut words = line.split_whitespace();
@@ -192,5 +196,27 @@ impl Times {
             );
         }
         out
+    }
+}
+
+/// The part of all CPUs' time, 0 to 1, that was used between two readings of /proc/stat, by whomever; None if they tell
+/// nothing.
+pub fn cores_busy(before: &str, after: &str) -> Option<f64> {
+    let all = Times::between(before, after);
+    let idle: f64 = all.values().map(|t| f64::from(t.idle)).sum();
+    (!all.is_empty()).then(|| 1.0 - idle / all.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_use_of_cores_is_what_is_neither_idle_nor_waiting() {
+        let before = "cpu  200 0 50 800 50\ncpu0 100 0 50 800 50 0 0 0 0 0\ncpu1 100 0 0 0 0\n";
+        let after = "cpu  390 0 50 805 55\ncpu0 190 0 50 805 55 0 0 0 0 0\ncpu1 200 0 0 0 0\n";
+        assert!(cores_busy(before, after).is_some_and(|part| (part - 0.95).abs() < 1e-6));
+        assert_eq!(cores_busy(before, before), None);
+        assert_eq!(cores_busy("", "intr 1 2 3\n"), None);
     }
 }

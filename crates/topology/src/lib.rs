@@ -20,7 +20,7 @@ mod recording;
 mod svg;
 pub mod tune;
 
-pub use cpu::{Cpu, Node, Socket};
+pub use cpu::{Cpu, Node, Socket, cores_busy};
 pub use drive::{Activity, Drive, DriveKind, Temperature};
 pub use interrupt::Interrupt;
 pub use machine::{Machine, SharedBank, size};

@@ -6,7 +6,7 @@ use super::desk::{Outlook, Wish, error_words, refuse};
 use super::drives::Probe;
 use super::found::Found;
 use super::join::{self, Boxed};
-use super::watch::SPACE_ENOUGH;
+use super::watch::lacks_room_below;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
@@ -218,7 +218,7 @@ impl Office {
     async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {
         let path = &probe.info.path;
         match self.cx.inspect(probe.id).await {
-            Ok(health) if health.sparse && health.free_bytes.is_some_and(|free| free < SPACE_ENOUGH) => {
+            Ok(health) if lacks_room_below(&health) => {
                 let message =
                     format!("the file system below {path} is full: what it missed does not fit there");
                 Err(refuse(RefusalKind::NotReady, "drive", message)

@@ -21,7 +21,7 @@ const SILENT_MAX: u32 = 3;
 /// Errors are told for so long after the last one.
 const ERRORS_REMEMBERED: Duration = Duration::from_secs(60);
 /// A file system with so much left is not full.
-pub(crate) const SPACE_ENOUGH: u64 = 1 << 20;
+const SPACE_ENOUGH: u64 = 1 << 20;
 
 /// How long an order waits for the look that it asked for.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
@@ -257,8 +257,12 @@ fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
 /// What ails a file that is not whole on the disk, where no more fits. Whether a write has failed already or not: a
 /// head that was just started knows of none, and a mirror is better told before it loses a leg.
 fn full_below(path: &str, look: &Look, last: bool) -> Option<Ill> {
-    let Look::Well(health) = look else { return None };
-    (health.sparse && health.free_bytes.is_some_and(|free| free < SPACE_ENOUGH)).then(|| full(path, last))
+    matches!(look, Look::Well(health) if lacks_room_below(health)).then(|| full(path, last))
+}
+
+/// A file that is not whole on the disk, on a file system that is full.
+pub(crate) fn lacks_room_below(health: &DriveHealth) -> bool {
+    health.sparse && health.free_bytes.is_some_and(|free| free < SPACE_ENOUGH)
 }
 
 fn full(path: &str, last: bool) -> Ill {

@@ -146,9 +146,9 @@ fn measure(args: &DrivesArgs, live: &mut Live, notes: &mut Vec<String>) -> Resul
         if watch::interrupted() {
             break;
         }
-        let before = watch::Cores::now();
+        let before = watch::cores();
         let run = run(format!("{drives} of {n} drives"), 0, drives)?;
-        cores_busy = before.zip(watch::Cores::now()).and_then(|(before, now)| now.busy_since(before));
+        cores_busy = topology::cores_busy(&before, &watch::cores());
         together.push(Together { drives, run });
     }
     // One slow drive among many is not seen in their sum.

@@ -44,31 +44,9 @@ pub fn interrupted() -> bool {
     interrupts() > 0
 }
 
-/// What all cores of this machine have done so far, for whomever: time in use and all time, in the kernel's ticks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cores {
-    used: u64,
-    all: u64,
-}
-
-impl Cores {
-    /// Now; None where it is not told.
-    pub fn now() -> Option<Self> {
-        Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
-    }
-    fn of(stat: &str) -> Option<Self> {
-        let line = stat.lines().find_map(|l| l.strip_prefix("cpu "))?;
-        // user nice system idle iowait irq softirq steal; what guests use is counted as user's already.
-        let ticks: Vec<u64> = line.split_whitespace().take(8).filter_map(|w| w.parse().ok()).collect();
-        let idle = ticks.get(3)? + ticks.get(4)?;
-        let all: u64 = ticks.iter().sum();
-        Some(Self { used: all - idle, all })
-    }
-    /// The part of the time since then in which they were in use, 0 to 1; None if no tick has passed.
-    pub fn busy_since(self, before: Self) -> Option<f64> {
-        let all = self.all.saturating_sub(before.all);
-        (all > 0).then(|| self.used.saturating_sub(before.used) as f64 / all as f64)
-    }
+/// What the kernel counts of all cores by now, for `topology::cores_busy`; empty where it is not told.
+pub fn cores() -> String {
+    std::fs::read_to_string("/proc/stat").unwrap_or_default()
 }
 
 /// The CPU time of some threads of this process.
@@ -210,16 +188,6 @@ impl Drop for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_use_of_cores_is_what_is_neither_idle_nor_waiting() {
-        let before = Cores::of("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3 4\n").expect("it tells");
-        let after = Cores::of("cpu  190 0 50 805 55 0 0 0 0 0\n").expect("it tells");
-        assert_eq!(after.busy_since(before), Some(0.9));
-        assert_eq!(before.busy_since(before), None);
-        assert_eq!(Cores::of("intr 1 2 3\n"), None);
-        assert!(Cores::now().is_some());
-    }
 
     #[test]
     fn a_window_counts_only_what_lies_between_its_ends() {

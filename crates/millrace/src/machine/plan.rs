@@ -122,26 +122,19 @@ fn made(site: &Site, arrays: &[Array]) -> Result<Plan, Failure> {
     plan::plan(site, arrays).map_err(|why| Failure::usage(why).with_next("millrace plan --help"))
 }
 
-/// Drives of this machine that a pool may be made of: what the head calls free; without a head, drives on which nobody has
-/// a file system mounted, partitions, or something made of them.
+/// Drives of this machine that a pool may be made of: what the head calls free; without a head, what nobody uses.
 fn free_here(site: &mut Site, context: &Context) -> Vec<String> {
     match context.client.get_within::<Vec<api::Drive>>("/drives", super::PATIENCE) {
         Ok(drives) => {
             let free = drives.iter().filter(|d| d.role == api::DriveRole::Free);
             free.map(|d| site.know(&d.path)).collect()
         }
-        Err(_) => site.free().into_iter().filter(|name| !in_use(name)).collect(),
+        Err(_) => {
+            let unused = uring::candidates();
+            let is_unused = |name: &String| unused.iter().any(|path| topology::plain_name(path) == name);
+            site.free().into_iter().filter(is_unused).collect()
+        }
     }
-}
-
-fn in_use(name: &str) -> bool {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let device = format!("/dev/{name}");
-    let folder = PathBuf::from("/sys/block").join(name);
-    let entries = |f: PathBuf| std::fs::read_dir(f).into_iter().flatten().flatten();
-    mounts.split_whitespace().any(|word| word == device)
-        || entries(folder.join("holders")).next().is_some()
-        || entries(folder).any(|e| e.path().join("partition").exists())
 }
 
 fn proposal(site: &Site, free: &[String], legs: usize) -> Result<Named, Failure> {
@@ -180,7 +173,8 @@ fn measured(site: &mut Site, path: &std::path::Path, here: bool) -> Result<(), F
         other => return Err(bad(format!("it has {other}: reads alone or writes alone are needed"))),
     };
     for (drive, alone) in drives.drives.iter().zip(&drives.alone) {
-        let name = known(site, drive, here).map_err(|e| bad(e.message))?;
+        check_there(site, drive, here).map_err(|e| bad(e.message))?;
+        let name = known(site, drive);
         site.measured(&name, write, drives.block_bytes, alone.total.iops);
     }
     Ok(())
@@ -188,37 +182,44 @@ fn measured(site: &mut Site, path: &std::path::Path, here: bool) -> Result<(), F
 
 /// Arrays as a plan takes them; drives that the machine does not show become known.
 fn arrays(site: &mut Site, specs: &[ArraySpec], here: bool) -> Result<Vec<Array>, Failure> {
+    let mut drive = |spec: &String| {
+        check_there(site, spec, here)?;
+        Ok(known(site, spec))
+    };
     let mut one = |spec: &ArraySpec| {
-        let drives = spec.drives.iter().map(|d| known(site, d, here)).collect::<Result<_, Failure>>()?;
+        let drives = spec.drives.iter().map(&mut drive).collect::<Result<_, Failure>>()?;
         Ok(Array { drives, weight: f64::from(spec.weight.unwrap_or(1)) })
     };
     specs.iter().map(&mut one).collect()
 }
 
-/// The name of a drive at a place, with the shape that its specification has. `here`: the place is this machine, on which
-/// files are drives too.
-fn known(site: &mut Site, spec: &str, here: bool) -> Result<String, Failure> {
-    let (shape, bare) = head::steward::split_shape(spec).unwrap_or((None, spec));
-    let memory = ["ram", "null"].iter().any(|kind| bare == *kind || bare.starts_with(&format!("{kind}:")));
-    let made = here && (bare.starts_with("file:") || std::path::Path::new(bare).exists());
-    if !(site.has(bare) || memory || made) {
-        let next = if here { "millrace drive ls" } else { "millrace topology, with the same --machine" };
-        return Err(Failure::usage(format!("there is no drive {bare}")).with_next(next));
+/// Refuses a drive that is not at this place. `here`: the place is this machine, on which files are drives too.
+fn check_there(site: &Site, spec: &str, here: bool) -> Result<(), Failure> {
+    let (_, bare) = head::steward::split_shape(spec).unwrap_or((None, spec));
+    let file = here && (bare.starts_with("file:") || std::path::Path::new(bare).exists());
+    if site.has(bare) || plan::is_memory(bare) || file {
+        return Ok(());
     }
+    let next = if here { "millrace drive ls" } else { "millrace topology, with the same --machine" };
+    Err(Failure::usage(format!("there is no drive {bare}")).with_next(next))
+}
+
+/// The name of a drive at a place, with the shape that its specification has.
+fn known(site: &mut Site, spec: &str) -> String {
+    let (shape, bare) = head::steward::split_shape(spec).unwrap_or((None, spec));
     let name = site.know(bare);
     if let Some(s) = shape {
         let [iops_max, mbps_max, uplink, uplink_mbps, uplink_share] =
             [s.iops_max, s.mbps_max, s.uplink, s.uplink_mbps, s.uplink_share].map(u64::from);
         site.shape(&name, Shaped { iops_max, mbps_max, uplink, uplink_mbps, uplink_share });
     }
-    Ok(name)
+    name
 }
 
 /// Drives in mirrors of two, their legs apart.
 pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
     let mut site = site.clone();
-    let names: Vec<String> =
-        drives.iter().map(|d| site.know(head::steward::split_shape(d).map_or(d, |(_, d)| d))).collect();
+    let names: Vec<String> = drives.iter().map(|d| known(&mut site, d)).collect();
     let (mirrors, rest) = plan::pair(&site, &names, 2).map_err(Failure::usage)?;
     if !rest.is_empty() || mirrors.is_empty() {
         let what = format!(

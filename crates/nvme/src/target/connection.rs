@@ -1,25 +1,23 @@
 //! The TCP binding: bytes in, PDUs, commands, answers, bytes out (NVMe/TCP 3).
 
 mod aborts;
+mod answers;
+mod establish;
 mod transfer;
 
-use super::connect::{self, Login};
-use super::controller::{Birth, Controller};
+use super::connect::Login;
+use super::controller::Controller;
 use super::io::{IoQueue, Plan, Work, status_of};
 use super::namespaces::Namespaces;
 use super::rx::{Payload, Rx, Step, To, check_sgl};
 use super::table::{Completion, Phase, Table, tag as head_tag};
-use super::{
-    ASYNC_EVENTS_MAX, BULK_MIN, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX,
-    LOGIN_TIME,
-};
+use super::{BULK_MIN, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME};
 use crate::pdu::{
-    ALIGNMENT_FIELD_MAX, DATA_BYTES, Decoder, DigestReader, Digests, Header, IcReq, IcResp, Incoming,
-    Receiver, Term, Transfer, Violation, digest_bytes, encode, fes, kind,
+    DATA_BYTES, Decoder, DigestReader, Digests, Header, Incoming, Receiver, Term, Violation, encode, fes,
+    kind,
 };
-use crate::spec::fabrics::fctype;
-use crate::spec::{ConnectFields, Cqe, Sgl, Sqe, StatusField, admin, nvm};
-use base::crc::{crc32c, crc32c_append};
+use crate::spec::{Sqe, StatusField, nvm};
+use base::crc::crc32c_append;
 use base::front::{Close, Intervention};
 use base::{Answer, FrontIo, Instant, Slice, Status, Tag, Want};
 use std::collections::VecDeque;
@@ -525,138 +523,6 @@ impl Connection {
         Ok(())
     }
 
-    /// NVMe/TCP 3.6.2.2: ICReq.
-    fn initialize(&mut self, request: IcReq, io: &mut impl FrontIo) -> Result<(), Violation> {
-        if request.pfv != 0 {
-            return Err(Violation { fes: fes::UNSUPPORTED, fei: 8, why: "PDU format version" });
-        }
-        if request.hpda > ALIGNMENT_FIELD_MAX {
-            return Err(Violation::field(10, "HPDA"));
-        }
-        self.digests = request.digests;
-        self.hpda = request.hpda;
-        self.decoder.negotiated(self.digests, 0);
-        let response = IcResp { pfv: 0, cpda: 0, digests: self.digests, maxh2cdata: H2C_DATA_MAX };
-        self.send(io, &encode::ic_resp(response));
-        self.stage = Stage::AwaitingConnect;
-        Ok(())
-    }
-
-    /// A command on a queue that does not exist yet.
-    fn before_connect(&mut self, sqe: Sqe, data: u32, digest: bool, io: &mut impl FrontIo) {
-        let refuse = |status: StatusField| Completion::failed(status.dnr());
-        let mut payload = Payload::to_nobody(data, digest);
-        let refused = if sqe.opcode != admin::FABRICS || sqe.fctype() != fctype::CONNECT {
-            refuse(StatusField::COMMAND_SEQUENCE)
-        } else if sqe.sgl.kind != Sgl::IN_CAPSULE {
-            refuse(StatusField::SGL_TYPE_INVALID)
-        } else if sqe.sgl.length.get() != 1024 {
-            refuse(StatusField::SGL_LENGTH_INVALID)
-        } else if sqe.sgl.address.get().checked_add(1024).is_none_or(|end| end > u64::from(data)) {
-            refuse(StatusField::SGL_OFFSET_INVALID)
-        } else {
-            let skip = sqe.sgl.address.get() as u32;
-            payload = Payload { to: To::Connect, skip, left: 1024, tail: data - skip - 1024, ..payload };
-            self.stage = Stage::AwaitingConnectData(Login::new(ConnectFields::of(&sqe)));
-            self.rx = Rx::Payload(payload);
-            return;
-        };
-        self.rx = Rx::Payload(payload);
-        self.respond(io, sqe.cid.get(), refused);
-    }
-
-    fn connect_data_here(&mut self, sound: bool, io: &mut impl FrontIo) {
-        let stage = std::mem::replace(&mut self.stage, Stage::AwaitingConnect);
-        let Stage::AwaitingConnectData(mut login) = stage else {
-            unreachable!("data of Connect follow Connect")
-        };
-        let asked = match sound {
-            true => login.check(&self.config, io.view()),
-            false => Err(Completion::failed(StatusField::TRANSIENT_TRANSPORT)),
-        };
-        match asked {
-            Ok(ask) => {
-                self.stage = Stage::AwaitingAnswer(login);
-                io.ask(ask);
-            }
-            Err(refused) => {
-                io.refused(login.hostnqn(), connect::why(&refused));
-                self.respond(io, login.fields.cid.get(), refused);
-            }
-        }
-    }
-
-    /// The Steward has answered: the queue exists, or not.
-    fn connected(&mut self, now: Instant, login: &Login, answer: Answer, io: &mut impl FrontIo) {
-        let cid = login.fields.cid.get();
-        let id = match answer {
-            Answer::Admitted { id } => id,
-            Answer::Unknown => {
-                io.refused(login.hostnqn(), "a queue of a controller that is gone");
-                return self.respond(io, cid, Login::unknown_controller());
-            }
-            Answer::Disabled => {
-                io.refused(login.hostnqn(), "a queue of a controller that is not enabled");
-                return self.respond(io, cid, Completion::failed(StatusField::COMMAND_SEQUENCE));
-            }
-            // The news of the end of an older one may be on its way: the host may try again.
-            Answer::Taken => {
-                io.refused(login.hostnqn(), "a queue that its controller has already");
-                return self.respond(io, cid, Completion::failed(StatusField::COMMAND_SEQUENCE));
-            }
-            Answer::Full => {
-                io.refused(login.hostnqn(), "too many controllers");
-                return self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
-            }
-        };
-        let is_admin = login.fields.qid.get() == 0;
-        let commands_max = login.entries() + if is_admin { ASYNC_EVENTS_MAX } else { 0 };
-        // The view may have changed while the Steward thought.
-        let host = io.view().host_by_nqn(login.hostnqn()).map(|h| h.id);
-        if host.is_none() && !login.discovery {
-            self.respond(io, cid, Completion::failed(StatusField::CONNECT_HOST.dnr()));
-            return self.close(io, Close::Refused("the host was removed"));
-        }
-        if !io.admit(commands_max) {
-            io.refused(login.hostnqn(), "no memory for the queue's commands");
-            self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
-            return self.close(io, Close::Refused("no memory for the queue's commands"));
-        }
-        self.table = Table::new(commands_max);
-        self.out = VecDeque::with_capacity(usize::from(commands_max));
-        self.sending = VecDeque::with_capacity(usize::from(commands_max));
-        let flow_control = login.flow_control();
-        let entries = u32::from(login.entries());
-        // Connect was the queue's first command. SQHD FFFFh tells that flow control is off
-        // (NVMe Base 6.3, Connect response).
-        self.queue = Queue { entries, head: 1 % entries, flow_control };
-        self.role = match (is_admin, host) {
-            (true, host) => {
-                let birth = Birth {
-                    id,
-                    discovery: login.discovery,
-                    host,
-                    hostnqn: login.hostnqn().to_owned(),
-                    host_id: login.data.hostid,
-                    kato: login.fields.kato.get(),
-                };
-                Role::Admin(Box::new(Controller::new(birth, &self.config, io.view(), now)))
-            }
-            (false, Some(host)) => {
-                let namespaces = Namespaces::of(io.view().host(host));
-                let hostnqn = login.hostnqn().to_owned();
-                // ACRE is told by an intervention, if the host has set it.
-                Role::Io(Box::new(IoQueue { host, hostnqn, namespaces, retry_delay: false }))
-            }
-            (false, None) => unreachable!("a discovery controller has no I/O queues"),
-        };
-        self.stage = Stage::Live;
-        self.login_deadline = None;
-        let head = if flow_control { self.queue.head as u16 } else { 0xffff };
-        let cqe = Cqe { dw0: u32::from(id).into(), cid: cid.into(), sqhd: head.into(), ..Cqe::default() };
-        self.send(io, &encode::response(&cqe, self.digests));
-    }
-
     // Commands.
 
     /// A command has come and there is a slot for it. Its in-capsule data follow.
@@ -817,99 +683,6 @@ impl Connection {
         }
     }
 
-    // Answering.
-
-    /// The command has ended; its answer goes out when there is room, in order.
-    fn answer(&mut self, tag: u16, completion: Completion) {
-        let slot = &mut self.table[tag];
-        (slot.answer, slot.phase) = (completion, Phase::AwaitingRoom);
-        if !completion.status.is_good()
-            && let Role::Admin(controller) = &mut self.role
-        {
-            controller.note_error(&slot.sqe, completion.status);
-        }
-        self.out.push_back(tag);
-    }
-
-    fn flush(&mut self, now: Instant, io: &mut impl FrontIo) {
-        if matches!(self.stage, Stage::Closed) {
-            return;
-        }
-        let sent = self.handed - io.pending();
-        while let Some((tag, _)) = self.sending.pop_front_if(|(_, at)| *at <= sent) {
-            self.table.release(tag);
-        }
-        while io.room() >= ROOM_MIN {
-            let Some(tag) = self.out.pop_front() else { break };
-            match self.table[tag].phase {
-                Phase::AwaitingR2t => self.send_r2t(now, tag, io),
-                Phase::AwaitingRoom => self.send_answer(tag, io),
-                other => unreachable!("a command that is {other:?} has nothing to send"),
-            }
-        }
-    }
-
-    fn send_answer(&mut self, tag: u16, io: &mut impl FrontIo) {
-        let slot = &self.table[tag];
-        let (cid, answer, held) = (slot.sqe.cid.get(), slot.answer, slot.held);
-        let data = slot.buffer.head(slot.length.min(slot.buffer.len));
-        let gives = slot.gives && answer.status.is_good() && data.len > 0;
-        // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD nobody needs without flow control.
-        let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
-        let response = (!success).then(|| self.response(cid, answer));
-        self.table.forget(tag);
-        self.answer_aborts(tag, answer.status, io);
-        if gives {
-            let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
-            let mut trailer = Trailer::default();
-            if self.digests.data {
-                trailer.push(&digest_bytes(crc32c(io.bytes(data))));
-            }
-            if let Some(response) = response {
-                trailer.push(&response);
-            }
-            let header = match self.hpda {
-                0 => {
-                    let header = encode::c2h_data_unpadded(t, true, success, self.digests);
-                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
-                    header.len()
-                }
-                hpda => {
-                    let header = encode::c2h_data(t, true, success, self.digests, hpda);
-                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
-                    header.len()
-                }
-            };
-            self.handed += (header + data.len as usize + trailer.bytes().len()) as u64;
-            self.table[tag].phase = Phase::Sending;
-            self.sending.push_back((tag, self.handed));
-            return;
-        }
-        if let Some(response) = response {
-            self.send(io, &response);
-        }
-        if held {
-            io.finish(head_tag(tag));
-        }
-        self.table.release(tag);
-    }
-
-    fn response(&self, cid: u16, completion: Completion) -> encode::Response {
-        let head = if self.queue.flow_control { self.queue.head as u16 } else { 0 };
-        let cqe = Cqe {
-            dw0: completion.dw0.into(),
-            dw1: completion.dw1.into(),
-            sqhd: head.into(),
-            sqid: 0.into(),
-            cid: cid.into(),
-            status: (completion.status.0 << 1).into(),
-        };
-        encode::response(&cqe, self.digests)
-    }
-    fn respond(&mut self, io: &mut impl FrontIo, cid: u16, completion: Completion) {
-        let response = self.response(cid, completion);
-        self.send(io, &response);
-    }
     fn send(&mut self, io: &mut impl FrontIo, bytes: &[u8]) {
         io.header(bytes);
         self.handed += bytes.len() as u64;

@@ -12,7 +12,7 @@ mod site;
 
 pub use describe::{Bank, Description, Kind, Ports, Shards, site};
 pub use propose::{pair, propose};
-pub use site::{Shaped, Site};
+pub use site::{Shaped, Site, is_memory};
 
 use crate::explain::count;
 use crate::machine::Machine;

@@ -132,7 +132,7 @@ pub struct Shaped {
 }
 
 /// A drive in memory, or one that does nothing: nothing limits it but the head.
-fn is_memory(path: &str) -> bool {
+pub fn is_memory(path: &str) -> bool {
     path.starts_with("ram:") || path.starts_with("null")
 }
 

@@ -3,6 +3,8 @@
 use super::{About, Group, List, Verdict, Write, near};
 use crate::machine::Machine;
 use crate::net::Port;
+use crate::recording::ranges;
+use std::collections::BTreeSet;
 
 /// Largest TCP buffers: 100 Gbit/s for 1.3 ms.
 const BUFFER: u64 = 16 << 20;
@@ -158,7 +160,7 @@ fn steering(out: &mut List, m: &Machine, port: &Port) {
         };
         let wanted: &[u32] = if spread { &cpus } else { &[] };
         let all = receive.into_iter().map(|(was, path)| (was, path, wanted.to_vec())).collect();
-        let words = if spread { format!("CPUs {}", crate::recording::ranges(&cpus)) } else { "off".into() };
+        let words = if spread { format!("CPUs {}", ranges(&cpus)) } else { "off".into() };
         masks(out, &about, format!("packets handed on (RPS) of {}", port.name), all, &words);
     }
     let send = files("tx-", "xps_cpus");
@@ -188,10 +190,10 @@ fn steering(out: &mut List, m: &Machine, port: &Port) {
 
 /// Files that hold masks of CPUs: as they are, where, and whom they should name.
 fn masks(out: &mut List, about: &About, name: String, files: Vec<(String, String, Vec<u32>)>, wanted: &str) {
-    let used: std::collections::BTreeSet<u32> = files.iter().flat_map(|(was, ..)| members(was)).collect();
+    let used: BTreeSet<u32> = files.iter().flat_map(|(was, ..)| members(was)).collect();
     let found = match used.is_empty() {
         true => "off".to_string(),
-        false => format!("CPUs {}", crate::recording::ranges(&used.into_iter().collect::<Vec<_>>())),
+        false => format!("CPUs {}", ranges(&used.into_iter().collect::<Vec<_>>())),
     };
     let mut writes = Vec::new();
     for (was, path, cpus) in files {

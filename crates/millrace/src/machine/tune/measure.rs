@@ -113,48 +113,48 @@ fn one(
     if me.changes.is_empty() {
         return Ok(me);
     }
-    let rounds = rounds as usize;
-    let ended = {
-        let mut there = true;
-        let mut ended = Ok(true);
-        'all: for round in 0..rounds {
-            // The first of a round is what the last one ended with: a machine is changed once a round.
-            for with in [there, !there] {
-                if with != there {
-                    let moved =
-                        if with { place.apply(settings) } else { place.restore(|p| paths.contains(p)) };
-                    if let Err(e) = moved {
-                        ended = Err(e);
-                        break 'all;
-                    }
-                    there = with;
-                }
-                let word = if with { "with" } else { "without" };
-                match run(&format!("{} {word}, {} of {rounds}", group.word(), round + 1)) {
-                    Ok(Some(figures)) if with => me.with.push(figures),
-                    Ok(Some(figures)) => me.without.push(figures),
-                    Ok(None) => ended = Ok(false),
-                    Err(e) => ended = Err(e),
-                }
-                if !matches!(ended, Ok(true)) {
-                    break 'all;
-                }
-            }
-        }
-        ended
-    };
+    let taken = take_turns(place, settings, &paths, rounds as usize, &mut me, run);
     me.ratios = me.with.iter().zip(&me.without).map(|(with, without)| with.iops / without.iops).collect();
     me.ratios.sort_by(f64::total_cmp);
-    me.outcome = match ended {
-        Ok(true) if helps(&me.ratios) => Outcome::Kept,
-        Ok(true) => Outcome::Restored,
-        Ok(false) | Err(_) => Outcome::Stopped,
+    me.outcome = match taken {
+        Ok(Some(())) if helps(&me.ratios) => Outcome::Kept,
+        Ok(Some(())) => Outcome::Restored,
+        Ok(None) | Err(_) => Outcome::Stopped,
     };
     match me.outcome {
         Outcome::Kept => place.apply(settings)?,
         Outcome::Restored | Outcome::Refused | Outcome::Stopped => place.restore(|p| paths.contains(p))?,
     };
-    ended.map(|_| me)
+    taken.map(|_| me)
+}
+
+/// Runs with the changes, which are there at the beginning, and without. None if somebody stopped it.
+fn take_turns(
+    place: &mut Place,
+    settings: &[Setting],
+    paths: &BTreeSet<&str>,
+    rounds: usize,
+    me: &mut Measured,
+    run: &mut impl FnMut(&str) -> Result<Option<Run>, Failure>,
+) -> Result<Option<()>, Failure> {
+    for round in 0..rounds {
+        // The first of a round is what the last one ended with: a machine is changed once a round.
+        let begins = round.is_multiple_of(2);
+        for with in [begins, !begins] {
+            if with != begins {
+                if with {
+                    place.apply(settings)?
+                } else {
+                    place.restore(|p| paths.contains(p))?
+                };
+            }
+            let word = if with { "with" } else { "without" };
+            let figures = run(&format!("{} {word}, {} of {rounds}", me.group.word(), round + 1))?;
+            let Some(figures) = figures else { return Ok(None) };
+            if with { me.with.push(figures) } else { me.without.push(figures) }
+        }
+    }
+    Ok(Some(()))
 }
 
 /// The table of what was measured.

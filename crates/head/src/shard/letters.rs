@@ -1,0 +1,176 @@
+//! What the Steward and other shards ask of a shard: its part of the view and of the arrays, and its report.
+
+use super::{Shard, set};
+use crate::layout::{ArrayId, Layout};
+use crate::mail::Mail;
+use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
+use crate::request::Parked;
+use array::Note;
+use base::view::View;
+use base::{Address, Effect, Effects, Instant, Memory};
+use std::sync::Arc;
+
+impl<M: Memory> Shard<M> {
+    fn configure(&mut self, now: Instant, view: Arc<View>, layout: Arc<Layout>, fx: &mut Effects<Mail>) {
+        let core = &mut self.core;
+        (core.view, core.layout) = (view, layout.clone());
+        core.volumes.clear();
+        for volume in &layout.volumes {
+            set(&mut core.volumes, volume.id.index(), volume.clone());
+            if core.volume_counters.len() <= volume.id.index() {
+                core.volume_counters.resize(volume.id.index() + 1, Counters::default());
+            }
+        }
+        core.pools.clear();
+        for pool in &layout.pools {
+            set(&mut core.pools, usize::from(pool.id.0), pool.clone());
+        }
+        core.apply_arrays(now, &layout, fx);
+        core.set_gates(now, fx);
+
+        self.listen(fx);
+        let view = self.core.view.clone();
+        self.listening.retain(|id| {
+            let stays = view.portals.iter().any(|p| p.id == *id);
+            if !stays {
+                fx.push(Effect::Unlisten { portal: *id });
+            }
+            stays
+        });
+        let all: Vec<u32> = self.connections.iter().map(|(i, _)| i).collect();
+        for index in all {
+            self.with(now, index, fx, |front, io| front.on_view(now, io));
+        }
+        fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Applied { generation: layout.generation } });
+    }
+
+    /// Opens portals that are not open.
+    pub(super) fn listen(&mut self, fx: &mut Effects<Mail>) {
+        for portal in &self.core.view.portals {
+            if !self.listening.contains(&portal.id) {
+                self.listening.push(portal.id);
+                fx.push(Effect::Listen { portal: portal.id, address: portal.address });
+            }
+        }
+    }
+
+    pub(super) fn on_mail(&mut self, now: Instant, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
+        match mail {
+            Mail::Configure { view, layout } => self.configure(now, view, layout, fx),
+            Mail::Recorded { array, epoch } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
+            }
+            Mail::Unrecorded { array } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_unrecorded(now, io))
+            }
+            Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
+            Mail::MarkAll { array } => {
+                self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))
+            }
+            Mail::AddDirty { array, dirty } => {
+                self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
+            }
+            Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
+            Mail::Scrub { array, order } => {
+                self.core.with_array(now, array, fx, |a, io| a.scrub(now, order, io));
+            }
+            Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
+            Mail::Answer { connection, answer } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
+                }
+            }
+            Mail::Obey { connection, id, what } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |front, io| front.on_intervention(now, id, &what, io));
+                }
+            }
+            Mail::Intervened { connection, key, yes } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |front, io| front.on_intervened(now, key, yes, io));
+                }
+            }
+            Mail::Drop { connection, why } => {
+                if let Some(index) = self.index_of(connection) {
+                    self.with(now, index, fx, |_, io| base::FrontIo::close(io, why));
+                }
+            }
+            Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
+            Mail::Room { mirrors } => {
+                let (mirrors, mirrors_max) = self.core.keep_scratch(mirrors);
+                fx.push(Effect::Mail { to: from, mail: Mail::HasRoom { mirrors, mirrors_max } });
+            }
+            Mail::Resume { array } => self.core.resume(now, array, fx),
+            Mail::Report => {
+                let report = Box::new(self.report());
+                fx.push(Effect::Mail { to: from, mail: Mail::Reported(report) });
+            }
+            Mail::Run { flight, array, command } => {
+                let Address::Shard(shard) = from else { panic!("only shards ask shards") };
+                self.core.parked.push_back(Parked { shard, flight, array, command });
+            }
+            Mail::Ran { flight, status } => self.core.flight_landed(flight.0, status, fx),
+            Mail::Abort { flight, array } => {
+                let Address::Shard(shard) = from else { panic!("only shards ask shards") };
+                self.core.abort_for_peer(now, shard, flight, array, fx);
+            }
+            Mail::Lease { volume, kind, cost } => {
+                let Address::Shard(peer) = from else { panic!("only shards ask shards") };
+                self.core.on_lease(now, peer, volume, kind, cost, fx);
+            }
+            Mail::Leased { volume, kind, cost } => self.core.on_leased(now, volume, kind, cost),
+            Mail::Hold { data } => self.core.buffers.hold(data),
+            Mail::Unhold { data } => {
+                self.core.buffers.release(data);
+            }
+            Mail::Note { array, note: Note::Heal { at, len, leg } } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_heal(now, leg, at, len, io));
+            }
+            Mail::Applied { .. }
+            | Mail::Note { .. }
+            | Mail::Ask { .. }
+            | Mail::Intervene { .. }
+            | Mail::Obeyed { .. }
+            | Mail::Ending { .. }
+            | Mail::Gone { .. }
+            | Mail::Turned { .. }
+            | Mail::Listening { .. }
+            | Mail::Quiesced { .. }
+            | Mail::HasRoom { .. }
+            | Mail::Reported(_)
+            | Mail::Order { .. }
+            | Mail::Answered { .. }
+            | Mail::Ready { .. }
+            | Mail::Happened(_)
+            | Mail::Stop
+            | Mail::Stopped => panic!("this letter is not for a shard: {mail:?}"),
+        }
+    }
+
+    fn report(&self) -> ShardReport {
+        let core = &self.core;
+        let connections = self.connections.iter().map(|(_, c)| ConnectionReport {
+            connection: c.link.id,
+            portal: c.link.portal,
+            peer: c.link.peer,
+            host: c.link.host,
+            commands: c.link.live,
+            counters: c.link.counters,
+        });
+        let volumes = core.layout.volumes.iter().map(|v| (v.id, core.volume_counters[v.id.index()]));
+        let arrays = core.arrays.iter().enumerate();
+        ShardReport {
+            shard: core.id,
+            connections: connections.collect(),
+            volumes: volumes.collect(),
+            drives: core.drives.iter().filter(|d| **d != DriveReport::default()).copied().collect(),
+            arrays: arrays
+                .filter_map(|(i, a)| a.as_ref().map(|a| (ArrayId(i as u16), a.array.progress())))
+                .collect(),
+            buffers_used: core.buffers.used(),
+            buffers_bytes: core.buffers.bytes(),
+            waiting: core.lending.waiting(),
+            protocol_errors: self.protocol_errors,
+        }
+    }
+}

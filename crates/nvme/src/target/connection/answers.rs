@@ -1,0 +1,102 @@
+//! Answers go out in order, when there is room.
+
+use super::{Connection, ROOM_MIN, Role, Stage, Trailer};
+use crate::pdu::{Transfer, digest_bytes, encode};
+use crate::spec::Cqe;
+use crate::target::table::{Completion, Phase, tag as head_tag};
+use base::crc::crc32c;
+use base::{FrontIo, Instant};
+
+impl Connection {
+    /// The command has ended; its answer goes out when there is room, in order.
+    pub(super) fn answer(&mut self, tag: u16, completion: Completion) {
+        let slot = &mut self.table[tag];
+        (slot.answer, slot.phase) = (completion, Phase::AwaitingRoom);
+        if !completion.status.is_good()
+            && let Role::Admin(controller) = &mut self.role
+        {
+            controller.note_error(&slot.sqe, completion.status);
+        }
+        self.out.push_back(tag);
+    }
+
+    pub(super) fn flush(&mut self, now: Instant, io: &mut impl FrontIo) {
+        if matches!(self.stage, Stage::Closed) {
+            return;
+        }
+        let sent = self.handed - io.pending();
+        while let Some((tag, _)) = self.sending.pop_front_if(|(_, at)| *at <= sent) {
+            self.table.release(tag);
+        }
+        while io.room() >= ROOM_MIN {
+            let Some(tag) = self.out.pop_front() else { break };
+            match self.table[tag].phase {
+                Phase::AwaitingR2t => self.send_r2t(now, tag, io),
+                Phase::AwaitingRoom => self.send_answer(tag, io),
+                other => unreachable!("a command that is {other:?} has nothing to send"),
+            }
+        }
+    }
+
+    pub(super) fn send_answer(&mut self, tag: u16, io: &mut impl FrontIo) {
+        let slot = &self.table[tag];
+        let (cid, answer, held) = (slot.sqe.cid.get(), slot.answer, slot.held);
+        let data = slot.buffer.head(slot.length.min(slot.buffer.len));
+        let gives = slot.gives && answer.status.is_good() && data.len > 0;
+        // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD nobody needs without flow control.
+        let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
+        let response = (!success).then(|| self.response(cid, answer));
+        self.table.forget(tag);
+        self.answer_aborts(tag, answer.status, io);
+        if gives {
+            let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
+            let mut trailer = Trailer::default();
+            if self.digests.data {
+                trailer.push(&digest_bytes(crc32c(io.bytes(data))));
+            }
+            if let Some(response) = response {
+                trailer.push(&response);
+            }
+            let header = match self.hpda {
+                0 => {
+                    let header = encode::c2h_data_unpadded(t, true, success, self.digests);
+                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
+                    header.len()
+                }
+                hpda => {
+                    let header = encode::c2h_data(t, true, success, self.digests, hpda);
+                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
+                    header.len()
+                }
+            };
+            self.handed += (header + data.len as usize + trailer.bytes().len()) as u64;
+            self.table[tag].phase = Phase::Sending;
+            self.sending.push_back((tag, self.handed));
+            return;
+        }
+        if let Some(response) = response {
+            self.send(io, &response);
+        }
+        if held {
+            io.finish(head_tag(tag));
+        }
+        self.table.release(tag);
+    }
+
+    pub(super) fn response(&self, cid: u16, completion: Completion) -> encode::Response {
+        let head = if self.queue.flow_control { self.queue.head as u16 } else { 0 };
+        let cqe = Cqe {
+            dw0: completion.dw0.into(),
+            dw1: completion.dw1.into(),
+            sqhd: head.into(),
+            sqid: 0.into(),
+            cid: cid.into(),
+            status: (completion.status.0 << 1).into(),
+        };
+        encode::response(&cqe, self.digests)
+    }
+    pub(super) fn respond(&mut self, io: &mut impl FrontIo, cid: u16, completion: Completion) {
+        let response = self.response(cid, completion);
+        self.send(io, &response);
+    }
+}

@@ -1,0 +1,128 @@
+//! Shards, the cores below them, and what else takes these.
+
+use super::{FULL, Finding, Kind, View, capital, count, micros, percent};
+
+pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
+    let m = view.m;
+    let busy: Vec<(u64, f64)> =
+        view.before.shards.iter().filter_map(|s| Some((s.shard, f64::from(s.busy?)))).collect();
+    for shard in &view.before.shards {
+        let cpu = shard.core.and_then(|core| m.cpus.iter().find(|c| c.id == core));
+        let name = format!("shard {}", shard.shard);
+        if let Some(part) = shard.busy.map(f64::from).filter(|b| *b >= FULL) {
+            let idle: Vec<String> = busy
+                .iter()
+                .filter(|(_, b)| *b < 0.5)
+                .map(|(s, b)| format!("{s} ({})", percent(*b)))
+                .collect();
+            let connections = |of: u64| view.after.connections.iter().filter(|c| c.shard == of).count();
+            let mut arithmetic = vec![format!("{name} used {} of its core", percent(part))];
+            if rate > 0.0 && idle.is_empty() {
+                let all: f64 = busy.iter().map(|(_, b)| b).sum();
+                arithmetic.push(format!(
+                    "{} commands a second on {all:.1} cores: {} for each command",
+                    count(rate),
+                    micros(all / rate * 1e6)
+                ));
+            }
+            let sentence = match idle.len() {
+                0 => format!("{name} has no time left: the processor is the limit."),
+                _ => format!(
+                    "{name} has no time left while {} {} half idle: its {} connections should be spread.",
+                    idle.join(", "),
+                    if idle.len() == 1 { "is" } else { "are" },
+                    connections(shard.shard)
+                ),
+            };
+            let next = match idle.len() {
+                0 => "more cores for shards (cores in head.toml), or fewer, larger commands",
+                _ => {
+                    "more connections from the host (nvme connect --nr-io-queues), or millrace bench --connections to see"
+                }
+            };
+            out.push(Finding {
+                kind: Kind::Shard,
+                about: Vec::new(),
+                sentence: capital(&sentence),
+                arithmetic,
+                next: next.into(),
+            });
+        }
+        let Some(cpu) = cpu else { continue };
+        // The shard's own sending and receiving is softirq too: only what others' devices raise is a disturbance.
+        let threads: Vec<u32> = if cpu.siblings.is_empty() { vec![cpu.id] } else { cpu.siblings.clone() };
+        for thread in threads {
+            let Some(on) = m.cpus.iter().find(|c| c.id == thread) else { continue };
+            let raised: Vec<(String, f64)> = m
+                .interrupts
+                .iter()
+                .filter(|i| i.device.is_some())
+                .filter_map(|i| {
+                    let rate = i.per_second.as_ref()?.iter().find(|(c, _)| *c == thread)?.1;
+                    Some((i.action.clone(), f64::from(rate)))
+                })
+                .collect();
+            let total: f64 = raised.iter().map(|r| r.1).sum();
+            let taken = f64::from(on.irq.unwrap_or(0.0)) + f64::from(on.softirq.unwrap_or(0.0));
+            // 100 K/s of 1 to 2 µs each is a tenth of a core; a tenth of a core in soft interrupts is one as well.
+            if total >= 20_000.0 || total >= 1_000.0 && taken >= 0.10 {
+                let most = raised.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |r| r.0.as_str());
+                let place = match thread == cpu.id {
+                    true => format!("its core, {thread}"),
+                    false => format!("CPU {thread}, a thread of its core"),
+                };
+                out.push(Finding {
+                    kind: Kind::Interrupts,
+                    about: Vec::new(),
+                    sentence: format!(
+                        "Interrupts take time from {name}: {} a second on {place}.",
+                        count(total)
+                    ),
+                    arithmetic: vec![format!(
+                        "most are of {most}; CPU {thread} spends {} of its time in interrupts",
+                        percent(taken)
+                    )],
+                    next: "millrace tune --apply --only interrupts".into(),
+                });
+            }
+        }
+    }
+    let shard_cores: Vec<u32> = view.before.shards.iter().filter_map(|s| s.core).collect();
+    for cpu in m.cpus.iter().filter(|c| !shard_cores.contains(&c.id)) {
+        let Some(part) = cpu.softirq.map(f64::from).filter(|s| *s >= 0.85) else { continue };
+        out.push(Finding {
+            kind: Kind::Softirq,
+            about: Vec::new(),
+            sentence: format!("CPU {} has no time left for the network: one core serves its queue.", cpu.id),
+            arithmetic: vec![format!("{} of its time in soft interrupts", percent(part))],
+            next: "millrace tune --apply --only interrupts, and more queues (ethtool -L)".into(),
+        });
+    }
+}
+
+/// Cores that all work, for shards that have to wait for theirs: other programs, or hosts on the same machine.
+pub(super) fn cores(view: &View, out: &mut Vec<Finding>) {
+    let busy: Vec<f64> = view.m.cpus.iter().filter_map(|c| c.busy.map(f64::from)).collect();
+    if busy.is_empty() || out.iter().any(|f| f.kind == Kind::Shard) {
+        return;
+    }
+    let (all, n) = (busy.iter().sum::<f64>(), busy.len());
+    if all < 0.95 * n as f64 {
+        return;
+    }
+    let own: f64 = view.before.shards.iter().filter_map(|s| s.busy.map(f64::from)).sum();
+    let sentence = match n {
+        1 => "The processor is the limit: its only core is busy.".to_string(),
+        _ => format!("The processor is the limit: all {n} cores of this machine are busy."),
+    };
+    out.push(Finding {
+        kind: Kind::Cores,
+        about: Vec::new(),
+        sentence,
+        arithmetic: vec![
+            format!("{all:.1} of {n} cores are used: {own:.1} by shards, {:.1} by everything else", (all - own).max(0.0)),
+            "a shard that waits for its core does nothing in that time: its own share says less than it could do".into(),
+        ],
+        next: "fewer other programs on this machine (top), or more cores".into(),
+    });
+}

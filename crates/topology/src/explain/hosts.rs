@@ -1,0 +1,209 @@
+//! What hosts do: their paths, what they keep in flight, and what would be full next if they did more.
+
+use super::links::below;
+use super::{Finding, Flow, Kind, LOAD_MIN, View, count, mb, micros, names, percent};
+use std::collections::BTreeMap;
+
+pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
+    let flows = view.flows();
+    let mut hosts: BTreeMap<&str, Vec<&Flow>> = BTreeMap::new();
+    for flow in &flows {
+        if !flow.connection.host.is_empty() {
+            hosts.entry(&flow.connection.host).or_default().push(flow);
+        }
+    }
+    for (host, flows) in hosts {
+        // A path is where a host comes from: its address without the port, and its session.
+        let mut paths: BTreeMap<(String, u64), (f64, f64)> = BTreeMap::new();
+        for flow in flows {
+            let peer = &flow.connection.peer;
+            let address = peer.rsplit_once(':').map_or(peer.as_str(), |p| p.0).to_string();
+            let sum = paths.entry((address, flow.connection.session)).or_default();
+            sum.0 += flow.rate;
+            sum.1 += flow.depth;
+        }
+        let best = paths.values().map(|p| p.0).fold(0.0, f64::max);
+        if paths.len() < 2 || best < LOAD_MIN * 4.0 {
+            continue;
+        }
+        for ((address, session), (rate, depth)) in &paths {
+            if *rate >= best / 10.0 {
+                continue;
+            }
+            let (word, next) = match *rate < 1.0 && *depth < 0.5 {
+                true => (
+                    "does nothing",
+                    "on the host: multipath -ll or nvme list-subsys, then millrace tune --for linux for the policy".to_string(),
+                ),
+                false => ("is starved", format!("millrace status -v, for the connections of {host}")),
+            };
+            out.push(Finding {
+                kind: Kind::Path,
+                about: vec![host.to_string()],
+                sentence: format!(
+                    "One of {} paths of {host} {word}: {address}, session {session}.",
+                    paths.len()
+                ),
+                arithmetic: vec![format!(
+                    "{} commands a second, {depth:.0} in flight; the best of its paths has {}",
+                    count(*rate),
+                    count(best)
+                )],
+                next,
+            });
+        }
+    }
+}
+
+/// Drives and ports whose node is not that of any shard.
+pub(super) fn far_nodes(view: &View, out: &mut Vec<Finding>) {
+    let m = view.m;
+    if m.nodes.len() < 2 {
+        return;
+    }
+    let node_of = |core: u32| m.cpus.iter().find(|c| c.id == core)?.node;
+    let homes: Vec<u32> = view.before.shards.iter().filter_map(|s| node_of(s.core?)).collect();
+    if homes.is_empty() {
+        return;
+    }
+    let busy = m.drives.iter().filter(|d| d.activity.is_some_and(|a| a.read_bytes + a.write_bytes > 50e6));
+    let far: Vec<String> =
+        busy.filter(|d| m.node_of(d).is_some_and(|n| !homes.contains(&n))).map(|d| d.name.clone()).collect();
+    if !far.is_empty() {
+        let moved: f64 = m
+            .drives
+            .iter()
+            .filter(|d| far.contains(&d.name))
+            .filter_map(|d| d.activity.map(|a| a.read_bytes + a.write_bytes))
+            .sum();
+        out.push(Finding {
+            kind: Kind::FarNode,
+            about: far.clone(),
+            sentence: format!(
+                "{} hang on a node that no shard runs on: their data crosses to the other socket.",
+                names(&far)
+            ),
+            arithmetic: vec![
+                format!("{} cross", mb(moved)),
+                "for small blocks the home socket can be the crowded one: measure local, remote and unbound"
+                    .into(),
+            ],
+            next: "cores in head.toml, with a shard on that node, then millrace bench".into(),
+        });
+    }
+}
+
+/// What fills up next.
+pub(super) struct Next {
+    pub(super) what: String,
+    pub(super) why: String,
+    /// Commands a second at which it is full.
+    pub(super) rate: f64,
+}
+
+pub(super) fn next_limit(view: &View, rate: f64) -> Option<Next> {
+    let m = view.m;
+    let mut all: Vec<(f64, String)> = Vec::new();
+    for shard in &view.before.shards {
+        all.extend(shard.busy.map(|b| (f64::from(b), format!("shard {}", shard.shard))));
+    }
+    for (at, device) in m.devices.iter().enumerate() {
+        let Some(limit) = device.link.and_then(|l| l.payload_mb()).map(|mb| mb * 1e6) else { continue };
+        let here: Vec<(String, f64, f64)> = match device.port {
+            crate::pci::PortKind::SwitchUp => below(view, at),
+            crate::pci::PortKind::Endpoint => m
+                .drives
+                .iter()
+                .filter(|d| d.device.as_deref() == Some(&device.address))
+                .filter_map(|d| d.activity.map(|a| (d.name.clone(), a.read_bytes, a.write_bytes)))
+                .collect(),
+            _ => continue,
+        };
+        let (read, write) = here.iter().fold((0.0, 0.0), |(r, w), d| (r + d.1, w + d.2));
+        let name = match here.first() {
+            Some(first) if device.port == crate::pci::PortKind::Endpoint => {
+                format!("the link of {}", first.0)
+            }
+            Some(_) => format!("the uplink of switch {}", device.address.trim_start_matches("0000:")),
+            None => continue,
+        };
+        all.push((f64::max(read, write) / limit, name));
+    }
+    for port in &m.ports {
+        if let (Some(limit), Some(rx), Some(tx)) = (port.payload_bytes(), port.rx_bytes, port.tx_bytes) {
+            all.push((f64::max(rx, tx) / limit, format!("the network port {}", port.name)));
+        }
+    }
+    let (part, what) = all.into_iter().filter(|(p, _)| p.is_finite()).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (part > 0.02).then(|| Next { what, why: percent(part.min(1.0)), rate: rate / part.min(1.0) })
+}
+
+/// Little's law: what is in flight is rate times time.
+pub(super) fn depth(view: &View, rate: f64, full: bool, next: Option<&Next>, out: &mut Vec<Finding>) {
+    let flows = view.flows();
+    let mut hosts: BTreeMap<&str, (f64, f64, usize)> = BTreeMap::new();
+    for flow in &flows {
+        let sum = hosts.entry(&flow.connection.host).or_default();
+        sum.0 += flow.rate;
+        sum.1 += flow.depth;
+        sum.2 += 1;
+    }
+    let drive_us = {
+        let active: Vec<(f64, f64)> = view
+            .m
+            .drives
+            .iter()
+            .filter_map(|d| d.activity)
+            .filter(|a| a.reads > 0.0)
+            .filter_map(|a| Some((a.reads, a.read_us?)))
+            .collect();
+        let (ops, time) = active.iter().fold((0.0, 0.0), |(n, t), (reads, us)| (n + reads, t + reads * us));
+        (ops > 0.0).then(|| time / ops)
+    };
+    for (host, (host_rate, in_flight, connections)) in hosts {
+        if host_rate < LOAD_MIN || in_flight < 0.5 {
+            continue;
+        }
+        let us = in_flight / host_rate * 1e6;
+        let name = if host.is_empty() { "a host" } else { host };
+        let law =
+            format!("{in_flight:.0} in flight at {} is {} commands a second", micros(us), count(host_rate));
+        if full {
+            // Beyond the knee more commands wait longer and nothing else: what would do is rate times the bare time.
+            let bare = drive_us.unwrap_or(100.0).max(20.0);
+            let enough = (host_rate * bare / 1e6 * 2.0).ceil().max(1.0);
+            if us > 4.0 * bare && in_flight > 2.0 * enough && drive_us.is_some() {
+                out.push(Finding {
+                    kind: Kind::TooMany,
+                    about: vec![host.to_string()],
+                    sentence: format!("{name} has more in flight than helps: {in_flight:.0} commands, most of which wait in line."),
+                    arithmetic: vec![
+                        law,
+                        format!("a drive answers within {}, so {} waits; {enough:.0} in flight would give the same rate", micros(bare), percent(1.0 - bare / us)),
+                    ],
+                    next: "nothing, if its latency does not matter; else a shallower queue on the host".into(),
+                });
+            }
+            continue;
+        }
+        // With one host, what the head could do more is known from what fills up next; with several each has its part.
+        let Some(next) = next.filter(|n| n.rate > 1.3 * rate) else { continue };
+        let could = host_rate * next.rate / rate;
+        let needs = (could * us / 1e6).ceil();
+        out.push(Finding {
+            kind: Kind::TooFew,
+            about: vec![host.to_string()],
+            sentence: format!("{name} keeps too few commands in flight: nothing else is full."),
+            arithmetic: vec![
+                law,
+                format!(
+                    "to reach {} (where {} is full) this host needs {needs:.0}; it has {in_flight:.0} on {connections} connection{}",
+                    count(could),
+                    next.what,
+                    if connections == 1 { "" } else { "s" }
+                ),
+            ],
+            next: "a deeper queue or more jobs on the host: millrace tune --for linux".into(),
+        });
+    }
+}

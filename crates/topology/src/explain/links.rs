@@ -1,0 +1,130 @@
+//! Links that several drives share, and network ports.
+
+use super::{APART, FULL, Finding, Kind, View, mb, percent};
+use crate::own::OwnDrive;
+use crate::record::plain_name;
+
+/// What each drive below a switch moves, bytes a second: the greater direction, since a link has one for each.
+pub(super) fn below(view: &View, switch: usize) -> Vec<(String, f64, f64)> {
+    let m = view.m;
+    let ends = m.ends_below(switch);
+    let of = |d: &&crate::drive::Drive| {
+        let at = d.device.as_deref().and_then(|a| m.device(a));
+        at.is_some_and(|at| ends.contains(&at))
+    };
+    m.drives
+        .iter()
+        .filter(of)
+        .filter_map(|d| d.activity.map(|a| (d.name.clone(), a.read_bytes, a.write_bytes)))
+        .filter(|(_, r, w)| r + w > 0.0)
+        .collect()
+}
+
+pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
+    let m = view.m;
+    for (at, device) in m.devices.iter().enumerate() {
+        let Some(limit) = device.link.and_then(|l| l.payload_mb()).map(|mb| mb * 1e6) else { continue };
+        if device.port != crate::pci::PortKind::SwitchUp {
+            continue;
+        }
+        let drives = below(view, at);
+        let (read, write) = drives.iter().fold((0.0, 0.0), |(r, w), d| (r + d.1, w + d.2));
+        let (moved, direction) = if read >= write { (read, "reads") } else { (write, "writes") };
+        if drives.len() < 2 || moved < FULL * limit {
+            continue;
+        }
+        let address = device.address.trim_start_matches("0000:");
+        let passes = device.link.and_then(|l| l.now).map_or(String::new(), |l| l.name());
+        let each =
+            drives.iter().map(|d| (d.0.clone(), if direction == "reads" { d.1 } else { d.2 })).collect();
+        let next = "millrace topology, for a bank with room: drives there add their own rate".into();
+        out.push(full_link(&format!("uplink of switch {address}"), &passes, limit, each, next));
+    }
+    // Links that somebody made by shapes.
+    let mut numbers: Vec<u64> = view.after.drives.iter().map(|d| d.uplink).filter(|n| *n > 0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for number in numbers {
+        let members: Vec<&OwnDrive> = view.after.drives.iter().filter(|d| d.uplink == number).collect();
+        let limit = members[0].uplink_mbps as f64 * 1e6;
+        let gone = |d: &OwnDrive, of: fn(&crate::own::Counters) -> u64| {
+            let was = view.before.drives.iter().find(|b| b.path == d.path && b.uuid == d.uuid)?;
+            Some(of(&d.counters).saturating_sub(of(&was.counters)) as f64 / view.seconds)
+        };
+        for of in [|c: &crate::own::Counters| c.read_bytes, |c: &crate::own::Counters| c.write_bytes] {
+            let each: Vec<(String, f64)> = members
+                .iter()
+                .filter_map(|d| Some((plain_name(&d.path).to_string(), gone(d, of)?)))
+                .filter(|(_, moved)| *moved > 0.0)
+                .collect();
+            let moved: f64 = each.iter().map(|(_, moved)| moved).sum();
+            if each.len() < 2 || limit <= 0.0 || moved < FULL * limit {
+                continue;
+            }
+            let next = format!("millrace drive shape {} --clear, and so for the others", members[0].path);
+            out.push(full_link(
+                &format!("link {number}, which somebody made by shapes,"),
+                "it",
+                limit,
+                each,
+                next,
+            ));
+        }
+    }
+}
+
+/// A link that several drives fill, each with what it moves, bytes a second.
+fn full_link(name: &str, passes: &str, limit: f64, drives: Vec<(String, f64)>, next: String) -> Finding {
+    let moved: f64 = drives.iter().map(|(_, moved)| moved).sum();
+    let each: Vec<f64> = drives.iter().map(|(_, moved)| *moved).filter(|b| *b > 0.0).collect();
+    let (least, most) = each.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
+    let mut arithmetic = vec![format!(
+        "{} of {} that {passes} passes as payload: {}",
+        mb(moved),
+        mb(limit),
+        percent(moved / limit)
+    )];
+    let n = drives.len();
+    let mut sentence = format!("The {name} is full: {n} drives share it, {} for each.", mb(moved / n as f64));
+    if most > 0.0 && (most - least) / most > APART {
+        sentence = format!(
+            "The {name} is full, and divided unfairly: its {n} drives get from {} to {}.",
+            mb(least),
+            mb(most)
+        );
+        arithmetic.push(
+            "weights that were measured on single drives are wrong while the link is full: the slowest drive sets the pace"
+                .into(),
+        );
+    }
+    Finding {
+        kind: Kind::Uplink,
+        about: drives.into_iter().map(|d| d.0).collect(),
+        sentence,
+        arithmetic,
+        next,
+    }
+}
+
+pub(super) fn ports(view: &View, out: &mut Vec<Finding>) {
+    for port in &view.m.ports {
+        let Some(limit) = port.payload_bytes() else { continue };
+        for (moved, word) in [(port.rx_bytes, "in"), (port.tx_bytes, "out")] {
+            // Linux counts headers as far as Ethernet's; what fills the wire is a little more than payload.
+            let Some(moved) = moved.filter(|b| *b >= FULL * limit) else { continue };
+            out.push(Finding {
+                kind: Kind::Port,
+                about: vec![port.name.clone()],
+                sentence: format!("The network port {} is full ({word}).", port.name),
+                arithmetic: vec![format!(
+                    "{} of {} that {} Mbit/s with packets of {} bytes carry",
+                    mb(moved),
+                    mb(limit),
+                    port.speed_mbit.unwrap_or(0),
+                    port.mtu.unwrap_or(1500)
+                )],
+                next: "millrace portal add, on another port, and a path of each host over it".into(),
+            });
+        }
+    }
+}
