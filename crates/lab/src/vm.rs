@@ -22,11 +22,14 @@ pub struct Builder {
     kernel: Kernel,
     cpus: u32,
     mem_mb: u32,
-    nvme: Vec<PathBuf>,
+    /// The file of each, and more words for its device, such as the bus that it is on.
+    nvme: Vec<(PathBuf, String)>,
     /// The file of each, and of its log.
     disks: Vec<(PathBuf, Option<PathBuf>)>,
     forwards: Vec<(String, u16)>,
     append: String,
+    /// What QEMU calls processors, nodes, ports and switches: options and their values, in the order in which it makes them.
+    machine: Vec<(String, String)>,
 }
 
 impl Builder {
@@ -50,7 +53,19 @@ impl Builder {
 
     /// Adds an NVMe drive that keeps its bytes in `file`: `/dev/nvme0n1`, `/dev/nvme1n1` and so on.
     pub fn nvme(mut self, file: impl AsRef<Path>) -> Builder {
-        self.nvme.push(file.as_ref().into());
+        self.nvme.push((file.as_ref().into(), String::new()));
+        self
+    }
+
+    /// The same, on a bus that [`Builder::machine`] made.
+    pub fn nvme_on(mut self, bus: &str, file: impl AsRef<Path>) -> Builder {
+        self.nvme.push((file.as_ref().into(), format!(",bus={bus}")));
+        self
+    }
+
+    /// More of the machine: an option of QEMU's, such as `-device`, and its value. They come before the drives.
+    pub fn machine(mut self, option: &str, value: &str) -> Builder {
+        self.machine.push((option.into(), value.into()));
         self
     }
 
@@ -84,7 +99,7 @@ impl Builder {
     /// Boots the guest (6 to 10 s, more on a loaded machine) and waits until it takes commands.
     pub fn start(self, net: &Net) -> Result<Vm> {
         let image = image::setup(self.kernel)?;
-        for file in self.nvme.iter().chain(self.disks.iter().map(|(file, _)| file)) {
+        for file in self.nvme.iter().map(|(file, _)| file).chain(self.disks.iter().map(|(file, _)| file)) {
             if !file.exists() {
                 bail!("the drive file {} does not exist", file.display());
             }
@@ -194,10 +209,13 @@ impl Builder {
         if !self.disks.is_empty() {
             add("-device", "virtio-scsi-pci,id=scsi".into());
         }
-        for (i, file) in self.nvme.iter().enumerate() {
+        for (option, value) in &self.machine {
+            add(option, value.clone());
+        }
+        for (i, (file, bus)) in self.nvme.iter().enumerate() {
             let path = fs::canonicalize(file)?;
             add("-drive", drive(&path, &format!("nvme{i}")));
-            add("-device", format!("nvme,drive=nvme{i},serial={}", serial_of(&path)));
+            add("-device", format!("nvme,drive=nvme{i},serial={}{bus}", serial_of(&path)));
         }
         for (i, (file, log)) in self.disks.iter().enumerate() {
             let path = fs::canonicalize(file)?;
@@ -253,6 +271,7 @@ impl Vm {
             disks: Vec::new(),
             forwards: Vec::new(),
             append: String::new(),
+            machine: Vec::new(),
         }
     }
 

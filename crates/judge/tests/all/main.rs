@@ -6,6 +6,7 @@ mod bad_peers;
 mod floor;
 mod kernel;
 mod libiscsi;
+mod machine;
 mod operator;
 mod qemu;
 mod soak;

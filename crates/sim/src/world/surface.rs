@@ -142,6 +142,10 @@ impl Surface {
     fn in_sync(&self, disk: usize) -> bool {
         self.record().is_some() && self.states(disk).all(|s| s == Some(LegState::InSync))
     }
+    /// Whether a drive is a leg that is out, on record or in the record that is on its way.
+    fn is_out(&self, disk: usize) -> bool {
+        self.states(disk).any(|s| matches!(s, Some(LegState::Out | LegState::JustOut)))
+    }
     /// Whether a leg of this array is out, as far as shards must know.
     fn has_absent(&self, array: usize) -> bool {
         let out = |l: &array::format::MemberLeg| matches!(l.state, LegState::Out | LegState::JustOut);
@@ -497,8 +501,10 @@ impl World {
         self.surface.legs(array).into_iter().filter(|d| in_sync(*d) && self.is_open(*d)).collect()
     }
     /// Promise 3: a host is let in again. The writes that it lost with its last session have ended, but for
-    /// those that were given up.
+    /// those that were given up, and those at legs that are out on record: nobody reads there, and a leg is taken back only when
+    /// nothing is left at it.
     pub fn surface_let_in(&mut self, lost: &BTreeSet<u64>) {
+        let out: Vec<bool> = (0..self.disks.len()).map(|d| self.surface.is_out(d)).collect();
         let Self { surface, now, disks, .. } = self;
         let is_lost = |h: &&Held| {
             let copy = |key| surface.first.get(&key).is_some_and(|first| *first < h.began);
@@ -506,7 +512,8 @@ impl World {
         };
         let fresh =
             |h: &&Held| !h.orphan && now.since(h.began) < NOT_GIVEN_UP && !disks[h.place.disk].faults.hang;
-        let found = surface.held.iter().find(|h| is_lost(h) && fresh(h)).map(|h| h.place.disk);
+        let counts = |h: &&Held| is_lost(h) && fresh(h) && !out[h.place.disk];
+        let found = surface.held.iter().find(counts).map(|h| h.place.disk);
         if let Some(disk) = found {
             surface.breaks(|| format!("a host is let in while a write that it lost is at d{disk}"));
         }

@@ -74,8 +74,11 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
             .filter(|w| w.was != w.value)
             .collect();
         let used: Vec<u32> = cpus.iter().copied().take(queues.len()).collect();
-        let wanted = format!("one each, on CPUs {}", ranges(&used));
         let good = !(crowded || avoidable || far > 0) || writes.is_empty();
+        let wanted = match good {
+            true => "as it is".to_owned(),
+            false => format!("one each, on CPUs {}", ranges(&used)),
+        };
         let verdict = if good { Verdict::Good } else { Verdict::Change(writes) };
         out.put(&about, format!("interrupts of {}", port.name), found, wanted, verdict);
     }

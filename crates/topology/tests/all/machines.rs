@@ -431,6 +431,12 @@ pub fn recorded() -> Recording {
     Recording::decode(include_bytes!("../../machines/recorded.rec")).expect("a recording")
 }
 
+/// A QEMU guest with two nodes, a switch with two drives in one and two root ports in the other, as Linux 6.1 showed it and the judge's test
+/// of such a machine recorded it.
+pub fn nodes() -> Recording {
+    Recording::decode(include_bytes!("../../machines/nodes.rec")).expect("a recording")
+}
+
 /// All of them, with the names under which they are kept.
 pub fn all() -> Vec<(&'static str, Recording)> {
     vec![

@@ -169,6 +169,23 @@ fn a_recording_from_a_real_kernel_is_read() {
     assert!(machines::recorded().anonymous && m.host.is_some_and(|h| h.starts_with("host-")));
 }
 
+#[test]
+fn nodes_and_switches_of_a_real_kernel_are_read() {
+    let m = machine(&machines::nodes());
+    assert_eq!((m.cpus.len(), m.sockets.len(), m.nodes.len(), m.guest), (4, 2, 2, true));
+    let near = |drive: &str| {
+        let at = m.drive_at(drive).and_then(|d| d.device.clone()).expect("a device");
+        let device = m.devices.iter().find(|d| d.address == at).expect("it is in the tree");
+        let above = device.parent.map(|i| m.devices[i].port).expect("a port");
+        (device.node, above, device.slot.clone())
+    };
+    let slot = |n: &str| Some(n.to_owned());
+    assert_eq!(near("/dev/nvme0n1"), (Some(1), PortKind::RootPort, slot("4")));
+    assert_eq!(near("/dev/nvme1n1"), (Some(1), PortKind::RootPort, slot("5")));
+    assert_eq!(near("/dev/nvme2n1"), (Some(0), PortKind::SwitchDown, slot("2")));
+    assert_eq!(near("/dev/nvme3n1"), (Some(0), PortKind::SwitchDown, slot("3")));
+}
+
 /// Whether every element that is opened is closed, in order, and text has no bare `<` or `&`.
 fn is_well_formed(svg: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
