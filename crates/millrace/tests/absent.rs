@@ -10,6 +10,8 @@ fn bench(url: &str, words: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
     command.args(["bench", "--target", url, "--json"]).args(words.split(' '));
     command.args(["--iqn", "iqn.2026-01.test:loader", "--host-nqn", "nqn.2026-01.test:loader"]);
+    // A session is given up once an operation is older than that: on a machine that compiles, a disk may take seconds.
+    command.args(["--patience", "120"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 
