@@ -58,14 +58,15 @@ bugs! {
     BitClearedDegraded promise 4 within 150: "bits are cleared while a leg is absent",
     BitClearedRebuilding promise 4 within 700: "bits are cleared that a leg being rebuilt needs",
     BitClearedUnclean promise 4 within 300: "bits are cleared of regions that differ since a crash",
-    BitMissingOnLeg promise 4 within 0 in Pairs: "a bit counts as durable that a leg in sync has not got",
+    BitMissingOnLeg promise 4 within 0 in Seesaw: "a bit counts as durable that a leg in sync has not got",
     LossNotAwaited promise 5 within 100: "a write is answered before the loss of a leg is on record",
     LossNotRecorded promise 5 within 300: "the loss of a leg is put on no drive",
-    OwnBitmapIgnored promise 5 within 0 in Pairs: "a leg returns without what its own bitmap says",
+    OwnBitmapIgnored promise 5 within 0 in Seesaw: "a leg returns without what its own bitmap says",
     SyncedWithoutFlush promise 5 within 600: "a leg counts as in sync before its cache is flushed",
-    TakenBackEarly promise 5 within 0 in Pairs: "a leg is taken back while given-up writes may land on it",
+    TakenBackEarly promise 5 within 0 in Seesaw: "a leg is taken back while given-up writes may land on it",
     OldConfig promise 6 within 100: "the older of two configuration slots counts",
     RecordNotForced promise 6 within 600: "what the Steward writes may stay in the drives' caches",
+    RecordOvertaken promise 6 within 0 in Pairs: "a record is written where one that was given up may still land",
     ChecksumIgnored promise 6 within 1500: "records and bitmaps are believed though their checksums are wrong",
     ReadIntoHeldBuffer promise 7 within 100 in Tight: "a read is answered from a buffer that the kernel may still write",
     HungBufferFree promise 7 within 150: "the buffer of an operation that hangs is used again",
@@ -86,6 +87,8 @@ pub enum Worlds {
     Tight,
     /// Both legs of one mirror fall ill, side by side.
     Pairs,
+    /// Two shards lose different legs of one mirror at the same moment.
+    Seesaw,
     /// Hosts that keep what they are lent, beside one that works.
     Stingy,
 }

@@ -4,8 +4,10 @@
 //! sentence with the file, the line and the field.
 
 use crate::failure::Failure;
+use base::machine::Shape;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +46,8 @@ pub struct Config {
     pub memory: u64,
     /// error, warn, info, debug or trace.
     pub log: String,
+    /// Drives with a shape in front, which they have whenever they are opened: a lab's tool.
+    pub shapes: Vec<String>,
     /// The API over TCP.
     pub api: ApiConfig,
 }
@@ -68,6 +72,7 @@ impl Default for Config {
             cores: Vec::new(),
             memory: 0,
             log: "info".into(),
+            shapes: Vec::new(),
             api: ApiConfig::default(),
         }
     }
@@ -181,6 +186,15 @@ impl Config {
         if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
             return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));
         }
+        for spec in &self.shapes {
+            match head::steward::split_shape(spec) {
+                Ok((Some(_), _)) => {}
+                Ok((None, _)) => {
+                    return wrong(format!("shapes = {spec:?}: write shape:OPTIONS@DRIVE"));
+                }
+                Err(why) => return wrong(format!("shapes = {why}")),
+            }
+        }
         match (&self.api.tcp, &self.api.token_file) {
             (Some(tcp), None) => {
                 wrong(format!("api.tcp = {tcp} needs api.token_file: the network is not to be trusted"))
@@ -188,6 +202,15 @@ impl Config {
             (None, Some(_)) => wrong("api.token_file is of no use without api.tcp".into()),
             _ => Ok(()),
         }
+    }
+
+    /// How drives behave whenever they are opened, by their names.
+    pub fn shapes_by_drive(&self) -> BTreeMap<String, Shape> {
+        let one = |spec: &String| {
+            let (shape, drive) = head::steward::split_shape(spec).ok()?;
+            Some((drive.to_string(), shape?))
+        };
+        self.shapes.iter().filter_map(one).collect()
     }
 
     /// The shards to run: as told, or one on each core that the process may use.

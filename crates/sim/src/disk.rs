@@ -98,6 +98,8 @@ pub struct Disk {
     pub deallocate_zeroes: bool,
     /// Which of its appearances this is: it grows when the drive is unplugged.
     pub appearance: u32,
+    /// Whoever opens it reads from it, and waits if it hangs (a file); else its operations hang alone.
+    pub opening_reads: bool,
     /// What goes wrong.
     pub faults: Faults,
     durable: BTreeMap<u64, Sector>,
@@ -116,6 +118,7 @@ impl Disk {
             volatile_cache,
             deallocate_zeroes: true,
             appearance: 0,
+            opening_reads: false,
             faults: Faults::default(),
             durable: BTreeMap::new(),
             cached: BTreeMap::new(),

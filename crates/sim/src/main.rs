@@ -14,6 +14,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --trace   every event, as it happens, on standard error
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
+  --seesaw  the same, where shards lose different legs at the same moment
   --tight   the least memory that works, or a little more, and long commands";
 
 struct Words {
@@ -26,11 +27,16 @@ struct Words {
     shard_bytes: Option<u64>,
     tight: bool,
     pairs: bool,
+    seesaw: bool,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
-        let mut options = if self.pairs { Options::pairs(seed) } else { Options::swarm(seed) };
+        let mut options = match (self.pairs, self.seesaw) {
+            (_, true) => Options::seesaw(seed),
+            (true, false) => Options::pairs(seed),
+            (false, false) => Options::swarm(seed),
+        };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
     }
@@ -58,6 +64,7 @@ fn words() -> Option<Words> {
         shard_bytes: None,
         tight: false,
         pairs: false,
+        seesaw: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -72,6 +79,7 @@ fn words() -> Option<Words> {
             "--all" => words.all = true,
             "--tight" => words.tight = true,
             "--pairs" => words.pairs = true,
+            "--seesaw" => words.seesaw = true,
             _ => return None,
         }
     }

@@ -1,14 +1,17 @@
 //! What an operator does to drives in one world of five, while hosts work and things break: they are replaced,
-//! added, removed, failed and spared, one after the other, with two drives to spare. What is refused is refused;
+//! added, removed, failed and spared, one after the other, with four drives to spare, of which two may become another
+//! mirror: the pool grows while hosts work. What is refused is refused;
 //! at the end every mirror must be whole again, with all data on all legs. Beside the volume that hosts use others come,
 //! change their size and go, and each must have space of its own.
 
 use base::{Duration, Instant, Prng};
-use head::order::{Array, Order, Snapshot, State};
+use head::order::{Array, ArraySpec, Order, Snapshot, State};
 use volume::{GRANULE_BYTES, Volume};
 
 /// Drives that belong to nobody at the start, where somebody moves drives about.
-pub const MORE_DRIVES: usize = 2;
+pub const MORE_DRIVES: usize = 4;
+/// Mirrors by which a pool grows, at most.
+const GROWS_MAX: usize = 1;
 
 /// How often, at least, before hosts and faults may end.
 pub const MOVES: u32 = 8;
@@ -24,8 +27,8 @@ pub fn redundant(snapshot: &Snapshot) -> bool {
     snapshot.health < State::Offline && snapshot.pools.iter().flat_map(|p| &p.arrays).all(|a| in_sync(a) >= 2)
 }
 
-/// The next thing to do to some drive; `drives` are all there are.
-pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String]) -> Option<Order> {
+/// The next thing to do to some drive; `drives` are all there are, and the pool had `mirrors` at the start.
+pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String], mirrors: usize) -> Option<Order> {
     let pool = snapshot.pools.first()?;
     let a = rng.below(pool.arrays.len() as u64) as usize;
     let legs = &pool.arrays[a].legs;
@@ -36,6 +39,14 @@ pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String]) -> Option<Or
     let free = free(snapshot, drives);
     let new = if free.is_empty() { leg.clone() } else { rng.pick(&free).clone() };
     let (name, force) = (pool.name.clone(), true);
+    if rng.chance(1, 8)
+        && let [first, second, ..] = &free[..]
+        && pool.arrays.len() < mirrors + GROWS_MAX
+    {
+        let drives = vec![first.clone(), second.clone()];
+        let arrays = vec![ArraySpec { mirror: true, drives, weight: None }];
+        return Some(Order::PoolAdd { pool: name, arrays, force });
+    }
     Some(match rng.below(12) {
         0..5 => Order::DriveReplace { old: leg, new, force },
         5..7 => Order::LegAdd { pool: name, mirror: Some(format!("mirror-{a}")), drive: new, force },

@@ -85,6 +85,8 @@ pub(crate) struct Desk {
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
     pub shapes: BTreeMap<DriveId, Shape>,
+    /// See `StewardConfig::shapes`.
+    pub shapes_at_start: BTreeMap<String, Shape>,
     pub last_protocol_errors: BTreeMap<u16, &'static str>,
     /// How fast legs are rebuilt.
     pub speeds: BTreeMap<Uuid, Speed>,
@@ -198,6 +200,8 @@ pub(crate) struct PoolDesk {
     pub spares: Vec<SpareDesk>,
     /// The scrub under way, and what the last one found.
     pub scrub: ScrubDesk,
+    /// Records that every leg has taken since the witness took one: from two on an older witness proves nothing.
+    pub unwitnessed: u32,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<String>,
     /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.
@@ -360,6 +364,7 @@ impl Desk {
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],
             shapes: BTreeMap::new(),
+            shapes_at_start: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),
             speeds: BTreeMap::new(),
             turned_away: TurnedAway::default(),
@@ -373,6 +378,13 @@ impl Desk {
         }
     }
 
+    /// How a drive at this place behaves: `open`, or as it will when it is opened.
+    pub fn shape_of(&self, open: Option<&OpenDrive>, path: &str) -> Option<&Shape> {
+        open.and_then(|o| self.shapes.get(&o.id)).or_else(|| match open {
+            Some(_) => None,
+            None => self.shapes_at_start.get(path),
+        })
+    }
     pub fn new_uuid(&mut self) -> Uuid {
         Uuid::from_random(self.prng.next_u64(), self.prng.next_u64())
     }

@@ -13,10 +13,14 @@ use array::format::{
 };
 use array::{Bitmap, Geometry};
 use base::machine::{Shape, StateOp};
-use base::{DriveError, DriveId, DriveInfo, OpenError, Uuid};
+use base::{DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, String>;
+
+/// How long it may take to open a drive and to look at it. It is some dozen short reads; a drive that hangs in the middle
+/// of them keeps nobody.
+pub(crate) const PROBE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A drive that was opened and looked at.
 pub(crate) struct Probe {
@@ -59,23 +63,33 @@ impl Probe {
 }
 
 impl Office {
-    /// Claims, opens, shapes and looks at a drive.
+    /// Claims, opens, shapes and looks at a drive, within `PROBE_PATIENCE`.
     pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
         let (shape, bare) = shaped::split(spec)?;
+        let shape = shape.or_else(|| self.desk().shapes_at_start.get(bare).cloned());
+        let end = self.cx.now() + PROBE_PATIENCE;
         let id = self.desk_mut().new_drive();
         let info = match self.cx.open(id, bare).await {
             Ok(info) => info,
             Err(e) => {
-                self.desk_mut().free_drive(id);
+                if !self.cx.is_opening(id) {
+                    self.desk_mut().free_drive(id);
+                }
                 return Err(e);
             }
         };
-        if let Some(shape) = shape {
-            self.shape(id, shape);
+        if let Some(shape) = &shape {
+            self.shape(id, shape.clone());
         }
-        match self.look_at(spec, id, info).await {
+        let path = info.path.clone();
+        let looked = self.cx.until_end(end, self.look_at(spec, id, info)).await;
+        match looked.unwrap_or(Err((path, DriveError::TimedOut))) {
             Ok(probe) => Ok(probe),
             Err((path, error)) => {
+                if shape.is_some() {
+                    // Nobody could name it any more to have it answer what it was asked.
+                    self.shape(id, Shape::default());
+                }
                 self.let_go(id);
                 Err(format!("{path} cannot be read: the drive {}", error_words(error)).into())
             }
@@ -159,7 +173,7 @@ impl Office {
         self.cx.close(id);
     }
     /// Lets go of a drive and waits until nothing of ours is left on it.
-    pub(crate) async fn let_go_wholly(&self, id: DriveId, patience: base::Duration) -> bool {
+    pub(crate) async fn let_go_wholly(&self, id: DriveId, patience: Duration) -> bool {
         self.let_go(id);
         let cx = self.cx.clone();
         self.cx.until_within(patience, move || cx.closed(id)).await
@@ -283,6 +297,12 @@ impl Office {
         {
             p.record.settle();
             on_all = true;
+        }
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.unwitnessed = match witness {
+                Ok(()) => 0,
+                Err(_) => p.unwitnessed + u32::from(on_all),
+            };
         }
         if on_all && witness.is_err() {
             // A witness that stayed behind would prove a leg that does not know of its loss. Without one it takes

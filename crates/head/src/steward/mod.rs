@@ -57,11 +57,13 @@ pub use shaped::split as split_shape;
 use crate::mail::Mail;
 use crate::order::Order;
 use base::front::Close;
+use base::machine::Shape;
 use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
 use desk::{Desk, Stop};
 use runtime::{Cx, Runtime};
 use sessions::Place;
 use std::cell::{Ref, RefCell, RefMut};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What a Steward is made from.
@@ -78,6 +80,8 @@ pub struct StewardConfig<M> {
     pub hold: Option<String>,
     /// Sentences for `status` (what the operating system did not allow).
     pub notices: Vec<String>,
+    /// How drives behave that are named so, whenever they are opened, until an order says otherwise (`split_shape`).
+    pub shapes: BTreeMap<String, Shape>,
 }
 
 /// The machine.
@@ -109,7 +113,8 @@ impl Steward {
     /// A Steward that begins its work at its first event or turn.
     pub fn new(config: StewardConfig<impl Memory + 'static>) -> Self {
         let rt = Runtime::new(config.memory);
-        let desk = Desk::new(config.shards, config.entropy, config.version, config.notices);
+        let mut desk = Desk::new(config.shards, config.entropy, config.version, config.notices);
+        desk.shapes_at_start = config.shapes;
         let office = Office { cx: rt.cx(), desk: Rc::new(RefCell::new(desk)) };
         let (o, hold) = (office.clone(), config.hold);
         office.cx.spawn(async move { o.live(hold).await });
@@ -252,7 +257,11 @@ impl Machine for Steward {
         self.rt.on_now(now);
         match event {
             Event::DriveDone { token, result } => self.rt.on_drive_done(token, result),
-            Event::DriveOpened { token, result } => self.rt.on_drive_opened(token, result),
+            Event::DriveOpened { token, result } => {
+                if let Some(free) = self.rt.on_drive_opened(token, result) {
+                    self.office.desk_mut().free_drive(free);
+                }
+            }
             Event::DriveInspected { token, result } => self.rt.on_drive_inspected(token, result),
             Event::DriveClosed { drive } => {
                 self.rt.on_drive_closed(drive);

@@ -433,13 +433,32 @@ impl Office {
     /// Order: shape.
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         super::shaped::complete(&shape).map_err(|why| refuse(RefusalKind::Invalid, "shape", why))?;
-        let (pool, array, leg) = self.leg_of("drive", drive)?;
-        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
-        let Some(open) = open else {
-            return Err(refuse(RefusalKind::NotReady, "drive", format!("{drive} is not open"))
-                .then(format!("millrace drive return {drive}")));
+        let was = self.desk_mut().shapes_at_start.remove(drive);
+        let found = self.leg_of("drive", drive);
+        let (pool, array, leg) = match (found, &was) {
+            (Ok(leg), _) => leg,
+            // It is no leg yet, for what it was shaped to be.
+            (Err(_), Some(_)) => {
+                self.shape_later(drive, shape);
+                return Ok(Reply::Done);
+            }
+            (Err(r), None) => return Err(r),
         };
-        self.shape(open.id, shape);
+        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
+        match (open, &was) {
+            (Some(open), _) => self.shape(open.id, shape),
+            (None, Some(_)) => self.shape_later(drive, shape),
+            (None, None) => {
+                return Err(refuse(RefusalKind::NotReady, "drive", format!("{drive} is not open"))
+                    .then(format!("millrace drive return {drive}")));
+            }
+        }
         Ok(Reply::Done)
+    }
+    /// A drive that is not open behaves so when it is.
+    fn shape_later(&self, drive: &str, shape: Shape) {
+        if shape != Shape::default() {
+            self.desk_mut().shapes_at_start.insert(drive.into(), shape);
+        }
     }
 }

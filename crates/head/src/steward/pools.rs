@@ -5,7 +5,7 @@ use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
 use super::create::STATE_DISK;
 use super::desk::{ArrayDesk, LegDesk, PoolDesk, Stop, refuse};
-use super::drives::Probe;
+use super::drives::{PROBE_PATIENCE, Probe};
 use super::files::PoolRow;
 use super::found::Found;
 use super::join::{self, Boxed};
@@ -19,14 +19,20 @@ use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Wei
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
 use base::machine::StateOp;
-use base::{Address, Duration, OpenError, Uuid};
+use base::{Address, Bug, Duration, OpenError, Uuid, planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// How long the start waits for pools before it serves the others.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a start waits for drives that somebody holds, and how often it looks.
-const CLAIM_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a start waits for drives that somebody holds, and how often it looks. A pool with a leg that does not answer is
+/// up within `START_MAX`: drives are looked at once more at the end of it, and where they may be today.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(4);
+/// A pool that needs nothing of a drive that hangs, or is held, serves after that time.
+pub(crate) const START_MAX: Duration = Duration::from_secs(10);
+const _: () = assert!(CLAIM_PATIENCE.as_secs() + 2 * PROBE_PATIENCE.as_secs() <= START_MAX.as_secs());
+/// How long a drive may take to be let go of.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// After that long the drives are another's, and not the rest of a life of this head: whoever does not need them
 /// is served.
 const HELD_PATIENCE: Duration = Duration::from_secs(2);
@@ -143,7 +149,7 @@ impl Office {
                 return (probes, words(failures));
             }
             for probe in &probes {
-                self.let_go_wholly(probe.id, CLAIM_PATIENCE).await;
+                self.let_go_wholly(probe.id, RELEASE_PATIENCE).await;
             }
             if self.cx.now() >= begin + HELD_PATIENCE
                 && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid)
@@ -180,6 +186,11 @@ impl Office {
                 failures.clear();
             }
             probes.extend(more);
+        }
+        if self.desk().stop != Stop::No {
+            // Who goes takes nothing: a leg that was not found in time would be put out for nothing.
+            probes.iter().for_each(|p| self.let_go(p.id));
+            return;
         }
         let result = self.take(row.uuid, probes, false).await;
         let now = self.cx.now();
@@ -381,7 +392,8 @@ impl Office {
                     let mut dirty = array::merge(&geometry, uuid, &current).0;
                     // A leg that rebuilds may have been written where no other bitmap says so.
                     for leg in (0..legs.len()).filter(|l| !is_current(l)) {
-                        if let Some(open) = &legs[leg].open {
+                        let open = legs[leg].open.as_ref();
+                        if let Some(open) = open.filter(|_| !planted(Bug::OwnBitmapIgnored)) {
                             let own = self.read_bitmap(open).await;
                             dirty.union(&array::merge(&geometry, uuid, &[own.as_deref()]).0);
                         }
@@ -568,6 +580,7 @@ impl Office {
             recording: None,
             losing: false,
             unrecorded: false,
+            unwitnessed: 0,
         });
         Ok(id)
     }

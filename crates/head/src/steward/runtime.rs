@@ -9,6 +9,7 @@
 //! held until the drive lets go. Until then nothing is written where a change that was given up may still land:
 //! drives carry operations out in any order, and a record must not be followed by the one before it.
 
+use super::released::anonymous;
 use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::Mail;
 use base::machine::{Shape, StateError, StateOp};
@@ -25,12 +26,23 @@ use std::task::{Context, Poll, Waker};
 
 /// How long one metadata operation of a drive may take.
 pub const DRIVE_PATIENCE: Duration = Duration::from_millis(1000);
+/// How long a drive may take to be opened. An open that takes longer is given up: it holds up nobody, and what it opens
+/// after all is let go of at once.
+pub const OPEN_PATIENCE: Duration = Duration::from_millis(2500);
 
 enum Outcome {
     Drive(Result<(), DriveError>),
     Opened(Result<DriveInfo, OpenError>),
     Inspected(Result<DriveHealth, DriveError>),
     State(Result<Vec<u8>, StateError>),
+}
+
+/// An open that has not ended.
+struct Opening {
+    drive: DriveId,
+    spec: String,
+    /// Nobody waits for it any more.
+    given_up: bool,
 }
 
 /// An operation that the kernel holds.
@@ -53,6 +65,10 @@ struct Inner {
     done: BTreeMap<u64, Outcome>,
     /// Operations given up on that the kernel still holds; None: a look from outside, which holds nothing.
     hung: BTreeMap<u64, Option<Held>>,
+    opening: BTreeMap<u64, Opening>,
+    /// By what the drives that are open were opened, and those of which the kernel has not let go yet.
+    open: BTreeMap<DriveId, String>,
+    leaving: BTreeMap<DriveId, String>,
     closed: BTreeSet<DriveId>,
     deadlines: BTreeSet<Instant>,
     born: Vec<Pin<Box<dyn Future<Output = ()>>>>,
@@ -98,6 +114,9 @@ impl Runtime {
             tokens: 0,
             done: BTreeMap::new(),
             hung: BTreeMap::new(),
+            opening: BTreeMap::new(),
+            open: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             closed: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             born: vec![],
@@ -126,9 +145,22 @@ impl Runtime {
             }
         }
     }
-    /// A drive was opened, or not.
-    pub fn on_drive_opened(&mut self, token: Token, result: Result<DriveInfo, OpenError>) {
-        self.cx.0.borrow_mut().done.insert(token.0, Outcome::Opened(result));
+    /// A drive was opened, or not. What nobody waits for any more is closed again; if it was not opened, its number is
+    /// free, and returned.
+    pub fn on_drive_opened(&mut self, token: Token, result: Result<DriveInfo, OpenError>) -> Option<DriveId> {
+        let mut inner = self.cx.0.borrow_mut();
+        let opening = inner.opening.remove(&token.0).expect("a drive that is opened was asked for");
+        match (opening.given_up, result) {
+            (false, result) => {
+                inner.done.insert(token.0, Outcome::Opened(result));
+                None
+            }
+            (true, Ok(_)) => {
+                inner.fx.push(Effect::CloseDrive { drive: opening.drive });
+                None
+            }
+            (true, Err(_)) => Some(opening.drive),
+        }
     }
     /// A drive was looked at.
     pub fn on_drive_inspected(&mut self, token: Token, result: Result<DriveHealth, DriveError>) {
@@ -139,7 +171,9 @@ impl Runtime {
     }
     /// Nothing of ours is left in the kernel on this drive.
     pub fn on_drive_closed(&mut self, drive: DriveId) {
-        self.cx.0.borrow_mut().closed.insert(drive);
+        let mut inner = self.cx.0.borrow_mut();
+        inner.leaving.remove(&drive);
+        inner.closed.insert(drive);
     }
     /// An operation on the state directory ended.
     pub fn on_state(&mut self, token: Token, result: Result<Vec<u8>, StateError>) {
@@ -223,24 +257,60 @@ impl Cx {
         })
         .await
     }
+    /// Waits for some work until `end`, and drops it then: None.
+    pub async fn until_end<T>(&self, end: Instant, work: impl Future<Output = T>) -> Option<T> {
+        self.0.borrow_mut().deadlines.insert(end);
+        self.unless(|| self.now() >= end, work).await
+    }
     /// Waits.
     pub async fn sleep(&self, time: Duration) {
         self.until_within(time, || false).await;
     }
-    /// Claims and opens a drive. The error is a sentence. It may take long: our own operations of an
-    /// earlier life may still hold the drive.
+    /// Claims and opens a drive, within `OPEN_PATIENCE`: a drive that hangs may keep whoever opens it for ever. One that
+    /// is still being opened for somebody who gave that up, or let go of by us, is not asked before that is over.
+    ///
+    /// # Errors
+    /// A sentence. The number is the caller's again unless `is_opening`.
     pub async fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, OpenError> {
-        let token = self.token();
-        // The number may have been another drive's.
-        self.0.borrow_mut().closed.remove(&drive);
-        let spec = spec.to_owned();
-        self.0.borrow_mut().fx.push(Effect::OpenDrive { token: Token(token), drive, spec });
-        match self.outcome(token).await {
-            Outcome::Opened(result) => result,
-            Outcome::Drive(_) | Outcome::State(_) | Outcome::Inspected(_) => {
-                unreachable!("tokens are not reused")
-            }
+        let (token, end) = (self.token(), self.now() + OPEN_PATIENCE);
+        let may_open = || {
+            let inner = self.0.borrow();
+            let leaves = inner.leaving.values().any(|s| s == spec);
+            !leaves && !inner.opening.values().any(|o| o.given_up && o.spec == spec)
+        };
+        if !may_open() && !self.until_within(OPEN_PATIENCE, may_open).await {
+            return Err(match self.0.borrow().leaving.values().any(|s| s == spec) {
+                true => still_held(spec),
+                false => silent(spec),
+            });
         }
+        {
+            let mut inner = self.0.borrow_mut();
+            // The number may have been another drive's.
+            inner.closed.remove(&drive);
+            inner.opening.insert(token, Opening { drive, spec: spec.to_owned(), given_up: false });
+            inner.fx.push(Effect::OpenDrive { token: Token(token), drive, spec: spec.to_owned() });
+            inner.deadlines.insert(end);
+        }
+        let _asked = Asked { cx: self, drive, token };
+        let opened = poll_fn(|_| {
+            let mut inner = self.0.borrow_mut();
+            match inner.done.remove(&token) {
+                Some(Outcome::Opened(result)) => Poll::Ready(Some(result)),
+                Some(_) => unreachable!("tokens are not reused"),
+                None if inner.now >= end => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        });
+        let opened = opened.await.unwrap_or_else(|| Err(silent(spec)));
+        if opened.is_ok() && !anonymous(spec) {
+            self.0.borrow_mut().open.insert(drive, spec.to_owned());
+        }
+        opened
+    }
+    /// Whether the kernel is still opening a drive: its number belongs to nobody else yet.
+    pub fn is_opening(&self, drive: DriveId) -> bool {
+        self.0.borrow().opening.values().any(|o| o.drive == drive)
     }
     /// Looks at an open drive from outside, within `DRIVE_PATIENCE`.
     pub async fn inspect(&self, drive: DriveId) -> Result<DriveHealth, DriveError> {
@@ -267,7 +337,11 @@ impl Cx {
     }
     /// Lets go of a drive at once; `closed` tells when nothing of ours is left in the kernel.
     pub fn close(&self, drive: DriveId) {
-        self.0.borrow_mut().fx.push(Effect::CloseDrive { drive });
+        let mut inner = self.0.borrow_mut();
+        if let Some(spec) = inner.open.remove(&drive) {
+            inner.leaving.insert(drive, spec);
+        }
+        inner.fx.push(Effect::CloseDrive { drive });
     }
     /// Whether the end of `close` was reached.
     pub fn closed(&self, drive: DriveId) -> bool {
@@ -368,7 +442,8 @@ impl Cx {
         let changes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
         let held = Held { drive: op.drive, at: op.at, len: op.len, changes, buffer };
         let mut under_way = UnderWay { cx: self, held, token: None };
-        if changes && !self.has_ended_there(held, end).await {
+        let waits = changes && !planted(Bug::RecordOvertaken);
+        if waits && !self.has_ended_there(held, end).await {
             return Err(DriveError::TimedOut);
         }
         let token = self.token();
@@ -405,6 +480,35 @@ impl Cx {
             return true;
         }
         self.until_within(end.since(self.now()), free).await
+    }
+}
+
+/// What is said of a drive that is not opened in time.
+fn silent(spec: &str) -> OpenError {
+    format!("{spec} does not answer: it could not be opened within {} s", OPEN_PATIENCE.as_secs_f64()).into()
+}
+
+/// What is said of a drive that has not ended what we gave up.
+fn still_held(spec: &str) -> OpenError {
+    let words = format!("{spec} does not answer: operations that were begun on it before have not ended");
+    OpenError { held: true, missing: false, words }
+}
+
+/// An open of a task. If it is given up, or its task is, nobody keeps what it opens.
+struct Asked<'a> {
+    cx: &'a Cx,
+    drive: DriveId,
+    token: u64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.cx.0.borrow_mut();
+        if let Some(opening) = inner.opening.get_mut(&self.token) {
+            opening.given_up = true;
+        } else if let Some(Outcome::Opened(Ok(_))) = inner.done.remove(&self.token) {
+            inner.fx.push(Effect::CloseDrive { drive: self.drive });
+        }
     }
 }
 

@@ -435,7 +435,7 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
             "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
         );
     }
-    let shape = leg.open.as_ref().and_then(|o| desk.shapes.get(&o.id));
+    let shape = desk.shape_of(leg.open.as_ref(), path);
     match shape.is_some_and(|s| s.gone || s.hang) {
         true => format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
         false => format!("millrace drive return {path}, or millrace drive replace {path} NEW"),
@@ -483,13 +483,13 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     add(&mut drive.counters, &r.counters);
                     drive.errors += r.counters.errors + r.timeouts;
                 }
+                drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).cloned();
                 if let Some(o) = &leg.open {
                     drive.kind = o.info.kind.clone();
                     drive.model = o.info.model.clone();
                     drive.serial = o.info.serial.clone();
                     (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
                     drive.volatile_cache = o.info.volatile_cache;
-                    drive.shape = desk.shapes.get(&o.id).cloned();
                 }
                 out.push(drive);
             }

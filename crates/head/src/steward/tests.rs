@@ -28,6 +28,7 @@ mod promote;
 mod released;
 mod reopen;
 mod scrub;
+mod silent;
 mod space;
 mod spares;
 mod stop;

@@ -15,6 +15,7 @@ use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use load::Plan;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -125,7 +126,9 @@ impl Stand {
         if steward {
             let make = move |memory: RegionPart, entropy: [u64; 4]| {
                 let (version, notices) = (env!("CARGO_PKG_VERSION").into(), vec![]);
-                Steward::new(StewardConfig { memory, shards: count, entropy, version, hold: None, notices })
+                let shapes = BTreeMap::new();
+                let hold = None;
+                Steward::new(StewardConfig { memory, shards: count, entropy, version, hold, notices, shapes })
             };
             house.spawn(Address::Steward, make).map_err(Failure::internal)?;
             let slow = |_| Failure::internal("the head in this process did not start");

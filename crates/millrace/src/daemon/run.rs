@@ -184,9 +184,10 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
         };
         house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
     }
+    let shapes = config.shapes_by_drive();
     let make = move |memory: RegionPart, entropy: [u64; 4]| {
-        let version = env!("CARGO_PKG_VERSION").into();
-        Steward::new(StewardConfig { memory, shards, entropy, version, hold, notices: Vec::new() })
+        let (version, notices) = (env!("CARGO_PKG_VERSION").into(), Vec::new());
+        Steward::new(StewardConfig { memory, shards, entropy, version, hold, notices, shapes })
     };
     house.spawn(Address::Steward, make).map_err(cannot_start)
 }

@@ -18,7 +18,7 @@ use crate::memory::SimMemory;
 use crate::operator::Repair;
 use crate::stingy::{self, Stingy};
 use crate::volume::Volume;
-use crate::world::{Step, World};
+use crate::world::{Fate, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::mail::Mail;
@@ -26,7 +26,7 @@ use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot, Sta
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 const MIB: u64 = 1 << 20;
@@ -67,6 +67,9 @@ pub struct Outcome {
     pub troubles: u32,
     /// Longest time that a read took, and a write or a flush.
     pub slowest: (Duration, Duration),
+    /// Longest time from the start of a head to the first look at which its pools were served; a head that fell before
+    /// that counts for nothing.
+    pub slowest_start: Duration,
     /// What the head's own log says.
     pub events: Vec<String>,
 }
@@ -95,6 +98,7 @@ const ALARM_BOOT: u64 = 2;
 const ALARM_LOOK: u64 = 3;
 const ALARM_LANDED: u64 = 4;
 const ALARM_MOVE: u64 = 5;
+const ALARM_DOOM: u64 = 6;
 const ALARM_HEAL: u64 = 1000;
 const ALARM_ACT: u64 = 2000;
 
@@ -122,6 +126,9 @@ struct Run {
     stalls: bool,
     /// When this life of the head began.
     booted: Instant,
+    /// This life has been seen to serve its pools; and the longest time that it took one.
+    serves: bool,
+    slowest_start: Duration,
     /// When a drive became ill or well last.
     ailed_at: Instant,
     /// Some drive was ill once.
@@ -157,6 +164,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
         disk.sector = u64::from(options.block_bytes);
         disk.deallocate_zeroes = options.deallocate_zeroes || d == 0;
+        disk.opening_reads = Prng::new(seed ^ (0x6f70_656e + d as u64)).chance(1, 2);
         world.disks.push(disk);
     }
     let mut run = Run {
@@ -178,6 +186,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         drained_until: Instant(0),
         stalls: false,
         booted: Instant(0),
+        serves: false,
+        slowest_start: Duration::ZERO,
         ailed_at: Instant(0),
         ailed: false,
         pulled: false,
@@ -212,6 +222,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             let l = l.borrow();
             (r.max(l.slowest_read), w.max(l.slowest_write))
         }),
+        slowest_start: run.slowest_start,
         events: run
             .last_look
             .iter()
@@ -225,7 +236,7 @@ impl Run {
     fn boot(&mut self) {
         self.lives += 1;
         self.booted = self.world.now();
-        (self.down, self.ready, self.waiting) = (false, false, None);
+        (self.down, self.ready, self.waiting, self.serves) = (false, false, None, false);
         let shards = self.options.shards;
         let extents: Vec<(u64, u64)> =
             (0..shards).map(|s| ((1 + u64::from(s)) << 32, self.options.shard_bytes)).collect();
@@ -257,6 +268,7 @@ impl Run {
             version: "sim".into(),
             hold: None,
             notices: vec![],
+            shapes: BTreeMap::new(),
         });
         let id = self.world.put_head(Address::Steward, Box::new(steward), Slice::new(1 << 50, 1 << 16));
         self.world.nudge(id);
@@ -386,6 +398,14 @@ impl Run {
                     crate::operator::verdict(&snapshot)?;
                 }
                 self.freed.verdict(self.world.now(), &snapshot)?;
+                let served = |p: &head::order::Pool| !p.arrays.is_empty() && p.state != State::Offline;
+                if !self.serves && !snapshot.pools.is_empty() && snapshot.pools.iter().all(served) {
+                    self.serves = true;
+                    if self.lives > 1 {
+                        let took = self.world.now().since(self.booted);
+                        self.slowest_start = self.slowest_start.max(took);
+                    }
+                }
                 if self.stage == Stage::Ordering {
                     self.stage = Stage::Working;
                     self.begin_work(&snapshot);
@@ -495,6 +515,7 @@ impl Run {
                 self.move_drives();
                 self.next_move();
             }
+            ALARM_DOOM if self.stage == Stage::Working => self.doom(Fate::Killed),
             mark if mark >= ALARM_ACT => self.act((mark - ALARM_ACT) as usize),
             mark if mark >= ALARM_HEAL => self.heal((mark - ALARM_HEAL) as usize),
             _ => {}

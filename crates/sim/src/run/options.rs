@@ -81,6 +81,14 @@ pub enum Deed {
     Pull,
     /// It is there again, as another one if it was pulled.
     Heal,
+    /// Nothing is done to it: the head is killed.
+    Kill,
+    /// The same: head and drives lose their power.
+    PowerCut,
+    /// Nothing is done to it: the state directory becomes read-only.
+    Freeze,
+    /// The same: the state directory can be written again.
+    Thaw,
 }
 
 /// A step of a script.
@@ -142,6 +150,9 @@ pub struct Options {
     pub tight: bool,
     /// Both legs of a mirror may be ill, and refuse what they are asked.
     pub pairs: bool,
+    /// The legs fall ill at the same moment, each in a way of its own, and letters between shards take long: one shard
+    /// loses the one and another the other.
+    pub seesaw: bool,
     /// How kind the world is.
     pub kindness: Kindness,
     /// What hosts do.
@@ -183,6 +194,7 @@ impl Options {
             shard_bytes: 24 * MIB,
             tight: false,
             pairs: false,
+            seesaw: false,
             seed,
             shards: rng.between(1, 4) as u16,
             legs,
@@ -248,6 +260,20 @@ impl Options {
         let most = 16 * MIB / u64::from(options.block_bytes);
         options.habits.blocks = if rng.chance(1, 3) { most } else { 4 << rng.between(0, 8) };
         options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
+        options
+    }
+    /// A world of one mirror of which several shards lose different legs at the same moment: the Steward keeps one that
+    /// some shard had given up, and nobody else has what was written to the other meanwhile.
+    pub fn seesaw(seed: u64) -> Self {
+        let mut options = Self::pairs(seed);
+        let mut rng = Prng::new(seed ^ 0x7365_6573_6177);
+        options.seesaw = true;
+        options.shards = rng.between(2, 4) as u16;
+        options.troubles = vec![*rng.pick(&[Trouble::Hang, Trouble::Drop, Trouble::WriteErrors])];
+        // As on a machine that has too much to do.
+        options.kindness.mail_us = *rng.pick(&[300, 3000, 20_000, 100_000]);
+        options.pause = Duration::from_millis(rng.between(200, 4000));
+        options.habits.depth = rng.between(4, 32) as u32;
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.

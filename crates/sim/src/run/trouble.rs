@@ -1,7 +1,9 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
 use super::options::{Act, Deed, Trouble};
-use super::{ALARM_BOOT, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX};
+use super::{
+    ALARM_BOOT, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX,
+};
 use crate::moves;
 use crate::world::Fate;
 use array::format::{
@@ -31,11 +33,7 @@ impl Run {
         self.world.say(|| format!("trouble: {trouble:?}"));
         match trouble {
             Trouble::Kill | Trouble::PowerCut => {
-                if !self.down && self.kills < self.options.kills_max {
-                    self.kills += 1;
-                    let fate = if trouble == Trouble::Kill { Fate::Killed } else { Fate::PowerCut };
-                    self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, fate);
-                }
+                self.doom(if trouble == Trouble::Kill { Fate::Killed } else { Fate::PowerCut });
             }
             Trouble::Cut => self.world.cut_one_link(),
             Trouble::Stall => {
@@ -85,12 +83,42 @@ impl Run {
         if !may || self.world.disks[disk].faults.any() {
             return;
         }
+        if self.options.seesaw {
+            return self.ail_both(disk);
+        }
         self.ail_for(trouble, disk, until);
         // At the same moment, so that shards learn of it in different orders.
         let other = disk ^ 1;
         if self.options.pairs && self.rng.chance(1, 2) && !self.world.disks[other].faults.any() {
             let longer = Duration::from_micros(self.rng.between(0, 2_000_000));
             self.ail_for(trouble, other, until + longer);
+        }
+    }
+    /// Both legs of the mirror, at the same moment, each for a time and in a way of its own. Then, often, the head falls
+    /// when it has just learnt of it: at once, or when what hangs is given up.
+    fn ail_both(&mut self, disk: usize) {
+        for disk in [disk, disk ^ 1] {
+            if self.world.disks[disk].faults.any() {
+                continue;
+            }
+            let trouble = *self.rng.pick(&[Trouble::Hang, Trouble::Drop, Trouble::WriteErrors]);
+            let millis = match trouble {
+                Trouble::Hang => self.rng.between(2000, 7000),
+                _ => 1 << self.rng.between(0, 12),
+            };
+            self.ail_for(trouble, disk, Duration::from_millis(millis));
+        }
+        if self.rng.chance(1, 2) {
+            let mail = self.options.kindness.mail_us;
+            let given_up = if self.rng.chance(1, 2) { 3_500_000 } else { 0 };
+            let after = given_up + self.rng.between(0, 8 * mail + 5000);
+            self.world.alarm(Duration::from_micros(after), ALARM_DOOM);
+        }
+    }
+    pub(super) fn doom(&mut self, fate: Fate) {
+        if !self.down && self.kills < self.options.kills_max {
+            self.kills += 1;
+            self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, fate);
         }
     }
     fn ail_for(&mut self, trouble: Trouble, disk: usize, until: Duration) {
@@ -143,6 +171,14 @@ impl Run {
             Deed::Heal => {
                 *faults = Default::default();
                 self.world.alarm(LANDED_AFTER, ALARM_LANDED);
+            }
+            Deed::Kill | Deed::PowerCut => {
+                let fate = if deed == Deed::Kill { Fate::Killed } else { Fate::PowerCut };
+                return self.world.doom(0, fate);
+            }
+            Deed::Freeze | Deed::Thaw => {
+                self.world.state_read_only = deed == Deed::Freeze;
+                return;
             }
         }
         (self.ailed, self.ailed_at) = (true, self.world.now());
@@ -256,7 +292,7 @@ impl Run {
             self.freed.order(self.world.now(), &order, &snapshot);
             self.orders.push_back(order);
         }
-        if let Some(order) = moves::next(&mut self.rng, &snapshot, &drives) {
+        if let Some(order) = moves::next(&mut self.rng, &snapshot, &drives, self.options.mirrors) {
             self.world.say(|| format!("the operator: {order:?}"));
             self.moving = true;
             self.moves += 1;

@@ -6,9 +6,15 @@ use super::{Happening, HeadOrHost, World};
 use crate::disk::DiskOp;
 use base::machine::Shape;
 use base::{
-    Address, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, Duration, Event, OpenError, Token,
+    Address, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, Duration, Event, Instant, OpenError,
+    Token,
 };
 use std::collections::BTreeMap;
+
+/// How long the kernel is asked for a claim that an earlier life may still have (`uring::drive`).
+const CLAIM_TIME: Duration = Duration::from_secs(1);
+/// How often what hangs looks whether it may go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A drive operation under way.
 struct PendingOp {
@@ -36,6 +42,7 @@ struct Opening {
     token: Token,
     drive: DriveId,
     disk: usize,
+    since: Instant,
 }
 
 /// What is open and under way.
@@ -135,7 +142,7 @@ impl World {
         };
         if pending.place.is_some_and(hangs) {
             // It looks again later: hung operations complete when the drive comes back.
-            let at = self.now() + Duration::from_millis(20);
+            let at = self.now() + LOOK_AGAIN;
             self.drives.ops[index] = Some(pending);
             self.surface_hangs(nth);
             self.push(at, Happening::DriveDone { op: index, nth });
@@ -212,8 +219,12 @@ impl World {
         match self.disks.iter().position(|d| d.spec == spec) {
             Some(disk) => {
                 let life = self.actors[actor].life;
-                self.drives.opening.push(Opening { actor, life, token, drive, disk });
+                let since = self.now();
+                self.drives.opening.push(Opening { actor, life, token, drive, disk, since });
                 self.open_waiting();
+                if !self.drives.opening.is_empty() {
+                    self.push(self.now() + LOOK_AGAIN, Happening::OpenAgain);
+                }
             }
             None => {
                 let result = Err(format!("there is no drive {spec}").into());
@@ -236,16 +247,29 @@ impl World {
             }
         }
     }
+    /// Somebody waited for a drive to be opened.
+    pub(super) fn open_again(&mut self) {
+        self.open_waiting();
+        if !self.drives.opening.is_empty() {
+            self.push(self.now() + LOOK_AGAIN, Happening::OpenAgain);
+        }
+    }
     fn open_waiting(&mut self) {
         for opening in core::mem::take(&mut self.drives.opening) {
             let disk = opening.disk;
             let now = Opened { disk, appearance: self.disks[disk].appearance };
-            // An exclusive claim: operations of an earlier life still hold the drive.
-            let held = self.drives.has_open(now) || self.drives.closing.iter().any(|(_, d)| *d == now);
-            if self.drives.busy(disk) && !held {
+            let ours = self.drives.has_open(now) || self.drives.closing.iter().any(|(_, d)| *d == now);
+            // An exclusive claim: operations of an earlier life still hold the drive, and are waited for a while.
+            let busy = self.drives.busy(disk);
+            let patient = self.now().since(opening.since) < CLAIM_TIME;
+            // Whoever opens a file reads from it; whoever opens a device does not.
+            let d = &self.disks[disk];
+            let hangs = d.faults.hang && d.opening_reads && !d.faults.gone;
+            if !ours && (busy && patient || !busy && hangs) {
                 self.drives.opening.push(opening);
                 continue;
             }
+            let held = ours || busy;
             let d = &self.disks[disk];
             let result = if held {
                 Err(OpenError { held: true, missing: false, words: format!("{} is in use", d.spec) })

@@ -55,6 +55,8 @@ enum Happening {
         op: usize,
         nth: u64,
     },
+    /// A drive that was not opened at once may be now.
+    OpenAgain,
     /// For the script that drives the world.
     Alarm {
         mark: u64,
@@ -145,6 +147,8 @@ pub struct World {
     surface: Surface,
     /// The state directory.
     pub state: BTreeMap<String, Vec<u8>>,
+    /// It takes nothing, and lets go of nothing.
+    pub state_read_only: bool,
     to_manager: VecDeque<Mail>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
@@ -182,6 +186,7 @@ impl World {
             drives: Drives::default(),
             surface: Surface::default(),
             state: BTreeMap::new(),
+            state_read_only: false,
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             doom: None,
@@ -322,6 +327,7 @@ impl World {
             Happening::Hangup { link, to } => self.hang_up(link, to),
             Happening::Cut { link } => self.break_link(link),
             Happening::DriveDone { op, nth } => self.drive_done(op, nth),
+            Happening::OpenAgain => self.open_again(),
             Happening::Alarm { mark } => return Step::Alarm(mark),
         }
         match self.fell.take() {

@@ -5,6 +5,10 @@ use base::{StateError, StateOp};
 
 impl World {
     pub(super) fn state_op(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
+        let changes = matches!(op, StateOp::Write { .. } | StateOp::Append { .. } | StateOp::Remove { .. });
+        if changes && self.state_read_only {
+            return Err(StateError::Failed("read-only file system".into()));
+        }
         match op {
             StateOp::Read { name } => self.state.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { name, contents } => {

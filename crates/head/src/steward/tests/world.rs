@@ -29,6 +29,7 @@ pub(super) struct FakeDrive {
 pub(super) struct Rest {
     pub(super) drives: BTreeMap<String, FakeDrive>,
     pub(super) files: BTreeMap<String, Vec<u8>>,
+    pub(super) shapes: BTreeMap<String, Shape>,
     pub(super) disk_full: bool,
     /// Nothing can be removed from the state directory either.
     pub(super) read_only: bool,
@@ -40,6 +41,10 @@ pub(super) struct World {
     pub(super) rest: Rest,
     pub(super) steward: Steward,
     pub(super) open: BTreeMap<DriveId, String>,
+    /// Operations that drives which hang have taken.
+    pub(super) hung: Vec<DriveOp>,
+    /// Opens that the kernel has not ended: of stuck drives.
+    pub(super) opening: Vec<(base::Token, DriveId, String)>,
     pub(super) now: Instant,
     pub(super) events: VecDeque<Event<Mail>>,
     pub(super) view: Arc<View>,
@@ -84,11 +89,14 @@ impl World {
             version: "test".into(),
             hold: None,
             notices: vec![],
+            shapes: rest.shapes.clone(),
         });
         Self {
             rest,
             steward,
             open: BTreeMap::new(),
+            hung: vec![],
+            opening: vec![],
             now: Instant(1_000_000_000),
             events: VecDeque::new(),
             view: Arc::default(),
@@ -149,6 +157,17 @@ impl World {
         self.now = end;
         self.run();
     }
+    /// A drive that the kernel neither opened nor let go of is well again.
+    pub(super) fn unstick(&mut self, path: &str) {
+        self.rest.drives.get_mut(path).expect("there").stuck = false;
+        let due = |o: &(base::Token, DriveId, String)| o.2 == path;
+        let (now, later): (Vec<_>, Vec<_>) = core::mem::take(&mut self.opening).into_iter().partition(due);
+        self.opening = later;
+        for (token, drive, spec) in now {
+            self.carry_out(Effect::OpenDrive { token, drive, spec });
+        }
+        self.run();
+    }
     pub(super) fn events(&mut self) -> Vec<String> {
         let Reply::Events(lines) = self.good(Order::Events { since: 0 }) else { panic!("events") };
         lines.into_iter().map(|e| format!("{}: {}", e.what, e.message)).collect()
@@ -157,7 +176,7 @@ impl World {
         match effect {
             Effect::OpenDrive { token, drive, spec } => {
                 let result = match self.rest.drives.get_mut(&spec) {
-                    Some(d) if d.stuck => return,
+                    Some(d) if d.stuck => return self.opening.push((token, drive, spec)),
                     None => Err(format!("{spec}: no such file or directory").into()),
                     Some(d) if d.held => Err(base::OpenError {
                         held: true,
@@ -205,10 +224,23 @@ impl World {
             Effect::ShapeDrive { drive, shape } => {
                 let d = self.rest.drives.get_mut(&self.open[&drive]).expect("it is open");
                 d.fails = shape.gone.then_some(DriveError::Gone);
+                if d.hangs && !shape.hang {
+                    // What it was asked meanwhile is answered.
+                    let asked = core::mem::take(&mut self.hung);
+                    let (now, later) = asked.into_iter().partition(|op| op.drive == drive);
+                    self.hung = later;
+                    self.rest.drives.get_mut(&self.open[&drive]).expect("it is open").hangs = false;
+                    let now: Vec<DriveOp> = now;
+                    for op in now {
+                        self.carry_out(Effect::Drive(op));
+                    }
+                }
+                let d = self.rest.drives.get_mut(&self.open[&drive]).expect("it is open");
+                d.hangs = shape.hang;
             }
             Effect::Drive(op) => {
                 if self.open.get(&op.drive).is_some_and(|spec| self.rest.drives[spec].hangs) {
-                    return;
+                    return self.hung.push(op);
                 }
                 let result = self.operate(op);
                 self.events.push_back(Event::DriveDone { token: op.token, result });

@@ -1,0 +1,110 @@
+//! Drives that hang while they are opened, or looked at: nobody waits for them longer than was said.
+
+use super::world::{FakeDrive, World, create, drives, import, lose, mirror, synced, usual};
+use crate::order::{Order, Reply, State};
+use crate::steward::drives::PROBE_PATIENCE;
+use crate::steward::pools::START_MAX;
+use array::LegState;
+use base::{Duration, Instant};
+
+/// The usual head, started again with these drives stuck; how long it took.
+fn started_beside(stuck: &[&str]) -> (World, Duration) {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    for path in stuck {
+        w.rest.drives.get_mut(*path).expect("there").stuck = true;
+    }
+    let w = World::start(w.rest, 2);
+    let took = w.now.since(Instant(1_000_000_000));
+    (w, took)
+}
+fn ready(w: &World) -> bool {
+    w.view.hosts[0].exports[0].ready
+}
+
+#[test]
+fn a_leg_that_cannot_be_opened_is_out_at_a_start_and_back_once_it_can() {
+    let (mut w, took) = started_beside(&["/f/b"]);
+    assert!(took < START_MAX, "{took:?}");
+    assert!(ready(&w));
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    assert!(w.events().iter().any(|e| e.contains("/f/b does not answer")), "{:?}", w.events());
+    w.pass(60);
+    assert_eq!(w.opening.len(), 1, "whoever hangs is asked once");
+    w.unstick("/f/b");
+    assert!(w.open.values().all(|spec| spec != "/f/b"), "what nobody waits for any more is closed");
+    w.pass(20);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    synced(&mut w, 1);
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn a_pool_of_which_every_leg_hangs_is_absent_with_words_and_served_when_they_answer() {
+    let all = ["/f/a", "/f/b", "/f/c", "/f/d"];
+    let (mut w, took) = started_beside(&all);
+    assert!(took < START_MAX && !ready(&w), "{took:?}");
+    let reason = w.status().pools[0].reason.clone();
+    assert!(reason.contains("/f/a does not answer"), "{reason}");
+    for path in all {
+        w.pass(10);
+        assert!(!ready(&w));
+        w.unstick(path);
+    }
+    w.pass(65);
+    assert!(ready(&w));
+    assert_eq!(w.status().health, State::Optimal, "no leg was put out");
+}
+
+#[test]
+fn a_drive_of_nobody_that_hangs_keeps_nothing_away() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    // One leg is elsewhere, so that every device is looked at.
+    let moved = w.rest.drives.remove("/f/b").expect("there");
+    w.rest.drives.insert("/dev/sdb".into(), moved);
+    let stuck = FakeDrive { stuck: true, ..drives(&["/dev/sda"]).drives["/dev/sda"].clone() };
+    w.rest.drives.insert("/dev/sda".into(), stuck);
+    let mut w = World::start(w.rest, 2);
+    let took = w.now.since(Instant(1_000_000_000));
+    assert!(took < START_MAX && ready(&w), "{took:?}");
+    assert_eq!(w.status().health, State::Optimal);
+}
+
+#[test]
+fn orders_that_name_a_drive_that_hangs_are_answered_with_words() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    for (path, stuck) in [("/f/x", true), ("/f/y", false)] {
+        let spare = FakeDrive { stuck, hangs: !stuck, ..drives(&[path]).drives[path].clone() };
+        w.rest.drives.insert(path.into(), spare);
+    }
+    w.rest.drives.get_mut("/f/b").expect("there").hangs = true;
+    let fresh = |path: &str| {
+        let (old, new) = ("/f/b".to_string(), path.to_string());
+        let (pool, drive, force) = ("tank".to_string(), path.to_string(), false);
+        [
+            create("other", vec![mirror(path, "/f/z")]),
+            import(&[path], true),
+            Order::DriveReplace { old, new, force },
+            Order::SpareAdd { pool: pool.clone(), drive: drive.clone(), force },
+            Order::LegAdd { pool, mirror: None, drive, force },
+            Order::DriveReturn { drive: path.into() },
+        ]
+    };
+    let back = Order::DriveReturn { drive: "/f/b".into() };
+    for order in fresh("/f/x").into_iter().chain(fresh("/f/y")).chain([back.clone()]) {
+        let (text, begin) = (format!("{order:?}"), w.now);
+        let (_, _, words) = w.refused(order);
+        assert!(!words.is_empty() && w.now.since(begin) < PROBE_PATIENCE * 3, "{text}: {words}");
+    }
+    let Reply::Drives(list) = w.good(Order::DriveList { drives: vec!["/f/x".into()] }) else {
+        panic!("a list")
+    };
+    let x = list.iter().find(|d| d.path == "/f/x").expect("listed");
+    assert!(x.reason.contains("does not answer"), "{}", x.reason);
+    // And it is taken when it answers.
+    w.rest.drives.get_mut("/f/b").expect("there").hangs = false;
+    w.good(back);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}

@@ -1,0 +1,54 @@
+//! Heads that start while drives hang, whether nobody holds them (the power went) or operations of the life before do
+//! (the daemon was killed).
+
+use base::Duration;
+use sim::run::{Act, Deed, Options, Outcome, run};
+
+/// A pool whose other legs are well is served within 10 s of the start; the look that sees it comes each half second.
+const UP: Duration = Duration::from_millis(10_500);
+
+fn at(millis: u64, disk: usize, deed: Deed) -> Act {
+    Act { after: Duration::from_millis(millis), disk, deed }
+}
+
+/// Hosts are at work throughout, and no operator.
+fn world(seed: u64, mirrors: usize, script: Vec<Act>) -> Outcome {
+    let mut options = Options::calm(seed);
+    (options.legs, options.mirrors, options.script, options.commands) = (2, mirrors, script, 2000);
+    options.kindness.drive_us = 50_000;
+    options.habits.depth = 1;
+    (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+    options.ill_max = 2;
+    run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what))
+}
+
+fn told(o: &Outcome, words: &str) -> bool {
+    o.events.iter().any(|e| e.contains(words))
+}
+
+#[test]
+fn a_head_that_starts_beside_a_leg_that_hangs_serves_within_ten_seconds_and_takes_it_back() {
+    for seed in 0..12 {
+        let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
+        let script = vec![at(3000, 1, Deed::Hang), at(3010, 0, end), at(40_000, 1, Deed::Heal)];
+        let o = world(seed, 1 + (seed / 2 % 2) as usize, script);
+        assert!(o.time > Duration::from_secs(40), "seed {seed}: hosts were at work throughout: {:?}", o.time);
+        assert!(o.slowest_start < UP, "seed {seed}: {:?}", o.slowest_start);
+        // `run` has seen every leg in sync at the end, and compared them.
+        assert!(told(&o, "d1: it is out of pool tank: it was not found"), "seed {seed}: {:#?}", o.events);
+        assert!(told(&o, "d1: it is in sync in pool tank"), "seed {seed}: {:#?}", o.events);
+    }
+}
+
+#[test]
+fn a_pool_of_which_all_legs_hang_at_a_start_is_served_when_they_answer() {
+    for seed in 0..8 {
+        let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
+        let mut script = vec![at(3000, 0, Deed::Hang), at(3000, 1, Deed::Hang), at(3010, 0, end)];
+        script.extend([at(30_000, 0, Deed::Heal), at(32_000, 1, Deed::Heal)]);
+        let o = world(seed, 1, script);
+        let why = if end == Deed::Kill { "d0 is in use" } else { "not answer" };
+        assert!(told(&o, "pool tank is not imported: ") && told(&o, why), "seed {seed}: {:#?}", o.events);
+        assert!(o.time > Duration::from_secs(32), "seed {seed}: {:?}", o.time);
+    }
+}
