@@ -1,7 +1,7 @@
 //! Whether the state directory takes what is written: told while nothing must be, so that there is time to help.
 
 use super::Office;
-use super::desk::{Desk, Stop};
+use super::desk::{Desk, PoolDesk, Stop};
 use crate::layout::PoolId;
 use crate::order::Weight;
 use array::format::{MembershipRecord, RECORD_BYTES};
@@ -13,6 +13,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The file that is written and removed again, as large as a witness record can be as text.
 const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
+/// So many records behind a witness proves nothing: it is neither the pool's record nor its parent.
+const BEHIND: u32 = 2;
 
 impl Office {
     /// Looks now and then; witness records that could not be written are, once there is space again.
@@ -47,16 +49,39 @@ impl Office {
             }
             desk.unwritable = words;
         }
-        if well {
-            let ids: Vec<PoolId> = {
-                let desk = self.desk();
-                let troubled = desk.pools.iter().filter(|p| p.trouble.is_some() && p.recording.is_none());
-                troubled.filter(|p| p.serving && !p.leaving).map(|p| p.id).collect()
+        let ids: Vec<PoolId> = {
+            let desk = self.desk();
+            let due = |p: &&PoolDesk| match well {
+                true => p.trouble.is_some() && p.recording.is_none(),
+                false => p.unwitnessed < BEHIND && p.recording.is_none(),
             };
-            for id in ids {
-                self.write_missing_witness(id).await;
+            let due = desk.pools.iter().filter(|p| p.serving && !p.leaving).filter(due);
+            due.map(|p| p.id).collect()
+        };
+        for id in ids {
+            match well {
+                true => self.write_missing_witness(id).await,
+                false => self.leave_witness_behind(id).await,
             }
         }
+    }
+    /// A directory that takes nothing may not let go of anything either. The witness that is there would prove a leg that
+    /// is lost from now on, and does not know it: records that change nothing leave it behind, while every leg is there
+    /// to take them (docs/formats/membership.md).
+    async fn leave_witness_behind(&self, id: PoolId) {
+        self.hold_keeper(id).await;
+        for _ in 0..BEHIND {
+            let due = self.desk().pool(id).is_some_and(|p| !p.leaving && p.unwitnessed < BEHIND);
+            let Some(record) = due.then(|| self.next_record(id)).flatten() else { break };
+            let (failed, witness) = self.write_record(id, &record, &[]).await;
+            if let Some(p) = self.desk_mut().pool_mut(id) {
+                p.has_taken(&failed, &witness);
+            }
+            if !failed.is_empty() {
+                break;
+            }
+        }
+        self.free_keeper(id);
     }
     /// A record for the witness, one try: if it fails again, the pool still says so.
     async fn write_missing_witness(&self, id: PoolId) {

@@ -1,0 +1,42 @@
+//! A state directory that becomes read-only while the head serves: what it has of the past proves no leg that lost touch.
+
+use base::Duration;
+use sim::run::{Act, Deed, Options, run};
+
+fn at(seconds: u64, disk: usize, deed: Deed) -> Act {
+    Act { after: Duration::from_secs(seconds), disk, deed }
+}
+
+/// d1 is lost after the directory froze, the head falls, and d1 alone is there at the start. It is the last that the
+/// witness knows of, and lacks a minute of writes: hosts wait for d0. (It was believed, and read.)
+#[test]
+fn a_leg_that_was_lost_beside_a_frozen_directory_is_not_proven_by_what_lies_there() {
+    for seed in 0..6 {
+        let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
+        let mut options = Options::calm(seed);
+        (options.legs, options.mirrors, options.commands) = (2, 1, 3000);
+        options.script = vec![
+            at(5, 0, Deed::Freeze),
+            at(70, 1, Deed::Pull),
+            at(100, 0, end),
+            at(100, 0, Deed::Pull),
+            at(100, 1, Deed::Heal),
+            at(130, 0, Deed::Heal),
+            at(135, 0, Deed::Thaw),
+        ];
+        options.kindness.drive_us = 150_000;
+        options.habits.depth = 1;
+        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        (options.habits.compare_permille, options.habits.deallocate_permille) = (0, 0);
+        options.habits.blocks = 64;
+        options.ill_max = 2;
+        match run(options) {
+            Ok(o) => {
+                assert!(o.time > Duration::from_secs(135), "seed {seed}: hosts were at work: {:?}", o.time);
+                let refused = o.events.iter().any(|e| e.contains("cannot be proven"));
+                assert!(refused, "seed {seed}: {:#?}", o.events);
+            }
+            Err(failure) => panic!("seed {seed}: {}", failure.what),
+        }
+    }
+}
