@@ -162,8 +162,9 @@ pub struct Leg {
 /// How far a resync is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Resync {
-    /// Index of the leg that is being written.
-    pub leg: u16,
+    /// Index of the leg that is being written; null where all legs are in use and are made the same, after the array was
+    /// made or the daemon crashed.
+    pub leg: Option<u16>,
     /// By bitmap, not everything.
     pub partial: bool,
     /// Bytes made the same so far.

@@ -14,7 +14,7 @@ use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, 
 use crate::geometry::{Geometry, LANES, PLACES_MAX};
 use crate::hedge::{HEDGES_MAX, Hedging};
 use crate::intent::Intent;
-use crate::latency::Latency;
+use crate::latency::{Judging, Latency};
 use crate::locks::Locks;
 use crate::resync::Resync;
 use crate::scrub::Scrubbing;
@@ -121,8 +121,7 @@ pub struct Array {
     pub(crate) counters: Progress,
     pub(crate) hedging: Hedging,
     pub(crate) scrub: Option<Scrubbing>,
-    /// When it is judged again which legs are slow.
-    pub(crate) judge_at: Instant,
+    pub(crate) judging: Judging,
 }
 
 impl Array {
@@ -184,8 +183,9 @@ impl Array {
             counters: Progress::default(),
             hedging: Hedging::new(),
             scrub: None,
-            judge_at: Instant(0),
+            judging: Judging::default(),
         };
+        array.resync.crash_total = array.unclean_bytes();
         let rebuilding = array.rebuilding();
         if rebuilding != 0 {
             members(rebuilding).for_each(|leg| array.rewrite_blocks(leg, false));
@@ -388,6 +388,7 @@ impl Array {
     /// `next_deadline` was reached.
     pub fn on_timer(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.started = true;
+        self.judge_tick(now, io);
         self.hedge_tick(now, io);
         self.kick_blocks(now, io);
         self.clear_tick(now, io);
@@ -401,7 +402,7 @@ impl Array {
             return Some(Instant(0));
         }
         let work = [self.clear_deadline(), self.resync_deadline(), self.scrub_deadline()];
-        let deadlines = work.into_iter().chain([self.hedge_deadline()]);
+        let deadlines = work.into_iter().chain([self.hedge_deadline(), self.judge_deadline()]);
         deadlines.flatten().min()
     }
     /// Limits of the resync from now on.

@@ -133,6 +133,18 @@ pub struct Scrub {
     pub prefer: Option<usize>,
 }
 
+/// What is known of the time that a leg's reads take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Verdict {
+    /// About as long as those of the other legs, or it was never found otherwise.
+    #[default]
+    Well,
+    /// Far longer, by the reads of the last seconds.
+    Slow,
+    /// It was slow, and too little was read since to say whether it is.
+    Stale,
+}
+
 /// What the head and the Steward must know. `leg` is an index into `Membership::legs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
@@ -183,12 +195,12 @@ pub enum Note {
         /// Which.
         leg: usize,
     },
-    /// The leg's reads take far longer than the others', or do so no more. It stays in use.
-    Slow {
+    /// The leg's reads take far longer than the others', or that is no longer so. It stays in use.
+    Judged {
         /// Which.
         leg: usize,
-        /// It has become slow; else it is well again.
-        slow: bool,
+        /// What its latest reads say, held against those of the other legs.
+        verdict: Verdict,
         /// The membership in force.
         epoch: u64,
     },
@@ -278,8 +290,10 @@ pub struct Progress {
     pub resync_done: u64,
     /// See `resync_done`.
     pub resync_total: u64,
-    /// Bytes not yet known to be the same on every leg after a crash.
+    /// Bytes not yet known to be the same on every leg after a crash, or since the array was made.
     pub crash_left: u64,
+    /// How many there were of them at first.
+    pub crash_total: u64,
     /// Regions marked dirty.
     pub dirty_regions: u32,
     /// Regions of this instance's lanes.

@@ -6,9 +6,18 @@
 //! second it gets one all the same, so that it is noticed when it is well again. So does a leg of which
 //! nothing is known, since the others were free each time: one that is slow from its first moment on has
 //! writes under way whenever somebody chooses.
+//!
+//! Whether a leg is *called* slow is decided apart from that, since the means above never grow old: by the
+//! reads of a few seconds alone, of which there must be some at the leg and at one beside it, and by their
+//! medians, so that one read that met a hiccup accuses nobody.
+//!
+//! ```text
+//! Well ▶ two windows say so ▶ Slow ▶ two windows do not, the last one says well ▶ Well
+//!                                  └▶ and the last one says nothing ▶ Stale ▶ Slow or Well
+//! ```
 
 use crate::array::{Array, Standing};
-use crate::door::{ArrayIo, Note};
+use crate::door::{ArrayIo, Note, Verdict};
 use crate::flight::{Flight, Job, Legs, bit, members};
 use base::{Duration, Instant};
 
@@ -24,14 +33,53 @@ const WEIGHT_MAX: u64 = 64;
 const RARE: Duration = Duration::from_millis(200);
 /// A leg that gets fewer reads than others gets one after this time.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
-/// How often it is judged whether a leg is slow, and how many times in a row it must be before it is said.
-const JUDGE_INTERVAL: Duration = Duration::from_secs(1);
-const JUDGE_TIMES: u8 = 3;
+/// How often it is looked whether there is a leg of which nothing is known.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A leg of which nothing was known so many times is read next.
 const UNKNOWN_TIMES: u8 = 2;
-/// A leg is slow if its mean is so many times another's, and above the floor.
-const SLOW_FACTOR: u64 = 4;
-const SLOW_FLOOR: Duration = Duration::from_millis(5);
+/// Reads are judged in windows of this length. It is several times `PROBE_AFTER`: a leg that is passed by
+/// still gets enough of them.
+const WINDOW: Duration = Duration::from_secs(5);
+/// So many windows in a row must say the same before it is told.
+const WINDOWS: u8 = 2;
+/// Reads of a class that a leg must have ended within a window to be judged by, or held against.
+const ENOUGH: u32 = 4;
+/// Times are counted by their binary logarithm; the last step holds what is longer too (8 s).
+const STEPS: usize = 32;
+/// A leg is slow if the median of its reads is so many steps above another's: more than four times it.
+const SLOW_STEPS: usize = 3;
+/// Nobody is slow below this step: 4.2 ms.
+const SLOW_FLOOR: usize = 22;
+
+/// When legs are looked at and judged.
+#[derive(Debug, Default)]
+pub(crate) struct Judging {
+    look_at: Instant,
+    window_end: Instant,
+    /// A leg is called slow.
+    slow: bool,
+}
+
+/// Reads of a window by the time that they took, for each class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window([[u32; STEPS]; CLASSES]);
+
+impl Window {
+    fn add(&mut self, class: usize, took: u64) {
+        // At most one for each read of five seconds.
+        self.0[class][(took.max(1).ilog2() as usize).min(STEPS - 1)] += 1;
+    }
+    /// The step in which the median lies; None where reads are too few.
+    fn median(&self, class: usize) -> Option<usize> {
+        let counts = &self.0[class];
+        let half = Some(counts.iter().sum::<u32>()).filter(|n| *n >= ENOUGH)?.div_ceil(2);
+        let mut below = 0;
+        counts.iter().position(|n| {
+            below += n;
+            below >= half
+        })
+    }
+}
 
 /// What is known of a leg's reads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,12 +92,15 @@ pub(crate) struct Latency {
     ended_at: Instant,
     /// Reads sent there since the legs last changed: at a tie, the leg with fewer is next.
     pub(crate) picked: u64,
-    /// It was called slow.
-    pub(crate) slow: bool,
-    /// How many times in a row it was judged otherwise than `slow` says.
-    doubts: u8,
-    /// How many times in a row there was nothing to judge it by.
+    /// What was told of it.
+    told: Verdict,
+    /// Whether the last windows found it slow, and how many of them in a row said so.
+    accused: bool,
+    times: u8,
+    /// How many times in a row nothing was known of it.
     unknown: u8,
+    /// The reads of this window.
+    window: Window,
 }
 
 fn class_of(len: u64) -> usize {
@@ -147,42 +198,80 @@ impl Array {
         since: Instant,
         io: &mut impl ArrayIo,
     ) {
+        self.judge_tick(now, io);
         let latency = &mut self.legs[leg].latency;
-        latency.sample(now, class_of(len), now.since(since).as_nanos() as u64);
+        let (class, took) = (class_of(len), now.since(since).as_nanos() as u64);
+        latency.sample(now, class, took);
+        latency.window.add(class, took);
         latency.seen_at = now;
-        if now >= self.judge_at {
-            self.judge_at = now + JUDGE_INTERVAL;
-            self.judge_legs(io);
+        if now >= self.judging.look_at {
+            self.judging.look_at = now + LOOK_INTERVAL;
+            for leg in members(self.in_sync()) {
+                let latency = &mut self.legs[leg].latency;
+                let known = latency.mean != [0; CLASSES];
+                latency.unknown = if known { 0 } else { latency.unknown.saturating_add(1) };
+            }
         }
     }
 
-    /// Says which legs have become slow, or are so no more.
-    fn judge_legs(&mut self, io: &mut impl ArrayIo) {
+    /// The end of a window is looked at by itself only while a leg is called slow: that must not stay
+    /// when nobody reads any more.
+    pub(crate) fn judge_deadline(&self) -> Option<Instant> {
+        self.judging.slow.then_some(self.judging.window_end)
+    }
+
+    /// Judges the legs by the window that ended, if one did.
+    pub(crate) fn judge_tick(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        let end = self.judging.window_end;
+        if now < end {
+            return;
+        }
+        self.judging.window_end = now + WINDOW;
+        // A window that nobody closed for long holds reads of long ago beside what is new.
+        let recent = now.since(end) < WINDOW;
+        self.judge_legs(recent, io);
+        for standing in &mut self.legs {
+            standing.latency.window = Window::default();
+        }
+    }
+
+    /// Says which legs have become slow, are so no more, or can no longer be said to be.
+    fn judge_legs(&mut self, recent: bool, io: &mut impl ArrayIo) {
         let in_sync = self.in_sync();
-        for leg in members(in_sync) {
-            let own = self.legs[leg].latency;
-            if own.mean == [0; CLASSES] {
-                self.legs[leg].latency.unknown = own.unknown.saturating_add(1);
-                continue;
-            }
-            let slower = |class: usize| {
-                let others = members(in_sync & !bit(leg)).map(|o| self.legs[o].latency.mean[class]);
-                let best = others.filter(|mean| *mean > 0).min();
-                let floor = SLOW_FLOOR.as_nanos() as u64;
-                best.is_some_and(|best| own.mean[class] > floor.max(best.saturating_mul(SLOW_FACTOR)))
+        for leg in 0..self.legs.len() {
+            let found = match recent && in_sync & bit(leg) != 0 {
+                true => self.found(leg, in_sync & !bit(leg)),
+                false => Verdict::Stale,
             };
-            let slow = (0..CLASSES).any(slower);
+            let epoch = self.epoch;
             let latency = &mut self.legs[leg].latency;
-            if slow == own.slow {
-                latency.doubts = 0;
-                continue;
-            }
-            latency.doubts += 1;
-            if latency.doubts == JUDGE_TIMES {
-                (latency.slow, latency.doubts) = (slow, 0);
-                io.note(Note::Slow { leg, slow, epoch: self.epoch });
+            let accused = found == Verdict::Slow;
+            latency.times = if accused == latency.accused { latency.times.saturating_add(1) } else { 1 };
+            latency.accused = accused;
+            // A leg that was never called slow has nothing to take back.
+            let silent = latency.told == found || (latency.told, found) == (Verdict::Well, Verdict::Stale);
+            if !silent && latency.times >= WINDOWS {
+                latency.told = found;
+                io.note(Note::Judged { leg, verdict: found, epoch });
             }
         }
+        self.judging.slow = self.legs.iter().any(|l| l.latency.told == Verdict::Slow);
+    }
+
+    /// What this window says of a leg beside the others in sync.
+    fn found(&self, leg: usize, others: Legs) -> Verdict {
+        let mut found = Verdict::Stale;
+        for class in 0..CLASSES {
+            let median = |leg: usize| self.legs[leg].latency.window.median(class);
+            let (Some(own), Some(best)) = (median(leg), members(others).filter_map(median).min()) else {
+                continue;
+            };
+            if own >= SLOW_FLOOR.max(best + SLOW_STEPS) {
+                return Verdict::Slow;
+            }
+            found = Verdict::Well;
+        }
+        found
     }
 
     /// The legs have changed: nobody has an old debt, and a leg that joined is measured anew.

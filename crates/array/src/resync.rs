@@ -61,6 +61,8 @@ pub(crate) struct Resync {
     retry_at: Option<Instant>,
     /// Our lanes were reported clean after the crash.
     clean_told: bool,
+    /// Bytes of our lanes that might differ between legs in sync when this instance began.
+    pub(crate) crash_total: u64,
     /// A step may be possible.
     pub(crate) poke: bool,
     total: u64,
@@ -79,6 +81,7 @@ impl Resync {
             next_at: Instant(0),
             retry_at: None,
             clean_told: false,
+            crash_total: 0,
             poke: false,
             total: 0,
             done: 0,
@@ -333,12 +336,26 @@ impl Array {
     }
     pub(crate) fn count_resync(&self, progress: &mut Progress) {
         progress.resync_total = self.resync.total;
+        progress.crash_total = self.resync.crash_total;
         progress.resync_done =
             if self.resync.pass == Pass::Copying { self.resync.done } else { self.resync.total };
         if let Some(unclean) = &self.unclean {
-            let regions = unclean.iter().filter(|r| self.owns(*r)).count() as u64;
-            progress.crash_left = regions * self.geometry.region_bytes;
+            // A region counts until it is done; of the one under way what was copied does not, so that
+            // whoever watches sees something move.
+            let current = self.resync.current.filter(|c| unclean.get(self.intent.region(c.local)));
+            let copied = current.map_or(0, |c| {
+                let begin = u64::from(self.intent.region(c.local)) * self.geometry.region_bytes;
+                (c.next - begin).saturating_sub(u64::from(c.in_flight * PIECE_BYTES))
+            });
+            progress.crash_left = self.unclean_bytes() - copied;
         }
+    }
+    /// Bytes of our lanes that may differ between legs in sync.
+    pub(crate) fn unclean_bytes(&self) -> u64 {
+        let Some(unclean) = &self.unclean else { return 0 };
+        let ours = unclean.iter().filter(|r| self.owns(*r) && *r < self.geometry.regions());
+        let begin = |region: u32| u64::from(region) * self.geometry.region_bytes;
+        ours.map(|r| self.geometry.region_end(begin(r)) - begin(r)).sum()
     }
     /// A leg whose content a pass relied on is in use no more, or again.
     pub(crate) fn resync_joined(&mut self, joined: Legs) {

@@ -480,3 +480,29 @@ fn a_command_beyond_the_end_is_the_heads_mistake() {
     let end = b.array.geometry().data_bytes;
     b.command(1, Kind::Read, end - 4096, 8192);
 }
+
+#[test]
+fn how_far_legs_are_made_the_same_is_told_from_the_first_piece_on() {
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let membership = Membership { epoch: 1, legs: vec![leg(0, InSync), leg(1, InSync)] };
+    let mut b = Bench::with(geometry, membership, Bitmap::full(geometry.regions()), true);
+    let left = |b: &Bench| (b.array.progress().crash_left, b.array.progress().crash_total);
+    assert_eq!(left(&b), (geometry.data_bytes, geometry.data_bytes));
+    let mut before = geometry.data_bytes;
+    for _ in 0..100_000 {
+        for op in core::mem::take(&mut b.io.ops) {
+            b.end(op.token.0, Ok(()));
+        }
+        let now = left(&b).0;
+        let step = before.checked_sub(now).expect("it never grows");
+        assert!(step <= geometry.region_bytes.min(4 * MIB), "a piece after the other: {step}");
+        before = now;
+        match b.array.next_deadline() {
+            Some(at) => b.now = b.now.max(at),
+            None if b.io.ops.is_empty() => break,
+            None => {}
+        }
+        b.timer();
+    }
+    assert_eq!(left(&b), (0, geometry.data_bytes));
+}

@@ -705,7 +705,8 @@ impl World {
                 }
             }
             Note::Scrubbed { .. } => self.scrubbed += 1,
-            Note::Healed { .. } | Note::MediumLost { .. } | Note::Slow { .. } | Note::Unreadable { .. } => {}
+            Note::Healed { .. } | Note::MediumLost { .. } | Note::Judged { .. } | Note::Unreadable { .. } => {
+            }
         }
     }
     fn record(&mut self) {

@@ -334,8 +334,9 @@ pub struct Leg {
 /// How far a resync is.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Resync {
-    /// The leg (index in `Array::legs`) that is being written.
-    pub leg: u16,
+    /// The leg (index in `Array::legs`) that is being written. None: all are in use, and are made the same where they
+    /// may differ, since a crash or since the array was made.
+    pub leg: Option<u16>,
     /// By bitmap, not everything.
     pub partial: bool,
     /// Bytes made the same so far.

@@ -8,7 +8,7 @@ use super::found::Found;
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::spares::SpareDesk;
-use super::speed::Speed;
+use super::speed::{Speed, Work};
 use super::turned_away::TurnedAway;
 use super::volumes::net_words;
 use super::watch::Looks;
@@ -18,7 +18,7 @@ use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::report::ShardReport;
 use access::Hosts;
 use array::format::{Incarnation, Label, LegState, MembershipRecord};
-use array::{Bitmap, Geometry, Note};
+use array::{Bitmap, Geometry, Note, Verdict};
 use base::machine::Shape;
 use base::view::{Portal, System};
 use base::{Ask, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
@@ -89,7 +89,7 @@ pub(crate) struct Desk {
     pub shapes_at_start: BTreeMap<String, Shape>,
     pub last_protocol_errors: BTreeMap<u16, &'static str>,
     /// How fast legs are rebuilt.
-    pub speeds: BTreeMap<Uuid, Speed>,
+    pub speeds: BTreeMap<Work, Speed>,
     pub turned_away: TurnedAway,
     /// What ails drives that stay in use.
     pub ills: BTreeMap<DriveId, Ill>,
@@ -268,6 +268,8 @@ pub(crate) struct LegDesk {
     pub full: bool,
     /// Shards whose reads of it take far longer than those of other legs.
     pub slow: BTreeSet<u16>,
+    /// An event said that it is slow, and none that it is well again.
+    pub told_slow: bool,
     /// When it was put out or missed first, by this head; and what is to be expected of it.
     pub out_since: Option<Instant>,
     pub outlook: Outlook,
@@ -283,7 +285,7 @@ pub(crate) struct LegDesk {
 
 impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
-        let (reason, found, synced, slow) = Default::default();
+        let (reason, found, synced, slow, told_slow) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
         let (look_at, looks, dead) = Default::default();
         Self {
@@ -297,6 +299,7 @@ impl LegDesk {
             joined,
             full,
             slow,
+            told_slow,
             out_since,
             outlook,
             return_at,
@@ -667,7 +670,7 @@ impl Desk {
         let a = pool.arrays.iter().position(|x| x.id == array).expect("found above");
         // Who is none any more is no news either.
         let leg = match note {
-            Note::LegFailed { leg, .. } | Note::Synced { leg, .. } | Note::Slow { leg, .. } => {
+            Note::LegFailed { leg, .. } | Note::Synced { leg, .. } | Note::Judged { leg, .. } => {
                 match pool.arrays[a].legs.iter().position(|l| l.place == leg) {
                     Some(leg) => leg,
                     None => return,
@@ -706,28 +709,29 @@ impl Desk {
                 }
             }
             Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
-            Note::Slow { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
-            Note::Slow { leg: _, slow, epoch: _ } => {
+            Note::Judged { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::Judged { leg: _, verdict, epoch: _ } => {
                 let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config.name.clone());
-                let shards = &mut pool.arrays[a].legs[leg].slow;
-                let was = !shards.is_empty();
-                if slow {
-                    shards.insert(shard)
-                } else {
-                    shards.remove(&shard)
+                let desk = &mut pool.arrays[a].legs[leg];
+                match verdict {
+                    Verdict::Slow => desk.slow.insert(shard),
+                    Verdict::Well | Verdict::Stale => desk.slow.remove(&shard),
                 };
-                match (was, !shards.is_empty()) {
-                    (false, true) => {
+                // What is forgotten because nobody reads is no event, nor is that it is seen again.
+                match verdict {
+                    Verdict::Slow if !desk.told_slow => {
+                        desk.told_slow = true;
                         let message = format!(
                             "it is slow: its reads take far longer than those of the other legs in pool {name}, which serve most of them now"
                         );
                         self.event(now, Weight::Warning, what, message);
                     }
-                    (true, false) => {
+                    Verdict::Well if desk.told_slow && desk.slow.is_empty() => {
+                        desk.told_slow = false;
                         let message = format!("it is as fast as the other legs in pool {name} again");
                         self.event(now, Weight::Note, what, message);
                     }
-                    (true, true) | (false, false) => {}
+                    Verdict::Slow | Verdict::Well | Verdict::Stale => {}
                 }
             }
         }

@@ -11,7 +11,7 @@
 
 use super::Office;
 use super::desk::{Desk, Outlook, PoolDesk, Wish, array_word, error_words, outlook};
-use super::speed::Speed;
+use super::speed::{Speed, Work};
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::Weight;
@@ -116,6 +116,7 @@ impl Office {
                 desk_leg.reason = why.clone();
                 desk_leg.synced.clear();
                 desk_leg.slow.clear();
+                desk_leg.told_slow = false;
                 (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
                 desk_leg.return_at = Some(now + super::spares::return_after(desk_leg.returns));
                 let (weight, what) = match outlook {
@@ -184,7 +185,7 @@ impl Office {
             desk_leg.full = full;
             (desk_leg.reason, desk_leg.found) = (reason, None);
             p.record = record;
-            desk.speeds.insert(drive, Speed::begun(now));
+            desk.speeds.insert(Work::Leg(drive), Speed::begun(now));
             let p = desk.pool(pool).expect("seen above");
             let what = format!("drive {}", p.drive_path(array, leg));
             let how = if new { "is a leg of" } else { "is back in" };
@@ -307,6 +308,7 @@ impl Desk {
             for a in 0..p.arrays.len() {
                 if p.arrays[a].unclean && p.arrays[a].compared_since.is_none() {
                     p.arrays[a].compared_since = Some(now);
+                    self.speeds.insert(Work::Array(p.arrays[a].id), Speed::begun(now));
                     lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config.name), l)));
                 }
             }

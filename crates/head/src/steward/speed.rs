@@ -1,6 +1,7 @@
 //! How fast long work is: from samples that are taken whether somebody looks or not.
 
-use base::{Duration, Instant};
+use crate::layout::ArrayId;
+use base::{Duration, Instant, Uuid};
 use std::collections::VecDeque;
 
 /// Samples that are kept, and how far apart they are at least.
@@ -8,6 +9,15 @@ const SAMPLES_MAX: usize = 4;
 const APART: Duration = Duration::from_secs(1);
 /// A rate over less time says nothing.
 const SPAN_MIN: Duration = Duration::from_millis(200);
+
+/// Long work on an array whose speed is kept.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Work {
+    /// The resync of a leg, by its drive.
+    Leg(Uuid),
+    /// Legs in sync are made the same.
+    Array(ArrayId),
+}
 
 /// What was done at some moments, oldest first.
 #[derive(Clone, Debug, Default)]

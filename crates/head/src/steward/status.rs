@@ -7,6 +7,7 @@ use super::desk::{
 };
 use super::files::protocol_word;
 use super::sessions::Place;
+use super::speed::Work;
 use super::volumes::net_words;
 use crate::mail::Mail;
 use crate::order::{
@@ -74,15 +75,20 @@ fn note_speeds(desk: &mut Desk, now: Instant) {
     let mut resyncs = vec![];
     for p in &desk.pools {
         for a in 0..p.arrays.len() {
-            let rebuilding =
-                p.arrays[a].legs.iter().enumerate().find(|(l, leg)| leg.open.is_some() && p.rebuilds(a, *l));
-            let done = rebuilding.map(|(_, leg)| (leg.uuid, progress_of(desk, p.arrays[a].id).resync_done));
-            resyncs.extend(done);
+            let sum = progress_of(desk, p.arrays[a].id);
+            let mut legs = p.arrays[a].legs.iter().enumerate();
+            resyncs.extend(match legs.find(|(l, leg)| leg.open.is_some() && p.rebuilds(a, *l)) {
+                Some((_, leg)) => Some((Work::Leg(leg.uuid), sum.resync_done)),
+                None if compares(desk, &p.arrays[a]) => {
+                    Some((Work::Array(p.arrays[a].id), sum.crash_total - sum.crash_left))
+                }
+                None => None,
+            });
         }
     }
-    desk.speeds.retain(|leg, _| resyncs.iter().any(|(uuid, _)| uuid == leg));
-    for (leg, done) in resyncs {
-        desk.speeds.entry(leg).or_default().note(now, done);
+    desk.speeds.retain(|work, _| resyncs.iter().any(|(known, _)| known == work));
+    for (work, done) in resyncs {
+        desk.speeds.entry(work).or_default().note(now, done);
     }
     for i in 0..desk.pools.len() {
         let sums = scrub_sums(desk, i);
@@ -111,6 +117,7 @@ fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
         sum.resync_done += progress.resync_done;
         sum.resync_total += progress.resync_total;
         sum.crash_left += progress.crash_left;
+        sum.crash_total += progress.crash_total;
         sum.dirty_regions += progress.dirty_regions;
         sum.regions += progress.regions;
         sum.hedges_sent += progress.hedges_sent;
@@ -365,7 +372,7 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         (0, ..) => (State::Failed, "no drive in sync is there".to_string()),
         (_, Some(leg), _) => (State::Degraded, format!("{}: {}", leg.path, leg.reason)),
         (_, None, Some(l)) => (State::Rebuilding, format!("{}: {}", legs[l].path, legs[l].reason)),
-        (_, None, None) if array.unclean && array.clean.len() < usize::from(desk.shards) => {
+        (_, None, None) if compares(desk, array) => {
             (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
         }
         (_, None, None) if p.config.arrays[a].mirror && legs.len() == 1 => {
@@ -396,18 +403,23 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         hedges_sent: sum.hedges_sent,
         hedges_won: sum.hedges_won,
     };
-    let Some(leg) = rebuilding else { return out };
-    let speed = desk.speeds.get(&array.legs[leg].uuid);
-    let (rate, eta) = speed.map_or((0, None), |s| s.of(now, sum.resync_done, sum.resync_total));
-    let resync = Resync {
-        leg: leg as u16,
-        partial: !full,
-        done_bytes: sum.resync_done,
-        total_bytes: sum.resync_total,
-        rate,
-        eta,
+    let (work, done_bytes, total_bytes, partial) = match rebuilding {
+        Some(leg) => (Work::Leg(array.legs[leg].uuid), sum.resync_done, sum.resync_total, !full),
+        None if compares(desk, array) => {
+            let partial = array.dirty.count() < array.geometry.regions();
+            (Work::Array(array.id), sum.crash_total - sum.crash_left, sum.crash_total, partial)
+        }
+        None => return out,
     };
-    Array { resync: Some(resync), ..out }
+    let speed = desk.speeds.get(&work);
+    let (rate, eta) = speed.map_or((0, None), |s| s.of(now, done_bytes, total_bytes));
+    let leg = rebuilding.map(|leg| leg as u16);
+    Array { resync: Some(Resync { leg, partial, done_bytes, total_bytes, rate, eta }), ..out }
+}
+
+/// What may differ between an array's legs is being made the same: since a crash, or since it was made.
+fn compares(desk: &Desk, array: &ArrayDesk) -> bool {
+    array.unclean && array.clean.len() < usize::from(desk.shards)
 }
 
 fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
@@ -420,7 +432,10 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
     };
     let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
     let replaces = p.replaces(leg.uuid).map(|r| r.old_path.clone());
-    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow: !leg.slow.is_empty(), replaces }
+    // Slow is said of a leg that others stand in for; where it serves alone, that tells nobody anything.
+    let others = (0..p.arrays[a].legs.len()).any(|o| o != l && p.leg_state(a, o) == LegState::InSync);
+    let slow = state == State::Optimal && others && !leg.slow.is_empty();
+    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow, replaces }
 }
 
 /// What helps a leg that is out.

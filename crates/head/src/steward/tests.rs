@@ -8,7 +8,7 @@ use crate::order::{
     Answered, ArraySpec, DriveRole, HostSettings, Order, RefusalKind, Reply, Snapshot, State,
 };
 use crate::report::ShardReport;
-use array::{LegState, Note};
+use array::{LegState, Note, Verdict};
 use base::machine::{Shape, StateError, StateOp};
 use base::memory::PlainMemory;
 use base::view::{Protocol, Secret, View};
@@ -621,8 +621,21 @@ fn drives_that_hold_something_are_made_the_same_and_zero_ones_need_not_be() {
     let size = format!("{}M", bytes.div_ceil(MIB));
     let begin =
         format!("{size} of mirror-1 may differ between its drives: they are compared and made the same");
-    let end = format!("the drives of mirror-1 are the same again: {size} were compared in 7 s");
+    let end = format!("the drives of mirror-1 are the same again: {size} were compared in 11 s");
     assert_eq!(told(&mut w, &begin), 1, "{:?}", w.events());
+    // How far that is: from the first look on, with a rate.
+    for shard in 0..SHARDS {
+        let progress =
+            array::Progress { crash_left: 12 * MIB, crash_total: 16 * MIB, ..array::Progress::default() };
+        w.scrubs.insert((shard, array), (array::Scrub::default(), progress));
+    }
+    w.now = w.now + base::Duration::from_secs(4);
+    let s = w.status();
+    let resync = s.pools[0].arrays[1].resync.expect("its legs are made the same");
+    assert_eq!((resync.leg, resync.partial, s.pools[0].arrays[0].resync), (None, false, None));
+    assert_eq!((resync.done_bytes, resync.total_bytes), (8 * MIB, 32 * MIB));
+    assert_eq!((resync.rate, resync.eta), (2 * MIB, Some(12)));
+    w.scrubs.clear();
     w.pass(7);
     assert_eq!(told(&mut w, &end), 0);
     for shard in 0..SHARDS {
@@ -736,8 +749,9 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     let mut w = World::start(four(), 1);
     w.good(tank());
     let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    let judged = |leg, verdict| Note::Judged { leg, verdict, epoch };
     for shard in 0..SHARDS {
-        w.note(shard, array, Note::Slow { leg: 1, slow: true, epoch });
+        w.note(shard, array, judged(1, Verdict::Slow));
     }
     w.run();
     let s = w.status();
@@ -745,10 +759,26 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     assert!(s.pools[0].arrays[0].legs[1].slow && !s.pools[0].arrays[0].legs[0].slow);
     let told = |s: &Snapshot, words: &str| s.events.iter().filter(|e| e.message.contains(words)).count();
     assert_eq!(told(&s, "it is slow"), 1);
-    w.note(0, array, Note::Slow { leg: 1, slow: false, epoch });
+    w.note(0, array, judged(1, Verdict::Well));
     assert!(w.status().pools[0].arrays[0].legs[1].slow, "another shard still finds it slow");
-    w.note(1, array, Note::Slow { leg: 1, slow: false, epoch });
+    w.note(1, array, judged(1, Verdict::Well));
     let s = w.status();
     assert!(!s.pools[0].arrays[0].legs[1].slow);
     assert_eq!(told(&s, "as fast as the other legs"), 1);
+    // Nobody reads: the word goes in silence. Reads that say the same again are no news; that it is well is.
+    w.note(0, array, judged(1, Verdict::Slow));
+    w.note(0, array, judged(1, Verdict::Stale));
+    assert!(!w.status().pools[0].arrays[0].legs[1].slow);
+    w.note(0, array, judged(1, Verdict::Slow));
+    let s = w.status();
+    assert!(s.pools[0].arrays[0].legs[1].slow);
+    assert_eq!((told(&s, "it is slow"), told(&s, "as fast as the other legs")), (2, 1));
+    w.note(0, array, judged(1, Verdict::Stale));
+    w.note(0, array, judged(1, Verdict::Well));
+    assert_eq!(told(&w.status(), "as fast as the other legs"), 2);
+    // The one beside it goes: what is alone is slower than nobody.
+    w.note(0, array, judged(1, Verdict::Slow));
+    w.good(Order::DriveFail { drive: "/f/a".into() });
+    let legs = &w.status().pools[0].arrays[0].legs;
+    assert_eq!((legs[0].state, legs[1].state, legs[1].slow), (State::Failed, State::Optimal, false));
 }

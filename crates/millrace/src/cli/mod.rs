@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 pub use drive::drive_name;
 use export::{ExportArgs, UnexportArgs};
-pub use status::watchless as status_screen;
+pub use status::{pace_words, watchless as status_screen};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Yellow.on_default().bold())

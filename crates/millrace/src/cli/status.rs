@@ -272,9 +272,11 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
     let mut out = table.print(terminal, 0);
     for (a, array) in pool.arrays.iter().enumerate() {
         if let Some(resync) = &array.resync {
-            let leg = array.legs.get(usize::from(resync.leg)).map_or("?", |l| l.path.as_str());
             let kind = if resync.partial { "partial resync" } else { "resync" };
-            let what = format!("  {kind} of {leg} in {}", array_name(array, a));
+            let what = match resync.leg.and_then(|leg| array.legs.get(usize::from(leg))) {
+                Some(leg) => format!("  {kind} of {} in {}", leg.path, array_name(array, a)),
+                None => format!("  {kind} of {}, whose legs are made the same", array_name(array, a)),
+            };
             out.push_str(&beside(&what, &progress(resync), terminal));
         }
     }
@@ -340,14 +342,17 @@ pub fn progress(r: &Resync) -> String {
 /// The same of other long work.
 fn bar_of(done: u64, total: u64, rate: u64, seconds_left: Option<u64>) -> String {
     let percent = (u128::from(done.min(total)) * 100).checked_div(u128::from(total)).unwrap_or(0);
-    let left = seconds_left.map_or("time left unknown".to_string(), |s| format!("{} left", print_seconds(s)));
-    format!(
-        "{} {percent:>3} %  {} of {}  {}  {left}",
-        bar(done, total, 24),
-        print(done),
-        print(total),
-        print_rate(rate)
-    )
+    let pace = pace_words(done, rate, seconds_left);
+    format!("{} {percent:>3} %  {} of {}  {pace}", bar(done, total, 24), print(done), print(total))
+}
+
+/// `812 MB/s  2 min 10 s left`; work that has just begun has no rate yet, and nothing is said that would look like a halt.
+pub fn pace_words(done: u64, rate: u64, seconds_left: Option<u64>) -> String {
+    match seconds_left {
+        Some(s) => format!("{}  {} left", print_rate(rate), print_seconds(s)),
+        None if done == 0 => "no rate yet".to_string(),
+        None => format!("{}  time left unknown", print_rate(rate)),
+    }
 }
 
 fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Status, earlier: Earlier) {

@@ -4,7 +4,7 @@ use super::HEADING;
 use crate::bench::{Progress, Report};
 use crate::screen::{Cell, Look, Table, Terminal, count};
 use api::Resync;
-use api::size::{print, print_count, print_rate, print_seconds};
+use api::size::{print, print_count};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell as Slot;
 use std::io::IsTerminal;
@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Between two lines of figures where no line can be written over.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A resync that has no rate by then is shown all the same: it may stand still.
+const RATE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The terminal, or a file.
 pub struct Show {
@@ -29,6 +32,7 @@ pub struct Show {
 pub struct ResyncBar<'a> {
     show: &'a Show,
     bar: ProgressBar,
+    begun: Instant,
     printed_at: Slot<Option<Instant>>,
 }
 
@@ -93,7 +97,7 @@ impl Show {
         bar.set_style(
             ProgressStyle::with_template(template).expect("a good template").progress_chars("█▉▊▋▌▍▎▏ "),
         );
-        ResyncBar { show: self, bar, printed_at: Slot::new(None) }
+        ResyncBar { show: self, bar, begun: Instant::now(), printed_at: Slot::new(None) }
     }
     /// The table of what was done.
     pub fn table(&self, reports: &[Report]) {
@@ -145,10 +149,12 @@ impl Show {
 impl ResyncBar<'_> {
     /// How far it is.
     pub fn update(&self, r: &Resync) {
-        let left =
-            r.seconds_left.map_or("time left unknown".to_string(), |s| format!("{} left", print_seconds(s)));
-        let text =
-            format!("{} of {}  {}  {left}", print(r.done_bytes), print(r.total_bytes), print_rate(r.rate));
+        // Before there is a rate there is nothing to say.
+        if r.seconds_left.is_none() && self.begun.elapsed() < RATE_PATIENCE {
+            return;
+        }
+        let pace = crate::cli::pace_words(r.done_bytes, r.rate, r.seconds_left);
+        let text = format!("{} of {}  {pace}", print(r.done_bytes), print(r.total_bytes));
         if self.show.live {
             self.bar.set_length(r.total_bytes.max(1));
             self.bar.set_position(r.done_bytes.min(r.total_bytes));

@@ -176,7 +176,7 @@ pub fn snapshot() -> Snapshot {
     let mut rebuilding =
         mirror(State::Rebuilding, "", vec![leg(4, State::Optimal, ""), leg(5, State::Rebuilding, "")]);
     rebuilding.resync = Some(Resync {
-        leg: 1,
+        leg: Some(1),
         partial: true,
         done_bytes: 1_288_490_188,
         total_bytes: 3_006_477_107,

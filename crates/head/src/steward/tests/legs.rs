@@ -70,7 +70,7 @@ fn the_old_drive_serves_until_the_new_one_is_in_sync_and_then_leaves_without_its
     assert_eq!(s.health, State::Rebuilding);
     let why = "/f/n of mirror-0: everything is being copied to it; then it takes the place of /f/a";
     assert_eq!(s.reasons[0].message, why);
-    assert!(s.pools[0].arrays[0].resync.is_some_and(|r| r.leg == 2 && !r.partial));
+    assert!(s.pools[0].arrays[0].resync.is_some_and(|r| r.leg == Some(2) && !r.partial));
     // A crash goes on with it.
     let mut w = w.crash(2);
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n rebuilding for /f/a"]);
