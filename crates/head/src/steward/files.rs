@@ -15,7 +15,7 @@ use base::{Address, PortalId, Uuid};
 use core::fmt::Write;
 use core::net::SocketAddr;
 
-const IDENTITY: &str = "identity";
+pub(crate) const IDENTITY: &str = "identity";
 /// What helps against a file that cannot be read.
 const REPAIR: &str = "repair it or restore it from a copy, then systemctl restart millrace";
 const HOSTS: &str = "hosts";
@@ -372,7 +372,7 @@ impl Office {
                 if self.read_pools().await.map_or(true, |pools| !pools.is_empty()) {
                     let words = format!("the file {IDENTITY} was missing beside others");
                     let follows = "this head has a new name, and pools of its old one stay away";
-                    let next = "restore it from a copy and restart, or millrace pool import --list, and pools with --force";
+                    let next = "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force";
                     self.leave_unread(IDENTITY, &words, follows, next);
                     troubles.push(format!("{words}: {follows}"));
                 }

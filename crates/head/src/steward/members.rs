@@ -99,10 +99,11 @@ impl Office {
             let mut events = vec![];
             for wish in wishes {
                 let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
-                if p.is_out(array, leg) {
+                let legs = &record.arrays[array].legs;
+                // Every shard wishes it away: the first one is told, also where both wishes share a record.
+                if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
                     continue;
                 }
-                let legs = &record.arrays[array].legs;
                 let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);
                 if legs[leg].state == LegState::InSync && !others {
                     // Promise 7: the last good leg is never ejected.
@@ -189,7 +190,9 @@ impl Office {
             let p = desk.pool(pool).expect("seen above");
             let what = format!("drive {}", p.drive_path(array, leg));
             let how = if new { "is a leg of" } else { "is back in" };
-            let message = format!("it {how} pool {}; {}", p.config.name, p.arrays[array].legs[leg].reason);
+            // Whose place it takes was told as the order was carried out.
+            let doing = if full { "everything" } else { "what it missed" };
+            let message = format!("it {how} pool {}; {doing} is being copied to it", p.config.name);
             desk.event(now, Weight::Note, what, message);
             changed
         };

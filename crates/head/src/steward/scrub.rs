@@ -21,8 +21,10 @@ use volume::GRANULE_BYTES;
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// The position is written down after so many looks.
 const LOOKS_PER_WRITE: u32 = 6;
-/// Differences of one scrub that are told as events and kept for `status`; all are counted.
+/// Places of one scrub that are kept for `status`, and those of them that are told as events at once. All are counted,
+/// and the end of the scrub tells how many there were.
 const FINDINGS_MAX: usize = 50;
+const FINDINGS_TOLD: usize = 5;
 const DAY_SECS: u64 = 24 * 3600;
 
 /// A scrub of an imported pool, as it is now.
@@ -31,8 +33,9 @@ pub(crate) struct ScrubDesk {
     pub run: Option<ScrubRun>,
     /// Arrays and shards that have done their part.
     done: BTreeSet<(usize, u16)>,
-    /// What the one under way has found, first things first.
+    /// What the one under way has found, first things first; and in how many places, since the daemon started.
     findings: Vec<Finding>,
+    places: u64,
     /// What the last one found: that holds until the next one has come to its end.
     last_findings: Vec<Finding>,
     /// How fast it is.
@@ -133,14 +136,27 @@ impl PoolDesk {
         let repaired = matches!(note, Note::Mismatch { repair: true, .. });
         let mut events = vec![];
         for (volume, at, bytes) in places {
+            // A scrub tells piece by piece; what goes on behind a place is that place.
+            let next = |f: &&mut Finding| {
+                f.at + f.bytes == at
+                    && (&f.volume, usize::from(f.array), &f.what) == (&volume, a, &what)
+                    && f.repaired == repaired
+            };
+            if let Some(before) = self.scrub.findings.iter_mut().find(next) {
+                before.bytes += bytes;
+                continue;
+            }
+            self.scrub.places += 1;
             if self.scrub.findings.len() == FINDINGS_MAX {
-                break;
+                continue;
             }
             let place = match &volume {
                 Some(name) => format!("volume {name}, bytes {at} to {}", at + bytes - 1),
                 None => format!("space of array {a} that no volume has, bytes {at} to {}", at + bytes - 1),
             };
-            events.push((Weight::Warning, format!("{place}: {what}")));
+            if self.scrub.findings.len() < FINDINGS_TOLD {
+                events.push((Weight::Warning, format!("{place}: {what}")));
+            }
             let what = what.clone();
             self.scrub.findings.push(Finding { volume, at, bytes, array: a as u16, what, repaired });
         }
@@ -332,6 +348,7 @@ impl Office {
             p.scrub.run = run;
             p.scrub.done.clear();
             p.scrub.findings.clear();
+            p.scrub.places = 0;
             p.scrub.speed = Speed::begun(now);
             (0..p.arrays.len()).map(|a| (p.arrays[a].id, p.order_for(a))).collect::<Vec<_>>()
         };
@@ -462,19 +479,28 @@ impl Office {
         row.last = Some(LastScrub { ended: self.desk().unix(now), found });
         self.commit(pool, config).await?;
         let mut desk = self.desk_mut();
+        let mut places = 0;
         if let Some(p) = desk.pool_mut(pool) {
             p.scrub.run = None;
             p.scrub.last_findings = core::mem::take(&mut p.scrub.findings);
+            places = core::mem::take(&mut p.scrub.places);
         }
+        let shown = if places > FINDINGS_TOLD as u64 {
+            format!("; {places} places in all, the first of them are in millrace pool show {name}")
+        } else {
+            String::new()
+        };
         let (weight, words) = match (found.differed, found.unreadable) {
             (0, 0) => (Weight::Note, "all legs are the same".to_string()),
-            (0, n) => (Weight::Warning, format!("{n} bytes could not be read from every leg")),
+            (0, n) => (Weight::Warning, format!("{n} bytes could not be read from every leg{shown}")),
             (n, m) => {
                 let repaired = found.repaired;
                 let unreadable = if m > 0 { format!(", {m} could not be compared") } else { String::new() };
                 (
                     Weight::Warning,
-                    format!("legs differed in {n} bytes, of which {repaired} were written again{unreadable}"),
+                    format!(
+                        "legs differed in {n} bytes, of which {repaired} were written again{unreadable}{shown}"
+                    ),
                 )
             }
         };

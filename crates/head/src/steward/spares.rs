@@ -332,13 +332,14 @@ impl Office {
         let now = self.cx.now();
         let found = self.desk().pool(pool).filter(|p| !p.leaving).and_then(|p| p.match_spare(now));
         let Some((array, leg, spare)) = found else { return Ok(Reply::Done) };
-        let (old, name, why) = {
+        let (old, name) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
             let l = &p.arrays[array].legs[leg];
-            (l.path.clone(), p.config.name.clone(), l.reason.clone())
+            (l.path.clone(), p.config.name.clone())
         };
-        let message = format!("the spare {} takes the place of {old}: {why}", spare.path);
+        // Why is told where it was taken out.
+        let message = format!("the spare {} takes the place of {old}", spare.path);
         self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), message);
         let result = self.use_spare(pool, array, leg, &spare).await;
         if result.is_ok() {

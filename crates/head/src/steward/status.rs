@@ -130,6 +130,17 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     note_speeds(desk, now);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
+    for unread in &desk.unread {
+        // A head that lost its name keeps its own pools away: that comes before what they suggest, since nobody else has
+        // them who could release them.
+        let keeps_away = unread.file == super::files::IDENTITY && !desk.absent.is_empty();
+        reasons.push(Reason {
+            state: if keeps_away { State::Offline } else { State::Degraded },
+            what: "state directory".into(),
+            message: unread.words.clone(),
+            next: Some(unread.next.into()),
+        });
+    }
     for i in 0..desk.pools.len() {
         let pool = pool_of(desk, i, now, &mut reasons);
         pools.push(pool);
@@ -170,14 +181,6 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             None => p.reason.clone(),
         };
         reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
-    }
-    for unread in &desk.unread {
-        reasons.push(Reason {
-            state: State::Degraded,
-            what: "state directory".into(),
-            message: unread.words.clone(),
-            next: Some(unread.next.into()),
-        });
     }
     if let Some(words) = &desk.unwritable {
         let (what, next) = ("state directory".into(), Some(super::create::STATE_DISK.into()));

@@ -603,6 +603,11 @@ fn an_identity_that_is_damaged_or_gone_is_told_by_status_and_a_first_start_has_n
     w.rest.files.remove("identity");
     w = w.crash(4);
     assert!(told(&mut w));
+    // The pool says that another system has it, which nobody could release it from: its own name comes first.
+    let status = w.status();
+    assert_eq!((status.health, status.pools[0].state), (State::Offline, State::Offline));
+    let next = status.reasons.iter().find_map(|r| r.next.as_deref()).expect("a way on");
+    assert!(next.starts_with("restore it from a copy, then systemctl restart millrace"), "{next}");
 }
 
 #[test]
@@ -781,4 +786,17 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     w.good(Order::DriveFail { drive: "/f/a".into() });
     let legs = &w.status().pools[0].arrays[0].legs;
     assert_eq!((legs[0].state, legs[1].state, legs[1].slow), (State::Failed, State::Optimal, false));
+}
+
+#[test]
+fn a_leg_that_every_shard_loses_at_once_is_told_once() {
+    let mut w = usual();
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    let before = w.events().len();
+    for shard in 0..SHARDS {
+        w.note(shard, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
+    }
+    w.run();
+    let told: Vec<String> = w.events().split_off(before);
+    assert_eq!(told, ["drive /f/b: it was taken out of pool tank: the drive failed to read or write blocks"]);
 }

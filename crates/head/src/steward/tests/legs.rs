@@ -82,7 +82,7 @@ fn the_old_drive_serves_until_the_new_one_is_in_sync_and_then_leaves_without_its
         w.events().into_iter().filter(|e| e.contains("/f/n") || e.contains("/f/a")).collect();
     let told = [
         "pool tank: /f/n takes the place of /f/a, which serves until everything is copied",
-        "drive /f/n: it is a leg of pool tank; everything is being copied to it; then it takes the place of /f/a",
+        "drive /f/n: it is a leg of pool tank; everything is being copied to it",
         "drive /f/n: it is in sync in pool tank",
         "drive /f/a: it leaves pool tank: /f/n has taken its place",
         "drive /f/a: its label of pool tank is taken away: it can be used again",

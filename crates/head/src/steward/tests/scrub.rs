@@ -129,6 +129,41 @@ fn a_scrub_goes_on_after_a_crash_where_it_was() {
 }
 
 #[test]
+fn a_mirror_that_differs_everywhere_fills_no_log() {
+    let mut w = usual();
+    w.good(start(false));
+    let array = w.layout.arrays[0].id;
+    let piece = 40 << 10;
+    let mut differ = |from: u64, pieces: u64| {
+        for i in 0..pieces {
+            let at = from + i * piece;
+            w.note(
+                1,
+                array,
+                Note::Mismatch { at, len: piece, bad: 2, source: 0, known: false, repair: false },
+            );
+        }
+    };
+    // Nobody's space, in one piece; and then many places apart.
+    differ(40 * MIB, 100);
+    for i in 0..60 {
+        differ(20 * MIB + i * 128 * 1024, 1);
+    }
+    end_scrub(&mut w);
+    let told = w.events().iter().filter(|e| e.contains("differ;")).count();
+    assert_eq!(told, 5, "{:#?}", w.events());
+    let end = w.events().into_iter().find(|e| e.contains("the scrub is over")).expect("its end");
+    let bytes = 160 * piece;
+    assert!(
+        end.contains(&format!("legs differed in {bytes} bytes")) && end.contains("places in all"),
+        "{end}"
+    );
+    let s = w.status().pools[0].scrub.clone();
+    assert_eq!(s.differed_bytes, bytes);
+    assert_eq!(s.findings.len(), 50);
+}
+
+#[test]
 fn scrubs_begin_by_schedule() {
     let mut w = usual();
     w.good(scrub(ScrubAction::Schedule { days: 1, repair: true }));

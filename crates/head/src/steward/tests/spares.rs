@@ -75,7 +75,7 @@ fn a_leg_that_fails_for_good_is_replaced_at_once() {
     };
     let steps = [
         at("it was taken out of pool tank: the drive failed to read or write blocks"),
-        at("the spare /f/s takes the place of /f/b: the drive failed to read or write blocks"),
+        at("the spare /f/s takes the place of /f/b"),
         at("drive /f/s: it is a leg of pool tank; everything is being copied to it"),
     ];
     assert!(steps.is_sorted(), "{story:#?}");
