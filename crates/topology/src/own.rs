@@ -284,9 +284,14 @@ impl Own {
         })
     }
 
-    /// The parts of a status that a recording keeps. `real` gives the device that a path leads to, by whose name the
-    /// drive is found in sysfs; in an anonymous recording also another name for a file.
-    pub(crate) fn reduced(text: &str, anonymous: bool, real: &mut dyn FnMut(&str) -> String) -> String {
+    /// The parts of a status that a recording keeps. `other` gives what stands there for a name: for a path, the device
+    /// that it leads to, by whose name the drive is found in sysfs; in an anonymous recording another name, the same for
+    /// the same thing each time.
+    pub(crate) fn reduced(
+        text: &str,
+        anonymous: bool,
+        other: &mut dyn FnMut(Named, &str) -> String,
+    ) -> String {
         let Ok(v) = serde_json::from_str::<Value>(text) else { return "{}".into() };
         let mut out = serde_json::Map::new();
         for key in
@@ -297,22 +302,51 @@ impl Own {
             }
         }
         let mut out = Value::Object(out);
-        paths(&mut out, real);
+        paths(&mut out, other);
         if anonymous {
-            anonymise(&mut out, &mut Vec::new());
+            for v in out["pools"].as_array_mut().into_iter().flatten() {
+                rename(&mut v["name"], Named::Pool, other);
+            }
+            for v in out["volumes"].as_array_mut().into_iter().flatten() {
+                rename(&mut v["name"], Named::Volume, other);
+            }
+            anonymise(&mut out, other);
         }
         out.to_string()
     }
 }
 
+/// What a name in a status is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    Path,
+    Pool,
+    Volume,
+    Host,
+    Peer,
+}
+
+/// Puts what stands for a name in its place. A volume's name begins with its pool's.
+fn rename(v: &mut Value, what: Named, other: &mut dyn FnMut(Named, &str) -> String) {
+    let Value::String(name) = v else { return };
+    *name = match (what, name.split_once('/')) {
+        (Named::Volume, Some((pool, volume))) if !volume.is_empty() => {
+            format!("{}/{}", other(Named::Pool, pool), other(Named::Volume, volume))
+        }
+        (..) => other(what, name),
+    };
+}
+
 /// Replaces every `path` by the device behind it.
-fn paths(v: &mut Value, real: &mut dyn FnMut(&str) -> String) {
+fn paths(v: &mut Value, real: &mut dyn FnMut(Named, &str) -> String) {
     match v {
         Value::Array(list) => list.iter_mut().for_each(|v| paths(v, real)),
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
                 match value {
-                    Value::String(path) if key == "path" && path.starts_with('/') => *path = real(path),
+                    Value::String(path) if key == "path" && path.starts_with('/') => {
+                        *path = real(Named::Path, path)
+                    }
                     value => paths(value, real),
                 }
             }
@@ -325,6 +359,7 @@ fn paths(v: &mut Value, real: &mut dyn FnMut(&str) -> String) {
 const SECRET: &[&str] = &[
     "serial",
     "reason",
+    "what",
     "state_dir",
     "names",
     "nqn",
@@ -338,28 +373,22 @@ const SECRET: &[&str] = &[
     "replaces",
 ];
 
-/// Removes what could tell whose machine it is; hosts become numbers.
-fn anonymise(v: &mut Value, hosts: &mut Vec<String>) {
+/// Removes what could tell whose machine it is; names that stand for something become other ones.
+fn anonymise(v: &mut Value, other: &mut dyn FnMut(Named, &str) -> String) {
     match v {
-        Value::Array(list) => list.iter_mut().for_each(|v| anonymise(v, hosts)),
+        Value::Array(list) => list.iter_mut().for_each(|v| anonymise(v, other)),
         Value::Object(map) => {
             map.retain(|key, _| !SECRET.contains(&key.as_str()));
             for (key, value) in map.iter_mut() {
                 match (key.as_str(), value) {
-                    ("host" | "peer", Value::String(name)) => {
+                    ("host", value @ Value::String(_)) => rename(value, Named::Host, other),
+                    ("pool", value @ Value::String(_)) => rename(value, Named::Pool, other),
+                    ("volume", value @ Value::String(_)) => rename(value, Named::Volume, other),
+                    ("peer", Value::String(name)) => {
                         // The port differs between connections of one host.
-                        let who = if key == "peer" {
-                            name.rsplit_once(':').map_or(name.as_str(), |p| p.0)
-                        } else {
-                            name.as_str()
-                        };
-                        let at = hosts.iter().position(|h| h == who).unwrap_or_else(|| {
-                            hosts.push(who.to_string());
-                            hosts.len() - 1
-                        });
-                        *name = format!("{key}-{}", at + 1);
+                        *name = other(Named::Peer, name.rsplit_once(':').map_or(name.as_str(), |p| p.0));
                     }
-                    (_, value) => anonymise(value, hosts),
+                    (_, value) => anonymise(value, other),
                 }
             }
         }

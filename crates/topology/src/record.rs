@@ -1,6 +1,6 @@
 //! Which files of a machine are worth keeping, and how they are made small and, on request, anonymous.
 
-use crate::own::Own;
+use crate::own::{Named, Own};
 use crate::recording::{FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION};
 use std::collections::BTreeMap;
 
@@ -230,10 +230,16 @@ impl Recorder {
 
     fn own(&mut self, source: &mut impl Source, own: Option<&str>, reading: &mut Reading) {
         if let Some(own) = own {
-            let text = Own::reduced(own, self.recording.anonymous, &mut |path| {
-                let real = source.link(path).unwrap_or_else(|| path.to_string());
-                // A path of a file may tell who somebody is; a device's does not.
-                if real.starts_with("/dev/") { real } else { self.names_of(&real, "file") }
+            let text = Own::reduced(own, self.recording.anonymous, &mut |what, name| match what {
+                Named::Path => {
+                    let real = source.link(name).unwrap_or_else(|| name.to_string());
+                    // A path of a file may tell who somebody is; a device's does not.
+                    if real.starts_with("/dev/") { real } else { self.names_of(&real, "file") }
+                }
+                Named::Pool => self.thing(name, "pool"),
+                Named::Volume => self.thing(name, "volume"),
+                Named::Host => self.thing(name, "host"),
+                Named::Peer => self.thing(name, "peer"),
             });
             self.pid = Own::decode(&text).ok().and_then(|own| own.pid).or(self.pid);
             reading.files.insert(OWN.into(), text);
@@ -340,6 +346,15 @@ impl Recorder {
     fn secret(&mut self, text: &str, kind: &str) -> String {
         let text = text.trim_end();
         if text.trim().is_empty() { text.to_string() } else { self.names_of(text, kind) }
+    }
+
+    /// The same of a name that means something only among its kind: a pool and a host of one name are two things.
+    fn thing(&mut self, name: &str, kind: &str) -> String {
+        if !self.recording.anonymous {
+            return name.to_string();
+        }
+        let next = self.names.len() + 1;
+        self.names.entry(format!("{kind} {name}")).or_insert_with(|| format!("{kind}-{next}")).clone()
     }
 
     /// `text`, or, in an anonymous recording, a name that stands for it everywhere.
@@ -515,5 +530,28 @@ mod tests {
             assert!(!text.contains(word), "{word} in {text}");
         }
         assert!(text.contains("serial-"), "{text}");
+    }
+
+    #[test]
+    fn pools_and_volumes_have_other_names_in_an_anonymous_recording_and_keep_them() {
+        let own = r#"{"drives":[{"path":"/dev/sda","pool":"payroll"}],
+            "pools":[{"name":"payroll","scrub":{"findings":[{"volume":"payroll/db","what":"/srv/mine differs"}]}}],
+            "volumes":[{"name":"payroll/db","size":1},{"name":"payroll/log"}]}"#;
+        let mut recorder = Recorder::begin(&mut tree(), "now", Some(own), true);
+        recorder.again(&mut tree(), 1000, Some(own));
+        let recording = recorder.end();
+        let text = recording.encode();
+        for word in ["payroll", "/db", "/log", "/srv/mine"] {
+            assert!(!text.contains(word), "{word} in {text}");
+        }
+        let (first, second) = (recording.file(OWN).expect("kept"), recording.later(OWN).expect("kept"));
+        assert_eq!(first, second, "the same name stands for the same thing");
+        let own = Own::decode(first).expect("a status");
+        let pool = &own.pools[0].name;
+        assert_eq!(&own.drives[0].pool, pool);
+        let volumes: Vec<&str> = own.volumes.iter().map(|v| v.name.as_str()).collect();
+        assert!(
+            volumes.iter().all(|v| v.starts_with(&format!("{pool}/volume-"))) && volumes[0] != volumes[1]
+        );
     }
 }

@@ -26,7 +26,11 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
         let narrow = own_rate.zip(usual_rate).is_some_and(|(own, usual)| own < usual * (1.0 - APART));
         let hot =
             drive.temperature.and_then(|t| Some((t.now, t.warning?))).filter(|(now, limit)| now >= limit);
-        if !(slow_leg || late || narrow || hot.is_some()) {
+        // What somebody did to it on purpose is told as that.
+        let shaped = |d: &&crate::own::OwnDrive| d.latency_us > 0 || d.iops_max > 0 || d.mbps_max > 0;
+        let mine = |d: &&crate::own::OwnDrive| m.drive_at(&d.path).is_some_and(|d| d.name == drive.name);
+        let shaped = view.after.drives.iter().filter(shaped).any(|d| mine(&d));
+        if !(narrow || hot.is_some() || (slow_leg || late) && !shaped) {
             continue;
         }
         let mut why = String::new();

@@ -83,7 +83,7 @@ const FULL: f64 = 0.92;
 /// Two of a kind differ from here on.
 const APART: f64 = 0.15;
 /// Loads below this many commands a second are too small to explain.
-const LOAD_MIN: f64 = 50.0;
+pub(crate) const LOAD_MIN: f64 = 50.0;
 
 /// A number as people say it: `157 K`.
 pub fn count(n: f64) -> String {
@@ -249,11 +249,16 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
         if !(iops || mbps || drive.latency_us > 0 && ops > 0.0) {
             continue;
         }
-        let set = match (iops, mbps) {
-            (true, _) => format!("{} operations a second", count(drive.iops_max as f64)),
-            (_, true) => format!("{} MB/s", drive.mbps_max),
-            _ => format!("{} µs more for each operation", drive.latency_us),
-        };
+        let set: Vec<String> = [
+            iops.then(|| format!("at most {} operations a second", count(drive.iops_max as f64))),
+            mbps.then(|| format!("at most {} MB/s", drive.mbps_max)),
+            (drive.latency_us > 0)
+                .then(|| format!("each operation takes {} more", micros(drive.latency_us as f64))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let set = set.join(", and ");
         out.push(Finding {
             kind: Kind::Cap,
             about: vec![drive.pool.clone(), name.clone(), drive.path.clone()],

@@ -1,5 +1,6 @@
 //! What a plan stands on: drives, what each can, and the parts that their data pass on the way to hosts.
 
+use crate::explain::{LOAD_MIN, count};
 use crate::machine::Machine;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
@@ -258,6 +259,12 @@ impl Site {
             let Some(after) = later.shards.iter().find(|s| s.shard == shard.shard) else { continue };
             busy += f64::from(shard.busy.unwrap_or(0.0));
             commands += after.commands.saturating_sub(shard.commands) as f64 / seconds;
+        }
+        if commands > LOAD_MIN {
+            let rate = count(commands);
+            self.gaps.push(format!(
+                "what these drives can alone is not known beside load: hosts ask the head for {rate} commands a second now, and what is measured meanwhile is a lower bound"
+            ));
         }
         if busy > 0.2 && commands > 1000.0 {
             self.shards(own.shards.len() as u64, commands / busy);

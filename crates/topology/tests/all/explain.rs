@@ -407,6 +407,27 @@ fn a_cap_that_somebody_set_comes_first() {
 }
 
 #[test]
+fn a_drive_that_was_shaped_slow_is_told_as_that_and_not_as_ill() {
+    let mut s = Scene::new(&[0, 12, 1, 13], 10_000);
+    for drive in [0, 12, 13] {
+        s.reads(drive, 100.0, 90.0);
+    }
+    s.reads(1, 1.0, 50_090.0);
+    s.after().pools[0].arrays[1].legs[0].slow = true;
+    let ill = s.told(Kind::SlowDrive);
+    says(&ill, &["nvme1n1 is slower"]);
+    for own in [s.m.own.as_mut(), s.m.own_later.as_mut()].into_iter().flatten() {
+        own.drives[2].latency_us = 50_000;
+    }
+    s.after().drives[2].counters = Counters { reads: 20, read_bytes: 81_920, ..Counters::default() };
+    says(
+        &s.told(Kind::Cap),
+        &["Somebody shaped the drive nvme1n1: each operation takes 50 ms more", "--clear"],
+    );
+    assert!(!s.kinds().contains(&Kind::SlowDrive), "{:?}", s.kinds());
+}
+
+#[test]
 fn counters_that_run_backwards_are_no_load() {
     let mut s = Scene::new(&[0, 12], 0);
     s.before().volumes[0].counters.reads = u64::MAX;

@@ -1,8 +1,8 @@
 //! Layouts, and what they are predicted to give.
 
 use crate::machines;
-use topology::Machine;
 use topology::plan::{Array, Bank, Description, Kind, Plan, Ports, Shards, Site, pair, plan, site};
+use topology::{Machine, Own, OwnShard};
 
 fn kind(name: &str, count: usize) -> Kind {
     Kind {
@@ -299,4 +299,23 @@ fn drives_in_memory_that_are_called_the_same_are_told_apart_by_their_labels() {
     let place = Site::of(&machine);
     let found = plan(&place, &topology::plan::pools(&place, &machine)[0].1).expect("a plan");
     assert!(near(rates(&found)[2], 600.0) && near(rates(&found)[3], 200.0), "{:?}", rates(&found));
+}
+
+#[test]
+fn a_plan_beside_load_says_that_what_is_measured_is_a_lower_bound() {
+    let mut m = Machine::of(&machines::two_sockets());
+    m.seconds = Some(1.0);
+    let own = |commands| Own {
+        shards: vec![OwnShard { commands, busy: Some(0.3), ..OwnShard::default() }],
+        ..Own::default()
+    };
+    let gaps = |m: &Machine| plan(&Site::of(m), &singles(&["nvme0n1"])).expect("a plan").gaps.join("; ");
+    (m.own, m.own_later) = (Some(own(0)), Some(own(20_000)));
+    let told = gaps(&m);
+    assert!(
+        told.contains("20 K commands a second now, and what is measured meanwhile is a lower bound"),
+        "{told}"
+    );
+    m.own_later = Some(own(3));
+    assert!(!gaps(&m).contains("lower bound"));
 }
