@@ -454,9 +454,15 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
         );
     }
     let shape = desk.shape_of(leg.open.as_ref(), path);
-    match shape.is_some_and(|s| s.gone || s.hang) {
-        true => format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
-        false => format!("millrace drive return {path}, or millrace drive replace {path} NEW"),
+    if shape.is_some_and(|s| s.gone || s.hang) {
+        return format!("millrace drive shape {path} --clear, then millrace drive return {path}");
+    }
+    match leg.open {
+        // A return would say that it is not there.
+        None => {
+            format!("attach {path} again: it comes back by itself then, or millrace drive replace {path} NEW")
+        }
+        Some(_) => format!("millrace drive return {path}, or millrace drive replace {path} NEW"),
     }
 }
 

@@ -800,3 +800,16 @@ fn a_leg_that_every_shard_loses_at_once_is_told_once() {
     let told: Vec<String> = w.events().split_off(before);
     assert_eq!(told, ["drive /f/b: it was taken out of pool tank: the drive failed to read or write blocks"]);
 }
+
+#[test]
+fn a_leg_that_is_not_there_is_to_be_attached_and_not_returned() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    w.rest.drives.remove("/f/b").expect("it was there");
+    let mut w = w.crash(2);
+    let s = w.status();
+    let reason = s.reasons.iter().find(|r| r.message.contains("/f/b")).expect("it is missed");
+    let next = reason.next.as_deref().expect("a way on");
+    assert!(next.starts_with("attach /f/b again") && next.contains("drive replace /f/b NEW"), "{next}");
+    assert!(w.order(Order::DriveReturn { drive: "/f/b".into() }).is_err(), "as it would be told");
+}
