@@ -1,30 +1,34 @@
 //! One shard's memory for data, divided so that nobody waits for ever, however little there is.
 //!
 //! ```text
-//! ┌ inline ────────────┬ large ─────────────┬ common ─────────────────────────────────────┐
-//! │ data that come     │ one largest        │ rings and scratch; data that were asked for │
-//! │ unasked            │ command, asked for │ or go out; more data that come unasked      │
-//! └────────────────────┴────────────────────┴─────────────────────────────────────────────┘
+//! ┌ inline ────────────┬ large ─────────────┬ second ────────┬ common ─────────────────────────────────────┐
+//! │ data that come     │ one largest        │ reads of which │ rings and scratch; data that were asked for │
+//! │ unasked            │ command, asked for │ a leg hangs    │ or go out; more data that come unasked      │
+//! └────────────────────┴────────────────────┴────────────────┴─────────────────────────────────────────────┘
 //! ```
 //!
 //! Data that come unasked block their stream until they have a buffer, and what was asked for may stand
 //! behind them. So they have memory that nothing else takes, and what holds it ends by drives alone: it never
 //! waits for the rest of its data (see `FrontIo::reserve_inline`). Then streams go on, and what was asked for
 //! comes. Commands that wait for memory to ask for their data hold none meanwhile, and the first in line
-//! fits into `large` at the latest when the one before it there has ended.
+//! fits into `large` at the latest when the one before it there has ended. A read that a leg keeps is asked of another leg, and
+//! needs a second buffer at the very moment at which the first one is lost for long: there is one for the largest read.
 //! (All memory was once one heap. A write with part of its data unasked held memory of the first kind and
 //! waited, through its stream, for others that did the same.)
 
 use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::lending::Purpose;
-use crate::limits::{ASKED_SHARE, INLINE_MIN, INLINE_SHARE, RINGS_MIN, RINGS_SHARE, SHARD_BYTES_MIN};
+use crate::limits::{
+    ASKED_SHARE, INLINE_MIN, INLINE_SHARE, RINGS_MIN, RINGS_SHARE, SECOND_BYTES, SHARD_BYTES_MIN,
+};
 use base::Slice;
 
-/// The three parts.
+/// The four parts.
 #[derive(Debug)]
 pub struct Arena {
     inline: Buffers,
     large: Buffers,
+    second: Buffers,
     common: Buffers,
     /// Bytes of rings.
     rings: u64,
@@ -41,11 +45,12 @@ impl Arena {
             "a shard needs {SHARD_BYTES_MIN} bytes of memory for data, and was given {bytes}"
         );
         let inline = INLINE_MIN + (bytes - SHARD_BYTES_MIN) / INLINE_SHARE / PAGE * PAGE;
-        let rest = inline + BUFFER_MAX;
+        let rest = inline + BUFFER_MAX + SECOND_BYTES;
         let common = Buffers::new(start + rest, bytes - rest);
         Self {
             inline: Buffers::new(start, inline),
             large: Buffers::new(start + inline, BUFFER_MAX),
+            second: Buffers::new(start + inline + BUFFER_MAX, SECOND_BYTES),
             rings: 0,
             limit: common.bytes() / ASKED_SHARE.1 * ASKED_SHARE.0,
             common,
@@ -58,6 +63,10 @@ impl Arena {
     /// A buffer for data that will be asked for, or go out.
     pub fn take_asked(&mut self, len: u32) -> Option<Slice> {
         self.take_spare(len).or_else(|| self.large.take(len))
+    }
+    /// Another buffer for a read whose first one the kernel keeps.
+    pub fn take_second(&mut self, len: u32) -> Option<Slice> {
+        self.take_asked(len).or_else(|| self.second.take(len))
     }
     /// A ring for a connection. None: they have their part.
     pub fn take_ring(&mut self, len: u32) -> Option<Slice> {
@@ -106,17 +115,19 @@ impl Arena {
     }
     /// Bytes in use.
     pub fn used(&self) -> u64 {
-        self.inline.used() + self.large.used() + self.common.used()
+        self.inline.used() + self.large.used() + self.second.used() + self.common.used()
     }
     /// Bytes in all.
     pub fn bytes(&self) -> u64 {
-        self.inline.bytes() + self.large.bytes() + self.common.bytes()
+        self.inline.bytes() + self.large.bytes() + self.second.bytes() + self.common.bytes()
     }
     fn part(&mut self, data: Slice) -> &mut Buffers {
         if self.common.contains(data) {
             &mut self.common
         } else if self.inline.contains(data) {
             &mut self.inline
+        } else if self.second.contains(data) {
+            &mut self.second
         } else {
             &mut self.large
         }
@@ -140,6 +151,9 @@ mod tests {
             let inline = arena.take_inline(INLINE_MIN as u32).expect("the largest that comes unasked");
             asked.into_iter().for_each(|s| assert!(arena.release(s)));
             arena.release(inline);
+            let asked = all(|| arena.take_asked(PAGE as u32));
+            let second = arena.take_second(SECOND_BYTES as u32).expect("the largest read whose leg hangs");
+            asked.into_iter().chain([second]).for_each(|s| assert!(arena.release(s)));
             let inline = all(|| arena.take_inline(PAGE as u32));
             let asked = arena.take_asked(BUFFER_MAX as u32).expect("the largest that is asked for");
             let ring = arena.take_ring(32 << 10).expect("a new connection");

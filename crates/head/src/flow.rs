@@ -86,7 +86,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         let first = request.read_into()?;
         let second = match request.second {
             Some(second) => second,
-            None => self.core.buffers.take_asked(first.len)?,
+            None => self.core.buffers.take_second(first.len)?,
         };
         request.second = Some(second);
         // A read that hangs a second time hangs in the second buffer: there is no third.

@@ -24,6 +24,8 @@ pub const FLIGHTS_FOR_PEERS: u32 = FLIGHTS_MAX / 4;
 pub const INLINE_MIN: u64 = 512 << 10;
 /// And one part in so many of what a shard has beyond `SHARD_BYTES_MIN`.
 pub const INLINE_SHARE: u64 = 4;
+/// Memory for reads that a leg keeps and that are asked of another one: the largest transfer, or many short ones.
+pub const SECOND_BYTES: u64 = 1 << 20;
 /// Part of the common memory that commands may use; connections and arrays have the rest.
 pub const ASKED_SHARE: (u64, u64) = (3, 4);
 /// Memory for what connections send, at least;
@@ -39,7 +41,8 @@ pub const DUE_LOOK: Duration = Duration::from_millis(500);
 /// the staging buffers of a shard.
 pub const STALLED_MAX: u32 = 32;
 /// Least memory of a shard: what the parts of `arena` need, a mirror's scratch, and some connections.
-pub const SHARD_BYTES_MIN: u64 = INLINE_MIN + crate::buffers::BUFFER_MAX + ARRAY_BYTES + RINGS_MIN;
+pub const SHARD_BYTES_MIN: u64 =
+    INLINE_MIN + crate::buffers::BUFFER_MAX + SECOND_BYTES + ARRAY_BYTES + RINGS_MIN;
 /// Memory that each array of redundancy takes.
 pub const ARRAY_BYTES: u64 = (array::SCRATCH_BYTES as u64).next_power_of_two();
 
