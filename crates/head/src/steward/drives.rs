@@ -98,28 +98,27 @@ impl Office {
     async fn look_at(&self, spec: &str, id: DriveId, info: DriveInfo) -> Result<Probe, (String, DriveError)> {
         let fail = |e| (info.path.clone(), e);
         let look = (LOOK_BYTES as u64).min(info.bytes / 4096 * 4096) as usize;
-        let head = self.cx.read(id, 0, look).await.map_err(fail)?;
         let tail_at = (info.bytes - look as u64) / u64::from(info.block_bytes.max(512))
             * u64::from(info.block_bytes.max(512));
-        let tail = self.cx.read(id, tail_at, look).await.map_err(fail)?;
+        let mut places = vec![(0, look), (tail_at, look)];
+        if info.bytes >= array::format::DRIVE_BYTES_MIN {
+            places.push((label_copy_at(info.bytes), RECORD_BYTES));
+        }
+        let mut read = self.read_all(id, &places).await.into_iter();
+        let mut next = || read.next().unwrap_or(Ok(vec![])).map_err(fail);
+        let (head, tail, second) = (next()?, next()?, next()?);
         let first = head.get(LABEL_AT as usize..LABEL_AT as usize + RECORD_BYTES).unwrap_or(&[]);
-        let copy_at = label_copy_at(info.bytes);
-        let second = match info.bytes >= array::format::DRIVE_BYTES_MIN {
-            true => self.cx.read(id, copy_at, RECORD_BYTES).await.map_err(fail)?,
-            false => vec![],
-        };
         let label = newest_label(first, &second);
-        let (mut record, mut config) = (Err(Fault::Absent), Err(Fault::Absent));
+        let (mut record, mut config, mut whole) = (Err(Fault::Absent), Err(Fault::Absent), false);
         if let Some(l) = label.as_ref().ok().filter(|l| l.drive_bytes <= info.bytes) {
-            let slots = [
-                self.cx.read(id, l.membership_at[0], RECORD_BYTES).await,
-                self.cx.read(id, l.membership_at[1], RECORD_BYTES).await,
-            ];
-            record =
-                newest_membership([slots[0].as_deref().unwrap_or(&[]), slots[1].as_deref().unwrap_or(&[])]);
-            let a = self.read_config_slot(id, l.config_at[0]).await;
-            let b = self.read_config_slot(id, l.config_at[1]).await;
-            config = newest_config([&a, &b]);
+            let [a, b] = l.membership_at;
+            let places = [a, b, label_copy_at(l.drive_bytes)].map(|at| (at, RECORD_BYTES));
+            let slots = l.config_at.map(|at| -> Boxed<'_, _> { Box::pin(self.read_config_slot(id, at)) });
+            let (read, slots) = join::both(self.read_all(id, &places), join::all(slots.into())).await;
+            record = newest_membership([0, 1].map(|i| read[i].as_deref().unwrap_or(&[])));
+            config = newest_config([&slots[0], &slots[1]]);
+            let copy = read[2].as_ref().map_err(|e| fail(*e))?;
+            whole = Label::decode(first).is_ok_and(|a| Label::decode(copy).is_ok_and(|b| a == b));
         }
         let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
         let foreign = match label {
@@ -128,22 +127,21 @@ impl Office {
             Err(_) => {
                 let (bytes, end) = (info.bytes + info.end.len() as u64, info.end.clone());
                 let mut pieces = vec![(0, head.clone()), (tail_at, tail), (info.bytes, end)];
-                for at in FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes) {
-                    pieces.push((at, self.cx.read(id, at, FAR_BYTES).await.map_err(fail)?));
+                let far = FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes);
+                let far: Vec<(u64, usize)> = far.map(|at| (at, FAR_BYTES)).collect();
+                for (read, (at, _)) in self.read_all(id, &far).await.into_iter().zip(&far) {
+                    pieces.push((*at, read.map_err(fail)?));
                 }
                 Look { bytes, pieces }
             }
         };
         let foreign = foreign.foreign();
-        let whole = match &label {
-            Ok(l) if l.drive_bytes <= info.bytes => {
-                let copy =
-                    self.cx.read(id, label_copy_at(l.drive_bytes), RECORD_BYTES).await.map_err(fail)?;
-                Label::decode(first).is_ok_and(|a| Label::decode(&copy).is_ok_and(|b| a == b))
-            }
-            Ok(_) | Err(_) => false,
-        };
         Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, whole, record, config })
+    }
+    /// Reads several places at once: a slow drive takes its time once, and not for each.
+    async fn read_all(&self, id: DriveId, places: &[(u64, usize)]) -> Vec<Result<Vec<u8>, DriveError>> {
+        let one = |(at, len): &(u64, usize)| -> Boxed<'_, _> { Box::pin(self.cx.read(id, *at, *len)) };
+        join::all(places.iter().map(one).collect()).await
     }
     /// What can be read of a slot: its first block, and the rest if that says how long it is.
     async fn read_config_slot(&self, id: DriveId, at: u64) -> Vec<u8> {

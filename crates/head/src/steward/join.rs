@@ -1,7 +1,7 @@
 //! Several things at once.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 /// A future in a box.
@@ -21,6 +21,32 @@ pub async fn all<T>(futures: Vec<Boxed<'_, T>>) -> Vec<T> {
             Poll::Ready(results.iter_mut().map(|r| r.take().expect("all are there")).collect())
         } else {
             Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Waits for two that are not alike.
+pub async fn both<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut a, mut b) = (None, None);
+    poll_fn(move |cx| {
+        if a.is_none()
+            && let Poll::Ready(value) = one.as_mut().poll(cx)
+        {
+            a = Some(value);
+        }
+        if b.is_none()
+            && let Poll::Ready(value) = other.as_mut().poll(cx)
+        {
+            b = Some(value);
+        }
+        match (a.take(), b.take()) {
+            (Some(a), Some(b)) => Poll::Ready((a, b)),
+            (x, y) => {
+                (a, b) = (x, y);
+                Poll::Pending
+            }
         }
     })
     .await
