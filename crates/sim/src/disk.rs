@@ -59,12 +59,21 @@ pub struct Faults {
     pub gone: bool,
     /// Operations take up to so much longer, microseconds.
     pub slow_us: u64,
+    /// Only this machine meets what goes wrong: of a drive with a queue for each shard one queue is ill.
+    pub only_for: Option<usize>,
 }
 
 impl Faults {
     /// Whether anything is wrong.
     pub fn any(&self) -> bool {
         *self != Faults::default()
+    }
+    /// What goes wrong with operations of this machine.
+    pub fn met_by(&self, machine: usize) -> Faults {
+        match self.only_for {
+            Some(one) if one != machine => Faults::default(),
+            Some(_) | None => self.clone(),
+        }
     }
 }
 

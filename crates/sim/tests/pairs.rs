@@ -50,3 +50,14 @@ fn what_was_mended_stays_mended() {
         run(Options::pairs(seed)).unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.what));
     }
 }
+
+/// Each leg is ill for one shard alone, at the same moment: shards lose different legs, and the Steward keeps one that a
+/// shard had given up.
+#[test]
+fn a_mirror_of_which_shards_lose_different_legs_loses_nothing_and_gets_well() {
+    for seed in 0..60 {
+        if let Err(failure) = run(Options::seesaw(seed)) {
+            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --seesaw --story", failure.what);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Worlds in which something was once wrong, each with its story. A seed means what it means as long as
 //! `Options::swarm` stays as it is; whoever changes that leaves the stories and, where one still matters,
 //! finds a seed that shows it again with the mistake put back (those before this list are planted bugs now:
-//! crates/sim/src/mutants.rs).
+//! crates/base/src/planted.rs).
 
 use sim::run::{Options, run};
 

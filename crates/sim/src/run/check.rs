@@ -11,8 +11,10 @@ use std::rc::Rc;
 const RECOVERED: Duration = Duration::from_secs(3);
 /// The same where drives are pulled: until somebody has looked at all drives, and has found the last leg again.
 const REOPENED: Duration = Duration::from_secs(8);
-/// A head that began so long ago has had the time to find its drives, though some hung.
-const UP: Duration = Duration::from_secs(60);
+/// A head that began so long ago has had the time to find its drives, though one hung.
+const UP: Duration = Duration::from_secs(12);
+/// The same where whole mirrors hung, which are looked for again at longer and longer intervals.
+const UP_LATE: Duration = Duration::from_secs(60);
 
 impl Run {
     /// What the hosts have seen so far: only data that may be there, and no error without a cause.
@@ -35,8 +37,14 @@ impl Run {
     /// The head has been up for long, no drive became ill or well of late, and every mirror has a good leg.
     fn is_calm(&self) -> bool {
         let since = |then: Instant| self.world.now().since(then);
-        let long_up = self.lives == 1 || since(self.booted) > UP;
-        let patience = if self.pulled { REOPENED } else { RECOVERED };
+        let up = if self.options.ill_max == 1 { UP } else { UP_LATE };
+        let long_up = self.lives == 1 || since(self.booted) > up;
+        let patience = match (self.pulled, self.options.seesaw) {
+            (true, _) => REOPENED,
+            // What one leg refused is answered when the other one, which hangs, has had its time.
+            (false, true) => WRITE_MAX,
+            (false, false) => RECOVERED,
+        };
         long_up && !self.stalls && since(self.ailed_at) > patience && self.world.has_good_legs()
     }
     /// What the surface of the drives shows, at this moment and beside the answers of it.

@@ -269,11 +269,27 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x7365_6573_6177);
         options.seesaw = true;
         options.shards = rng.between(2, 4) as u16;
-        options.troubles = vec![*rng.pick(&[Trouble::Hang, Trouble::Drop, Trouble::WriteErrors])];
+        // Which ills it are each leg has from a source of its own.
+        options.troubles = vec![Trouble::WriteErrors];
         // As on a machine that has too much to do.
-        options.kindness.mail_us = *rng.pick(&[300, 3000, 20_000, 100_000]);
-        options.pause = Duration::from_millis(rng.between(200, 4000));
-        options.habits.depth = rng.between(4, 32) as u32;
+        options.kindness.mail_us = *rng.pick(&[3000, 20_000, 100_000]);
+        options.habits.reset_ppm = 0;
+        if rng.chance(1, 2) {
+            // From the first commands on: most regions are written for the first time, whose bits are not durable yet.
+            options.kindness.drive_us = rng.between(5000, 60_000);
+            options.pause = Duration::from_millis(rng.between(1, 100));
+            options.habits.depth = rng.between(1, 4) as u32;
+            options.habits.blocks = 16 * MIB / u64::from(options.block_bytes);
+            options.habits.write_permille = 800;
+            options.commands = 300;
+        } else {
+            // Few blocks: what is given up and what comes behind it meet.
+            options.kindness.drive_us = rng.between(200, 5000);
+            options.pause = Duration::from_millis(rng.between(5, 300));
+            options.habits.depth = rng.between(4, 32) as u32;
+            options.habits.blocks = 4 << rng.between(0, 5);
+        }
+        options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.

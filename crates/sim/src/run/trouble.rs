@@ -9,7 +9,7 @@ use crate::world::Fate;
 use array::format::{
     BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, MEMBERSHIP_AT, RECORD_BYTES, label_copy_at, newest_label,
 };
-use base::Duration;
+use base::{Address, Duration};
 use head::order::{DriveRole, Order, Snapshot, State};
 
 /// Effects that a head carries out at most before it falls: a few turns.
@@ -97,21 +97,32 @@ impl Run {
     /// Both legs of the mirror, at the same moment, each for a time and in a way of its own. Then, often, the head falls
     /// when it has just learnt of it: at once, or when what hangs is given up.
     fn ail_both(&mut self, disk: usize) {
-        for disk in [disk, disk ^ 1] {
-            if self.world.disks[disk].faults.any() {
-                continue;
-            }
+        if self.world.disks.iter().any(|d| d.faults.any()) || self.down {
+            return;
+        }
+        let each = self.rng.chance(3, 4);
+        let shard = self.rng.below(u64::from(self.options.shards)) as u16;
+        let mail = self.options.kindness.mail_us;
+        let mut longest = 0;
+        for (i, disk) in [disk, disk ^ 1].into_iter().enumerate() {
             let trouble = *self.rng.pick(&[Trouble::Hang, Trouble::Drop, Trouble::WriteErrors]);
-            let millis = match trouble {
-                Trouble::Hang => self.rng.between(2000, 7000),
-                _ => 1 << self.rng.between(0, 12),
+            let micros = match trouble {
+                Trouble::Hang => self.rng.between(3_400_000, 7_000_000),
+                _ => self.rng.between(1000, 20 * mail),
             };
-            self.ail_for(trouble, disk, Duration::from_millis(millis));
+            longest = longest.max(if trouble == Trouble::Hang { 3_500_000 } else { 0 });
+            self.ail_for(trouble, disk, Duration::from_micros(micros));
+            if each {
+                // Of each drive the queue of another shard.
+                let shard = (shard + i as u16) % self.options.shards;
+                let actor = self.world.actor_of(Address::Shard(shard));
+                let faults = &mut self.world.disks[disk].faults;
+                faults.only_for = Some(actor);
+                faults.write_errors_ppm *= 3;
+            }
         }
         if self.rng.chance(1, 2) {
-            let mail = self.options.kindness.mail_us;
-            let given_up = if self.rng.chance(1, 2) { 3_500_000 } else { 0 };
-            let after = given_up + self.rng.between(0, 8 * mail + 5000);
+            let after = longest + self.rng.between(0, 4 * mail + 2 * self.options.kindness.drive_us);
             self.world.alarm(Duration::from_micros(after), ALARM_DOOM);
         }
     }

@@ -103,6 +103,8 @@ impl World {
             return Err(DriveError::Gone);
         }
         let op = &pending.op;
+        let faults = disk.faults.clone();
+        disk.faults = faults.met_by(pending.actor);
         let mut result = Ok(());
         let mut land = |data: &[u8], out: &mut [u8]| {
             let op = DiskOp { kind: op.kind, at: op.at, len: op.len, data, fua: op.fua };
@@ -116,6 +118,7 @@ impl World {
             if op.kind != DriveOpKind::Read {
                 land(data, &mut []);
             }
+            disk.faults = faults;
             return result;
         }
         // Memory of any machine of the head: drives work for peers too.
@@ -132,13 +135,14 @@ impl World {
             }
         };
         assert!(found, "drives work on memory of heads");
+        disk.faults = faults;
         result
     }
     pub(super) fn drive_done(&mut self, index: usize, nth: u64) {
         let Some(pending) = self.drives.ops[index].take_if(|p| p.nth == nth) else { return };
         let hangs = |p: Opened| {
             let disk = &self.disks[p.disk];
-            disk.faults.hang && disk.appearance == p.appearance
+            disk.faults.met_by(pending.actor).hang && disk.appearance == p.appearance
         };
         if pending.place.is_some_and(hangs) {
             // It looks again later: hung operations complete when the drive comes back.
@@ -264,7 +268,8 @@ impl World {
             let patient = self.now().since(opening.since) < CLAIM_TIME;
             // Whoever opens a file reads from it; whoever opens a device does not.
             let d = &self.disks[disk];
-            let hangs = d.faults.hang && d.opening_reads && !d.faults.gone;
+            let faults = d.faults.met_by(opening.actor);
+            let hangs = faults.hang && d.opening_reads && !faults.gone;
             if !ours && (busy && patient || !busy && hangs) {
                 self.drives.opening.push(opening);
                 continue;
@@ -273,7 +278,7 @@ impl World {
             let d = &self.disks[disk];
             let result = if held {
                 Err(OpenError { held: true, missing: false, words: format!("{} is in use", d.spec) })
-            } else if d.faults.gone {
+            } else if faults.gone {
                 Err(format!("{} is not there", d.spec).into())
             } else {
                 Ok(d.info())
@@ -289,7 +294,7 @@ impl World {
     pub(super) fn inspect_drive(&mut self, actor: ActorId, token: Token, drive: DriveId) {
         let alive = |p: &&Opened| {
             let disk = &self.disks[p.disk];
-            !disk.faults.gone && disk.appearance == p.appearance
+            !disk.faults.met_by(actor).gone && disk.appearance == p.appearance
         };
         let result = match self.drives.open.get(&drive).filter(alive) {
             Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, ..DriveHealth::default() }),

@@ -226,6 +226,10 @@ impl World {
             }
         }
     }
+    /// Which of the actors a machine of the head is.
+    pub fn actor_of(&self, address: Address) -> ActorId {
+        self.addresses[&address]
+    }
     /// Adds a host.
     pub fn put_host(&mut self, machine: Box<dyn HostMachine>, staging: Slice) -> ActorId {
         self.actors.push(Actor::new(Body::Host(machine), 0, staging));

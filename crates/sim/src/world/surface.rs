@@ -113,6 +113,8 @@ pub struct Surface {
     first: BTreeMap<(u64, u64), Instant>,
     /// Legs were lost or joined since all were last compared.
     moved: bool,
+    /// Blocks of bitmaps that a drive of this life of the head did not take: they are written again.
+    refused: Vec<(usize, u64, Image)>,
     /// The clearing that was looked at last: it goes to all legs at once.
     cleared: Option<(Instant, usize, u64)>,
     /// The first promise that was broken.
@@ -317,6 +319,14 @@ impl World {
             if gone == 0 || self.disks[disk].has_rotted(at / self.disks[disk].sector) {
                 continue;
             }
+            // The last leg refused this clearing before: all legs had these regions durably then, and one that is
+            // absent since lacks nothing of them, or their bits were set again.
+            let again = |(d, place, old): &(usize, u64, Image)| {
+                *d == disk && place == at && old.array == image.array && gone & old.bits == 0
+            };
+            if self.surface.refused.iter().any(again) {
+                continue;
+            }
             if self.surface.has_absent(array) {
                 self.surface.breaks(|| format!("bits are cleared on d{disk} while a leg is absent"));
             }
@@ -381,6 +391,8 @@ impl World {
         if result.is_err() {
             surface.failed_at = self.now;
             surface.moved = true;
+            let of_now = held.images.iter().filter(|_| !held.orphan);
+            surface.refused.extend(of_now.map(|(at, image)| (held.place.disk, *at, *image)));
             if held.changes() {
                 let now = self.now;
                 surface.failures.retain(|(.., at)| now.since(*at) < SETTLED);
@@ -449,6 +461,7 @@ impl World {
             surface.held.clear();
         }
         surface.records.clear();
+        surface.refused.clear();
         (surface.witness, surface.asked) = (None, None);
         (surface.life_began, surface.moved) = (self.now, true);
     }
