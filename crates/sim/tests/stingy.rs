@@ -31,3 +31,24 @@ fn a_host_works_on_beside_hosts_that_keep_what_they_are_lent() {
         beside(good, &all, seed);
     }
 }
+
+#[test]
+fn a_host_works_on_beside_its_own_sessions_that_keep_what_they_are_lent() {
+    use Habit::{Deaf, Dribbles, Withholds};
+    use Protocol::{Iscsi, Nvme};
+    let mut seed = 100;
+    for good in [Nvme, Iscsi] {
+        for bad in [Nvme, Iscsi] {
+            for habit in [Withholds, Dribbles, Deaf] {
+                seed += 1;
+                let options = Options { kin: true, ..Options::beside(seed, good, &[(bad, habit); 2]) };
+                match run(options) {
+                    Ok(outcome) => {
+                        assert_eq!(outcome.lost, 0, "seed {seed}, {good:?} beside its own {bad:?}, {habit:?}")
+                    }
+                    Err(e) => panic!("seed {seed}, {good:?} beside its own {bad:?}, {habit:?}: {}", e.what),
+                }
+            }
+        }
+    }
+}

@@ -126,6 +126,8 @@ pub struct Options {
     pub hosts: Vec<Protocol>,
     /// More hosts, with a volume of their own, that keep what they are lent.
     pub stingy: Vec<(Protocol, Habit)>,
+    /// They are other sessions of the first host instead.
+    pub kin: bool,
     /// Commands of each host.
     pub commands: u32,
     /// What may go wrong.
@@ -204,6 +206,7 @@ impl Options {
             deallocate_zeroes: rng.chance(3, 4),
             hosts,
             stingy: vec![],
+            kin: false,
             commands: 1000,
             troubles,
             script: vec![],
