@@ -7,26 +7,36 @@
 //!
 //! A host may hold so many times as much as is left (`SHARE`). Alone it gets nearly all; with others each
 //! gets an equal part, and some is always left for the one that comes next. Nobody is refused: who may have
-//! no more now waits in the line of his host, and the others pass. Hosts take turns. The one whose turn it is,
-//! and for which no run of memory is large enough, is not passed.
+//! no more now waits in a line, and the others pass. Hosts take turns. The one whose turn it is, and for which
+//! no run of memory is large enough, is not passed.
+//!
+//! Within its host each connection is to the others what the host is to other hosts: it has a line of its own, takes
+//! turns, and may hold so many times what is left of its host's part. So the path of a host that is dead leaves some
+//! for those that live, and what it let go of when it was cut off does not go to the next dead one alone. (A host's
+//! requests once stood in one line. A living connection behind twelve dead ones waited for four time limits.)
 //!
 //! ```text
-//! turns:   host a ───▶ host c ───▶ host d        (those who wait)
-//!            │           │           │
-//! lines:   w2 w5 w7    w1          w3 w4         (their requests, first come first)
+//! turns:   host a ───────▶ host c ───▶ host d        (those who wait)
+//!            │               │           │
+//!            a1 ──▶ a3       c1          d2          (their connections that wait)
+//!            │      │        │           │
+//! lines:   w2 w5    w7       w1          w3 w4       (their requests, first come first)
 //! ```
 //!
 //! Memory for data that come unasked is counted apart from the rest, as it is kept apart (`arena`): what
 //! waits for it blocks a stream, in which data may stand that end what the host holds of the rest.
 //!
-//! Lines are chains through tables that grow only when commands are admitted: to join and to leave
+//! Lines are chains through tables that grow only when connections and commands are admitted: to join and to leave
 //! takes constant time and allocates nothing.
 
 use crate::buffers::PAGE;
+use base::front::TRANSFER_MAX;
 use base::{Bug, HostId, planted};
 
-/// A host may hold this many times what is left.
+/// A host may hold this many times what is left, and a connection this many times what is left of that.
 pub(crate) const SHARE: u64 = 4;
+/// For connections that have nothing yet: one part in so many of what their host may hold, at most a largest command.
+const RESERVE_SHARE: u64 = 8;
 
 const NONE: u32 = u32::MAX;
 
@@ -90,15 +100,38 @@ struct Account {
     connections: u32,
     /// Bytes lent, by purpose.
     held: [u64; 2],
+    /// Connections with a line, by purpose: whose turn it is comes first.
+    links: [Chain; 2],
+    waiting: u32,
+}
+
+/// One connection, by its index.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Bytes lent, by purpose.
+    held: [u64; 2],
     /// Requests that wait, by purpose.
     lines: [Chain; 2],
     waiting: u32,
+}
+
+const NO_LINE: Line = Line { held: [0; 2], lines: [EMPTY; 2], waiting: 0 };
+
+/// To whom memory is lent: a connection, by its index, and the account of its host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Borrower {
+    pub account: u32,
+    pub link: u32,
 }
 
 /// The accounts of one shard.
 #[derive(Debug)]
 pub(crate) struct Lending {
     accounts: Vec<Account>,
+    /// By connection.
+    lines: Vec<Line>,
+    /// Places of connections in their hosts' chains: two each.
+    link_places: Vec<Place>,
     /// Places of requests in their lines, by request.
     places: Vec<Place>,
     /// Accounts with a line, by purpose: whose turn it is comes first.
@@ -119,6 +152,8 @@ impl Lending {
     pub fn new() -> Self {
         Self {
             accounts: vec![],
+            lines: vec![],
+            link_places: vec![],
             places: vec![],
             turns: [EMPTY; 2],
             turn_places: vec![],
@@ -130,13 +165,16 @@ impl Lending {
     pub fn reserve(&mut self, requests: u32) {
         self.places.resize((requests as usize).max(self.places.len()), NOWHERE);
     }
-    /// The account of one more connection of a host.
-    pub fn open(&mut self, host: Option<HostId>) -> u32 {
+    /// The account of one more connection of a host, which has this index.
+    pub fn open(&mut self, host: Option<HostId>, link: u32) -> u32 {
+        let lines = (link as usize + 1).max(self.lines.len());
+        self.lines.resize(lines, NO_LINE);
+        self.link_places.resize(2 * lines, NOWHERE);
         let own = self.accounts.iter().position(|a| a.connections > 0 && a.host == host);
         let free = || self.accounts.iter().position(|a| a.connections == 0);
         let index = own.or_else(free).unwrap_or(self.accounts.len());
         if index == self.accounts.len() {
-            let account = Account { host, connections: 0, held: [0; 2], lines: [EMPTY; 2], waiting: 0 };
+            let account = Account { host, connections: 0, held: [0; 2], links: [EMPTY; 2], waiting: 0 };
             self.accounts.push(account);
             self.turn_places.resize(2 * self.accounts.len(), NOWHERE);
         }
@@ -144,70 +182,109 @@ impl Lending {
         (account.host, account.connections) = (host, account.connections + 1);
         index as u32
     }
-    /// One of its connections is over, and everything of it.
-    pub fn close(&mut self, account: u32) {
-        let account = &mut self.accounts[account as usize];
+    /// A connection is over, and everything of it.
+    pub fn close(&mut self, who: Borrower) {
+        let line = &self.lines[who.link as usize];
+        assert!(line.held == [0; 2] && line.waiting == 0, "a connection that is gone holds memory");
+        let account = &mut self.accounts[who.account as usize];
         account.connections -= 1;
         let over = account.connections == 0;
         assert!(!over || account.held == [0; 2] && account.waiting == 0, "a host that is gone holds memory");
     }
-    /// Whether the account may have `len` bytes more of which `left` are left. Who has none may.
+    /// Whether its host may have `len` bytes more of which `left` are left. Who has none may.
     #[inline]
-    pub fn may(&self, account: u32, purpose: Purpose, len: u32, left: u64) -> bool {
-        let held = self.accounts[account as usize].held[purpose as usize];
+    pub fn host_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
+        let held = self.accounts[who.account as usize].held[purpose as usize];
         let more = weight(len);
         held == 0 || planted(Bug::LentUncounted) || held + more <= SHARE * left.saturating_sub(more)
     }
+    /// Whether the connection may have `len` bytes more of what its host may have. Who has none may.
+    #[inline]
+    pub fn link_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
+        let held = self.lines[who.link as usize].held[purpose as usize];
+        let more = weight(len);
+        let host = self.accounts[who.account as usize].held[purpose as usize];
+        let rest = (SHARE * left).saturating_sub(host) / (SHARE + 1);
+        let reserve = u64::from(TRANSFER_MAX).min((host + rest) / RESERVE_SHARE);
+        held == 0 || planted(Bug::LentUncounted) || held + more <= SHARE * rest.saturating_sub(more + reserve)
+    }
     /// Whether it need not wait behind others.
     #[inline]
-    pub fn passes(&self, account: u32, purpose: Purpose) -> bool {
+    pub fn passes(&self, who: Borrower, purpose: Purpose) -> bool {
         if self.waiting == 0 {
             return true;
         }
-        let line = self.accounts[account as usize].lines[purpose as usize];
+        let line = self.lines[who.link as usize].lines[purpose as usize];
         !self.pressed[purpose as usize] && line.first == NONE
     }
     /// A buffer of `len` bytes was granted.
     #[inline]
-    pub fn lend(&mut self, account: u32, purpose: Purpose, len: u32) {
-        self.accounts[account as usize].held[purpose as usize] += weight(len);
+    pub fn lend(&mut self, who: Borrower, purpose: Purpose, len: u32) {
+        self.accounts[who.account as usize].held[purpose as usize] += weight(len);
+        self.lines[who.link as usize].held[purpose as usize] += weight(len);
     }
     /// It is free again.
     #[inline]
-    pub fn back(&mut self, account: u32, purpose: Purpose, len: u32) {
-        self.accounts[account as usize].held[purpose as usize] -= weight(len);
+    pub fn back(&mut self, who: Borrower, purpose: Purpose, len: u32) {
+        self.accounts[who.account as usize].held[purpose as usize] -= weight(len);
+        self.lines[who.link as usize].held[purpose as usize] -= weight(len);
     }
-    /// A request waits.
-    pub fn wait(&mut self, account: u32, purpose: Purpose, request: u32) {
-        let line = &mut self.accounts[account as usize].lines[purpose as usize];
+    /// A request of this connection waits.
+    pub fn wait(&mut self, who: Borrower, purpose: Purpose, request: u32) {
+        let own = &mut self.lines[who.link as usize];
+        own.waiting += 1;
+        let line = &mut own.lines[purpose as usize];
         let first = line.first == NONE;
         line.push(request, |r| r as usize, &mut self.places);
         if first {
-            self.take_turn(account, purpose);
+            self.take_link_turn(who, purpose);
         }
-        self.accounts[account as usize].waiting += 1;
+        self.accounts[who.account as usize].waiting += 1;
         self.waiting += 1;
     }
     /// A request waits no more.
-    pub fn leave(&mut self, account: u32, purpose: Purpose, request: u32) {
-        let line = &mut self.accounts[account as usize].lines[purpose as usize];
+    pub fn leave(&mut self, who: Borrower, purpose: Purpose, request: u32) {
+        let own = &mut self.lines[who.link as usize];
+        own.waiting -= 1;
+        let line = &mut own.lines[purpose as usize];
         line.remove(request, |r| r as usize, &mut self.places);
         if line.first == NONE {
-            self.leave_turns(account, purpose);
+            self.leave_link_turns(who, purpose);
             if self.turns[purpose as usize].first == NONE {
                 self.pressed[purpose as usize] = false;
             }
         }
-        self.accounts[account as usize].waiting -= 1;
+        self.accounts[who.account as usize].waiting -= 1;
         self.waiting -= 1;
     }
     /// Whose turn it is, and the first in its line.
-    pub fn first(&self, purpose: Purpose) -> Option<(u32, u32)> {
+    pub fn first(&self, purpose: Purpose) -> Option<(Borrower, u32)> {
         let account = self.turns[purpose as usize].first;
-        let line = self.accounts.get(account as usize)?.lines[purpose as usize];
-        Some((account, line.first))
+        let link = self.accounts.get(account as usize)?.links[purpose as usize].first;
+        Some((Borrower { account, link }, self.lines[link as usize].lines[purpose as usize].first))
     }
-    /// The turn goes on to the next. The account still waits.
+    /// A request of the connection whose turn it was has left: the turn goes on to the next connection of its host, if it
+    /// still waits, and to the next host, if this one still waits.
+    pub fn granted(&mut self, who: Borrower, purpose: Purpose) {
+        if self.lines[who.link as usize].lines[purpose as usize].first != NONE {
+            self.next_link(who, purpose);
+        }
+        if self.turns[purpose as usize].first == who.account {
+            self.next_turn(who.account, purpose);
+        }
+    }
+    /// The turn goes on to the next connection of the host. This one still waits.
+    pub fn next_link(&mut self, who: Borrower, purpose: Purpose) {
+        let place = |l: u32| 2 * l as usize + purpose as usize;
+        let links = &mut self.accounts[who.account as usize].links[purpose as usize];
+        links.remove(who.link, place, &mut self.link_places);
+        links.push(who.link, place, &mut self.link_places);
+    }
+    /// The connection at which the turns of a host end.
+    pub fn last_link(&self, account: u32, purpose: Purpose) -> u32 {
+        self.accounts[account as usize].links[purpose as usize].last
+    }
+    /// The turn goes on to the next host. The account still waits.
     pub fn next_turn(&mut self, account: u32, purpose: Purpose) {
         self.leave_turns(account, purpose);
         self.take_turn(account, purpose);
@@ -224,9 +301,29 @@ impl Lending {
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
-    /// And those of others.
+    /// And those of other hosts.
     pub fn waiting_beside(&self, account: u32) -> u32 {
         self.waiting - self.accounts[account as usize].waiting
+    }
+    /// And those of other connections.
+    pub fn waiting_beside_link(&self, link: u32) -> u32 {
+        self.waiting - self.lines[link as usize].waiting
+    }
+
+    fn take_link_turn(&mut self, who: Borrower, purpose: Purpose) {
+        let links = &mut self.accounts[who.account as usize].links[purpose as usize];
+        let first = links.first == NONE;
+        links.push(who.link, |l| 2 * l as usize + purpose as usize, &mut self.link_places);
+        if first {
+            self.take_turn(who.account, purpose);
+        }
+    }
+    fn leave_link_turns(&mut self, who: Borrower, purpose: Purpose) {
+        let links = &mut self.accounts[who.account as usize].links[purpose as usize];
+        links.remove(who.link, |l| 2 * l as usize + purpose as usize, &mut self.link_places);
+        if links.first == NONE {
+            self.leave_turns(who.account, purpose);
+        }
     }
 
     fn take_turn(&mut self, account: u32, purpose: Purpose) {
@@ -249,89 +346,154 @@ mod tests {
     const MIB: u32 = 1 << 20;
 
     /// What a host may have of 100 MiB when it takes MiB by MiB, and others hold so much already.
-    fn most(lending: &mut Lending, account: u32, others: u64) -> u64 {
+    fn most(lending: &mut Lending, who: Borrower, others: u64) -> u64 {
         let mut own = 0;
-        while lending.may(account, Asked, MIB, (100 - others - own) << 20) {
-            lending.lend(account, Asked, MIB);
+        while lending.host_may(who, Asked, MIB, (100 - others - own) << 20) {
+            lending.lend(who, Asked, MIB);
             own += 1;
         }
         own
     }
 
+    /// Who has this index is one more connection of this host.
+    fn open(lending: &mut Lending, host: u32, link: u32) -> Borrower {
+        Borrower { account: lending.open(Some(HostId(host)), link), link }
+    }
+
     #[test]
     fn each_host_more_gets_an_equal_part_of_what_is_left_and_some_stays() {
         let mut lending = Lending::new();
-        let accounts: Vec<u32> = (0..5).map(|h| lending.open(Some(HostId(h)))).collect();
+        let all: Vec<Borrower> = (0..5).map(|h| open(&mut lending, h, h)).collect();
         let mut others = 0;
-        for (account, expected) in accounts.into_iter().zip([80, 16, 3, 1, 0]) {
+        for (who, expected) in all.into_iter().zip([80, 16, 3, 1, 0]) {
             // Alone, then beside those who came before and give nothing back.
-            let own = if others < 100 { most(&mut lending, account, others) } else { 0 };
+            let own = if others < 100 { most(&mut lending, who, others) } else { 0 };
             assert_eq!(own, expected, "beside {others} MiB");
             others += own;
         }
     }
 
     #[test]
+    fn each_connection_more_of_a_host_gets_a_part_of_what_is_left_of_the_hosts_and_those_with_little_come_first()
+     {
+        let mut lending = Lending::new();
+        let mut left = 100u64 << 20;
+        let may = |lending: &Lending, who, left| {
+            lending.host_may(who, Asked, MIB, left) && lending.link_may(who, Asked, MIB, left)
+        };
+        for (link, expected) in [63, 12, 3, 1, 1, 0].into_iter().enumerate() {
+            let who = open(&mut lending, 1, link as u32);
+            let mut own = 0;
+            while may(&lending, who, left) {
+                lending.lend(who, Asked, MIB);
+                (own, left) = (own + 1, left - u64::from(MIB));
+            }
+            assert_eq!(own, expected, "connection {link}");
+        }
+        // One MiB that comes back is for who has nothing, not for those that have some.
+        lending.back(Borrower { account: 0, link: 0 }, Asked, MIB);
+        left += u64::from(MIB);
+        let who_may: Vec<u32> =
+            (0..6).filter(|link| may(&lending, Borrower { account: 0, link: *link }, left)).collect();
+        assert_eq!(who_may, [5]);
+    }
+
+    #[test]
     fn who_has_nothing_may_have_one_command_whatever_is_left() {
         let mut lending = Lending::new();
-        let (a, b) = (lending.open(Some(HostId(1))), lending.open(None));
+        let a = open(&mut lending, 1, 0);
+        let b = Borrower { account: lending.open(None, 1), link: 1 };
         lending.lend(a, Asked, MIB);
-        assert!(!lending.may(a, Asked, MIB, 1 << 20) && lending.may(b, Asked, MIB, 1 << 20));
-        assert!(lending.may(a, Unasked, MIB, 1 << 20), "they are counted apart");
+        assert!(!lending.host_may(a, Asked, MIB, 1 << 20) && lending.host_may(b, Asked, MIB, 1 << 20));
+        assert!(lending.host_may(a, Unasked, MIB, 1 << 20), "they are counted apart");
         lending.back(a, Asked, MIB);
-        assert!(lending.may(a, Asked, MIB, 0));
+        assert!(lending.host_may(a, Asked, MIB, 0) && lending.link_may(a, Asked, MIB, 0));
     }
 
     #[test]
     fn connections_of_a_host_share_its_account_and_its_place_is_used_again() {
         let mut lending = Lending::new();
-        let a = lending.open(Some(HostId(1)));
-        assert_eq!((lending.open(Some(HostId(1))), lending.open(Some(HostId(2)))), (a, a + 1));
+        let a = open(&mut lending, 1, 0);
+        let second = open(&mut lending, 1, 1);
+        assert_eq!(second.account, a.account);
+        assert_eq!(open(&mut lending, 2, 2).account, a.account + 1);
         lending.close(a);
-        lending.close(a);
-        assert_eq!(lending.open(Some(HostId(3))), a);
+        lending.close(second);
+        assert_eq!(open(&mut lending, 3, 0).account, a.account);
     }
 
-    /// Lines and turns against a list of lists, with requests that leave from anywhere.
+    /// Lines and turns against lists of lists, with requests that leave from anywhere.
     #[test]
     fn lines_are_in_order_and_turns_go_round_whoever_leaves() {
+        type Lines = VecDeque<(u32, Vec<u32>)>;
         for seed in 0..50 {
             let mut rng = Prng::new(seed);
             let mut lending = Lending::new();
             lending.reserve(64);
-            let accounts: Vec<u32> = (0..5).map(|h| lending.open(Some(HostId(h)))).collect();
-            let mut model: VecDeque<(u32, Vec<u32>)> = VecDeque::new();
+            // Two connections of each host.
+            let places: Vec<Borrower> = (0..10).map(|l| open(&mut lending, l / 2, l)).collect();
+            let mut model: VecDeque<(u32, Lines)> = VecDeque::new();
             for _ in 0..2000 {
                 let request = rng.below(64) as u32;
-                let held = model.iter().position(|(_, line)| line.contains(&request));
-                match held {
+                let has = |links: &Lines| links.iter().position(|(_, line)| line.contains(&request));
+                match model.iter().position(|(_, links)| has(links).is_some()) {
                     None => {
-                        let account = *rng.pick(&accounts);
-                        lending.wait(account, Asked, request);
-                        match model.iter_mut().find(|(a, _)| *a == account) {
+                        let who @ Borrower { account, link } = *rng.pick(&places);
+                        lending.wait(who, Asked, request);
+                        let known = model.iter().position(|(a, _)| *a == account);
+                        let at = known.unwrap_or_else(|| {
+                            model.push_back((account, Lines::new()));
+                            model.len() - 1
+                        });
+                        match model[at].1.iter_mut().find(|(l, _)| *l == link) {
                             Some((_, line)) => line.push(request),
-                            None => model.push_back((account, vec![request])),
+                            None => model[at].1.push_back((link, vec![request])),
                         }
                     }
                     Some(i) => {
-                        lending.leave(model[i].0, Asked, request);
-                        model[i].1.retain(|r| *r != request);
-                        if model[i].1.is_empty() {
+                        let (account, links) = &mut model[i];
+                        let k = has(links).expect("found");
+                        let place = Borrower { account: *account, link: links[k].0 };
+                        lending.leave(place, Asked, request);
+                        let granted = i == 0 && k == 0 && links[0].1[0] == request;
+                        links[k].1.retain(|r| *r != request);
+                        if links[k].1.is_empty() {
+                            links.remove(k);
+                        } else if granted {
+                            links.rotate_left(1);
+                        }
+                        if links.is_empty() {
                             model.remove(i);
+                        } else if granted {
+                            model.rotate_left(1);
+                        }
+                        if granted {
+                            lending.granted(place, Asked);
                         }
                     }
                 }
                 if rng.chance(1, 3)
-                    && let Some((account, _)) = lending.first(Asked)
+                    && let Some((who, _)) = lending.first(Asked)
                 {
-                    lending.next_turn(account, Asked);
-                    model.rotate_left(1);
+                    if rng.chance(1, 2) {
+                        lending.next_turn(who.account, Asked);
+                        model.rotate_left(1);
+                    } else {
+                        lending.next_link(who, Asked);
+                        model[0].1.rotate_left(1);
+                    }
                 }
-                let first = model.front().map(|(account, line)| (*account, line[0]));
+                let borrower = |account, link| Borrower { account, link };
+                let first = model.front().map(|(a, links)| (borrower(*a, links[0].0), links[0].1[0]));
                 assert_eq!(lending.first(Asked), first);
                 assert_eq!(lending.last(Asked), model.back().map_or(NONE, |(a, _)| *a));
-                let all: usize = model.iter().map(|(_, line)| line.len()).sum();
+                let lines = || model.iter().flat_map(|(_, links)| links);
+                let all: usize = lines().map(|(_, line)| line.len()).sum();
                 assert_eq!(lending.waiting(), all as u32);
+                for Borrower { link, .. } in &places {
+                    let own = lines().find(|(l, _)| l == link).map_or(0, |(_, line)| line.len());
+                    assert_eq!(lending.waiting_beside_link(*link), (all - own) as u32);
+                }
                 assert_eq!(lending.first(Unasked), None);
             }
         }

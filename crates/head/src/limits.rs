@@ -37,6 +37,8 @@ pub const RINGS_SHARE: u64 = 4;
 pub const DUE_TIME: Duration = Duration::from_secs(5);
 /// How often a shard looks for them, while somebody waits.
 pub const DUE_LOOK: Duration = Duration::from_millis(500);
+/// Connections of a host of which it is asked at a time whether they may have more memory; the rest is asked the next time.
+pub const LOOKS_MAX: u32 = 64;
 /// Connections that may keep received bytes which they cannot take, before a shard looks why: a quarter of
 /// the staging buffers of a shard.
 pub const STALLED_MAX: u32 = 32;

@@ -1,6 +1,6 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
-use crate::lending::Purpose;
+use crate::lending::{Borrower, Purpose};
 use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
@@ -178,6 +178,11 @@ pub(crate) struct Connection {
 }
 
 impl Link {
+    /// To whom its buffers are lent, once it is admitted.
+    #[inline]
+    pub fn borrower(&self) -> Borrower {
+        Borrower { account: self.account, link: self.index }
+    }
     pub fn request(&self, tag: Tag) -> Option<u32> {
         self.tags.get(tag.index()).copied().filter(|r| *r != NO_REQUEST)
     }
@@ -244,21 +249,21 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
         self.core.callers.on_admitted(self.link);
-        self.link.account = self.core.lending.open(self.link.host);
+        self.link.account = self.core.lending.open(self.link.host, self.link.index);
         true
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let index = self.open(tag, Phase::Buffer(len));
-        self.core.take_or_wait(self.link.account, index, len, Purpose::Asked)
+        self.core.take_or_wait(index, len, Purpose::Asked)
     }
     fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let index = self.open(tag, Phase::Buffer(len));
-        self.core.take_or_wait(self.link.account, index, len, Purpose::Unasked)
+        self.core.take_or_wait(index, len, Purpose::Unasked)
     }
     fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        let data = self.core.take_spare(self.link.account, len)?;
+        let data = self.core.take_spare(self.link.borrower(), len)?;
         let index = self.open(tag, Phase::Connection);
-        self.core.lend(self.link.account, index, data, Purpose::Asked);
+        self.core.lend(index, data, Purpose::Asked);
         Some(data)
     }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {

@@ -4,7 +4,7 @@
 
 use crate::direct::Door;
 use crate::layout::ArrayId;
-use crate::lending::Purpose;
+use crate::lending::{Borrower, Purpose};
 use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
 use array::ArrayCommand;
@@ -106,6 +106,11 @@ impl Request {
             aborted: false,
             started: now,
         }
+    }
+    /// To whom its buffer is lent.
+    #[inline]
+    pub fn borrower(&self) -> Borrower {
+        Borrower { account: self.account, link: self.link }
     }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {

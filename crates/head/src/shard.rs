@@ -506,7 +506,7 @@ impl<M: Memory> Shard<M> {
                         let gone = self.connections.remove(index).link;
                         self.core.promised -= gone.tags.len() as u32;
                         if !gone.tags.is_empty() {
-                            self.core.lending.close(gone.account);
+                            self.core.lending.close(gone.borrower());
                         }
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
                         if gone.known && !planted(Bug::LoginBeforeWritesEnd) {

@@ -143,7 +143,7 @@ impl Trial {
             flow.link.index = i as u32;
             let (shard, depth) = (flow.shard, flow.depth);
             flow.link.tags = vec![u32::MAX; usize::from(depth)];
-            flow.link.account = trial.shards[shard].core_mut().lending.open(flow.link.host);
+            flow.link.account = trial.shards[shard].core_mut().lending.open(flow.link.host, flow.link.index);
             assert!(trial.shards[shard].core_mut().admit(u32::from(depth)));
             (0..depth).for_each(|tag| trial.submit(i, Tag(tag)));
         }

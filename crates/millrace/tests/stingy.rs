@@ -49,6 +49,7 @@ impl Controller {
             let mut stream = TcpStream::connect(portal).expect("a connection");
             stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
             stream.set_write_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+            stream.set_nodelay(true).expect("small commands are sent at once");
             let mut icreq = vec![0; 128];
             (icreq[2], icreq[4]) = (128, 128);
             stream.write_all(&icreq).expect("sent");
@@ -220,6 +221,6 @@ fn a_living_path_of_a_host_does_not_wait_for_its_dead_ones() {
     for controller in &mut living {
         controller.write(256).expect("a living path is not cut off");
     }
-    // Data that are not sent end a command after 30 s, and did so here.
-    assert!(took < Duration::from_secs(20), "{took:?}");
+    // One time limit, however many are dead, and what a busy machine needs.
+    assert!(took < Duration::from_secs(15), "{took:?}");
 }

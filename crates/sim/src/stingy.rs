@@ -38,6 +38,8 @@ pub struct Stingy {
     data: Slice,
     staging: u64,
     next_id: u32,
+    /// The first block of all its commands.
+    pub at: u64,
     /// When it was let in, and what has come since.
     ready: Option<Instant>,
     kept: Vec<Event<()>>,
@@ -71,6 +73,7 @@ impl Stingy {
             data,
             staging,
             next_id: 0,
+            at: 0,
             ready: None,
             kept: vec![],
             drips: vec![],
@@ -133,8 +136,8 @@ impl Stingy {
                 while self.initiator.free() > 0 {
                     let blocks = LENGTH / 4096;
                     self.next_id = self.next_id.wrapping_add(1);
-                    let data = self.data;
-                    let command = HostCommand { id: self.next_id, op, at: 0, blocks, fua: false, data };
+                    let (data, at) = (self.data, self.at);
+                    let command = HostCommand { id: self.next_id, op, at, blocks, fua: false, data };
                     if !self.initiator.submit(&command, &mut self.memory) {
                         break;
                     }

@@ -88,23 +88,20 @@ struct Waits {
     oldest: Option<(u64, Instant)>,
     /// Its stream waits for memory, and so does what stands in it.
     blocked: bool,
-    /// So many of them wait for memory.
-    own: u32,
 }
 
 impl Waits {
     fn of(link: &Link, requests: &Slots<Request>) -> Self {
         let mine = || link.tags.iter().filter(|r| **r != NO_REQUEST).map(|r| (*r, &requests[*r]));
-        let lines = || mine().filter(|(_, r)| matches!(r.phase, Phase::Buffer(_)));
-        let blocked = lines().any(|(_, r)| r.purpose == Purpose::Unasked);
+        let blocks = |r: &Request| matches!(r.phase, Phase::Buffer(_)) && r.purpose == Purpose::Unasked;
+        let blocked = mine().any(|(_, r)| blocks(r));
         // Who holds memory for data that come unasked and waits for more of it may wait for himself.
         let due = |r: &Request| {
             let held = r.phase == Phase::Connection && r.buffer.is_some();
             held && (!blocked || r.purpose == Purpose::Unasked)
         };
         let oldest = mine().filter(|(_, r)| due(r)).map(|(index, r)| (r.started, index)).min();
-        let own = lines().count() as u32;
-        Self { oldest: oldest.map(|(started, index)| (u64::from(index), started)), blocked, own }
+        Self { oldest: oldest.map(|(started, index)| (u64::from(index), started)), blocked }
     }
 }
 
@@ -124,11 +121,11 @@ impl<M: Memory> Core<M> {
     pub(super) fn is_crowded(&self) -> bool {
         self.lending.waiting() > 0 || self.stalled >= STALLED_MAX
     }
-    /// Who waits beside a connection, of whose commands `own` wait.
-    fn others(&self, link: &Link, own: u32) -> Others {
+    /// Who waits beside a connection.
+    fn others(&self, link: &Link) -> Others {
         if self.stalled >= STALLED_MAX || self.lending.waiting_beside(link.account) > 0 {
             Others::Hosts
-        } else if self.lending.waiting() > own {
+        } else if self.lending.waiting_beside_link(link.index) > 0 {
             Others::Own
         } else {
             Others::Nobody
@@ -166,7 +163,7 @@ impl<M: Memory> Shard<M> {
             }
             let before = if link.dues.look == self.looks { link.dues } else { Dues::default() };
             let waits = Waits::of(link, &self.core.requests);
-            let others = self.core.others(link, waits.own);
+            let others = self.core.others(link);
             let (sent, pending) = (link.outbox.sent(), link.outbox.pending());
             let data = waits.oldest.filter(|_| others != Others::Nobody || waits.blocked);
             let output = output(link, &self.core.requests).filter(|_| others != Others::Nobody);

@@ -1,10 +1,10 @@
 //! Memory for data and slots for commands: who gets some now, who waits, and whose turn is next.
 
 use super::Core;
-use crate::lending::Purpose;
+use crate::lending::{Borrower, Purpose};
 use crate::limits;
 use crate::link::Link;
-use crate::request::{Phase, Request};
+use crate::request::Phase;
 use base::{Memory, Slice};
 
 impl<M: Memory> Core<M> {
@@ -32,28 +32,31 @@ impl<M: Memory> Core<M> {
         true
     }
     /// A buffer for a request now, or a place in line.
-    pub fn take_or_wait(&mut self, account: u32, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
-        // Nobody overtakes those of his host who wait, or the one whose turn it is.
-        let data = if self.may_take(account, len, purpose) { self.take(len, purpose) } else { None };
+    pub fn take_or_wait(&mut self, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
+        // Nobody overtakes those of his connection who wait, or the one whose turn it is.
+        let who = self.requests[index].borrower();
+        let data = if self.may_take(who, len, purpose) { self.take(len, purpose) } else { None };
         match data {
-            Some(data) => self.lend(account, index, data, purpose),
+            Some(data) => self.lend(index, data, purpose),
             None => {
                 self.requests[index].purpose = purpose;
-                self.lending.wait(account, purpose, index);
+                self.lending.wait(who, purpose, index);
             }
         }
         data
     }
-    /// Whether a host may have so much more, without passing anybody who waits.
+    /// Whether a connection may have so much more, without passing anybody whose turn comes before.
     #[inline]
-    fn may_take(&self, account: u32, len: u32, purpose: Purpose) -> bool {
-        self.lending.passes(account, purpose)
-            && (self.buffers.is_roomy()
-                || self.lending.may(account, purpose, len, self.buffers.left(purpose)))
+    fn may_take(&self, who: Borrower, len: u32, purpose: Purpose) -> bool {
+        self.lending.passes(who, purpose) && (self.buffers.is_roomy() || self.has_share(who, len, purpose))
+    }
+    fn has_share(&self, who: Borrower, len: u32, purpose: Purpose) -> bool {
+        let left = self.buffers.left(purpose);
+        self.lending.host_may(who, purpose, len, left) && self.lending.link_may(who, purpose, len, left)
     }
     /// A buffer that nobody waits for.
-    pub fn take_spare(&mut self, account: u32, len: u32) -> Option<Slice> {
-        if self.may_take(account, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }
+    pub fn take_spare(&mut self, who: Borrower, len: u32) -> Option<Slice> {
+        if self.may_take(who, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }
     }
     fn take(&mut self, len: u32, purpose: Purpose) -> Option<Slice> {
         match purpose {
@@ -63,27 +66,22 @@ impl<M: Memory> Core<M> {
     }
     /// The request has this buffer.
     #[inline]
-    pub fn lend(&mut self, account: u32, index: u32, data: Slice, purpose: Purpose) {
+    pub fn lend(&mut self, index: u32, data: Slice, purpose: Purpose) {
         let request = &mut self.requests[index];
         (request.buffer, request.purpose, request.phase) = (Some(data), purpose, Phase::Connection);
-        self.lending.lend(account, purpose, data.len);
+        self.lending.lend(request.borrower(), purpose, data.len);
     }
     /// The next one for whom there is memory now: hosts take turns, and who has his share is passed.
     pub(super) fn next_granted(&mut self, purpose: Purpose) -> Option<(u32, Slice)> {
         let last = self.lending.last(purpose);
-        while let Some((account, index)) = self.lending.first(purpose) {
-            let Phase::Buffer(len) = self.requests[index].phase else {
-                panic!("only those who wait are in line")
-            };
-            if self.lending.may(account, purpose, len, self.buffers.left(purpose)) {
+        while let Some((Borrower { account, .. }, _)) = self.lending.first(purpose) {
+            if let Some((who, index, len)) = self.next_of_host(account, purpose) {
                 let data = self.take(len, purpose);
                 self.lending.press(purpose, data.is_none());
                 let data = data?;
-                self.lending.leave(account, purpose, index);
-                if self.lending.first(purpose).is_some_and(|(first, _)| first == account) {
-                    self.lending.next_turn(account, purpose);
-                }
-                self.lend(account, index, data, purpose);
+                self.lending.leave(who, purpose, index);
+                self.lending.granted(who, purpose);
+                self.lend(index, data, purpose);
                 return Some((index, data));
             }
             self.lending.next_turn(account, purpose);
@@ -94,18 +92,43 @@ impl<M: Memory> Core<M> {
         self.lending.press(purpose, false);
         None
     }
+    /// The first connection of the host whose turn it is that may have what it waits for: its request, and its bytes.
+    fn next_of_host(&mut self, account: u32, purpose: Purpose) -> Option<(Borrower, u32, u32)> {
+        let left = self.buffers.left(purpose);
+        let last = self.lending.last_link(account, purpose);
+        // Who is not looked at now is first the next time, after 500 ms (`DUE_LOOK`) at the latest.
+        for _ in 0..limits::LOOKS_MAX {
+            let (who, index) = self.lending.first(purpose).expect("it waits");
+            let Phase::Buffer(len) = self.requests[index].phase else {
+                panic!("only those who wait are in line")
+            };
+            if !self.lending.host_may(who, purpose, len, left) {
+                return None;
+            }
+            if self.lending.link_may(who, purpose, len, left) {
+                return Some((who, index, len));
+            }
+            self.lending.next_link(who, purpose);
+            if who.link == last {
+                return None;
+            }
+        }
+        None
+    }
     /// A request leaves its line.
     pub fn wait_no_more(&mut self, index: u32) {
-        let Request { account, purpose, .. } = self.requests[index];
-        self.lending.leave(account, purpose, index);
+        let request = &self.requests[index];
+        self.lending.leave(request.borrower(), request.purpose, index);
     }
     /// Ends a request that nobody needs any more.
     pub fn retire(&mut self, link: &mut Link, index: u32) {
-        let Request { buffer, second, account, purpose, .. } = self.requests[index];
+        let request = &self.requests[index];
+        let (who, purpose) = (request.borrower(), request.purpose);
+        let (buffer, second) = (request.buffer, request.second);
         self.requests.free(index);
         link.live -= 1;
         if let Some(data) = buffer {
-            self.lending.back(account, purpose, data.len);
+            self.lending.back(who, purpose, data.len);
             self.buffers.release(data);
         }
         if let Some(data) = second {

@@ -475,7 +475,7 @@ impl Run {
     /// One of the hosts that keep what they are lent.
     fn begin_stinginess(&mut self, i: usize, snapshot: &Snapshot) {
         let (protocol, habit) = self.options.stingy[i];
-        let host = self.options.hosts.len() + i;
+        let host = if self.options.kin { 0 } else { self.options.hosts.len() + i };
         let (peer, target) = match protocol {
             Protocol::Nvme | Protocol::Discovery => {
                 let mut c = nvme::host::Config::new(&nqn(host), [host as u8 + 1; 16], &snapshot.system.nqn);
@@ -485,13 +485,19 @@ impl Run {
             Protocol::Iscsi => {
                 let mut c = iscsi::initiator::Config::new(&iqn(host), Some(&snapshot.system.iqn));
                 (c.depth, c.immediate_data, c.initial_r2t) = (stingy::DEPTH, i.is_multiple_of(2), false);
+                c.isid[5] = i as u8 + 2;
                 (ISCSI, load::Target::Iscsi(c))
             }
         };
         let config = load::Config { peer: peer.parse().expect("an address"), target };
         let at = (200 + i as u64) << 32;
         let bytes = MIB + Stingy::memory_bytes(&config);
-        let host = Stingy::new(config, habit, (at, bytes), MIB, self.over.clone());
+        let mut host = Stingy::new(config, habit, (at, bytes), MIB, self.over.clone());
+        if self.options.kin {
+            // On the volume of the one that works, of which it writes the blocks before: what came of a write that was cut
+            // off may be there.
+            host.at = self.options.habits.blocks;
+        }
         let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
         self.world.nudge(id);
     }
