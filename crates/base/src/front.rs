@@ -146,9 +146,11 @@ pub enum Intervention {
 pub trait FrontIo {
     /// The head's configuration.
     fn view(&self) -> &View;
-    /// Reserves command slots for tags `0..commands_max`; false if there is no more memory for them.
-    /// Called once, when the queue depth is known.
-    fn admit(&mut self, commands_max: u16) -> bool;
+    /// Reserves command slots for tags `0..commands_max`. Called once, when the queue depth is known.
+    ///
+    /// # Errors
+    /// Why not, in words: there is no more memory for them, or its host has too much already.
+    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str>;
     /// A buffer of `len` bytes for `tag`, page-aligned, contents undefined. None: it comes later by
     /// `on_granted`. Until then the tag counts as under way. `len` is at most 1 MiB
     /// (`TRANSFER_MAX`), or twice that for compare, whose second half is the head's, and for compare and

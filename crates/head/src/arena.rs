@@ -84,6 +84,10 @@ impl Arena {
     pub fn rings_max(&self) -> u64 {
         (self.common.bytes() / RINGS_SHARE).max(RINGS_MIN)
     }
+    /// Bytes that are left for rings.
+    pub fn rings_left(&self) -> u64 {
+        self.rings_max() - self.rings
+    }
     /// A buffer that an array keeps as long as it lives.
     pub fn take_kept(&mut self, len: u32) -> Option<Slice> {
         self.common.take(len)

@@ -34,7 +34,7 @@ use base::front::TRANSFER_MAX;
 use base::{Bug, HostId, planted};
 
 /// A host may hold this many times what is left, and a connection this many times what is left of that.
-pub(crate) const SHARE: u64 = 4;
+const SHARE: u64 = 4;
 /// For connections that have nothing yet: one part in so many of what their host may hold, at most a largest command.
 const RESERVE_SHARE: u64 = 8;
 
@@ -143,6 +143,12 @@ pub(crate) struct Lending {
     waiting: u32,
 }
 
+/// Whether who has `own` may have `more`, `left` being left for all.
+#[inline]
+pub(crate) fn has_share(own: u64, more: u64, left: u64) -> bool {
+    own + more <= SHARE * left.saturating_sub(more)
+}
+
 /// What a buffer of `len` bytes counts.
 fn weight(len: u32) -> u64 {
     u64::from(len).max(PAGE)
@@ -196,7 +202,7 @@ impl Lending {
     pub fn host_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.accounts[who.account as usize].held[purpose as usize];
         let more = weight(len);
-        held == 0 || planted(Bug::LentUncounted) || held + more <= SHARE * left.saturating_sub(more)
+        held == 0 || planted(Bug::LentUncounted) || has_share(held, more, left)
     }
     /// Whether the connection may have `len` bytes more of what its host may have. Who has none may.
     #[inline]

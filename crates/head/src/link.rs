@@ -5,7 +5,7 @@ use crate::mail::{Fate, Mail};
 use crate::report::Counters;
 use crate::request::{Phase, Request};
 use crate::shard::Core;
-use crate::shard::Dues;
+use crate::shard::{Dues, Left};
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
@@ -58,6 +58,11 @@ impl Front {
             }
         }
     }
+    /// The most of `outbox_bytes`.
+    pub const OUTBOX_BYTES_MAX: u32 = match nvme::target::OUTBOX_BYTES > iscsi::target::OUTBOX_BYTES {
+        true => nvme::target::OUTBOX_BYTES,
+        false => iscsi::target::OUTBOX_BYTES,
+    };
     pub fn outbox_bytes(protocol: Protocol) -> u32 {
         match protocol {
             Protocol::Nvme | Protocol::Discovery => nvme::target::OUTBOX_BYTES,
@@ -125,8 +130,10 @@ pub(crate) enum Standing {
     Stranger,
     /// It was let in to ask what there is (discovery), and nobody knows it.
     Visitor,
-    /// A host's; or it is over, and makes room for nobody any more.
+    /// It asks to be let in and its host is known, or it is over: it makes room for nobody.
     Settled,
+    /// A host's, and counted among its connections.
+    Guest,
 }
 
 /// Everything about a connection that is not protocol.
@@ -242,15 +249,20 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     fn view(&self) -> &View {
         &self.core.view
     }
-    fn admit(&mut self, commands_max: u16) -> bool {
+    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         assert!(self.link.tags.is_empty(), "a connection is admitted once");
+        let left = Left { outputs: self.core.buffers.rings_left(), slots: self.core.slots_left() };
+        self.core.callers.may_come(self.link, commands_max, left)?;
         if !self.core.admit(u32::from(commands_max)) {
-            return false;
+            return Err("no memory for the queue's commands");
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
         self.core.callers.on_admitted(self.link);
-        self.link.account = self.core.lending.open(self.link.host, self.link.index);
-        true
+        // Who only asks what there is may have no commands, and needs no account of what they hold.
+        if commands_max > 0 {
+            self.link.account = self.core.lending.open(self.link.host, self.link.index);
+        }
+        Ok(())
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let index = self.open(tag, Phase::Buffer(len));

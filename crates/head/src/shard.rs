@@ -16,6 +16,7 @@ mod letters;
 mod memory;
 
 use self::accept::Callers;
+pub(crate) use self::accept::Left;
 pub(crate) use self::dues::Dues;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};

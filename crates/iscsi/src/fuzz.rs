@@ -105,9 +105,9 @@ impl FrontIo for Head {
     fn view(&self) -> &View {
         &self.view
     }
-    fn admit(&mut self, commands_max: u16) -> bool {
+    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         self.uses = vec![Use::Free; usize::from(commands_max)];
-        true
+        Ok(())
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         assert_eq!(self.uses[tag.index()], Use::Free);

@@ -14,20 +14,29 @@
 //! time goes to the end of the line once more. (They counted as hosts. Eight thousand discovery controllers of
 //! unknown hosts took all controller ids, and no host could connect until their keep-alive ended.)
 //!
+//! Guests are the connections of known hosts. Anybody can say a known name, and a known host may be mad, so each host may
+//! have four times what is left of the places for connections, of the memory for outputs and of the slots for commands,
+//! as with the memory for data (`lending`), or more than that as long as plenty is left: whoever comes next, under whatever
+//! name, still gets something. The Steward does the same with controller ids and session handles. Strangers and
+//! visitors have no more of the places and of the memory for outputs than guests leave, so that who comes while a host
+//! has its most can still say who he is. Who is refused is a stranger again. (One name took every output of a head, and
+//! with them every other host's way in.)
+//!
 //! Who is ending counts until the end: its output may hold memory until the peer takes it. When room is needed,
 //! it is not waited for.
 
 use super::{Connection, Core, NO_LINK, Shard};
 use crate::buffers::Buffers;
+use crate::lending::has_share;
 use crate::limits;
 use crate::link::{Front, Io, Life, Link, Standing};
 use crate::mail::Mail;
 use crate::report::Counters;
 use crate::steward::sessions;
 use base::front::Close;
-use base::{ConnectionId, Effect, Effects, Instant, Memory, Outbox, PortalId};
+use base::{ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, PortalId};
 use core::net::SocketAddr;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Places for connections that strangers may have at least.
 const STRANGERS_MIN: u32 = 32;
@@ -43,6 +52,12 @@ const VISITORS_SHARE: u32 = 8;
 /// Who is told to the operator when a stranger makes room, and when a visitor does.
 const CROWDED: &str = "too many connections that do not log in";
 const VISITED: &str = "too many discovery sessions of unknown hosts";
+/// A host may have more than its share as long as this is left for others: places, bytes of memory for outputs, slots.
+const PLENTY: Had = Had { connections: 1024, outputs: 4 << 20, slots: 32 << 10 };
+
+/// Why a connection of a known host is refused.
+pub(crate) const GREEDY: &str =
+    "its host has most of the connections or command slots there are, and the rest is for others";
 
 /// Those of whom there may be so many; the oldest first. Those who have left are found out when their turn comes.
 #[derive(Default)]
@@ -55,8 +70,32 @@ struct Class {
     bytes_max: u64,
 }
 
-/// Connections that are not a host's.
+/// What may still be promised to connections of a shard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    /// Bytes of memory for outputs.
+    pub outputs: u64,
+    /// Slots for commands.
+    pub slots: u32,
+}
+
+/// What the connections of a host have.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Had {
+    connections: u64,
+    /// Bytes of memory for outputs.
+    outputs: u64,
+    slots: u64,
+}
+
+/// Who may be connected, and how often.
 pub(crate) struct Callers {
+    guests: BTreeMap<HostId, Had>,
+    /// Connections of all hosts.
+    guests_count: u32,
+    /// Places of the world, and how many of them are for strangers at least.
+    places: u32,
+    strangers_min: u32,
     strangers: Class,
     /// Strangers who were answered, and so have an output.
     answered: VecDeque<(u32, ConnectionId)>,
@@ -90,7 +129,30 @@ impl Callers {
             ..Class::default()
         };
         let slots_max = limits::REQUESTS_MAX / VISITORS_SHARE / shards;
-        Self { strangers, answered: VecDeque::new(), visitors, slots: 0, slots_max, changed: false }
+        Self {
+            guests: BTreeMap::new(),
+            guests_count: 0,
+            places: connections_max,
+            strangers_min: (connections_max / 8).max(STRANGERS_MIN).min(strangers.max),
+            strangers,
+            answered: VecDeque::new(),
+            visitors,
+            slots: 0,
+            slots_max,
+            changed: false,
+        }
+    }
+    /// Places that guests and visitors may have together.
+    fn places_max(&self) -> u32 {
+        self.places.saturating_sub(self.strangers_min)
+    }
+    /// Strangers that there may be: never fewer than one, who says who he is.
+    fn strangers_max(&self) -> u32 {
+        let left = self.places.saturating_sub(self.guests_count + self.visitors.count);
+        self.strangers.max.min(left).max(1)
+    }
+    fn visitors_max(&self) -> u32 {
+        self.visitors.max.min(self.places_max().saturating_sub(self.guests_count))
     }
     fn on_accepted(&mut self, link: &Link) {
         self.changed = true;
@@ -105,7 +167,7 @@ impl Callers {
             }
             // All that it had to say was in its first words.
             Standing::Visitor => self.visitors.bytes += output(link),
-            Standing::Settled => return,
+            Standing::Settled | Standing::Guest => return,
         }
         self.changed = true;
     }
@@ -125,10 +187,42 @@ impl Callers {
         }
     }
     /// It was let in, with slots for so many commands.
-    pub fn on_admitted(&mut self, link: &Link) {
+    pub fn on_admitted(&mut self, link: &mut Link) {
         if link.standing == Standing::Visitor {
             self.slots += link.tags.len() as u32;
             self.changed = true;
+        } else if let (Standing::Settled, Some(host)) = (link.standing, link.host) {
+            link.standing = Standing::Guest;
+            self.guests.entry(host).or_default().add(Had::of(link));
+            self.guests_count += 1;
+            self.changed = true;
+        }
+    }
+    /// Whether one more of its host's connections may be let in, with slots for so many commands. The first always may.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn may_come(&self, link: &Link, slots: u16, left: Left) -> Result<(), &'static str> {
+        let own = link.host.and_then(|h| self.guests.get(&h));
+        let Some(own) = own.filter(|_| link.standing == Standing::Settled) else { return Ok(()) };
+        let places = self.places_max().saturating_sub(self.guests_count + self.visitors.count);
+        let more = Had { slots: slots.into(), ..Had::of(link) };
+        // Its output is left, too, if it has it already.
+        let left = Had {
+            connections: places.into(),
+            outputs: left.outputs + output(link),
+            slots: left.slots.into(),
+        };
+        if own.may_have(more, left) { Ok(()) } else { Err(GREEDY) }
+    }
+    /// It asked to be let in, and was not: it is as any other who comes.
+    pub fn on_refused(&mut self, link: &mut Link) {
+        if link.standing == Standing::Settled && matches!(link.life, Life::Open | Life::Ending { .. }) {
+            link.standing = Standing::Stranger;
+            self.on_accepted(link);
+            if link.outbox.ring().len > 0 {
+                self.on_answered(link);
+            }
         }
     }
     /// It is a host's, or it is over.
@@ -140,6 +234,17 @@ impl Callers {
                 &mut self.visitors
             }
             Standing::Settled => return,
+            Standing::Guest => {
+                link.standing = Standing::Settled;
+                let host = link.host.expect("a guest has a host");
+                let own = self.guests.get_mut(&host).expect("its connections are counted");
+                own.take(Had::of(link));
+                if own.connections == 0 {
+                    self.guests.remove(&host);
+                }
+                self.guests_count -= 1;
+                return;
+            }
         };
         class.count -= 1;
         class.bytes -= output(link);
@@ -149,15 +254,18 @@ impl Callers {
     pub fn changed(&self) -> bool {
         self.changed
     }
-    fn who_makes_room(&self) -> Option<Line> {
+    /// `left`: bytes of memory for outputs.
+    fn who_makes_room(&self, left: u64) -> Option<Line> {
         let Self { strangers, visitors, .. } = self;
-        let visited = visitors.count > visitors.max
+        // Somebody must be able to say who he is, however little there is.
+        let one = Buffers::footprint(Front::OUTBOX_BYTES_MAX);
+        let visited = visitors.count > self.visitors_max()
             || visitors.bytes > visitors.bytes_max
             || self.slots > self.slots_max;
         // One visitor may stay, however little there is: then its limit is that it is one.
         match visited && visitors.count > 1 {
             true => Some(Line::Visitors),
-            false => (strangers.bytes > strangers.bytes_max).then_some(Line::Answered),
+            false => (strangers.bytes > strangers.bytes_max.min(left.max(one))).then_some(Line::Answered),
         }
     }
     fn line(&mut self, line: Line) -> (&mut VecDeque<(u32, ConnectionId)>, Standing) {
@@ -166,6 +274,32 @@ impl Callers {
             Line::Answered => (&mut self.answered, Standing::Stranger),
             Line::Visitors => (&mut self.visitors.line, Standing::Visitor),
         }
+    }
+}
+
+impl Had {
+    /// One connection.
+    fn of(link: &Link) -> Self {
+        let outputs = Buffers::footprint(link.ring_bytes);
+        Self { connections: 1, outputs, slots: link.tags.len() as u64 }
+    }
+    fn add(&mut self, more: Self) {
+        self.connections += more.connections;
+        self.outputs += more.outputs;
+        self.slots += more.slots;
+    }
+    fn take(&mut self, less: Self) {
+        self.connections -= less.connections;
+        self.outputs -= less.outputs;
+        self.slots -= less.slots;
+    }
+    /// Whether who has this may have so much more of what is left.
+    fn may_have(&self, more: Self, left: Self) -> bool {
+        let may =
+            |own: u64, more: u64, left: u64, plenty: u64| left >= more + plenty || has_share(own, more, left);
+        may(self.connections, more.connections, left.connections, PLENTY.connections)
+            && may(self.outputs, more.outputs, left.outputs, PLENTY.outputs)
+            && may(self.slots, more.slots, left.slots, PLENTY.slots)
     }
 }
 
@@ -200,7 +334,7 @@ impl<M: Memory> Shard<M> {
             fx.push(Effect::Close { connection: id });
             return;
         };
-        while self.core.callers.strangers.count >= self.core.callers.strangers.max {
+        while self.core.callers.strangers.count >= self.core.callers.strangers_max() {
             self.evict(now, Line::Strangers, fx);
         }
         let front = Front::new(portal, local, peer, self.prng.next_u64());
@@ -259,10 +393,14 @@ impl<M: Memory> Shard<M> {
             let (line, standing) = callers.line(line);
             if line.len() > max {
                 let here = |c: &Connection, id| c.link.id == id && c.link.standing == standing;
-                line.retain(|(index, id)| self.connections.get(*index).is_some_and(|c| here(c, *id)));
+                // Who was refused again and again stands there as often.
+                let mut seen = BTreeSet::new();
+                line.retain(|(index, id)| {
+                    self.connections.get(*index).is_some_and(|c| here(c, *id)) && seen.insert(*index)
+                });
             }
         }
-        while let Some(line) = self.core.callers.who_makes_room() {
+        while let Some(line) = self.core.callers.who_makes_room(self.core.buffers.rings_left()) {
             self.evict(now, line, fx);
         }
     }
@@ -305,6 +443,8 @@ mod tests {
     const OURS: &str = "nqn.2026-01.test:head";
     const NQN: &str = "nqn.2026-01.test:host";
     const IQN: &str = "iqn.2026-01.test:host";
+    const OTHER_NQN: &str = "nqn.2026-01.test:other";
+    const OTHER_IQN: &str = "iqn.2026-01.test:other";
     const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
     struct World {
@@ -348,12 +488,17 @@ mod tests {
                 portal(NVME, Protocol::Nvme, "10.0.0.1:4420"),
                 portal(ISCSI, Protocol::Iscsi, "10.0.0.1:3260"),
             ];
-            let host =
-                Host { id: HostId(1), nqns: vec![NQN.into()], iqns: vec![IQN.into()], ..Host::default() };
+            let host = |n, nqn: &str, iqn: &str| Host {
+                id: HostId(n),
+                nqns: vec![nqn.into()],
+                iqns: vec![iqn.into()],
+                ..Host::default()
+            };
+            let hosts = vec![host(1, NQN, IQN), host(2, OTHER_NQN, OTHER_IQN)];
             let system =
                 System { nqn: OURS.into(), iqn: "iqn.2026-01.test:target".into(), ..System::default() };
             let mail = Mail::Configure {
-                view: View { portals, hosts: vec![host], system, ..View::default() }.into(),
+                view: View { portals, hosts, system, ..View::default() }.into(),
                 layout: Layout::default().into(),
             };
             world.on(Event::Mail { from: Address::Steward, mail });
@@ -401,7 +546,7 @@ mod tests {
             let (peer, asks) = (self.accept(protocol), self.asks.len());
             if protocol == NVME {
                 self.say(peer, &ic_req());
-                let subsystem = if name == NQN { OURS } else { DISCOVERY };
+                let subsystem = if [NQN, OTHER_NQN].contains(&name) { OURS } else { DISCOVERY };
                 self.say(peer, &connect(subsystem, name, entries));
             } else {
                 self.say(peer, &login(name));
@@ -552,6 +697,73 @@ mod tests {
         assert!(world.shard.core.promised <= limits::REQUESTS_MAX / 8);
         let host = world.visit(NVME, NQN, 1023);
         assert!(world.is_here(host));
+    }
+
+    #[test]
+    fn a_known_name_takes_its_share_and_leaves_a_way_in_for_other_hosts() {
+        for (protocol, name, bytes) in [(NVME, NQN, MEMORY), (ISCSI, IQN, MEMORY), (NVME, NQN, 256 << 20)] {
+            let mut world = World::with(bytes);
+            (0..5000).for_each(|_| _ = world.visit(protocol, name, 1023));
+            let had = world.shard.core.callers.guests[&HostId(1)];
+            let refused = world.turned.iter().filter(|why| **why == GREEDY).count() as u64;
+            assert_eq!(had.connections + refused, 5000, "{:?}", world.turned.last());
+            assert!(had.connections >= 4, "{had:?}");
+            for (protocol, name) in [(NVME, OTHER_NQN), (ISCSI, OTHER_IQN)] {
+                let refused = world.turned.iter().filter(|why| **why == GREEDY).count();
+                let host = world.visit(protocol, name, 32);
+                assert!(world.is_here(host));
+                assert_eq!(world.turned.iter().filter(|why| **why == GREEDY).count(), refused);
+            }
+            world.both_protocols_work();
+        }
+    }
+
+    /// 1,000 controllers with 9 I/O queues each, on one shard: what an honest host may bring when there is room.
+    #[test]
+    fn one_host_may_have_ten_thousand_queues_when_there_is_room() {
+        let mut world = World::with(1 << 30);
+        world.shard.core.callers = Callers::new(16384, 1, world.shard.core.buffers.rings_max());
+        (0..10_000).for_each(|_| _ = world.visit(NVME, NQN, 8));
+        assert_eq!(world.turned, [""; 0]);
+        let deep = Had { connections: 1, outputs: 0, slots: 128 };
+        let own = Had { connections: 9_999, outputs: 0, slots: 1_000 * 36 + 8_999 * 128 };
+        let left = Had {
+            connections: world.shard.core.callers.places_max().into(),
+            outputs: 1 << 30,
+            slots: u64::from(limits::REQUESTS_MAX) - own.slots,
+        };
+        assert!(own.may_have(deep, left), "of the usual depth, too");
+    }
+
+    #[test]
+    fn who_is_refused_again_and_again_is_a_stranger_who_is_remembered_once() {
+        let mut world = World::new();
+        world.shard.core.callers.places = 64;
+        let peer = world.accept(NVME);
+        world.say(peer, &ic_req());
+        for _ in 0..20_000 {
+            world.say(peer, &connect(OURS, NQN, 32)[..]);
+            let mail = Mail::Answer { connection: peer, answer: Answer::Full };
+            world.on(Event::Mail { from: Address::Steward, mail });
+        }
+        assert!(world.is_here(peer));
+        let callers = &world.shard.core.callers;
+        assert!(callers.strangers.count == 1 && callers.guests.is_empty());
+        assert!(callers.strangers.line.len() + callers.answered.len() < 12_000, "lines are tidied up");
+        (0..4096).for_each(|_| _ = world.accept(NVME));
+        assert!(!world.is_here(peer), "it makes room");
+    }
+
+    #[test]
+    fn a_host_that_leaves_gives_its_share_back() {
+        let mut world = World::new();
+        for _ in 0..20 {
+            let here: Vec<ConnectionId> = (0..4).map(|_| world.visit(NVME, NQN, 32)).collect();
+            assert!(here.iter().all(|c| world.is_here(*c)));
+            here.iter().for_each(|c| world.on(Event::Broken { connection: *c }));
+        }
+        assert!(world.turned.is_empty() && world.shard.core.callers.guests.is_empty());
+        assert_eq!(world.shard.buffers_used(), world.shard.buffers_kept());
     }
 
     #[test]

@@ -78,6 +78,8 @@ impl<M: Memory> Shard<M> {
             Mail::Answer { connection, answer } => {
                 if let Some(index) = self.index_of(connection) {
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
+                    // Who was let in is a guest or a visitor by now.
+                    self.core.callers.on_refused(&mut self.connections[index].link);
                 }
             }
             Mail::Obey { connection, id, what } => {

@@ -15,9 +15,13 @@ impl<M: Memory> Core<M> {
             self.touched.push(link.index);
         }
     }
+    /// Slots for commands that may still be promised.
+    pub fn slots_left(&self) -> u32 {
+        limits::REQUESTS_MAX - self.promised
+    }
     /// Promises slots for a connection of this depth.
     pub fn admit(&mut self, commands: u32) -> bool {
-        if self.promised + commands > limits::REQUESTS_MAX {
+        if commands > self.slots_left() {
             return false;
         }
         self.promised += commands;

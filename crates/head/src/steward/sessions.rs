@@ -4,6 +4,7 @@
 //! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
 
 use super::interventions::Interventions;
+use crate::lending::has_share;
 use crate::mail::Mail;
 use base::front::{Close, Intervention};
 use base::{Address, Answer, Ask, ConnectionId, Effect, Effects, HostId, PortalId};
@@ -129,7 +130,8 @@ impl Sessions {
         match ask {
             Ask::NvmeAdmin { host, nqn, host_id, discovery } => {
                 // NVMe lets one host have several controllers (one for each path): none is replaced.
-                let Some(id) = free_id(&self.controllers, &mut self.last_controller, CONTROLLERS_MAX) else {
+                let Some(id) = free_id(&self.controllers, host, &mut self.last_controller, CONTROLLERS_MAX)
+                else {
                     return answer(place, Answer::Full, fx);
                 };
                 let identity = Identity::Controller { nqn, host_id, discovery };
@@ -183,7 +185,7 @@ impl Sessions {
                         }
                     }
                 }
-                let Some(id) = free_id(&self.sessions, &mut self.last_session, SESSIONS_MAX) else {
+                let Some(id) = free_id(&self.sessions, host, &mut self.last_session, SESSIONS_MAX) else {
                     return answer(place, Answer::Full, fx);
                 };
                 let session = Session {
@@ -325,8 +327,14 @@ fn drop_all(places: &[Place], fx: &mut Effects<Mail>) {
     }
 }
 
-/// The next free id after the last one given: ids are not reused soon.
-fn free_id(table: &BTreeMap<u16, Session>, last: &mut u16, max: u16) -> Option<u16> {
+/// The next free id after the last one given: ids are not reused soon. None if there is none, or if the host has its share
+/// (see `shard::accept`).
+fn free_id(table: &BTreeMap<u16, Session>, host: Option<HostId>, last: &mut u16, max: u16) -> Option<u16> {
+    let own = table.values().filter(|s| host.is_some() && s.host == host).count() as u64;
+    let left = u64::from(max) - table.len() as u64;
+    if own > 0 && !has_share(own, 1, left) {
+        return None;
+    }
     let id = (0..max).map(|i| (*last + i) % max + 1).find(|id| !table.contains_key(id))?;
     *last = id;
     Some(id)

@@ -221,15 +221,21 @@ impl Connection {
             unreachable!("an answer comes only after a question")
         };
         let (login, mut response, text) = *asking;
-        let (status, why) = match answer {
-            Answer::Admitted { .. } if !login.discovery && !io.admit(self.config.commands_max) => {
-                (login_status::OUT_OF_RESOURCES, "no memory for another session")
-            }
-            Answer::Admitted { id } => {
+        let slots = if login.discovery { 0 } else { self.config.commands_max };
+        let admitted = match answer {
+            Answer::Admitted { id } => match io.admit(slots) {
+                Ok(()) => Ok(id),
+                Err(why) => Err((login_status::OUT_OF_RESOURCES, why)),
+            },
+            Answer::Unknown => Err((login_status::NO_SESSION, "no such session")),
+            Answer::Full => Err((login_status::OUT_OF_RESOURCES, "too many sessions")),
+            Answer::Disabled | Answer::Taken => unreachable!("an answer to an NVMe queue"),
+        };
+        match admitted {
+            Ok(id) => {
                 response.tsih = id;
                 response.transit = true;
                 response.next = LoginStage::FullFeature;
-                let slots = if login.discovery { 0 } else { self.config.commands_max };
                 let mut session = Session::new(&self.config, login.parameters, slots);
                 (session.stat_sn, session.exp_cmd_sn) = (self.session.stat_sn, self.session.exp_cmd_sn);
                 (session.discovery, session.host) = (login.discovery, login.host);
@@ -242,17 +248,15 @@ impl Connection {
                 self.progress = now;
                 self.heard = now;
                 self.run(now, &[], io);
-                return;
             }
-            Answer::Unknown => (login_status::NO_SESSION, "no such session"),
-            Answer::Full => (login_status::OUT_OF_RESOURCES, "too many sessions"),
-            Answer::Disabled | Answer::Taken => unreachable!("an answer to an NVMe queue"),
-        };
-        response.status = status;
-        (response.transit, response.next) = (false, LoginStage::Security);
-        self.send_login(response, &[], io);
-        io.refused(&login.initiator, why);
-        self.close(Close::Refused(why), io);
+            Err((status, why)) => {
+                response.status = status;
+                (response.transit, response.next) = (false, LoginStage::Security);
+                self.send_login(response, &[], io);
+                io.refused(&login.initiator, why);
+                self.close(Close::Refused(why), io);
+            }
+        }
     }
 
     /// Another session has ended the tasks on some units.

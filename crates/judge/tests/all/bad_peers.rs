@@ -171,23 +171,18 @@ fn iscsi_word(initiator: &str) -> String {
     hex(&login)
 }
 
-/// 256 MiB of memory, as every head of these tests has, were full of outputs after 3000 of them, and 8191
-/// took every controller id.
-#[test]
-fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
-    if skipped("10,000 discovery sessions") {
-        return;
-    }
-    let head = Head::with_tank("visitors");
+/// While these 10,000 are there, who is known by iSCSI or NVMe is let in and served, and memory does not grow with them.
+fn a_good_host_gets_in_beside(name: &str, crowd: impl Fn(&Head) -> [[String; 2]; 2]) {
+    let head = Head::with_tank(name);
     let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME} --nqn {GOOD_NQN}"));
     head.wait_for_memory();
     let before = head.memory_mib();
-    let visit = |port: &str, words: &str| Crowd::come(&head, &format!("visit {port} 5000 {words}"));
-    let stranger = "nqn.2026-01.org.millrace.judge:nobody";
-    let visitors = [
-        visit(PORTS[0], &nvme_words(DISCOVERY, stranger).join(" ")),
-        visit(PORTS[1], &iscsi_word("iqn.2026-01.org.millrace.judge:nobody")),
-    ];
+    let words = crowd(&head);
+    let crowds: Vec<Crowd> = PORTS
+        .iter()
+        .zip(&words)
+        .map(|(port, words)| Crowd::come(&head, &format!("visit {port} 5000 {}", words.join(" ").trim_end())))
+        .collect();
     let connect = nvme_words(&head.nqn(), GOOD_NQN).concat();
     for _ in 0..2 {
         serves(&head, lun);
@@ -199,8 +194,34 @@ fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
     }
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
-    drop(visitors);
+    drop(crowds);
     serves(&head, lun);
+}
+
+/// 256 MiB of memory, as every head of these tests has, were full of outputs after 3000 of them, and 8191
+/// took every controller id.
+#[test]
+fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
+    if skipped("10,000 discovery sessions") {
+        return;
+    }
+    a_good_host_gets_in_beside("visitors", |_| {
+        let iscsi = iscsi_word("iqn.2026-01.org.millrace.judge:nobody");
+        [nvme_words(DISCOVERY, "nqn.2026-01.org.millrace.judge:nobody"), [iscsi, String::new()]]
+    });
+}
+
+/// Anybody can say the name of a host that is known, before he must prove it.
+#[test]
+fn ten_thousand_connections_of_one_known_name_keep_no_other_host_out() {
+    if skipped("10,000 connections of a known name") {
+        return;
+    }
+    a_good_host_gets_in_beside("known-name", |head| {
+        let (nqn, iqn) = ("nqn.2026-01.org.millrace.judge:mad", "iqn.2026-01.org.millrace.judge:mad");
+        head.cli(&format!("host add mad --nqn {nqn} --iqn {iqn}"));
+        [nvme_words(&head.nqn(), nqn), [iscsi_word(iqn), String::new()]]
+    });
 }
 
 #[test]

@@ -116,9 +116,9 @@ impl FrontIo for Head {
     fn view(&self) -> &View {
         &self.view
     }
-    fn admit(&mut self, commands_max: u16) -> bool {
+    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         self.held = vec![None; usize::from(commands_max)];
-        true
+        Ok(())
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         assert!(len <= BUFFER && self.held[tag.index()].is_none());

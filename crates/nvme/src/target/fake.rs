@@ -136,14 +136,14 @@ impl FrontIo for FakeIo {
     fn view(&self) -> &View {
         &self.view
     }
-    fn admit(&mut self, commands_max: u16) -> bool {
+    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         assert!(self.admitted.is_none(), "a connection is admitted once");
         if self.full {
-            return false;
+            return Err("full");
         }
         self.admitted = Some(commands_max);
         self.tags = vec![State::Free; usize::from(commands_max)];
-        true
+        Ok(())
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         assert!(len > 0 && len <= 2 * TRANSFER_MAX, "a buffer of {len} bytes");

@@ -218,12 +218,12 @@ impl FrontIo for Fake {
     fn view(&self) -> &View {
         &self.view
     }
-    fn admit(&mut self, commands_max: u16) -> bool {
+    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         assert_eq!(self.admitted, 0, "admitted once");
         self.admitted = commands_max;
         self.uses = vec![Use::Free; usize::from(commands_max)];
         self.memory = PlainMemory::new(START, usize::from(commands_max) * BUFFER as usize);
-        true
+        Ok(())
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         assert_eq!(self.uses[tag.index()], Use::Free, "a tag reserves once");

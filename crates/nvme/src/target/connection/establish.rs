@@ -108,10 +108,10 @@ impl Connection {
             self.respond(io, cid, Completion::failed(StatusField::CONNECT_HOST.dnr()));
             return self.close(io, Close::Refused("the host was removed"));
         }
-        if !io.admit(commands_max) {
-            io.refused(login.hostnqn(), "no memory for the queue's commands");
+        if let Err(why) = io.admit(commands_max) {
+            io.refused(login.hostnqn(), why);
             self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
-            return self.close(io, Close::Refused("no memory for the queue's commands"));
+            return self.close(io, Close::Refused(why));
         }
         self.table = Table::new(commands_max);
         self.out = VecDeque::with_capacity(usize::from(commands_max));
