@@ -99,7 +99,7 @@ pub(crate) struct Desk {
     pub found: BTreeMap<String, Found>,
     /// Drives that were legs and have left, with where they lay: newest last.
     pub departed: Vec<(Uuid, String)>,
-    /// Spares that took the places of drives, and were not followed by another spare yet.
+    /// Spares that took the places of drives, are there still, and were not followed by another spare yet.
     pub stood_in: Vec<StoodIn>,
     /// Numbers of drives that were only looked at, to be used again.
     free_drives: VecDeque<DriveId>,
@@ -162,6 +162,8 @@ pub(crate) struct Unread {
 pub(crate) struct StoodIn {
     pub pool: Uuid,
     pub spare: String,
+    /// The leg that it is.
+    pub leg: Uuid,
     pub old: String,
     /// Seconds since 1970-01-01 UTC.
     pub at: u64,
@@ -559,6 +561,15 @@ impl Desk {
         let uuid: Option<Uuid> = drive.parse().ok();
         let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
         legs.filter(|l| l.path == drive || uuid == Some(l.uuid)).count()
+    }
+    /// An order was carried out: of spares that are no legs any more nothing is told.
+    pub fn forget_stand_ins(&mut self) {
+        let pools = &self.pools;
+        self.stood_in.retain(|s| {
+            let pool = pools.iter().find(|p| p.config.uuid == s.pool);
+            let mut legs = pool.into_iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+            legs.any(|l| l.uuid == s.leg)
+        });
     }
     /// A drive was looked at.
     pub fn note_found(&mut self, probe: &Probe) {

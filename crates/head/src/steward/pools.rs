@@ -127,6 +127,7 @@ impl Office {
             self.desk_mut().ordering = true;
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.carry_out(order).await;
+            self.desk_mut().forget_stand_ins();
             self.desk_mut().ordering = false;
             if let Some(id) = id {
                 self.cx.mail(Address::Manager, Mail::Answered { id, answer });

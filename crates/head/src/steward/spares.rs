@@ -345,8 +345,9 @@ impl Office {
         if result.is_ok() {
             let mut desk = self.desk_mut();
             let at = desk.unix(now);
-            let uuid = desk.pool(pool).map(|p| p.config.uuid).unwrap_or_default();
-            desk.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), old, at });
+            let there = desk.pool(pool).map(|p| (p.config.uuid, p.arrays[array].legs[leg].uuid));
+            let (uuid, leg) = there.unwrap_or_default();
+            desk.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), leg, old, at });
         }
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.

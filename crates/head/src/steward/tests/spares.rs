@@ -270,3 +270,29 @@ fn a_spare_that_stands_in_is_told_until_another_one_is_there() {
     w.good(spare("/f/t"));
     assert_eq!(w.status().notices, [""; 0]);
 }
+
+/// It was told until the head's next start, or until somebody added a spare that nobody needed.
+#[test]
+fn a_spare_that_stands_in_no_more_is_told_no_more() {
+    for release in [false, true] {
+        let mut w = with_spare();
+        let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+        w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
+        w.run();
+        w.pass(6);
+        synced(&mut w, 1);
+        assert_eq!(w.status().notices.len(), 1);
+        if release {
+            w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+            let all = ["/f/a", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
+            w.good(Order::PoolImport { pool: Some("tank".into()), drives: all, force: false });
+        } else {
+            w.good(replace("/f/s", "/f/t"));
+            assert_eq!(w.status().notices.len(), 1, "it serves until everything is copied");
+            synced(&mut w, 2);
+            w.pass(6);
+            assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
+        }
+        assert_eq!(w.status().notices, [""; 0], "released: {release}");
+    }
+}
