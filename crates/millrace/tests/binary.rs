@@ -2,8 +2,9 @@
 
 mod daemon;
 
-use daemon::{Daemon, millrace, said};
+use daemon::{Daemon, millrace, said, until};
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -300,4 +301,35 @@ fn a_file_of_this_repository_names_the_unit_as_the_program_expects_it() {
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
     }
+}
+
+/// It ended the daemon at its start, and every host's access with it.
+#[test]
+fn a_taken_api_port_is_told_and_tried_again_while_the_head_serves() {
+    let mut daemon = Daemon::new();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("its address");
+    let token = daemon.path("token");
+    fs::write(&token, "0123456789abcdef\n").expect("written");
+    let file = daemon.path("head.toml");
+    let text = fs::read_to_string(&file).expect("read");
+    let more = format!("[api]\ntcp = \"{address}\"\ntoken_file = \"{}\"\n", token.display());
+    fs::write(&file, text + &more).expect("written");
+    daemon.start(&[]);
+    let said = format!(
+        "degraded head: the API cannot listen at api.tcp = {address}: the address is in use; it is tried again \
+         [ss -ltnp sport = :{}, and stop who listens there, or another api.tcp in head.toml and a restart]",
+        address.port()
+    );
+    until("status says it", || daemon.reasons() == [said.as_str()]);
+    assert_eq!(daemon.status()["health"], "degraded");
+    daemon.cli("pool create tank ram:64M");
+    drop(other);
+    until("it listens", || daemon.reasons().is_empty());
+    let mut peer = std::net::TcpStream::connect(address).expect("it listens");
+    let request = "GET /api/v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer 0123456789abcdef\r\n\r\n";
+    peer.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    peer.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }

@@ -103,6 +103,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         asides: aside.into_iter().collect(),
         held_back,
         resumed: Default::default(),
+        deaf: Default::default(),
         crashes: Some(crashes),
     });
     let (door, calls) = Door::new();

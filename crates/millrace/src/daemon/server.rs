@@ -1,23 +1,31 @@
 //! The API's listeners, on a thread and a tokio of their own, off the data cores.
+//!
+//! The socket must be there for the daemon to start. The TCP address is tried again until it can be had, as portals are:
+//! hosts do not wait for it, and `status` says so.
 
 use crate::failure::Failure;
 use crate::http::{self, Api};
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Name of the server's thread: a panic there ends a request, not the head.
 pub const THREAD: &str = "api";
 
-/// The open listeners, before the server runs.
+/// How long until a TCP address that could not be had is tried again.
+const RELISTEN: Duration = Duration::from_secs(5);
+
+/// The open socket and what else to listen at, before the server runs.
 pub struct Listeners {
     unix: UnixListener,
     path: PathBuf,
-    tcp: Option<(std::net::TcpListener, Arc<str>)>,
+    tcp: Option<(SocketAddr, Arc<str>)>,
 }
 
 /// The running server; dropped, it stops.
@@ -36,15 +44,7 @@ pub fn listen(config: &crate::config::Config) -> Result<Listeners, Failure> {
     let path = config.socket.clone();
     let unix = listen_unix(&path, config.socket_mode)?;
     let tcp = match (&config.api.tcp, &config.api.token_file) {
-        (Some(address), Some(file)) => {
-            let token = token(file)?;
-            let listener = std::net::TcpListener::bind(address).map_err(|e| {
-                Failure::usage(format!("the API cannot listen at api.tcp = {address}: {e}"))
-                    .with_next("another address, or ss -ltnp to see who has it")
-            })?;
-            nonblocking(listener.set_nonblocking(true))?;
-            Some((listener, token))
-        }
+        (Some(address), Some(file)) => Some((*address, token(file)?)),
         _ => None,
     };
     Ok(Listeners { unix, path, tcp })
@@ -111,19 +111,65 @@ impl Listeners {
                 tokio::spawn(beside);
                 tokio::spawn(tell_signals(signals));
                 let limits = http::Limits::default();
-                if let Some((tcp, token)) = self.tcp {
-                    let listener = tokio::net::TcpListener::from_std(tcp).expect("a listening socket");
-                    tokio::spawn(http::serve(listener, http::router(api.clone(), Some(token)), limits));
+                if let Some((address, token)) = self.tcp {
+                    tokio::spawn(serve_tcp(address, token, api.clone(), limits));
                 }
                 let listener = tokio::net::UnixListener::from_std(self.unix).expect("a listening socket");
                 tokio::spawn(http::serve(listener, http::router(api, None), limits));
                 let _ = stopped.wait_for(|s| *s).await;
                 // Answers that are on their way arrive; long polls and slow readers are not waited for.
-                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
             });
         };
         let thread = std::thread::Builder::new().name(THREAD.into()).spawn(body).map_err(internal)?;
         Ok(Server { stop, thread: Some(thread), path })
+    }
+}
+
+/// Serves at a TCP address, once it can be had.
+async fn serve_tcp(address: SocketAddr, token: Arc<str>, api: Api, limits: http::Limits) {
+    let mut told = None;
+    let listener = loop {
+        match tokio::net::TcpListener::bind(address).await {
+            Ok(listener) => break listener,
+            Err(e) => {
+                let reason = cannot_listen(address, &e);
+                if told.as_ref() != Some(&reason.message) {
+                    tracing::error!("{}", reason.message);
+                    told = Some(reason.message.clone());
+                }
+                api.set_deaf(Some(reason));
+                tokio::time::sleep(RELISTEN).await;
+            }
+        }
+    };
+    if told.is_some() {
+        tracing::info!("the API listens at api.tcp = {address} now");
+    }
+    api.set_deaf(None);
+    http::serve(listener, http::router(api, Some(token)), limits).await;
+}
+
+/// What is wrong while nobody listens there.
+fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> api::Reason {
+    use std::io::ErrorKind;
+    let other = "or another api.tcp in head.toml and a restart";
+    let (why, next) = match e.kind() {
+        ErrorKind::AddrInUse => (
+            "the address is in use".to_string(),
+            format!("ss -ltnp sport = :{}, and stop who listens there, {other}", address.port()),
+        ),
+        ErrorKind::AddrNotAvailable => (
+            "this machine does not have the address".to_string(),
+            format!("ip address, and give this machine {}, {other}", address.ip()),
+        ),
+        _ => (e.to_string(), "another api.tcp in head.toml and a restart".to_string()),
+    };
+    api::Reason {
+        state: api::State::Degraded,
+        what: "head".into(),
+        message: format!("the API cannot listen at api.tcp = {address}: {why}; it is tried again"),
+        next: Some(next),
     }
 }
 

@@ -17,8 +17,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use head::order::{Order, Reply};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use subtle::ConstantTimeEq;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -40,6 +40,8 @@ pub struct Process {
     pub held_back: Option<api::Reason>,
     /// The operator has imported a pool since: the reason above is over.
     pub resumed: AtomicBool,
+    /// Why nobody listens at `api.tcp`, while that is so.
+    pub deaf: Mutex<Option<api::Reason>>,
     /// The file of crash lines, to which the operator's import is added.
     pub crashes: Option<crate::daemon::crash::Crashes>,
 }
@@ -108,7 +110,16 @@ impl Api {
             status.health = status.health.max(reason.state);
             status.reasons.insert(0, reason.clone());
         }
+        if let Some(reason) = self.process.deaf.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            status.health = status.health.max(reason.state);
+            status.reasons.push(reason);
+        }
         Ok(status)
+    }
+
+    /// Notes why nobody listens at `api.tcp`; None: somebody does.
+    pub fn set_deaf(&self, reason: Option<api::Reason>) {
+        *self.process.deaf.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
     /// A pool was imported by the operator: the head is not held back any more.
