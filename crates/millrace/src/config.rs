@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Where the configuration is unless the command line says otherwise.
@@ -40,8 +41,8 @@ pub struct Config {
     pub shards: u16,
     /// The cores that shards run on, one each; empty for no pinning.
     pub cores: Vec<u16>,
-    /// Memory for data, all shards together; 0 for a sixteenth of the machine's, at least 256M and
-    /// at most 8G.
+    /// Memory for data, all shards together; 0 for a sixteenth of the machine's or of what its control group may have,
+    /// at least 256M and at most 8G.
     #[serde(deserialize_with = "size")]
     pub memory: u64,
     /// error, warn, info, debug or trace.
@@ -96,7 +97,7 @@ impl Config {
     /// Reads `path`; without one, `/etc/millrace/head.toml` if it is there, else the defaults.
     pub fn load(path: Option<&Path>) -> Result<Self, Failure> {
         let (path, required) = (path.unwrap_or(Path::new(CONFIG_PATH)), path.is_some());
-        match std::fs::read_to_string(path) {
+        match read_text(path) {
             Ok(text) => Self::parse(&text, path),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && !required => Ok(Self::default()),
             Err(e) => Err(Failure::usage(format!("cannot read the configuration {}: {e}", path.display()))
@@ -171,11 +172,12 @@ impl Config {
         if self.memory != 0 && self.memory < MEMORY_MIN {
             return wrong(format!("memory = {}: at least 64M", api::size::print(self.memory)));
         }
-        // All of it is locked: more than three quarters would leave the machine without.
-        let most = machine_memory() / 4 * 3;
+        // All of it is locked: more than three quarters would leave everything else without.
+        let (there, whose) = memory_there();
+        let most = there / 4 * 3;
         if most != 0 && self.memory > most {
             let (asked, most) = (api::size::print(self.memory), api::size::print(most));
-            return wrong(format!("memory = {asked}: at most {most} here, three quarters of the machine's"));
+            return wrong(format!("memory = {asked}: at most {most} here, three quarters of {whose}"));
         }
         if self.memory != 0 && self.memory / u64::from(self.shard_count()) < SHARD_MEMORY_MIN {
             let shards = self.shard_count();
@@ -239,7 +241,7 @@ impl Config {
             return self.memory;
         }
         let least = u64::from(self.shard_count()) * SHARD_MEMORY_MIN;
-        (machine_memory() / 16).clamp(256 << 20, 8 << 30).max(least)
+        default_memory(memory_there().0).max(least)
     }
 }
 
@@ -263,6 +265,70 @@ fn parse_cores(list: &str) -> Option<Vec<u16>> {
         out.extend(first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?);
     }
     Some(out)
+}
+
+/// Most bytes of a configuration, or of a token.
+const TEXT_MAX: u64 = 1 << 20;
+
+/// The text of a small file: a regular one, or a pipe (`--config <(…)`), read until its end. Devices have none.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    use std::io::{Error, Read};
+    let file = std::fs::metadata(path)?.file_type();
+    if file.is_dir() {
+        return Err(Error::other("it is a directory"));
+    }
+    if !file.is_file() && !file.is_fifo() {
+        return Err(Error::other("it is neither a file nor a pipe"));
+    }
+    let mut text = Vec::new();
+    std::fs::File::open(path)?.take(TEXT_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > TEXT_MAX {
+        return Err(Error::other("it is longer than 1M"));
+    }
+    String::from_utf8(text).map_err(|_| Error::other("it is not text (UTF-8)"))
+}
+
+/// Memory for data where nobody says how much, of so much that may be used (0: not known).
+fn default_memory(there: u64) -> u64 {
+    let usual = (there / 16).clamp(256 << 20, 8 << 30);
+    if there == 0 { usual } else { usual.min(there / 4 * 3) }
+}
+
+/// Bytes of memory that the daemon may use, and whose they are: the machine's, or its control group's if that may have
+/// less. 0 if nobody says.
+fn memory_there() -> (u64, &'static str) {
+    let machine = machine_memory();
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    match group_memory(&groups, |file| std::fs::read_to_string(file).ok()) {
+        Some(group) if machine == 0 || group < machine => (group, "what the control group may have"),
+        _ => (machine, "the machine's"),
+    }
+}
+
+/// The least limit of the control groups that a process is in, by its `/proc/PID/cgroup` (cgroups(7)): of each group up to
+/// the root, since a limit holds for all below. In a container the file may name a path that is not visible inside; then
+/// the group at the root is its own.
+fn group_memory(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
+    let mut least = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            list if list.split(',').any(|c| c == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let group = Path::new(group.trim_start_matches('/'));
+        for above in group.ancestors() {
+            // "max" is no number, and no limit.
+            let limit =
+                read(&Path::new(root).join(above).join(file)).and_then(|t| t.trim().parse::<u64>().ok());
+            least = least.into_iter().chain(limit).min();
+        }
+    }
+    least
 }
 
 /// Bytes of memory that the machine has; 0 if it does not say.
@@ -397,5 +463,55 @@ mod tests {
         let failure = Config::load(Some(Path::new("/nonexistent/head.toml"))).expect_err("missing");
         assert_eq!(failure.exit, crate::failure::Exit::Usage);
         assert!(failure.to_string().contains("/nonexistent/head.toml"), "{failure}");
+    }
+    #[test]
+    fn the_smaller_of_machine_and_control_group_counts() {
+        let limits = |files: &'static [(&'static str, &'static str)], groups: &str| {
+            group_memory(groups, |path| {
+                files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| text.to_string())
+            })
+        };
+        let v2: &[_] = &[
+            ("/sys/fs/cgroup/system.slice/millrace.service/memory.max", "max\n"),
+            ("/sys/fs/cgroup/system.slice/memory.max", "1073741824\n"),
+        ];
+        assert_eq!(
+            limits(v2, "0::/system.slice/millrace.service\n"),
+            Some(1 << 30),
+            "a limit above holds below"
+        );
+        assert_eq!(limits(v2, "0::/user.slice\n"), None);
+        let container: &[_] = &[("/sys/fs/cgroup/memory.max", "536870912\n")];
+        assert_eq!(limits(container, "0::/\n"), Some(512 << 20));
+        assert_eq!(limits(container, "0::/../not/visible/here\n"), Some(512 << 20));
+        let v1: &[_] = &[
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "268435456\n"),
+        ];
+        assert_eq!(limits(v1, "12:cpu,cpuacct:/box\n4:memory:/box\n0::/box\n"), Some(256 << 20));
+        assert_eq!(limits(v1, ""), None);
+        assert_eq!(default_memory(0), 256 << 20);
+        assert_eq!(default_memory(64 << 30), 4 << 30);
+        assert_eq!(default_memory(256 << 20), 192 << 20, "what the check lets through");
+    }
+
+    #[test]
+    fn a_configuration_is_a_file_or_a_pipe_of_bounded_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let refused = |path: &Path| Config::load(Some(path)).expect_err("no configuration").message;
+        assert!(refused(Path::new("/dev/zero")).contains("/dev/zero: it is neither a file nor a pipe"));
+        assert!(refused(folder.path()).contains("it is a directory"));
+        let large = folder.path().join("large");
+        std::fs::File::create(&large).expect("made").set_len(TEXT_MAX + 1).expect("grown");
+        assert!(refused(&large).contains("longer than 1M"));
+        let odd = folder.path().join("odd");
+        std::fs::write(&odd, [0xff, 0xfe]).expect("written");
+        assert!(refused(&odd).contains("not text"));
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("coreutils").success());
+        let to = pipe.clone();
+        let writer = std::thread::spawn(move || std::fs::write(to, "shards = 1\n"));
+        assert_eq!(Config::load(Some(&pipe)).expect("read").shards, 1);
+        writer.join().expect("ended").expect("written");
     }
 }

@@ -3,6 +3,7 @@
 use api::State;
 use owo_colors::Style;
 use std::io::IsTerminal;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,6 +89,23 @@ impl Terminal {
         };
         if self.colours { style.style(text).to_string() } else { text.to_string() }
     }
+    /// Facts behind a head of `first` columns, as many in a line as fit, none left out; what goes on does so below them.
+    pub fn facts(self, first: usize, facts: &[String]) -> String {
+        let room = self.width.saturating_sub(first);
+        let mut lines = vec![String::new()];
+        for fact in facts {
+            let line = lines.last_mut().expect("never empty");
+            if line.is_empty() {
+                line.push_str(fact);
+            } else if columns(line) + 3 + columns(fact) <= room {
+                line.push_str(&format!(" · {fact}"));
+            } else {
+                lines.push(fact.clone());
+            }
+        }
+        let below = format!("\n{}", " ".repeat(first));
+        lines.iter().map(|l| self.text(Look::Dim, l)).collect::<Vec<_>>().join(&below)
+    }
     /// A paragraph that begins with `head` and goes on indented by `indent`.
     pub fn paragraph(self, look: Look, head: &str, text: &str, indent: usize) -> String {
         let first = columns(head);
@@ -139,9 +157,9 @@ fn whole_command(step: &str) -> String {
     command.replace(' ', "\u{a0}") + rest
 }
 
-/// Columns that a text takes: none of ours is wider than one for each character.
+/// Columns that a text takes. A path may hold characters of two columns, or of none.
 pub fn columns(text: &str) -> usize {
-    text.chars().count()
+    text.width()
 }
 
 /// `text` in lines of at most `first` and then `rest` columns, broken at blanks, but for U+00A0, which
@@ -166,15 +184,24 @@ fn wrapped(text: &str, first: usize, rest: usize) -> Vec<String> {
 
 /// `text` without its middle, in `room` columns: `/dev/disk/…_S64GNE0R501`. The end tells more than the beginning.
 fn shortened(text: &str, room: usize) -> String {
-    let all: Vec<char> = text.chars().collect();
-    if all.len() <= room || room < 4 {
+    if columns(text) <= room || room < 4 {
         return text.to_string();
     }
+    let all: Vec<char> = text.chars().collect();
     // What stands before the name is a tree, and its blanks are not to be cut.
     let stem = all.iter().take_while(|c| "├└│─ ".contains(**c)).count();
     let keep = room.saturating_sub(stem + 1);
-    let front = stem + keep / 3;
-    let back = keep - keep / 3;
+    // As many characters as fit, from both ends.
+    let fitting = |room: usize, chars: &mut dyn Iterator<Item = &char>| {
+        let mut used = 0;
+        let fits = |c: &&char| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        };
+        chars.take_while(fits).count()
+    };
+    let front = stem + fitting(keep / 3, &mut all[stem..].iter());
+    let back = fitting(keep - keep / 3, &mut all.iter().rev());
     let cut: String = all[..front].iter().chain(&['…']).chain(&all[all.len() - back..]).collect();
     cut
 }
@@ -468,6 +495,21 @@ mod tests {
             │    out
         "#]]
         .assert_eq(&wide().print(Terminal::plain(70), 0));
+    }
+
+    #[test]
+    fn characters_of_two_columns_keep_the_table_straight() {
+        let mut table = Table::new(&["DRIVE", "STATE"]);
+        table.row(["/srv/磁盘/一号.img".into(), "free".into()]);
+        table.row(["/srv/disk".into(), "free".into()]);
+        assert_eq!(
+            table.print(Terminal::plain(80), 0),
+            "DRIVE               STATE\n/srv/磁盘/一号.img  free\n/srv/disk           free\n"
+        );
+        for room in 4..30 {
+            let short = shortened("├─ /srv/磁盘/一号的磁盘/的很长的名字.img", room);
+            assert!(columns(&short) <= room.max(6), "{room}: {short}");
+        }
     }
 
     #[test]

@@ -77,6 +77,8 @@ struct Process {
     name: String,
     child: Child,
     said: JoinHandle<Vec<u8>>,
+    /// Its failure, as JSON.
+    wailed: JoinHandle<Vec<u8>>,
 }
 
 /// Processes that end with the value.
@@ -85,15 +87,11 @@ struct Processes(Vec<Process>);
 impl Processes {
     fn start(&mut self, name: String, mut command: Command) -> std::io::Result<()> {
         // Ctrl-C at the terminal is ours to pass on: twice would be an end without a report.
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
-        let mut out = child.stdout.take().expect("it was piped");
-        let said = std::thread::spawn(move || {
-            let mut text = vec![];
-            let _ = out.read_to_end(&mut text);
-            text
-        });
-        self.0.push(Process { name, child, said });
+        let said = collect(child.stdout.take().expect("it was piped"));
+        let wailed = collect(child.stderr.take().expect("it was piped"));
+        self.0.push(Process { name, child, said, wailed });
         Ok(())
     }
 }
@@ -105,6 +103,25 @@ impl Drop for Processes {
             let _ = process.child.wait();
         }
     }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut text = vec![];
+        let _ = from.read_to_end(&mut text);
+        text
+    })
+}
+
+/// Why a host ended without a report, in our own words: it says so in JSON, which is for programs.
+fn failure_of(name: &str, wailed: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(wailed);
+    let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("without saying why");
+    let told = serde_json::from_str::<serde_json::Value>(last).unwrap_or_default();
+    let of = |key: &str| told["error"][key].as_str().map(str::to_string);
+    let failure = Failure::internal(format!("{name}: {}", of("cause").unwrap_or_else(|| last.to_string())));
+    failure
+        .with_next(of("next").unwrap_or_else(|| "the same by one host: millrace bench --target URL".into()))
 }
 
 fn measure(args: &HostsArgs, live: &Live) -> Result<Hosts, Failure> {
@@ -140,12 +157,9 @@ fn measure(args: &HostsArgs, live: &Live) -> Result<Hosts, Failure> {
         std::thread::sleep(watch::LOOK);
     }
     let mut hosts = vec![];
-    for Process { name, said, .. } in all.0.drain(..) {
+    for Process { name, said, wailed, .. } in all.0.drain(..) {
         let report = said.join().ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let report = report.ok_or_else(|| {
-            Failure::internal(format!("{name} ended without a report"))
-                .with_next("the same by one host: millrace bench --target URL")
-        })?;
+        let report = report.ok_or_else(|| failure_of(&name, &wailed.join().unwrap_or_default()))?;
         hosts.push((name, report));
     }
     Ok(Hosts { load: load.join(" "), hosts })
@@ -255,6 +269,15 @@ mod tests {
         let total = Figures { iops: rates.iter().sum(), p99_us: rates.len() as f64, ..Figures::default() };
         let connections = rates.iter().enumerate().map(connection).collect();
         (name.into(), Report { total, connections, ..Report::default() })
+    }
+
+    #[test]
+    fn a_host_that_fails_is_told_in_words() {
+        let json = Failure::internal("nobody listens").with_next("millrace portal ls").json("bench");
+        let failure = failure_of("host 1", format!("a warning\n{json}\n").as_bytes());
+        assert_eq!(failure.to_string(), "millrace: host 1: nobody listens. Next: millrace portal ls");
+        assert!(failure_of("host 1", b"").to_string().contains("without saying why"));
+        assert!(failure_of("host 1", b"Killed").to_string().starts_with("millrace: host 1: Killed."));
     }
 
     #[test]

@@ -129,16 +129,9 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
     }
     facts.push(status.at.clone());
     facts.push(format!("version {}", status.daemon.version));
-    let mut line = String::new();
-    let room = terminal.width().saturating_sub("millrace  ● ".len() + status.health.word().len());
-    for fact in facts {
-        let joint = if line.is_empty() { "" } else { " · " };
-        if columns(&line) + columns(joint) + columns(&fact) <= room {
-            line = format!("{line}{joint}{fact}");
-        }
-    }
-    let mut out =
-        format!("{}  {word}  {}\n", terminal.text(Look::Bold, "millrace"), terminal.text(Look::Dim, &line));
+    let begin = columns("millrace  ● ") + status.health.word().len() + 2;
+    let facts = terminal.facts(begin, &facts);
+    let mut out = format!("{}  {word}  {facts}\n", terminal.text(Look::Bold, "millrace"));
     let at_the_end = next_action(status);
     for reason in &status.reasons {
         let what = format!("  {}: ", reason.what);

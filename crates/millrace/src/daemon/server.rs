@@ -69,8 +69,12 @@ fn listen_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
         }
         // A socket that nobody answers was left by a daemon that died.
         if UnixStream::connect(path).is_ok() {
-            return Err(Failure::usage(format!("a daemon listens at {} already", path.display()))
-                .with_next("millrace status, or another socket and another state_dir for a second one"));
+            return Err(Failure::usage(format!("a daemon listens at {} already", path.display())).with_next(
+                format!(
+                    "millrace --socket {} status, or another socket and another state_dir for a second one",
+                    path.display()
+                ),
+            ));
         }
         std::fs::remove_file(path).map_err(|e| cannot("cannot remove the old socket", e))?;
     }
@@ -82,14 +86,21 @@ fn listen_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
 }
 
 fn token(file: &Path) -> Result<Arc<str>, Failure> {
-    let wrong = |why: String| {
-        Failure::usage(format!("api.token_file = {}: {why}", file.display()))
-            .with_next(format!("head -c 32 /dev/urandom | base64 > {}", file.display()))
-    };
-    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+    let wrong = |why: String| Failure::usage(format!("api.token_file = {}: {why}", file.display()));
+    let text = crate::config::read_text(file).map_err(|e| match e.kind() {
+        // Only where there is nothing yet: what somebody keeps in that file is not ours to write over, and with
+        // noclobber (-C) the shell does not either.
+        std::io::ErrorKind::NotFound => {
+            let name = file.display().to_string().replace('\'', r"'\''");
+            wrong("there is no such file".into())
+                .with_next(format!("(umask 077; set -C; head -c 32 /dev/urandom | base64 > '{name}')"))
+        }
+        _ => wrong(e.to_string()).with_next("name a file of its own in api.token_file"),
+    })?;
     let token = text.trim();
     if token.len() < 16 || token.contains(char::is_whitespace) {
-        return Err(wrong("the token must be one word of at least 16 characters".into()));
+        return Err(wrong("it does not hold one word of at least 16 characters, as a token is".into())
+            .with_next("look what it is; if it is not the token's, name another file in api.token_file"));
     }
     Ok(token.into())
 }
@@ -245,8 +256,19 @@ mod tests {
         let path = folder.path().join("token");
         for bad in ["", "short\n", "two words that are long enough\n"] {
             std::fs::write(&path, bad).expect("written");
-            assert!(token(&path).expect_err(bad).message.contains("api.token_file"), "{bad}");
+            let failure = token(&path).expect_err(bad);
+            assert!(failure.message.contains("api.token_file"), "{bad}");
+            assert!(!failure.next.expect("a way on").contains('>'), "nothing writes over what is there");
         }
+        let missing = folder.path().join("it's new");
+        let next = token(&missing).expect_err("missing").next.expect("a way on");
+        let ran = |next: &str| {
+            std::process::Command::new("sh").args(["-c", next]).stderr(std::process::Stdio::null()).status()
+        };
+        assert!(ran(&next).expect("a shell").success());
+        let made = token(&missing).expect("as was told");
+        assert!(!ran(&next).expect("a shell").success(), "twice is refused");
+        assert_eq!(token(&missing), Ok(made));
         std::fs::write(&path, "0123456789abcdef\n").expect("written");
         assert_eq!(&*token(&path).expect("good"), "0123456789abcdef");
     }

@@ -79,7 +79,10 @@ pub fn claim_state_dir(config: &Config, patience: Duration) -> Result<File, Fail
                     Err(_) => "another daemon".to_string(),
                 };
                 return Err(Failure::usage(format!("{who} has the state directory {}", folder.display()))
-                    .with_next("millrace status, or another state_dir and another socket for a second one"));
+                    .with_next(format!(
+                        "millrace --socket {} status, or another state_dir and another socket for a second one",
+                        config.socket.display()
+                    )));
             }
             Err(TryLockError::Error(e)) => return Err(cannot(e)),
         }

@@ -81,7 +81,7 @@ struct Told<'a> {
     reports: &'a [Report],
     /// The head at the end of the load.
     status: &'a Status,
-    /// How a Linux host would connect.
+    /// How a Linux host connects while it serves.
     connect: Vec<String>,
 }
 
@@ -105,16 +105,13 @@ pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
             return Err(failure.with_next(format!("less {}", folder.log("daemon").display())));
         }
     };
-    let connect = if args.once { vec![] } else { end.portals.lines(&end.status) };
+    let connect = end.portals.lines(&end.status);
     if json {
         let socket = folder.socket().display().to_string();
         let (reports, status, serving) = (&end.reports[..], &end.status, !args.once);
         crate::cli::put(&crate::cli::pretty(&Told { socket, serving, reports, status, connect }))?;
-    } else if args.once {
-        show.line("\nThe demo's daemon is stopped now. Without --once (make demo) it serves until Ctrl-C, and tells how a");
-        show.line("Linux host connects.");
     } else {
-        show.connect(&connect);
+        show.connect(&connect, args.once);
     }
     if !args.once {
         show.line(&format!(

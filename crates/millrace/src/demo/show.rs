@@ -137,9 +137,14 @@ impl Show {
             "{words}, {verified} blocks verified, {seconds:.0} s, one drive failed and returned under load."
         ));
     }
-    /// How a host would connect.
-    pub fn connect(&self, lines: &[String]) {
-        self.line(&format!("\n{}", self.terminal.text(HEADING, "A Linux host connects with:")));
+    /// How a host connects; `over`: the demo ends now.
+    pub fn connect(&self, lines: &[String], over: bool) {
+        if over {
+            self.line("\nThis demo ends here, and its daemon with it. Without --once (make demo) it serves until Ctrl-C.");
+        }
+        let head =
+            if over { "While it serves, a Linux host connects with:" } else { "A Linux host connects with:" };
+        self.line(&format!("\n{}", self.terminal.text(HEADING, head)));
         for line in lines {
             self.line(&format!("  {line}"));
         }

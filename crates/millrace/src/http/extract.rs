@@ -129,7 +129,7 @@ impl Params {
 }
 
 /// Percent-decoding (RFC 3986 2.1), and `+` for a blank as forms write it.
-fn decode(text: &str) -> Option<String> {
+pub fn decode(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

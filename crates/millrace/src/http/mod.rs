@@ -165,6 +165,8 @@ pub fn router(api: Api, token: Option<Arc<str>>) -> Router {
     let (router, _) = routes().split_for_parts();
     let router =
         router.fallback(no_such_resource).method_not_allowed_fallback(no_such_method).with_state(api);
+    // In front of the routes, whose own refusal would not be JSON.
+    let router = router.layer(axum::middleware::from_fn(check_path));
     match token {
         Some(token) => router.layer(axum::middleware::from_fn_with_state(token, check_token)),
         None => router,
@@ -187,6 +189,17 @@ async fn check_token(State(token): State<Arc<str>>, request: Request, next: Next
             ),
     )
     .into_response()
+}
+
+async fn check_path(request: Request, next: Next) -> Response {
+    match extract::decode(request.uri().path()) {
+        Some(_) => next.run(request).await,
+        None => extract::wrong(api::Error::new(
+            api::ErrorKind::Malformed,
+            "the path is not percent-encoded UTF-8",
+        ))
+        .into_response(),
+    }
 }
 
 async fn no_such_resource(request: Request) -> Refused {

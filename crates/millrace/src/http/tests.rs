@@ -545,6 +545,11 @@ fn bad_requests_get_an_answer_that_names_what_is_wrong() {
     check("DELETE", "/api/v1/pools/tank?force=maybe", "", 422, Some("force"));
     check("GET", "/api/v1/events?since=-1", "", 422, Some("since"));
     check("GET", "/api/v1/drives?look=%ff", "", 400, None);
+    for path in ["/api/v1/pools/%ff", "/api/v1/drives/%2Fdev%2", "/api/v1/hosts/%zz", "/%ff", "/metrics/%ff"]
+    {
+        check("GET", path, "", 400, None);
+    }
+    check("DELETE", "/api/v1/volumes/tank/%ff", "", 400, None);
     check("POST", "/api/v1/pools", &"x".repeat(2 << 20), 400, None);
     assert!(fake.orders.lock().expect("no panic").iter().all(|o| matches!(o, Order::DriveList { .. })));
 }
