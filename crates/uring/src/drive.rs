@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -47,6 +48,8 @@ pub(crate) struct Drive {
     path: Option<PathBuf>,
     /// Something that the operator should know.
     notice: Option<String>,
+    /// Its file was made as it was opened, and nothing was written to it since.
+    unused: AtomicBool,
 }
 
 impl Drive {
@@ -55,6 +58,12 @@ impl Drive {
         match &self.backend {
             Backend::Kernel(file) => Some(file),
             Backend::Ram(_) | Backend::Null => None,
+        }
+    }
+    /// An operation begins that may leave something on the drive.
+    pub(crate) fn note_change(&self) {
+        if self.unused.load(Ordering::Relaxed) {
+            self.unused.store(false, Ordering::Relaxed);
         }
     }
     /// Its descriptor.
@@ -251,12 +260,24 @@ fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {
     assert!(spawned.is_ok(), "a helper thread can be started: {spawned:?}");
 }
 
+/// Takes a file away again that was made as the drive was opened, if nothing was ever written to it: who made it was
+/// refused then.
+fn remove_unused(drive: &Drive) {
+    let (Backend::Kernel(file), Some(path)) = (&drive.backend, &drive.path) else { return };
+    let ours = drive.unused.load(Ordering::Relaxed);
+    if ours && file.metadata().is_ok_and(|open| name_of(&open, path) == FileName::There) {
+        // It is in the way of nobody if it cannot be removed.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// Closes the last descriptor and waits until the kernel has given up the claim: before Linux 6.3 a ring
 /// that had it registered may keep it for about a second.
 fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize, routes: Arc<Routes<M>>) {
     run_cold("drive-close", move || {
         // A file's lock is given up at once; a device's claim goes with its last descriptor.
         let node = drive.path.clone().filter(|_| drive.info.kind == "block");
+        remove_unused(&drive);
         match &drive.backend {
             Backend::Kernel(file) => {
                 // Ours at once, even while a ring still holds the file.
@@ -295,7 +316,7 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
                 // Only what we have just made ourselves is taken away again.
                 let _ = fs::remove_file(&path);
             }
-            drive
+            drive.map(|drive| Drive { unused: AtomicBool::new(new), ..drive })
         }
         Spec::Path(path) => {
             let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
@@ -329,7 +350,15 @@ fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool
         serial: String::new(),
         end: vec![],
     };
-    Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, path: None, notice: None }
+    Drive {
+        info,
+        backend,
+        shaper: Shaper::new(seed()),
+        depth: u32::MAX,
+        path: None,
+        notice: None,
+        unused: AtomicBool::new(false),
+    }
 }
 
 fn seed() -> u64 {
@@ -393,7 +422,15 @@ fn open_block(
     // waiting here.
     let depth = (depth * queues.min(shards.max(1)) / shards.max(1)).max(32);
     let shaper = Shaper::new(seed());
-    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth, path: Some(path), notice: None })
+    Ok(Drive {
+        info,
+        backend: Backend::Kernel(file),
+        shaper,
+        depth,
+        path: Some(path),
+        notice: None,
+        unused: AtomicBool::new(false),
+    })
 }
 
 /// `_IOR(0x12, 114, size_t)` and `_IO(0x12, 104)` of linux/fs.h.
@@ -496,7 +533,15 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         end: read_end(&file, meta.len()),
     };
     let shaper = Shaper::new(seed());
-    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, path: Some(path), notice })
+    Ok(Drive {
+        info,
+        backend: Backend::Kernel(file),
+        shaper,
+        depth: FILE_DEPTH,
+        path: Some(path),
+        notice,
+        unused: AtomicBool::new(false),
+    })
 }
 
 /// Tries to get a claim. A daemon that was killed holds its drives until its last operation has left the

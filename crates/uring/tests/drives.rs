@@ -416,6 +416,25 @@ fn what_cannot_be_opened_is_told_with_cause_and_remedy() {
 }
 
 #[test]
+fn a_file_that_was_made_and_never_written_goes_as_it_is_closed_and_no_other_does() {
+    let dir = folder();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let there = |name: &str| dir.path().join(name).exists();
+    let bench = Bench::with(&format!("file:{}?size=1M", path("made")));
+    assert!(there("made"));
+    bench.close(0);
+    assert!(!there("made"), "whoever made it was refused");
+    // One that was there before stays, and so does what was written to.
+    File::create(path("older")).unwrap().set_len(1 << 20).unwrap();
+    bench.open(0, &format!("file:{}?size=1M", path("older"))).unwrap();
+    bench.close(0);
+    bench.open(0, &format!("file:{}?size=1M", path("used"))).unwrap();
+    assert_eq!(bench.result(0, write(8192, pattern(4096, 3))), Ok(()));
+    bench.close(0);
+    assert!(there("older") && there("used"));
+}
+
+#[test]
 fn a_file_has_one_user_and_keeps_its_contents() {
     let dir = folder();
     let path = dir.path().join("d").display().to_string();
