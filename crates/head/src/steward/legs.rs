@@ -295,24 +295,24 @@ impl Office {
         Ok(gone)
     }
     /// A leg's place is free once no drive that takes part can be ignorant of its loss. If some drive could
-    /// not take the record of it, the keeper puts that one out, and a later record says so.
+    /// not take the record of it, the keeper puts that one out, and a later record says so. A last leg that is gone
+    /// is not put out: until it is back it cannot be told.
     async fn wait_until_gone(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
         for _ in 0..GONE_TRIES {
-            let free =
-                self.desk().pool(pool).is_none_or(|p| p.record.next(p.record.head, 1).is_gone(array, leg));
+            let (free, gone) = {
+                let desk = self.desk();
+                let Some(p) = desk.pool(pool) else { return Ok(()) };
+                (p.record.next(p.record.head, 1).is_gone(array, leg), p.is_looked_for())
+            };
             if free {
                 return Ok(());
             }
-            self.hold_keeper(pool).await;
-            let record = {
-                let mut desk = self.desk_mut();
-                let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
-                desk.pool_mut(pool).map(|p| {
-                    p.record = p.record.next(me, incarnation);
-                    p.record.clone()
-                })
-            };
-            if let Some(record) = record {
+            if gone {
+                break;
+            }
+            // The same record, however often: each new one uses up a name of an ancestor, and a last leg that comes
+            // back to a record that does not name its own any more is not believed.
+            if let Some(record) = self.record_again(pool).await {
                 self.write_down(pool, &record, &[]).await;
             }
             self.free_keeper(pool);

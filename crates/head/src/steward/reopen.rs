@@ -15,7 +15,7 @@ use super::drives::Probe;
 use super::orders::RETURN_PATIENCE;
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
-use array::format::{LegState, is_current};
+use array::format::{LegState, MembershipRecord, is_current};
 use base::{DriveError, Duration, Instant, Uuid};
 
 /// Records that a leg may miss before no other leg returns: half of those that a record names.
@@ -59,11 +59,7 @@ impl Office {
             return Ok(());
         }
         // Perhaps it is well by now, and there was nothing to put on record since.
-        self.hold_keeper(pool).await;
-        let record = self.desk_mut().pool_mut(pool).map(|p| {
-            p.refused = None;
-            p.record.clone()
-        });
+        let record = self.record_again(pool).await;
         let failed = match &record {
             Some(record) => self.write_record(pool, record, &[]).await.0,
             None => vec![],
@@ -80,6 +76,16 @@ impl Office {
         let who = behind.map_or("a drive", |(a, l)| p.drive_path(a, l));
         let message = format!("{who} has missed {} changes of who is in sync, and must be back first", lag());
         Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+    }
+
+    /// The record on the desk, to be written once more; the keeper is held.
+    pub(crate) async fn record_again(&self, pool: PoolId) -> Option<MembershipRecord> {
+        self.hold_keeper(pool).await;
+        let mut desk = self.desk_mut();
+        let p = desk.pool_mut(pool)?;
+        // A promotion that was refused before is tried as it was only while nothing was written behind it.
+        p.refused = None;
+        Some(p.record.clone())
     }
 
     /// Looks for legs that are due, and takes back those that are found.

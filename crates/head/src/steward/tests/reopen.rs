@@ -63,3 +63,35 @@ fn an_older_copy_of_the_last_leg_is_not_taken_for_it() {
     assert!(!is_open(&w, "/dev/x") && is_open(&w, "/f/a"));
     assert_eq!(w.status().health, State::Offline);
 }
+
+/// The drive that was at `path` is found at `now_at`, and well.
+fn put_back(w: &mut World, path: &str, now_at: &str) {
+    let back = FakeDrive { fails: None, held: false, ..w.rest.drives[path].clone() };
+    w.rest.drives.insert(now_at.into(), back);
+}
+
+/// Each attempt to tell it that the other is out put up to twenty records on the witness, which it did not get: after
+/// two attempts its own record was too old to be named, and it was not taken back, whoever asked for it.
+#[test]
+fn a_drive_that_took_the_place_of_another_and_was_pulled_at_once_comes_back() {
+    let mut rest = four();
+    rest.drives.extend(drives(&["/f/n"]).drives);
+    let mut w = World::start(rest, 1);
+    for order in [tank(), volume("vm1", 9 * MIB)] {
+        w.good(order);
+    }
+    w.rest.drives.get_mut("/f/b").expect("it is there").fails = Some(DriveError::Gone);
+    w.pass(6);
+    w.good(Order::DriveReplace { old: "/f/a".into(), new: "/f/n".into(), force: false });
+    synced(&mut w, 2);
+    // Before the old one has left.
+    w.rest.drives.get_mut("/f/n").expect("it is there").fails = Some(DriveError::Gone);
+    w.pass(120);
+    assert!(w.events().iter().any(|e| e.contains("/f/a: it leaves pool tank: /f/n has taken its place")));
+    assert_eq!(w.status().health, State::Offline, "{:?}", w.status().reasons);
+    put_back(&mut w, "/f/n", "/dev/x");
+    w.pass(30);
+    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: it is back in pool tank")));
+    assert_eq!(w.status().health, State::Degraded, "{:?}", w.status().reasons);
+    assert!(w.events().iter().any(|e| e.contains("/f/a: its label of pool tank is taken away")));
+}
