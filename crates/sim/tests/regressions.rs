@@ -6,7 +6,7 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 7] = [
+const STORIES: [(u64, &str); 8] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
@@ -36,6 +36,11 @@ const STORIES: [(u64, &str); 7] = [
         40273,
         "a bit of a version rotted, on one drive of two, and the pool waited for a newer program: versions were \
          believed before checksums were looked at",
+    ),
+    (
+        103314,
+        "a drive had taken another one's place and was pulled before it was told that the other was out; each attempt \
+         to tell it was a new record, and after two its own was too old to be named: it was never taken back",
     ),
     (322, "a comparison on a hung leg was told NotReady: it had no second buffer"),
 ];

@@ -124,6 +124,11 @@ impl World {
         self.say(|| format!("link {link} is silent from now on"));
         self.links.all[link].as_mut().expect("it is live").silent = true;
     }
+    /// Whether a host gave up a connection that its head still has: the link brings nothing, not even that.
+    pub(super) fn is_left_in_silence(&self) -> bool {
+        let unnoticed = |l: &Link| l.silent && !l.ends[0].open && l.ends[1].open;
+        self.links.all.iter().flatten().any(unnoticed)
+    }
     pub(super) fn cut_links_of(&mut self, id: ActorId) {
         for (link, _) in self.links.ends_of(id) {
             self.cut(link);
