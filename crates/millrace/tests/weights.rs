@@ -55,7 +55,7 @@ fn a_shape_that_is_none_is_refused_by_the_name_of_its_option() {
     let path = daemon.file("a", 96);
     for (shape, words) in [
         ("mbps-max=100M", "mbps-max: `100M` is not a whole number from 1"),
-        ("hang", "`hang` is for a drive that is in a pool"),
+        ("hang", "the drive did not answer in time"),
         ("colour=red", "unknown option `colour=red`"),
     ] {
         let told = daemon.refused(&format!("pool create tank shape:{shape}@{path}"));
