@@ -405,7 +405,9 @@ impl World {
             let state = |r: &MembershipRecord| drive.and_then(|d| r.leg(d)).map(|l| l.state);
             let new = state(&record);
             let old = surface.records[disk].replace(record).and_then(|r| state(&r));
-            if old == Some(LegState::Rebuilding) && new == Some(LegState::InSync) {
+            // A record may come late, to a leg that has gone out since.
+            let out = surface.is_out(disk);
+            if old == Some(LegState::Rebuilding) && new == Some(LegState::InSync) && !out {
                 self.check_promoted(disk);
             }
         }
