@@ -1,4 +1,4 @@
-//! Connections of nobody that we know: how many there may be, and what they may cost.
+//! Who may be connected, and how often: strangers, visitors and guests.
 //!
 //! Strangers have not said who they are yet. A connection takes memory for its output with its first answer, not
 //! before: who connects and is silent costs a table entry. Half of the world's places for connections, and half
