@@ -133,7 +133,8 @@ impl Callers {
             guests: BTreeMap::new(),
             guests_count: 0,
             places: connections_max,
-            strangers_min: (connections_max / 8).max(STRANGERS_MIN).min(strangers.max),
+            // Where there are few places, hosts have most of them.
+            strangers_min: (connections_max / 8).max(STRANGERS_MIN).min(connections_max / 4),
             strangers,
             answered: VecDeque::new(),
             visitors,
