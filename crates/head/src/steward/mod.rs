@@ -22,6 +22,7 @@ mod extras;
 mod files;
 mod found;
 pub mod fuzz;
+mod heard;
 mod interventions;
 mod join;
 mod judge;
