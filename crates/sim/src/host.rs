@@ -2,6 +2,7 @@
 //! hold.
 
 use crate::memory::SimMemory;
+use crate::oracle::WriteId;
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
 use base::{
     ConnectionId, Dma, Duration, Effects, Event, Fault, FaultKind, HostCommand, HostStatus, Instant, Machine,
@@ -89,6 +90,8 @@ struct Slot {
 /// What a host shares with the script of its world.
 #[derive(Default)]
 pub struct Ledger {
+    /// Writes that it lost with its session, and which are over since it was let in again: until somebody looks.
+    pub let_in: BTreeSet<WriteId>,
     /// Commands that ended well.
     pub good: u64,
     /// Commands that ended in an error, by its word.
@@ -359,7 +362,7 @@ impl Host {
                     for (write, lost) in self.limbo.drain(..) {
                         volume.write_settled(&write);
                         if lost {
-                            volume.let_in.insert(write.id);
+                            self.ledger.borrow_mut().let_in.insert(write.id);
                         }
                     }
                 }

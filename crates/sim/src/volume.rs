@@ -2,7 +2,7 @@
 
 use crate::oracle::{Block, Stale, WriteId, ZEROES, shows};
 use base::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Bytes of a stamp; a block is filled with its stamp.
 pub const STAMP: usize = 16;
@@ -25,8 +25,6 @@ pub struct Volume {
     pub hangs: bool,
     /// What was answered since somebody looked.
     pub answers: Vec<Answer>,
-    /// Writes that a host lost with its session, and which are over since it was let in again.
-    pub let_in: BTreeSet<WriteId>,
 }
 
 /// A block whose change was answered while nobody else's was under way there.
@@ -100,7 +98,6 @@ impl Default for Volume {
             cuts: 0,
             hangs: false,
             answers: vec![],
-            let_in: BTreeSet::new(),
         }
     }
 }

@@ -49,17 +49,14 @@ impl Run {
     }
     /// What the surface of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {
-        let (answers, let_in) = {
-            let mut volume = self.volume.borrow_mut();
-            if volume.answers.is_empty() && volume.let_in.is_empty() {
-                return self.world.broken_at_surface().map_or(Ok(()), Err);
+        for (ledger, host) in self.ledgers.iter().zip(&self.hosts) {
+            if !ledger.borrow().let_in.is_empty() {
+                let lost = core::mem::take(&mut ledger.borrow_mut().let_in);
+                self.world.surface_let_in(*host, &lost);
             }
-            (core::mem::take(&mut volume.answers), core::mem::take(&mut volume.let_in))
-        };
-        if !let_in.is_empty() {
-            self.world.surface_let_in(&let_in);
         }
-        if !self.down {
+        let answers = core::mem::take(&mut self.volume.borrow_mut().answers);
+        if !self.down && !answers.is_empty() {
             self.world.surface_answered(&answers);
         }
         self.world.broken_at_surface().map_or(Ok(()), Err)

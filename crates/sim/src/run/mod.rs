@@ -18,7 +18,7 @@ use crate::memory::SimMemory;
 use crate::operator::Repair;
 use crate::stingy::{self, Stingy};
 use crate::volume::Volume;
-use crate::world::{Fate, Step, World};
+use crate::world::{ActorId, Fate, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::mail::Mail;
@@ -114,6 +114,8 @@ struct Run {
     waiting: Option<u64>,
     volume: Rc<RefCell<Volume>>,
     ledgers: Vec<Rc<RefCell<Ledger>>>,
+    /// Whose they are.
+    hosts: Vec<ActorId>,
     lives: u64,
     troubles: u32,
     kills: u32,
@@ -179,6 +181,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         waiting: None,
         volume: Rc::default(),
         ledgers: vec![],
+        hosts: vec![],
         lives: 0,
         troubles: 0,
         kills: 0,
@@ -459,6 +462,7 @@ impl Run {
             host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
+            self.hosts.push(id);
             self.world.nudge(id);
         }
         for i in 0..self.options.stingy.len() {

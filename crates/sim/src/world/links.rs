@@ -124,9 +124,11 @@ impl World {
         self.say(|| format!("link {link} is silent from now on"));
         self.links.all[link].as_mut().expect("it is live").silent = true;
     }
-    /// Whether a host gave up a connection that its head still has: the link brings nothing, not even that.
-    pub(super) fn is_left_in_silence(&self) -> bool {
-        let unnoticed = |l: &Link| l.silent && !l.ends[0].open && l.ends[1].open;
+    /// Whether this host gave up a connection that its head still has: the link brings nothing, not even that.
+    pub(super) fn is_left_in_silence(&self, host: ActorId) -> bool {
+        let [own, heads] = [0, 1];
+        let unnoticed =
+            |l: &Link| l.silent && l.ends[own].actor == host && !l.ends[own].open && l.ends[heads].open;
         self.links.all.iter().flatten().any(unnoticed)
     }
     pub(super) fn cut_links_of(&mut self, id: ActorId) {

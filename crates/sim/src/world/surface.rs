@@ -518,9 +518,9 @@ impl World {
     /// Promise 3: a host is let in again. The writes that it lost with its last session have ended, but for
     /// those that were given up, and those at legs that are out on record: nobody reads there, and a leg is taken back only when
     /// nothing is left at it.
-    pub fn surface_let_in(&mut self, lost: &BTreeSet<u64>) {
+    pub fn surface_let_in(&mut self, host: ActorId, lost: &BTreeSet<u64>) {
         // A host may have several controllers, so the head lets it in beside one whose loss it cannot know of yet.
-        if self.is_left_in_silence() {
+        if self.is_left_in_silence(host) {
             return;
         }
         let out: Vec<bool> = (0..self.disks.len()).map(|d| self.surface.is_out(d)).collect();
