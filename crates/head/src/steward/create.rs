@@ -105,7 +105,7 @@ impl Office {
                 .then("the same command with --block 4096, or other drives")
         })?;
         if new.measure {
-            self.measure(&new.arrays, plans).await?;
+            self.patient().measure(&new.arrays, plans).await?;
         }
         let map = StripeMap::new(chunk, &spaces(plans)).map_err(pool_refusal)?;
         let (uuid, me, incarnation, created) = {
@@ -131,7 +131,7 @@ impl Office {
         // What the state directory does not take is found out before a drive is touched.
         let noted = self.write_witness(uuid, &record.encode()).await;
         noted.map_err(|words| refuse(RefusalKind::Internal, "", words).then(STATE_DISK))?;
-        let arrays = match self.label_all(plans, 0, &config, 1, &record).await {
+        let arrays = match self.patient().label_all(plans, 0, &config, 1, &record).await {
             Ok(arrays) => arrays,
             Err(r) => {
                 self.remove_witness(uuid).await;
@@ -149,9 +149,9 @@ impl Office {
         let slot = config.slot(1);
         let id = self.settle_in(config, 1, record.clone(), arrays, &mut notices)?;
         drop(room);
-        let made = self.put_on_all(id, &record).await;
+        let made = self.patient().put_on_all(id, &record).await;
         if let Err(r) = made {
-            self.undo(id).await;
+            self.patient().undo(id).await;
             return Err(r);
         }
         self.keep_config(id, &slot).await;
@@ -238,8 +238,9 @@ impl Office {
             }
         }
         let all: Vec<&String> = specs.iter().flat_map(|s| &s.drives).collect();
+        let patient = self.patient();
         let probes: Vec<Boxed<'_, _>> =
-            all.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(self.probe(s)) }).collect();
+            all.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(patient.probe(s)) }).collect();
         let results = join::all(probes).await;
         let (mut good, mut failures) = (vec![], vec![]);
         for r in results {

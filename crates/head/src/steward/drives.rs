@@ -4,6 +4,7 @@ use super::Office;
 use super::config::geometry_of;
 use super::desk::{OpenDrive, error_words};
 use super::join::{self, Boxed};
+use super::runtime::Patience;
 use super::shaped;
 use super::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
 use crate::layout::PoolId;
@@ -17,10 +18,6 @@ use base::{DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, String>;
-
-/// How long it may take to open a drive and to look at it. It is some dozen short reads; a drive that hangs in the middle
-/// of them keeps nobody.
-pub(crate) const PROBE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A drive that was opened and looked at.
 pub(crate) struct Probe {
@@ -63,11 +60,15 @@ impl Probe {
 }
 
 impl Office {
-    /// Claims, opens, shapes and looks at a drive, within `PROBE_PATIENCE`.
+    /// The same office for work on drives that serve nobody yet.
+    pub(crate) fn patient(&self) -> Self {
+        Self { cx: self.cx.with(Patience::ORDER), desk: self.desk.clone() }
+    }
+    /// Claims, opens, shapes and looks at a drive, within `Patience::look`.
     pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
         let (shape, bare) = shaped::split(spec)?;
         let shape = shape.or_else(|| self.desk().shapes_at_start.get(bare).cloned());
-        let end = self.cx.now() + PROBE_PATIENCE;
+        let end = self.cx.now() + self.cx.patience().look;
         let id = self.desk_mut().new_drive();
         let info = match self.cx.open(id, bare).await {
             Ok(info) => info,

@@ -404,7 +404,7 @@ impl Office {
                 format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config.name);
             return Err(refuse(RefusalKind::Conflict, "new", message).then("millrace drive ls"));
         }
-        let probe = self.probe(new).await;
+        let probe = self.patient().probe(new).await;
         probe.map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))
     }
     async fn make_way(

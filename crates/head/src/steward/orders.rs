@@ -98,9 +98,10 @@ impl Office {
                 unique.push(s);
             }
         }
+        let patient = &self.patient();
         let probes: Vec<Boxed<'_, (String, Result<Probe, OpenError>)>> = unique
             .into_iter()
-            .map(|s| -> Boxed<'_, _> { Box::pin(async move { (s.clone(), self.probe(s).await) }) })
+            .map(|s| -> Boxed<'_, _> { Box::pin(async move { (s.clone(), patient.probe(s).await) }) })
             .collect();
         for (spec, result) in join::all(probes).await {
             match result {
@@ -235,7 +236,7 @@ impl Office {
             Ok(leg) => leg,
             // It may have another path today: then its label says whose it is.
             Err(r) => {
-                let Ok(probe) = self.probe(drive).await else { return Err(r) };
+                let Ok(probe) = self.patient().probe(drive).await else { return Err(r) };
                 let label = probe.good_label().cloned();
                 self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
                 let label = label.ok_or(r)?;
@@ -281,7 +282,7 @@ impl Office {
             }
         }
         let spec = if drive.parse::<Uuid>().is_ok() { path.clone() } else { drive.to_string() };
-        let probe = self.probe(&spec).await.map_err(|e| {
+        let probe = self.patient().probe(&spec).await.map_err(|e| {
             let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
             refuse(RefusalKind::NotReady, "drive", e.words).then(next)
         })?;

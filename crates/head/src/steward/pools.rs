@@ -5,12 +5,13 @@ use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
 use super::create::STATE_DISK;
 use super::desk::{ArrayDesk, LegDesk, PoolDesk, Stop, refuse};
-use super::drives::{PROBE_PATIENCE, Probe};
+use super::drives::Probe;
 use super::files::PoolRow;
 use super::found::Found;
 use super::join::{self, Boxed};
 use super::judge::Judged;
 use super::released::in_memory;
+use super::runtime::Patience;
 use super::scrub::ScrubDesk;
 use super::spares::SpareDesk;
 use crate::layout::PoolId;
@@ -30,7 +31,7 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 const CLAIM_PATIENCE: Duration = Duration::from_secs(4);
 /// A pool that needs nothing of a drive that hangs, or is held, serves after that time.
 pub(crate) const START_MAX: Duration = Duration::from_secs(10);
-const _: () = assert!(CLAIM_PATIENCE.as_secs() + 2 * PROBE_PATIENCE.as_secs() <= START_MAX.as_secs());
+const _: () = assert!(CLAIM_PATIENCE.as_secs() + 2 * Patience::PROMPT.look.as_secs() <= START_MAX.as_secs());
 /// How long a drive may take to be let go of.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// After that long the drives are another's, and not the rest of a life of this head: whoever does not need them
@@ -645,13 +646,13 @@ impl Office {
         // With force, named drives are all that counts: so the operator chooses a side.
         let only_named = force && !drives.is_empty();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
-        let (mut probes, failures) = self.gather(&named, None).await;
+        let (mut probes, failures) = self.patient().gather(&named, None).await;
         let mut failures = words(failures);
         // Of drives that nobody named those matter that somebody holds: the pool may be on them.
         let mut held = vec![];
         if !only_named {
             let candidates = self.candidates().await;
-            let (more, failed) = self.gather(&candidates, None).await;
+            let (more, failed) = self.patient().gather(&candidates, None).await;
             probes.extend(more);
             held = failed.into_iter().filter(|f| f.held).collect();
         }
@@ -748,7 +749,7 @@ impl Office {
     pub(crate) async fn pool_importable(&self, drives: Vec<String>) -> Answered {
         let absent = self.places_of_absent(None);
         let specs: Vec<String> = drives.into_iter().chain(absent).chain(self.candidates().await).collect();
-        let (probes, failures) = self.gather(&specs, None).await;
+        let (probes, failures) = self.patient().gather(&specs, None).await;
         let mut pools: BTreeMap<Uuid, Vec<Probe>> = BTreeMap::new();
         for p in probes {
             pools.entry(p.good_label().expect("gathered by label").pool).or_default().push(p);

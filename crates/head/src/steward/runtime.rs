@@ -24,8 +24,22 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// How long one metadata operation of a drive may take.
-pub const DRIVE_PATIENCE: Duration = Duration::from_millis(1000);
+/// How long somebody waits for drives.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For one metadata operation.
+    pub op: Duration,
+    /// For an open drive to be looked at: some dozen short reads.
+    pub look: Duration,
+}
+
+impl Patience {
+    /// Where hosts wait: a drive that hangs in the middle keeps nobody.
+    pub const PROMPT: Self = Self { op: Duration::from_secs(1), look: Duration::from_secs(3) };
+    /// Where somebody asked for a drive that serves nobody yet: a busy machine may take seconds for what is done in
+    /// parallel on many drives, and that is no reason to refuse them. One that hangs is known by one operation.
+    pub const ORDER: Self = Self { op: Duration::from_secs(3), look: Duration::from_secs(10) };
+}
 /// How long a drive may take to be opened. An open that takes longer is given up: it holds up nobody, and what it opens
 /// after all is let go of at once.
 pub const OPEN_PATIENCE: Duration = Duration::from_millis(2500);
@@ -89,9 +103,9 @@ impl<M: Memory> Memory2 for M {
     }
 }
 
-/// A handle on the world for procedures; clones are the same.
+/// A handle on the world for procedures; clones are the same. It knows how patient its holder is.
 #[derive(Clone)]
-pub struct Cx(Rc<RefCell<Inner>>);
+pub struct Cx(Rc<RefCell<Inner>>, Patience);
 
 /// The executor; the Steward owns it.
 pub struct Runtime {
@@ -121,7 +135,7 @@ impl Runtime {
             deadlines: BTreeSet::new(),
             born: vec![],
         };
-        Self { cx: Cx(Rc::new(RefCell::new(inner))), tasks: vec![], extent }
+        Self { cx: Cx(Rc::new(RefCell::new(inner)), Patience::PROMPT), tasks: vec![], extent }
     }
     /// The handle that procedures work with.
     pub fn cx(&self) -> Cx {
@@ -216,6 +230,14 @@ impl Runtime {
 }
 
 impl Cx {
+    /// The same handle for somebody who waits as long for drives.
+    pub fn with(&self, patience: Patience) -> Self {
+        Self(self.0.clone(), patience)
+    }
+    /// How long its holder waits for drives.
+    pub fn patience(&self) -> Patience {
+        self.1
+    }
     /// The time of this turn.
     pub fn now(&self) -> Instant {
         self.0.borrow().now
@@ -312,10 +334,10 @@ impl Cx {
     pub fn is_opening(&self, drive: DriveId) -> bool {
         self.0.borrow().opening.values().any(|o| o.drive == drive)
     }
-    /// Looks at an open drive from outside, within `DRIVE_PATIENCE`.
+    /// Looks at an open drive from outside, within `Patience::op`.
     pub async fn inspect(&self, drive: DriveId) -> Result<DriveHealth, DriveError> {
         let token = self.token();
-        let end = self.now() + DRIVE_PATIENCE;
+        let end = self.now() + self.1.op;
         {
             let mut inner = self.0.borrow_mut();
             inner.fx.push(Effect::InspectDrive { token: Token(token), drive });
@@ -351,7 +373,7 @@ impl Cx {
     pub fn shape(&self, drive: DriveId, shape: Shape) {
         self.0.borrow_mut().fx.push(Effect::ShapeDrive { drive, shape });
     }
-    /// Reads `len` bytes (any length, in pieces), each piece within `DRIVE_PATIENCE`.
+    /// Reads `len` bytes (any length, in pieces), each piece within `Patience::op`.
     pub async fn read(&self, drive: DriveId, at: u64, len: usize) -> Result<Vec<u8>, DriveError> {
         let mut out = Vec::with_capacity(len);
         while out.len() < len {
@@ -364,7 +386,7 @@ impl Cx {
         }
         Ok(out)
     }
-    /// Writes durably (Force Unit Access), in pieces, each within `DRIVE_PATIENCE`.
+    /// Writes durably (Force Unit Access), in pieces, each within `Patience::op`.
     pub async fn write(&self, drive: DriveId, at: u64, bytes: &[u8]) -> Result<(), DriveError> {
         for (i, piece) in bytes.chunks(PIECE).enumerate() {
             let data = self.buffer(piece.len() as u32).await;
@@ -438,7 +460,7 @@ impl Cx {
         buffer: Option<Slice>,
         with: impl FnOnce(&[u8]),
     ) -> Result<(), DriveError> {
-        let end = self.now() + DRIVE_PATIENCE;
+        let end = self.now() + self.1.op;
         let changes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
         let held = Held { drive: op.drive, at: op.at, len: op.len, changes, buffer };
         let mut under_way = UnderWay { cx: self, held, token: None };
@@ -575,7 +597,7 @@ mod tests {
         let mut fx = vec![];
         rt.run(&mut fx);
         let Some(Effect::Drive(op)) = fx.pop() else { panic!("an operation") };
-        rt.on_now(Instant(0) + DRIVE_PATIENCE);
+        rt.on_now(Instant(0) + Patience::PROMPT.op);
         rt.run(&mut fx);
         assert_eq!(end.get(), Some(Err(DriveError::TimedOut)));
         assert_eq!(rt.cx.0.borrow().buffers.used(), 4096);

@@ -157,6 +157,7 @@ impl Office {
             return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
         }
         let probe = self
+            .patient()
             .probe(drive)
             .await
             .map_err(|e| refuse(RefusalKind::Invalid, "drive", e.words).then("millrace drive ls"))?;

@@ -2,8 +2,8 @@
 
 use super::world::{FakeDrive, World, create, drives, import, lose, mirror, synced, usual};
 use crate::order::{Order, Reply, State};
-use crate::steward::drives::PROBE_PATIENCE;
 use crate::steward::pools::START_MAX;
+use crate::steward::runtime::Patience;
 use array::LegState;
 use base::{Duration, Instant};
 
@@ -96,7 +96,7 @@ fn orders_that_name_a_drive_that_hangs_are_answered_with_words() {
     for order in fresh("/f/x").into_iter().chain(fresh("/f/y")).chain([back.clone()]) {
         let (text, begin) = (format!("{order:?}"), w.now);
         let (_, _, words) = w.refused(order);
-        assert!(!words.is_empty() && w.now.since(begin) < PROBE_PATIENCE * 3, "{text}: {words}");
+        assert!(!words.is_empty() && w.now.since(begin) < Patience::ORDER.look, "{text}: {words}");
     }
     let Reply::Drives(list) = w.good(Order::DriveList { drives: vec!["/f/x".into()] }) else {
         panic!("a list")
@@ -107,4 +107,15 @@ fn orders_that_name_a_drive_that_hangs_are_answered_with_words() {
     w.rest.drives.get_mut("/f/b").expect("there").hangs = false;
     w.good(back);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}
+
+#[test]
+fn drives_that_are_slow_but_answer_become_a_pool() {
+    let mut w = usual();
+    for path in ["/f/x", "/f/y"] {
+        let slow = Duration::from_millis(1800);
+        w.rest.drives.insert(path.into(), FakeDrive { slow, ..drives(&[path]).drives[path].clone() });
+    }
+    w.good(create("other", vec![mirror("/f/x", "/f/y")]));
+    assert_eq!(w.status().pools.len(), 2);
 }

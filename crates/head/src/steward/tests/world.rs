@@ -1,6 +1,7 @@
 //! The little world: drives and a state directory in memory, shards that obey at once.
 
 use super::*;
+use base::Duration;
 
 #[derive(Clone)]
 pub(super) struct FakeDrive {
@@ -14,6 +15,8 @@ pub(super) struct FakeDrive {
     pub(super) hangs: bool,
     /// The kernel neither opens it nor lets go of it.
     pub(super) stuck: bool,
+    /// How long it takes for each operation.
+    pub(super) slow: Duration,
     /// Its size now, if it was cut off.
     pub(super) cut: Option<u64>,
     /// What its file system has left.
@@ -43,6 +46,8 @@ pub(super) struct World {
     pub(super) open: BTreeMap<DriveId, String>,
     /// Operations that drives which hang have taken.
     pub(super) hung: Vec<DriveOp>,
+    /// Those that slow drives have taken, and when they end.
+    pub(super) slow: Vec<(Instant, DriveOp)>,
     /// Opens that the kernel has not ended: of stuck drives.
     pub(super) opening: Vec<(base::Token, DriveId, String)>,
     pub(super) now: Instant,
@@ -96,6 +101,7 @@ impl World {
             steward,
             open: BTreeMap::new(),
             hung: vec![],
+            slow: vec![],
             opening: vec![],
             now: Instant(1_000_000_000),
             events: VecDeque::new(),
@@ -135,9 +141,15 @@ impl World {
             }
             if self.events.is_empty() {
                 let waits = self.ready.is_none() || (self.answers.len() as u64) < self.next_order;
-                match self.steward.next_deadline().filter(|_| waits) {
+                let slow = self.slow.iter().map(|(at, _)| *at);
+                match slow.chain(self.steward.next_deadline()).min().filter(|_| waits) {
                     Some(at) => {
                         self.now = self.now.max(at);
+                        let now = self.now;
+                        for (_, op) in self.slow.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
+                            let result = self.operate(op);
+                            self.events.push_back(Event::DriveDone { token: op.token, result });
+                        }
                         self.steward.on_timer(self.now, &mut vec![]);
                     }
                     None => return,
@@ -241,6 +253,11 @@ impl World {
             Effect::Drive(op) => {
                 if self.open.get(&op.drive).is_some_and(|spec| self.rest.drives[spec].hangs) {
                     return self.hung.push(op);
+                }
+                let slow =
+                    self.open.get(&op.drive).map_or(Duration::ZERO, |spec| self.rest.drives[spec].slow);
+                if slow > Duration::ZERO {
+                    return self.slow.push((self.now + slow, op));
                 }
                 let result = self.operate(op);
                 self.events.push_back(Event::DriveDone { token: op.token, result });
@@ -436,6 +453,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         block_bytes: 512,
         hangs: false,
         stuck: false,
+        slow: Duration::ZERO,
         cut: None,
         name: base::FileName::There,
         end: vec![],
