@@ -6,7 +6,7 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 8] = [
+const STORIES: [(u64, &str); 9] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
@@ -41,6 +41,10 @@ const STORIES: [(u64, &str); 8] = [
         103314,
         "a drive had taken another one's place and was pulled before it was told that the other was out; each attempt \
          to tell it was a new record, and after two its own was too old to be named: it was never taken back",
+    ),
+    (
+        205516,
+        "a host asked to be let in while one of its queues was ending, and its admin queue began to end only then: it          was let in when the first queue was gone, beside writes of the others",
     ),
     (322, "a comparison on a hung leg was told NotReady: it had no second buffer"),
 ];

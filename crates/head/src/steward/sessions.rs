@@ -79,7 +79,7 @@ struct Waiting {
     place: Place,
     id: u16,
     controller: bool,
-    /// Connections that must be gone first.
+    /// Connections that must be gone first: of the same host, those that have begun to end until it is answered.
     before: Vec<Place>,
 }
 
@@ -222,6 +222,21 @@ impl Sessions {
                 session.ending = true;
                 let others: Vec<Place> = session.places.iter().copied().filter(|p| *p != place).collect();
                 drop_all(&others, fx);
+            }
+        }
+        // Nor is anybody let in who asked before that.
+        for i in 0..self.waiting.len() {
+            let w = &self.waiting[i];
+            let table = if w.controller { &self.controllers } else { &self.sessions };
+            let Some(own) = table.get(&w.id) else { continue };
+            let same = table.values().filter(|s| s.identity == own.identity && s.places.contains(&place));
+            let more: Vec<Place> =
+                same.flat_map(|s| if s.ending { &s.places } else { &s.dying }).copied().collect();
+            let w = &mut self.waiting[i];
+            for p in more.into_iter().filter(|p| *p != w.place) {
+                if !w.before.contains(&p) {
+                    w.before.push(p);
+                }
             }
         }
     }
@@ -399,6 +414,27 @@ mod tests {
         assert_eq!(told(&mut fx), ["2 Admitted { id: 2 }"]);
         s.on_ask(place(3), PortalId(0), peer(), login(9), &mut fx);
         assert_eq!(told(&mut fx), ["3 Unknown"], "there is no such session to join");
+    }
+
+    #[test]
+    fn who_waits_also_waits_for_what_begins_to_end_meanwhile() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        let io = |queue| Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue };
+        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        enable(&mut s, 1);
+        s.on_ask(place(2), PortalId(0), peer(), io(1), &mut fx);
+        s.on_ask(place(3), PortalId(0), peer(), io(2), &mut fx);
+        told(&mut fx);
+        s.on_ending(place(3), &mut fx);
+        s.on_ask(place(4), PortalId(0), peer(), admin(1), &mut fx);
+        assert_eq!(told(&mut fx), [""; 0], "it waits for the queue that ends");
+        s.on_ending(place(1), &mut fx);
+        assert_eq!(told(&mut fx), ["drop 2", "drop 3"]);
+        s.on_gone(place(1), &mut fx);
+        s.on_gone(place(3), &mut fx);
+        assert_eq!(told(&mut fx), [""; 0], "writes of the other queue may still be at the drives");
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["4 Admitted { id: 2 }"]);
     }
 
     #[test]

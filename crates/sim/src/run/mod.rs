@@ -422,7 +422,11 @@ impl Run {
                 Ok(())
             }
             (Stage::Ordering, Err(refusal)) => Err(format!("an order was refused: {refusal:?}")),
-            (_, _) => Ok(()),
+            (_, Err(refusal)) => {
+                self.world.say(|| format!("the order is refused: {}", refusal.message));
+                Ok(())
+            }
+            (_, Ok(_)) => Ok(()),
         }
     }
 
