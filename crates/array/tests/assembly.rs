@@ -36,6 +36,16 @@ fn drive(place: usize) -> Uuid {
 fn place(drive: Uuid) -> usize {
     usize::from(drive.0[0] - 100)
 }
+/// Counter of the latest record that two have in common: all are of one pool.
+fn common(a: &MembershipRecord, b: &MembershipRecord) -> u64 {
+    let line = |r: &MembershipRecord| {
+        let mut line = vec![(r.counter, r.incarnation)];
+        line.extend(r.ancestors.iter().zip(1..).filter(|(x, _)| **x != 0).map(|(x, n)| (r.counter - n, *x)));
+        line
+    };
+    let other = line(b);
+    line(a).into_iter().find(|x| other.contains(x)).expect("they begin with the same").0
+}
 fn is_out(state: Option<LegState>) -> bool {
     matches!(state, None | Some(LegState::Out | LegState::JustOut))
 }
@@ -97,10 +107,7 @@ impl World {
         for a in all() {
             key.extend(a.arrays[0].legs.iter().flat_map(|l| [l.drive.0[0], l.state as u8]));
             key.extend([a.lag_max() as u8, a.arrays[0].rivals]);
-            key.extend(all().map(|b| match a.incarnation == b.incarnation {
-                true => 0,
-                false => b.ancestors.iter().position(|x| *x == a.incarnation).map_or(99, |i| i as u8 + 1),
-            }));
+            key.extend(all().map(|b| a.counter - common(a, b)).map(|n| n as u8));
         }
         key.extend(self.has.iter().map(|has| (self.acknowledged - has).min(2) as u8));
         key
@@ -264,7 +271,7 @@ impl Search {
         if !self.is_new(&up, steps, 100 + crashes * 16 + there) {
             return;
         }
-        // An unfinished record on a drive that was away looks like another history: the operator decides.
+        // Two unfinished records, each of which has the other's drives out, look like two histories: the operator decides.
         let Some(a) = w.assemble(((1 << w.on.len()) - 1) & !away) else { return };
         if !a.arrays[0].proven {
             return;

@@ -6,7 +6,7 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 9] = [
+const STORIES: [(u64, &str); 10] = [
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \
@@ -45,6 +45,10 @@ const STORIES: [(u64, &str); 9] = [
     (
         205516,
         "a host asked to be let in while one of its queues was ending, and its admin queue began to end only then: it          was let in when the first queue was gone, beside writes of the others",
+    ),
+    (
+        214256,
+        "a head fell while it wrote its first record, which one leg alone got; the next head came up without that leg,          which was then held for one that had been used apart, for good",
     ),
     (322, "a comparison on a hung leg was told NotReady: it had no second buffer"),
 ];

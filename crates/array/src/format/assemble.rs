@@ -153,6 +153,7 @@ pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &Member
         Kin::Same | Kin::Forefather(_) if was_full => Return::Full,
         Kin::Same | Kin::Forefather(_) => Return::Partial,
         Kin::TooOld if comes_before(own, record) => Return::Full,
+        Kin::Unrelated if is_cut_short(own, record) => Return::Full,
         Kin::TooOld | Kin::Unrelated => Return::Diverged,
     }
 }
@@ -196,8 +197,11 @@ fn sides<'a>(
         found.iter().filter_map(|f| f.record.as_ref()).chain(witness).collect();
     let mut tips: Vec<&MembershipRecord> = vec![];
     for r in &records {
-        let superseded = records.iter().any(|later| comes_before(r, later));
-        if !superseded && !tips.iter().any(|t| t.incarnation == r.incarnation) {
+        let superseded = |later: &&MembershipRecord| {
+            comes_before(r, later)
+                || went_on(found, r, later) && is_cut_short(r, later) && !went_on(found, later, r)
+        };
+        if !records.iter().any(superseded) && !tips.iter().any(|t| t.incarnation == r.incarnation) {
             tips.push(r);
         }
     }
@@ -224,6 +228,31 @@ fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
         }
         Kin::Same | Kin::Unrelated => false,
     }
+}
+
+/// Whether nothing was acknowledged behind the records of a line since it parted from another one: they were cut
+/// short by the end of a head, as the settled one is of both lines, and by each array of it some leg was in sync that is
+/// in sync by the other: whatever was acknowledged until then is there.
+fn is_cut_short(r: &MembershipRecord, other: &MembershipRecord) -> bool {
+    let settled = r.counter - r.lag_max();
+    r.fork(other).is_some_and(|common| settled <= common)
+        && other.arrays.iter().all(|array| {
+            let mut now = array.legs.iter().filter(|l| l.state == LegState::InSync);
+            now.any(|l| r.leg(l.drive).is_some_and(|then| then.state == LegState::InSync))
+        })
+}
+
+/// Whether a leg that was in sync by `r` followed another line since that parted from it.
+fn went_on(found: &[Found], r: &MembershipRecord, later: &MembershipRecord) -> bool {
+    let Some(common) = r.fork(later) else { return false };
+    found.iter().any(|f| {
+        let in_sync =
+            |record: &MembershipRecord| record.leg(f.drive).is_some_and(|l| l.state == LegState::InSync);
+        let stands = |own: &MembershipRecord| {
+            own.counter > common && (own.incarnation == later.incarnation || comes_before(own, later))
+        };
+        in_sync(r) && in_sync(later) && f.record.as_ref().is_some_and(stands)
+    })
 }
 
 fn diverged(sides: &[(&MembershipRecord, Vec<Uuid>)]) -> Verdict {
@@ -406,10 +435,40 @@ mod tests {
         assert_eq!(back(Some(&r)), Return::Partial);
         assert_eq!(back(Some(&lost)), Return::Partial);
         assert_eq!(back(None), Return::Full);
-        assert_eq!(back(Some(&next(&r, ME, 9, &[(1, RebuildingFull)]))), Return::Diverged);
+        assert_eq!(back(Some(&next(&r, ME, 9, &[(1, RebuildingFull)]))), Return::Full, "cut short");
         assert_eq!(back(Some(&next(&r, YOU, 9, &[(0, Out)]))), Return::Diverged);
         let copying = next(&lost, ME, 3, &[(1, RebuildingFull)]);
         assert_eq!(judge_return(Some(&copying), drive(1), &next(&copying, ME, 4, &[(1, Out)])), Return::Full);
+    }
+
+    #[test]
+    fn a_record_that_was_cut_short_is_no_history_of_its_own() {
+        let mut line = first(1);
+        line.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
+        line.settle();
+        // The head fell while it wrote its first record, which leg 1 alone has; the next one came up without it.
+        let short = next(&line, ME, 2, &[]);
+        let mut now = next(&line, ME, 3, &[(1, JustOut)]);
+        assert_eq!(judge_return(Some(&short), drive(1), &now), Return::Full);
+        check(&[found(0, &now), found(1, &short), found(2, &now)], Some(&now), "3 current,full,current");
+        // It was cut short again, and leg 2 has not got the new one either.
+        check(&[found(0, &now), found(1, &short), found(2, &line)], Some(&now), "3 current,full,current");
+        // So it is if another leg was being put out, as long as there is one that stayed.
+        let loses = next(&line, ME, 4, &[(2, JustOut)]);
+        assert_eq!(judge_return(Some(&loses), drive(1), &now), Return::Full);
+        // Not if those that are in sync now were out: there may be writes that they lack.
+        let alone = next(&line, ME, 5, &[(0, JustOut), (2, JustOut)]);
+        assert_eq!(judge_return(Some(&alone), drive(1), &now), Return::Diverged);
+        // Nor if something behind the parting was settled.
+        let mut settled = short.clone();
+        settled.settle();
+        let on = next(&settled, ME, 6, &[]);
+        now = next(&now, ME, 7, &[]);
+        assert_eq!(judge_return(Some(&on), drive(1), &now), Return::Diverged);
+        // And with nobody who followed the other line since, neither is the one that counts.
+        let other = next(&line, YOU, 8, &[]);
+        let both = [found(0, &line), found(1, &short), found(2, &other)];
+        assert!(matches!(assemble(&both, None, ME, None), Verdict::Diverged(_)));
     }
 
     #[test]

@@ -155,6 +155,19 @@ impl MembershipRecord {
             Some(_) => Kin::Unrelated,
         }
     }
+    /// The name of this record's line at a counter; None if it is not known.
+    fn name_at(&self, counter: u64) -> Option<Incarnation> {
+        match self.counter.checked_sub(counter)? {
+            0 => Some(self.incarnation),
+            n => self.ancestors.get(n as usize - 1).copied().filter(|name| *name != 0),
+        }
+    }
+    /// Counter of the latest record that is of both lines; None if neither names it.
+    pub(crate) fn fork(&self, other: &MembershipRecord) -> Option<u64> {
+        let last = self.counter.min(other.counter);
+        let near = last.saturating_sub(ANCESTORS as u64)..=last;
+        near.rev().find(|c| self.name_at(*c).is_some_and(|name| other.name_at(*c) == Some(name)))
+    }
     /// Which of the two slots it goes to.
     pub fn slot(&self) -> usize {
         (self.counter % 2) as usize
