@@ -123,7 +123,7 @@ impl Default for Pace {
 }
 
 /// What a scrub shall do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scrub {
     /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.
     pub from: u64,
@@ -131,6 +131,16 @@ pub struct Scrub {
     pub repair: bool,
     /// The leg that counts where it is not known which one is right.
     pub prefer: Option<usize>,
+    /// What is compared and mended at once, bytes, a power of two up to 4096: the largest block of the drives. A smaller
+    /// one tells more: of three legs, two may rot in one another's neighbourhood.
+    pub block_bytes: u32,
+}
+
+impl Default for Scrub {
+    /// A new one that only tells, on any drives.
+    fn default() -> Self {
+        Self { from: 0, repair: false, prefer: None, block_bytes: 4096 }
+    }
 }
 
 /// What is known of the time that a leg's reads take.
@@ -204,7 +214,7 @@ pub enum Note {
         /// The membership in force.
         epoch: u64,
     },
-    /// A scrub found legs that differ, in whole blocks of 4096 bytes.
+    /// A scrub found legs that differ, in whole blocks of `Scrub::block_bytes`.
     Mismatch {
         /// First byte in the data space.
         at: u64,

@@ -20,7 +20,7 @@ use crate::door::{ArrayIo, Kind, Note, Progress, Scrub};
 use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members};
 use base::{DriveError, DriveOpKind, Duration, Instant, Slice};
 
-/// What is compared at once: the largest block that a drive may have.
+/// Pieces are multiples of the largest block that a drive may have.
 const BLOCK: u32 = 4096;
 /// When it cannot go on now, it looks again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -197,7 +197,7 @@ impl Array {
         let repaired_at = self.scrub.as_ref().and_then(|s| s.repaired_at);
         let mut offset = 0;
         while offset < len as u32 {
-            let Some(run) = self.next_run(id, offset, order.prefer, io) else { break };
+            let Some(run) = self.next_run(id, offset, order, io) else { break };
             offset = run.offset + run.len;
             // What differs again where it was just mended is told and left alone: the drive lies.
             let sure = run.known || order.prefer == Some(run.source);
@@ -214,18 +214,18 @@ impl Array {
         self.scrub_piece_over(now, id, true, io);
     }
     /// The first blocks from `offset` of the piece that differ, as far as they do in the same way.
-    fn next_run(&self, id: u32, offset: u32, prefer: Option<usize>, io: &mut impl ArrayIo) -> Option<Run> {
+    fn next_run(&self, id: u32, offset: u32, order: Scrub, io: &mut impl ArrayIo) -> Option<Run> {
         let Flight { at, len, .. } = self.flights[id];
-        let mut found: Option<Run> = None;
-        for offset in (offset..len as u32).step_by(BLOCK as usize) {
-            let verdict = self.judge_block(id, offset, prefer, io);
+        let (mut found, block): (Option<Run>, u32) = (None, order.block_bytes);
+        for offset in (offset..len as u32).step_by(block as usize) {
+            let verdict = self.judge_block(id, offset, order, io);
             match (&mut found, verdict) {
                 (None, None) => {}
                 (None, Some((bad, source, known))) => {
                     let at = at + u64::from(offset);
-                    found = Some(Run { at, len: BLOCK, offset, bad, source, known });
+                    found = Some(Run { at, len: block, offset, bad, source, known });
                 }
-                (Some(run), Some(verdict)) if (run.bad, run.source, run.known) == verdict => run.len += BLOCK,
+                (Some(run), Some(verdict)) if (run.bad, run.source, run.known) == verdict => run.len += block,
                 (Some(_), _) => break,
             }
         }
@@ -236,12 +236,12 @@ impl Array {
         &self,
         id: u32,
         offset: u32,
-        prefer: Option<usize>,
+        Scrub { prefer, block_bytes, .. }: Scrub,
         io: &mut impl ArrayIo,
     ) -> Option<(Legs, usize, bool)> {
         let legs = self.flights[id].tried;
         let mut like = |a: usize, b: usize| {
-            let part = |leg| self.scrub_part(id, leg).part(offset, BLOCK);
+            let part = |leg| self.scrub_part(id, leg).part(offset, block_bytes);
             io.same(part(a), part(b))
         };
         let mut alike = [0 as Legs; crate::geometry::PLACES_MAX];

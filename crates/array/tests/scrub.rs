@@ -8,7 +8,16 @@ use base::*;
 use bench::{Bench, MIB, members};
 
 /// An array whose drives hold `contents(leg, block)` in every byte of a block.
-fn run(b: &mut Bench, mut contents: impl FnMut(u16, u64) -> u8, bad: &[(u16, u64)]) -> Vec<String> {
+fn run(b: &mut Bench, contents: impl FnMut(u16, u64) -> u8, bad: &[(u16, u64)]) -> Vec<String> {
+    run_in(b, 4096, contents, bad)
+}
+/// The same with blocks of `size` bytes.
+fn run_in(
+    b: &mut Bench,
+    size: u64,
+    mut contents: impl FnMut(u16, u64) -> u8,
+    bad: &[(u16, u64)],
+) -> Vec<String> {
     let geometry = *b.array.geometry();
     let mut writes = vec![];
     let mut healed: Vec<(u16, u64)> = vec![];
@@ -25,22 +34,22 @@ fn run(b: &mut Bench, mut contents: impl FnMut(u16, u64) -> u8, bad: &[(u16, u64
         for op in core::mem::take(&mut b.io.ops) {
             let mut result = Ok(());
             if op.at >= geometry.data_at && op.kind != DriveOpKind::Flush {
-                let first = (op.at - geometry.data_at) / 4096;
-                for (i, block) in (first..first + op.len / 4096).enumerate() {
+                let first = (op.at - geometry.data_at) / size;
+                for (i, block) in (first..first + op.len / size).enumerate() {
                     let is_bad = bad.contains(&(op.drive.0, block)) && !healed.contains(&(op.drive.0, block));
                     match op.kind {
                         DriveOpKind::Read if is_bad => result = Err(DriveError::Medium),
                         DriveOpKind::Read => {
                             let byte = contents(op.drive.0, block);
-                            let at = op.data.at as usize + i * 4096;
-                            b.io.scratch[at..at + 4096].fill(byte);
+                            let at = op.data.at as usize + i * size as usize;
+                            b.io.scratch[at..at + size as usize].fill(byte);
                         }
                         _ => healed.push((op.drive.0, block)),
                     }
                 }
                 if op.kind == DriveOpKind::Write {
                     let byte = b.io.scratch[op.data.at as usize];
-                    writes.push(format!("{}:{first}+{}={byte}", op.drive, op.len / 4096));
+                    writes.push(format!("{}:{first}+{}={byte}", op.drive, op.len / size));
                 }
             }
             b.end(op.token.0, result);
@@ -101,9 +110,33 @@ fn the_majority_of_three_is_right_and_the_other_one_is_written_again() {
 }
 
 #[test]
+fn of_three_legs_two_may_rot_in_neighbouring_sectors() {
+    let mut b = Bench::new(&[InSync, InSync, InSync]);
+    begin(&mut b, Scrub { repair: true, block_bytes: 512, ..Scrub::default() });
+    // Each is well once it was written, which is when the piece is read again.
+    let mut reads = [0; 2];
+    let rotten = |leg: u16, block: u64| {
+        reads[0] += u32::from((leg, block) == (1, 801));
+        reads[1] += u32::from((leg, block) == (2, 803));
+        let is_rotten =
+            (leg, block) == (1, 801) && reads[0] == 1 || (leg, block) == (2, 803) && reads[1] <= 2;
+        if is_rotten { 9 } else { 5 }
+    };
+    assert_eq!(run_in(&mut b, 512, rotten, &[]), ["1:801+1=5", "2:803+1=5"]);
+    // The second one was told twice: it was seen beside the first.
+    assert!(alarms(&b).iter().all(|n| matches!(n, Note::Mismatch { known: true, .. })), "{:?}", alarms(&b));
+    // With blocks of 4096 bytes nobody would be right.
+    let mut b = Bench::new(&[InSync, InSync, InSync]);
+    begin(&mut b, Scrub { repair: true, ..Scrub::default() });
+    let rotten = |leg, block| if (leg, block) == (1, 801) || (leg, block) == (2, 803) { 9 } else { 5 };
+    assert_eq!(run_in(&mut b, 512, rotten, &[]), [""; 0]);
+    assert!(alarms(&b).iter().all(|n| matches!(n, Note::Mismatch { known: false, .. })), "{:?}", alarms(&b));
+}
+
+#[test]
 fn of_two_legs_the_preferred_one_counts_and_a_drive_that_lies_is_left_alone() {
     let mut b = Bench::new(&[InSync, InSync]);
-    begin(&mut b, Scrub { repair: true, prefer: Some(1), from: 0 });
+    begin(&mut b, Scrub { repair: true, prefer: Some(1), ..Scrub::default() });
     let writes = run(&mut b, |leg, block| u8::from(leg == 1 && block == 5), &[]);
     assert_eq!(writes, ["0:5+1=1"], "it says good and does not keep it");
     let told = |repair| Note::Mismatch { at: 5 * 4096, len: 4096, bad: 1, source: 1, known: false, repair };
@@ -116,7 +149,7 @@ fn a_repair_never_guesses_which_leg_is_right() {
     // Two legs, and nobody says which one counts; two against two of four; a leg that is none is named.
     for (legs, prefer) in [(2, None), (4, None), (2, Some(3)), (4, Some(4))] {
         let mut b = Bench::new(&vec![InSync; legs]);
-        begin(&mut b, Scrub { repair: true, prefer, from: 0 });
+        begin(&mut b, Scrub { repair: true, prefer, ..Scrub::default() });
         let half = legs as u16 / 2;
         let writes = run(&mut b, |leg, block| u8::from(leg >= half && block == 5), &[]);
         assert_eq!(writes, [""; 0], "{legs} legs, {prefer:?}");
@@ -126,7 +159,7 @@ fn a_repair_never_guesses_which_leg_is_right() {
     }
     // Of four legs that are two against two the preferred one counts.
     let mut b = Bench::new(&[InSync; 4]);
-    begin(&mut b, Scrub { repair: true, prefer: Some(3), from: 0 });
+    begin(&mut b, Scrub { repair: true, prefer: Some(3), ..Scrub::default() });
     let mut reads = 0;
     let differs = |leg: u16, block: u64| {
         reads += u32::from(leg == 0 && block == 5);

@@ -905,7 +905,8 @@ impl World {
                 let from = self.rng.below(self.options.regions) * self.options.region_bytes;
                 let repair = self.rng.chance(1, 2);
                 // Sometimes it is ended in the middle; sometimes it begins anew.
-                let order = self.rng.chance(2, 3).then_some(Scrub { from, repair, prefer: None });
+                let order =
+                    self.rng.chance(2, 3).then_some(Scrub { from, repair, prefer: None, ..Scrub::default() });
                 if !self.calm && self.rng.chance(1, 2) {
                     self.shards[shard].scrub(self.now, order, &mut self.io);
                     self.settle(shard);
@@ -980,7 +981,7 @@ impl World {
             self.found.clear();
             self.scrubbed = 0;
             for shard in 0..self.shards.len() {
-                let order = Some(Scrub { from: 0, repair, prefer: Some(0) });
+                let order = Some(Scrub { repair, prefer: Some(0), ..Scrub::default() });
                 self.shards[shard].scrub(self.now, order, &mut self.io);
                 self.settle(shard);
             }

@@ -527,7 +527,7 @@ impl PoolDesk {
         let from = run.at.get(array).copied().unwrap_or(0);
         // Who names the good drive of one mirror has said nothing of the others: they are only compared.
         let repair = run.repair && (run.prefer.is_empty() || prefer.is_some());
-        Some(array::Scrub { from, repair, prefer })
+        Some(array::Scrub { from, repair, prefer, block_bytes: self.config.drive_block_bytes })
     }
     /// Every shard has done its part of every mirror.
     fn scrub_ended(&self, shards: u16) -> bool {

@@ -23,7 +23,9 @@ fn a_scrub_goes_to_every_shard_and_its_end_is_told_and_kept() {
     let mut w = usual();
     w.good(start(false));
     assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
-    assert!(w.scrubs.values().all(|(order, _)| *order == array::Scrub::default()));
+    assert!(
+        w.scrubs.values().all(|(order, _)| *order == array::Scrub { block_bytes: 512, ..Default::default() })
+    );
     let s = w.status().pools[0].scrub.clone();
     assert!(s.running && !s.repair && s.last_ended.is_none() && s.total_bytes > 0, "{s:?}");
     end_scrub(&mut w);
