@@ -260,7 +260,8 @@ fn shape(args: &ShapeArgs, context: &Context) -> Result<String, Failure> {
             uplink_share: args.uplink.map_or(before.uplink_share, |_| args.uplink_share.unwrap_or(0)),
         }
     };
-    if after == before {
+    // A drive that is in no imported pool may have a shape that is not shown: taking it away is always asked for.
+    if after == before && !args.clear {
         let what = if before == Shape::default() { "behaves naturally" } else { "behaves so already" };
         return Ok(context.done(format!("Drive {name} {what}: {}.", describe(&after)), ""));
     }

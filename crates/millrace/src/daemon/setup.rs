@@ -140,10 +140,12 @@ pub fn privileges() -> Refused {
     Refused { notice: sentence(&refused, root), aside: sentence(&minor, root) }
 }
 
-/// A token that others on this machine can read is no secret.
+/// A token that others on this machine can read is no secret. Nothing is said of what is no file: it is refused, and its mode is
+/// nobody's to change.
 pub fn token_notice(file: Option<&Path>) -> Option<String> {
     let file = file?;
-    let mode = std::fs::metadata(file).ok()?.permissions().mode();
+    let found = std::fs::symlink_metadata(file).ok().filter(std::fs::Metadata::is_file)?;
+    let mode = found.permissions().mode();
     (mode & 0o077 != 0).then(|| {
         let (path, mode) = (file.display(), mode & 0o777);
         format!("api.token_file = {path} has mode {mode:04o}: others than its owner can use or change the token: chmod 600 {path}")
