@@ -92,9 +92,12 @@ pub struct Daemon {
     pub state_dir: String,
     /// The pools were not imported at the start, because it had crashed three times in a minute.
     pub management_only: bool,
-    /// Memory for data, and what its machines need beside it.
+    /// Memory for data, and what its machines need beside it, bytes.
     #[serde(default)]
     pub memory_bytes: u64,
+    /// The part of it that is for data, all shards together, bytes: `memory` of the configuration.
+    #[serde(default)]
+    pub memory_data_bytes: u64,
     /// How much of that was made resident so far; in the background, after a start.
     #[serde(default)]
     pub memory_resident_bytes: u64,

@@ -3,6 +3,8 @@
 //! Promise: a file that cannot be read, a key that is not known and a value of the wrong kind are one
 //! sentence with the file, the line and the field.
 
+pub mod memory;
+
 use crate::failure::Failure;
 use base::machine::Shape;
 use serde::Deserialize;
@@ -20,11 +22,6 @@ pub const SOCKET_PATH: &str = "/run/millrace/api.sock";
 pub const SHARDS_MAX: u16 = 128;
 /// Most shards for each core that may be used.
 const SHARDS_PER_CORE_MAX: usize = 4;
-/// Least memory of one shard.
-const SHARD_MEMORY_MIN: u64 = 32 << 20;
-const _: () = assert!(SHARD_MEMORY_MIN >= head::limits::SHARD_BYTES_MIN);
-/// Least memory of one head.
-const MEMORY_MIN: u64 = 64 << 20;
 
 /// What `head.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -42,7 +39,7 @@ pub struct Config {
     /// The cores that shards run on, one each; empty for no pinning.
     pub cores: Vec<u16>,
     /// Memory for data, all shards together; 0 for a sixteenth of the machine's or of what its control group may have,
-    /// at least 256M and at most 8G.
+    /// from 256M to 8G, and never more than there is room for beside the rest of the process (`memory`).
     #[serde(deserialize_with = "size")]
     pub memory: u64,
     /// error, warn, info, debug or trace.
@@ -119,11 +116,9 @@ impl Config {
         Ok(config)
     }
 
+    /// What the text alone shows to be wrong.
     fn check(&self, path: &Path) -> Result<(), Failure> {
-        let wrong = |message: String| {
-            Err(Failure::usage(format!("{}: {message}", path.display()))
-                .with_next("correct the file; every key is explained in packaging/head.toml"))
-        };
+        let wrong = |message: String| Err(wrong(path, &message));
         let empty = |p: &PathBuf| p.as_os_str().is_empty();
         if empty(&self.state_dir) || empty(&self.socket) {
             return wrong("state_dir and socket must not be empty".into());
@@ -143,15 +138,6 @@ impl Config {
         if self.shards > SHARDS_MAX {
             return wrong(format!("shards = {}: at most {SHARDS_MAX}", self.shards));
         }
-        let cores = cores();
-        if usize::from(self.shards) > cores * SHARDS_PER_CORE_MAX {
-            let has = crate::screen::count(cores, "core");
-            return wrong(format!(
-                "shards = {}: the daemon may use {has} here, and a shard wants one for itself (at most {})",
-                self.shards,
-                cores * SHARDS_PER_CORE_MAX
-            ));
-        }
         if !self.cores.is_empty() && self.shards != 0 && self.cores.len() != usize::from(self.shards) {
             return wrong(format!("cores names {} cores for {} shards", self.cores.len(), self.shards));
         }
@@ -161,29 +147,8 @@ impl Config {
         if sorted.len() != self.cores.len() {
             return wrong("cores names a core twice".into());
         }
-        let allowed = cores_allowed();
-        if let Some(core) = sorted.iter().find(|c| !allowed.is_empty() && !allowed.contains(c)) {
-            let list = allowed.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-            return wrong(format!(
-                "cores = {:?}: there is no core {core} for the daemon here, only {list}",
-                self.cores
-            ));
-        }
-        if self.memory != 0 && self.memory < MEMORY_MIN {
+        if self.memory != 0 && self.memory < memory::DATA_MIN {
             return wrong(format!("memory = {}: at least 64M", api::size::print(self.memory)));
-        }
-        // All of it is locked: more than three quarters would leave everything else without.
-        let (there, whose) = memory_there();
-        let most = there / 4 * 3;
-        if most != 0 && self.memory > most {
-            let (asked, most) = (api::size::print(self.memory), api::size::print(most));
-            return wrong(format!("memory = {asked}: at most {most} here, three quarters of {whose}"));
-        }
-        if self.memory != 0 && self.memory / u64::from(self.shard_count()) < SHARD_MEMORY_MIN {
-            let shards = self.shard_count();
-            let least = api::size::print(u64::from(shards) * SHARD_MEMORY_MIN);
-            let asked = api::size::print(self.memory);
-            return wrong(format!("memory = {asked}: at least {least}, 32M for each of {shards} shards"));
         }
         if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
             return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));
@@ -206,6 +171,33 @@ impl Config {
         }
     }
 
+    /// Whether a daemon of this configuration has room here: the cores and the memory of this process. It is asked by the
+    /// daemon alone, since who only looks for its socket may have less.
+    ///
+    /// # Errors
+    /// A sentence that names the field, or what is too small.
+    pub fn fits(&self, path: Option<&Path>) -> Result<(), Failure> {
+        let wrong = |message: String| Err(wrong(path.unwrap_or(Path::new(CONFIG_PATH)), &message));
+        let cores = cores();
+        if usize::from(self.shards) > cores * SHARDS_PER_CORE_MAX {
+            let has = crate::screen::count(cores, "core");
+            return wrong(format!(
+                "shards = {}: the daemon may use {has} here, and a shard wants one for itself (at most {})",
+                self.shards,
+                cores * SHARDS_PER_CORE_MAX
+            ));
+        }
+        let allowed = cores_allowed();
+        if let Some(core) = self.cores.iter().find(|c| !allowed.is_empty() && !allowed.contains(c)) {
+            let list = allowed.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            return wrong(format!(
+                "cores = {:?}: there is no core {core} for the daemon here, only {list}",
+                self.cores
+            ));
+        }
+        memory::fits(self.memory, self.shard_count(), memory::There::here()).or_else(wrong)
+    }
+
     /// How drives behave whenever they are opened, by their names.
     pub fn shapes_by_drive(&self) -> BTreeMap<String, Shape> {
         let one = |spec: &String| {
@@ -215,7 +207,7 @@ impl Config {
         self.shapes.iter().filter_map(one).collect()
     }
 
-    /// The shards to run: as told, or one on each core that the process may use.
+    /// The shards to run: as told, or one on each core that the process may use, as far as memory has room for them.
     pub fn shard_count(&self) -> u16 {
         if self.shards != 0 {
             return self.shards;
@@ -223,26 +215,44 @@ impl Config {
         if !self.cores.is_empty() {
             return self.cores.len() as u16;
         }
-        (cores() as u64).min(u64::from(SHARDS_MAX)) as u16
+        let most = cores().min(usize::from(SHARDS_MAX)) as u16;
+        memory::shards_most(self.memory, memory::There::here()).clamp(1, most)
     }
 
-    /// What is allowed and not wise.
+    /// What is allowed and not wise, or not what was to be expected.
     pub fn notices(&self) -> Option<String> {
         let (shards, cores) = (usize::from(self.shard_count()), cores());
-        (shards > cores).then(|| {
-            let has = crate::screen::count(cores, "core");
-            format!("{shards} shards share {has} and slow each other down: leave shards out of head.toml")
+        let has = crate::screen::count(cores, "core");
+        if shards > cores {
+            return Some(format!(
+                "{shards} shards share {has} and slow each other down: leave shards out of head.toml"
+            ));
+        }
+        (self.shards == 0 && self.cores.is_empty() && shards < cores.min(usize::from(SHARDS_MAX))).then(|| {
+            let shards = crate::screen::count(shards, "shard");
+            format!("{shards} on {has}: memory has no room for more; give the daemon more of it, or say shards in head.toml")
         })
     }
 
-    /// The memory for data: as told, or by the machine's.
+    /// With the numbers of shards and bytes that are meant where nothing is said: what is there may be another when asked again.
+    pub fn settled(mut self) -> Self {
+        self.shards = self.shard_count();
+        self.memory = self.memory_bytes();
+        self
+    }
+
+    /// The memory for data, bytes: as told, or by the machine's.
     pub fn memory_bytes(&self) -> u64 {
         if self.memory != 0 {
             return self.memory;
         }
-        let least = u64::from(self.shard_count()) * SHARD_MEMORY_MIN;
-        default_memory(memory_there().0).max(least)
+        memory::usual(self.shard_count(), memory::There::here())
     }
+}
+
+fn wrong(path: &Path, message: &str) -> Failure {
+    Failure::usage(format!("{}: {message}", path.display()))
+        .with_next("correct the file; every key is explained in packaging/head.toml")
 }
 
 /// Cores that this process may use.
@@ -288,57 +298,6 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(text).map_err(|_| Error::other("it is not text (UTF-8)"))
 }
 
-/// Memory for data where nobody says how much, of so much that may be used (0: not known).
-fn default_memory(there: u64) -> u64 {
-    let usual = (there / 16).clamp(256 << 20, 8 << 30);
-    if there == 0 { usual } else { usual.min(there / 4 * 3) }
-}
-
-/// Bytes of memory that the daemon may use, and whose they are: the machine's, or its control group's if that may have
-/// less. 0 if nobody says.
-fn memory_there() -> (u64, &'static str) {
-    let machine = machine_memory();
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    match group_memory(&groups, |file| std::fs::read_to_string(file).ok()) {
-        Some(group) if machine == 0 || group < machine => (group, "what the control group may have"),
-        _ => (machine, "the machine's"),
-    }
-}
-
-/// The least limit of the control groups that a process is in, by its `/proc/PID/cgroup` (cgroups(7)): of each group up to
-/// the root, since a limit holds for all below. In a container the file may name a path that is not visible inside; then
-/// the group at the root is its own.
-fn group_memory(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
-    let mut least = None;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
-        let (root, file) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max"),
-            list if list.split(',').any(|c| c == "memory") => {
-                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => continue,
-        };
-        let group = Path::new(group.trim_start_matches('/'));
-        for above in group.ancestors() {
-            // "max" is no number, and no limit.
-            let limit =
-                read(&Path::new(root).join(above).join(file)).and_then(|t| t.trim().parse::<u64>().ok());
-            least = least.into_iter().chain(limit).min();
-        }
-    }
-    least
-}
-
-/// Bytes of memory that the machine has; 0 if it does not say.
-fn machine_memory() -> u64 {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-    let kib: u64 = total.and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0);
-    kib * 1024
-}
-
 /// ` line 4, memroy`: where in the file, and which key.
 fn place(text: &str, span: core::ops::Range<usize>) -> String {
     let before = &text[..span.start.min(text.len())];
@@ -358,7 +317,8 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        Config::parse(text, Path::new("head.toml")).expect_err(text).to_string()
+        let path = Path::new("head.toml");
+        Config::parse(text, path).and_then(|c| c.fits(Some(path))).expect_err(text).to_string()
     }
 
     #[test]
@@ -464,37 +424,6 @@ mod tests {
         assert_eq!(failure.exit, crate::failure::Exit::Usage);
         assert!(failure.to_string().contains("/nonexistent/head.toml"), "{failure}");
     }
-    #[test]
-    fn the_smaller_of_machine_and_control_group_counts() {
-        let limits = |files: &'static [(&'static str, &'static str)], groups: &str| {
-            group_memory(groups, |path| {
-                files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| text.to_string())
-            })
-        };
-        let v2: &[_] = &[
-            ("/sys/fs/cgroup/system.slice/millrace.service/memory.max", "max\n"),
-            ("/sys/fs/cgroup/system.slice/memory.max", "1073741824\n"),
-        ];
-        assert_eq!(
-            limits(v2, "0::/system.slice/millrace.service\n"),
-            Some(1 << 30),
-            "a limit above holds below"
-        );
-        assert_eq!(limits(v2, "0::/user.slice\n"), None);
-        let container: &[_] = &[("/sys/fs/cgroup/memory.max", "536870912\n")];
-        assert_eq!(limits(container, "0::/\n"), Some(512 << 20));
-        assert_eq!(limits(container, "0::/../not/visible/here\n"), Some(512 << 20));
-        let v1: &[_] = &[
-            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
-            ("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "268435456\n"),
-        ];
-        assert_eq!(limits(v1, "12:cpu,cpuacct:/box\n4:memory:/box\n0::/box\n"), Some(256 << 20));
-        assert_eq!(limits(v1, ""), None);
-        assert_eq!(default_memory(0), 256 << 20);
-        assert_eq!(default_memory(64 << 30), 4 << 30);
-        assert_eq!(default_memory(256 << 20), 192 << 20, "what the check lets through");
-    }
-
     #[test]
     fn a_configuration_is_a_file_or_a_pipe_of_bounded_size() {
         let folder = tempfile::tempdir().expect("a folder");

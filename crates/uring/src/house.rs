@@ -38,6 +38,10 @@ impl MachineConfig {
     pub fn new(address: Address, memory_bytes: u64) -> Self {
         Self { address, memory_bytes, staging_buffers: 128, connections_max: 16384, core: None }
     }
+    /// What it takes of the region, bytes: its own memory and the receive buffers.
+    pub fn bytes(&self) -> u64 {
+        Staging::bytes(self.staging_buffers).saturating_add(self.memory_bytes)
+    }
 }
 
 /// What a house is made of.

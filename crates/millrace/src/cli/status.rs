@@ -146,7 +146,8 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
         let mut table = Table::new(&["", ""]).prose();
         let mut pid = format!("pid {}, state in {}", status.daemon.pid, status.daemon.state_dir);
         if memory > 0 {
-            pid.push_str(&format!(", {} of memory", print(memory)));
+            let data = status.daemon.memory_data_bytes;
+            pid.push_str(&format!(", memory {} ({} for data)", print(memory), print(data)));
         }
         for (name, value) in
             [("nqn", &s.nqn), ("iqn", &s.iqn), ("system", &s.uuid), ("serial", &s.serial), ("daemon", &pid)]

@@ -66,6 +66,9 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     if let Some(socket) = socket {
         config.socket = socket;
     }
+    config.fits(args.config.as_deref())?;
+    let told = config.notices();
+    let config = config.settled();
     setup::log(&config)?;
     if let Some(parent) = args.die_with_parent {
         uring::process::die_with_parent(parent).map_err(|_| {
@@ -83,7 +86,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     setup::crash_handlers(record)?;
     let setup::Refused { notice, aside } = setup::privileges();
     let token = setup::token_notice(config.api.token_file.as_deref());
-    let notices: Vec<String> = notice.into_iter().chain(config.notices()).chain(token).collect();
+    let notices: Vec<String> = notice.into_iter().chain(told).chain(token).collect();
     let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t, args.config.as_deref()));
     for sentence in notices.iter().chain(&aside) {
         tracing::warn!("{sentence}");
@@ -100,6 +103,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         state_dir: config.state_dir.display().to_string(),
         notices,
         house: Some(machines.watch()),
+        memory_data: config.memory,
         asides: aside.into_iter().collect(),
         held_back,
         resumed: Default::default(),

@@ -1,7 +1,7 @@
 //! The head's machines in the kernel's world, and the courier that carries orders to the Steward.
 
 use crate::backend::Call;
-use crate::config::Config;
+use crate::config::{Config, memory};
 use crate::daemon::server::Stop;
 use crate::daemon::setup;
 use crate::failure::Failure;
@@ -135,9 +135,6 @@ impl Courier {
     }
 }
 
-/// The Steward's memory: labels, bitmaps and records of the drives that it looks at.
-const STEWARD_MEMORY: u64 = 64 << 20;
-
 /// Open files that are not hosts' connections: drives, rings, state, API.
 const FILES_KEPT: u64 = 1024;
 /// Connections of one shard.
@@ -152,18 +149,18 @@ fn connections_max(shards: u16) -> u32 {
 
 fn house_config(config: &Config) -> uring::Config {
     let shards = config.shard_count();
-    let memory = config.memory_bytes() / u64::from(shards);
+    let data = config.memory_bytes() / u64::from(shards);
     let mut machines: Vec<MachineConfig> = (0..shards)
         .map(|n| MachineConfig {
             core: config.cores.get(usize::from(n)).map(|c| usize::from(*c)),
             connections_max: connections_max(shards),
-            ..MachineConfig::new(Address::Shard(n), memory)
+            ..MachineConfig::new(Address::Shard(n), data)
         })
         .collect();
     machines.push(MachineConfig {
         connections_max: 0,
         staging_buffers: 1,
-        ..MachineConfig::new(Address::Steward, STEWARD_MEMORY)
+        ..MachineConfig::new(Address::Steward, memory::STEWARD)
     });
     uring::Config { machines, state_dir: Some(config.state_dir.clone()) }
 }

@@ -34,6 +34,8 @@ pub struct Process {
     pub notices: Vec<String>,
     /// Where its machines live.
     pub house: Option<uring::Watch>,
+    /// Their memory for data, bytes.
+    pub memory_data: u64,
     /// What matters less: sentences for who looks closely.
     pub asides: Vec<String>,
     /// Why the pools were not imported at the start, if they were not.
@@ -101,6 +103,7 @@ impl Api {
             state_dir: self.process.state_dir.clone(),
             management_only: held_back.is_some(),
             memory_bytes,
+            memory_data_bytes: self.process.memory_data,
             memory_resident_bytes,
         };
         status.notices.extend(self.process.notices.iter().cloned());
