@@ -280,6 +280,36 @@ fn parse_cores(list: &str) -> Option<Vec<u16>> {
 /// Most bytes of a configuration, or of a token.
 const TEXT_MAX: u64 = 1 << 20;
 
+/// How long a pipe may take before it is said that it is waited for.
+const PIPE_SILENCE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Says on stderr that a pipe is waited for, if it still is after a while.
+struct Waiting {
+    over: Option<std::sync::mpsc::Sender<()>>,
+}
+
+impl Waiting {
+    fn new(path: &Path) -> Self {
+        let (over, is_over) = std::sync::mpsc::channel::<()>();
+        let words =
+            format!("millrace: waiting for somebody to write to the pipe {} and close it", path.display());
+        let tell = move || {
+            if is_over.recv_timeout(PIPE_SILENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{words}");
+            }
+        };
+        // Without the thread it is waited for all the same.
+        let thread = std::thread::Builder::new().name("waiting".into()).spawn(tell);
+        Self { over: thread.is_ok().then_some(over) }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.over = None;
+    }
+}
+
 /// The text of a small file: a regular one, or a pipe (`--config <(…)`), read until its end. Devices have none.
 pub fn read_text(path: &Path) -> std::io::Result<String> {
     use std::io::{Error, Read};
@@ -291,6 +321,8 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
         return Err(Error::other("it is neither a file nor a pipe"));
     }
     let mut text = Vec::new();
+    // A pipe that nobody writes to would be waited for in silence.
+    let _told = file.is_fifo().then(|| Waiting::new(path));
     std::fs::File::open(path)?.take(TEXT_MAX + 1).read_to_end(&mut text)?;
     if text.len() as u64 > TEXT_MAX {
         return Err(Error::other("it is longer than 1M"));

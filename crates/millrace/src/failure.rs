@@ -14,6 +14,8 @@ pub enum Exit {
     Refused = 3,
     /// The daemon cannot be reached.
     Unreachable = 4,
+    /// Ctrl-C ended it before its end (128 and the signal's number, as shells have it).
+    Interrupted = 130,
 }
 
 /// A failure: its cause, and the command that helps.
@@ -40,7 +42,7 @@ struct Told<'a> {
     cause: &'a str,
     /// The command that helps.
     next: Option<&'a str>,
-    /// The daemon's word for it, else `internal`, `usage` or `unreachable`.
+    /// The daemon's word for it, else `internal`, `usage`, `unreachable` or `interrupted`.
     kind: serde_json::Value,
     /// The exit code.
     exit: u8,
@@ -68,6 +70,7 @@ impl Failure {
         let usual = || match self.exit {
             Exit::Usage => format!("millrace {what} --help").replace("  ", " "),
             Exit::Refused => "millrace status".to_string(),
+            Exit::Interrupted => "the same again".to_string(),
             Exit::Internal | Exit::Unreachable => {
                 "journalctl -u millrace -n 20, or millrace status".to_string()
             }
@@ -99,6 +102,7 @@ impl Exit {
             Exit::Usage => "usage",
             Exit::Refused => "refused",
             Exit::Unreachable => "unreachable",
+            Exit::Interrupted => "interrupted",
         }
     }
 }

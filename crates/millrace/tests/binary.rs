@@ -4,7 +4,7 @@ mod daemon;
 
 use daemon::{Daemon, millrace, said, until};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -332,4 +332,63 @@ fn a_taken_api_port_is_told_and_tried_again_while_the_head_serves() {
     let mut answer = String::new();
     peer.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn a_pipe_that_is_waited_for_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("head.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("coreutils").success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .args(["serve", "--config"])
+        .arg(&pipe)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("it was piped")).lines();
+    let said = lines.next().expect("a line").expect("text");
+    assert!(
+        said.contains("waiting for somebody to write to the pipe") && said.contains("head.toml"),
+        "{said}"
+    );
+    fs::write(&pipe, "memroy = 1\n").expect("it is read");
+    let said = lines.next().expect("a line").expect("text");
+    assert!(said.contains("memroy"), "{said}");
+    assert_eq!(child.wait().expect("ours").code(), Some(2));
+}
+
+#[test]
+fn a_measurement_that_is_interrupted_says_so() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let nqn = "nqn.2014-08.org.nvmexpress:h";
+    daemon.cli("pool create tank ram:64M");
+    daemon.cli("volume create tank/v --size 16M");
+    daemon.cli(&format!("host add h --nqn {nqn}"));
+    daemon.cli("export tank/v --host h");
+    let portal = daemon.portal("nvme");
+    let subsystem = daemon.status()["system"]["nqn"].as_str().expect("a name").to_string();
+    let target = format!("nvme://{portal}/{subsystem}/1");
+    let words = ["bench", "hosts", "--target", &target, "--host-nqn", nqn, "--seconds", "600"];
+    let bench = Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // Both hosts have an admin queue and an I/O queue each.
+    until("both hosts are there", || {
+        daemon.status()["connections"].as_array().is_some_and(|all| all.len() >= 4)
+    });
+    assert!(
+        Command::new("kill").args(["-INT", &bench.id().to_string()]).status().expect("kill runs").success()
+    );
+    let output = bench.wait_with_output().expect("it ends");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{shown} {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        shown.contains("interrupted: the figures are of") && shown.contains("instead of 600 s"),
+        "{shown}"
+    );
 }

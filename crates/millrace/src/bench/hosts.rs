@@ -8,7 +8,7 @@ use super::report::{Figures, Report};
 use super::single::SingleArgs;
 use super::target::Url;
 use super::watch::{self, Live};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::print_count;
 use clap::Args;
@@ -67,9 +67,16 @@ pub fn run(args: &HostsArgs, json: bool) -> Result<(), Failure> {
     let text = hosts.screen(Terminal::for_stdout());
     doc.notes.extend(hosts.notes());
     let trouble = hosts.hosts.iter().find_map(|(name, r)| Some(format!("{name}: {}", r.failure()?)));
+    let interrupted = hosts.interrupted(args.load.seconds);
+    doc.notes.extend(interrupted.clone());
     doc.hosts = Some(hosts);
     finish(&doc, &text, json, args.html.as_deref())?;
-    trouble.map_or(Ok(()), |why| Err(Failure::internal(why)))
+    match (trouble, interrupted) {
+        (Some(why), _) => Err(Failure::internal(why)),
+        (None, Some(_)) => Err(Failure::new(Exit::Interrupted, "the measurement was interrupted")
+            .with_next("the same again; --seconds 0 measures until Ctrl-C")),
+        (None, None) => Ok(()),
+    }
 }
 
 /// One process.
@@ -192,6 +199,12 @@ impl Hosts {
         }
         let errors = self.hosts.iter().map(|(_, r)| r.errors).sum();
         Measured { total, paths, errors, ..Measured::default() }
+    }
+    /// Ctrl-C came before the end: the figures are of less time than was asked for. `seconds` 0: that is the end.
+    fn interrupted(&self, seconds: u32) -> Option<String> {
+        let least = self.hosts.iter().map(|(_, r)| r.seconds).fold(f64::INFINITY, f64::min);
+        (seconds > 0 && watch::interrupted())
+            .then(|| format!("interrupted: the figures are of {least:.1} s instead of {seconds} s."))
     }
     fn notes(&self) -> Vec<String> {
         let together = self.together();

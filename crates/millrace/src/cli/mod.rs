@@ -50,7 +50,7 @@ A first volume:
   millrace export tank/vm1 --host esx1
   millrace status
 
-Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable.
+Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 a measurement interrupted.
 
 With --json, stdout carries what was asked for, or {what, uuid, notices, next} of what was done; a failure is {\"error\": {what, cause, next, kind, exit}} on stderr.")]
 pub struct Cli {

@@ -199,7 +199,7 @@ fn list(volumes: &[Volume], context: &Context) -> String {
     let heads = ["VOLUME", "STATE", ">SIZE", ">BLOCK", ">NSID", ">READS", ">WRITES", ">ERRORS"];
     let heads: Vec<&'static str> =
         heads.into_iter().chain(capped.then_some("CAPS")).chain(["EXPORTED TO"]).collect();
-    let mut table = Table::new(&heads).optional(&["READS", "WRITES"]).optional(&["NSID"]).prose();
+    let mut table = Table::new(&heads).optional(&["READS", "WRITES"]).optional(&["BLOCK"]).prose();
     for v in volumes {
         let exports = exports_words(&v.exports);
         let caps = capped.then(|| match caps_words(v) {

@@ -91,9 +91,12 @@ fn token(file: &Path) -> Result<Arc<str>, Failure> {
         // Only where there is nothing yet: what somebody keeps in that file is not ours to write over, and with
         // noclobber (-C) the shell does not either.
         std::io::ErrorKind::NotFound => {
-            let name = file.display().to_string().replace('\'', r"'\''");
-            wrong("there is no such file".into())
-                .with_next(format!("(umask 077; set -C; head -c 32 /dev/urandom | base64 > '{name}')"))
+            let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+            let make = format!("(umask 077; set -C; head -c 32 /dev/urandom | base64 > {})", quoted(file));
+            wrong("there is no such file".into()).with_next(match file.parent().filter(|dir| !dir.exists()) {
+                Some(dir) => format!("mkdir -p {} && {make}", quoted(dir)),
+                None => make,
+            })
         }
         _ => wrong(e.to_string()).with_next("name a file of its own in api.token_file"),
     })?;
@@ -260,7 +263,7 @@ mod tests {
             assert!(failure.message.contains("api.token_file"), "{bad}");
             assert!(!failure.next.expect("a way on").contains('>'), "nothing writes over what is there");
         }
-        let missing = folder.path().join("it's new");
+        let missing = folder.path().join("not there").join("it's new");
         let next = token(&missing).expect_err("missing").next.expect("a way on");
         let ran = |next: &str| {
             std::process::Command::new("sh").args(["-c", next]).stderr(std::process::Stdio::null()).status()

@@ -144,7 +144,7 @@ pub fn privileges() -> Refused {
 /// nobody's to change.
 pub fn token_notice(file: Option<&Path>) -> Option<String> {
     let file = file?;
-    let found = std::fs::symlink_metadata(file).ok().filter(std::fs::Metadata::is_file)?;
+    let found = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
     let mode = found.permissions().mode();
     (mode & 0o077 != 0).then(|| {
         let (path, mode) = (file.display(), mode & 0o777);
@@ -265,6 +265,9 @@ mod tests {
         let words = mode(0o644).expect("a sentence");
         assert!(words.contains("mode 0644") && words.contains("chmod 600"), "{words}");
         assert!(mode(0o660).is_some());
+        // What is no file is nobody's to chmod: it is refused.
+        assert_eq!(token_notice(Some(std::path::Path::new("/dev/null"))), None);
+        assert_eq!(token_notice(Some(std::path::Path::new("/"))), None);
     }
 
     #[test]

@@ -115,13 +115,27 @@ pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
     }
     if !args.once {
         show.line(&format!(
-            "\nServing until Ctrl-C. Look around:  millrace --socket {} status",
+            "\nServing until Ctrl-C. Look around:  {} --socket {} status",
+            own_program(),
             folder.socket().display()
         ));
         stage::wait_for_interrupt(&mut daemon)?;
         show.line("\nStopping in order.");
     }
     daemon.stop()
+}
+
+/// How a shell finds this program: by its name if that is what PATH leads to, else by its path, from here if it is below.
+fn own_program() -> String {
+    let Ok(program) = std::env::current_exe() else { return "millrace".into() };
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    let by_name = std::env::split_paths(&dirs).find_map(|dir| dir.join("millrace").canonicalize().ok());
+    if by_name.as_deref() == Some(&program) {
+        return "millrace".into();
+    }
+    let here = std::env::current_dir().ok();
+    let below = here.and_then(|here| program.strip_prefix(here).ok().map(std::path::Path::to_path_buf));
+    below.unwrap_or(program).display().to_string()
 }
 
 /// The end of the story.
@@ -300,11 +314,11 @@ impl Portals {
                 nvme.ip(),
                 nvme.port()
             ),
-            format!(
-                "echo InitiatorName={HOST_IQN} >/etc/iscsi/initiatorname.iscsi && systemctl restart iscsid"
-            ),
-            format!("iscsiadm -m discovery -t sendtargets -p {}", self.iscsi),
-            format!("iscsiadm -m node -T {iqn} -p {} --login", self.iscsi),
+            // The name goes with an interface of its own: the machine's /etc/iscsi/initiatorname.iscsi stays as it is.
+            "iscsiadm -m iface -I demo --op new".to_string(),
+            format!("iscsiadm -m iface -I demo --op update -n iface.initiatorname -v {HOST_IQN}"),
+            format!("iscsiadm -m discovery -t sendtargets -p {} -I demo", self.iscsi),
+            format!("iscsiadm -m node -T {iqn} -p {} -I demo --login", self.iscsi),
         ]
     }
 }
@@ -330,6 +344,13 @@ mod tests {
     }
 
     #[test]
+    fn the_program_is_named_so_that_a_shell_finds_it() {
+        let named = own_program();
+        // This test is not in PATH.
+        assert!(named.contains('/') && std::path::Path::new(&named).exists(), "{named}");
+    }
+
+    #[test]
     fn a_host_is_told_how_to_connect() {
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let portals = Portals { nvme: address(4420), discovery: address(8009), iscsi: address(3260) };
@@ -337,9 +358,11 @@ mod tests {
         let text = portals.lines(&Status { system, ..Default::default() }).join("\n");
         for words in [
             "nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.x",
-            "iscsiadm -m node -T iqn.x -p 127.0.0.1:3260 --login",
+            "iscsiadm -m iface -I demo --op update -n iface.initiatorname -v iqn.",
+            "iscsiadm -m node -T iqn.x -p 127.0.0.1:3260 -I demo --login",
         ] {
             assert!(text.contains(words), "{text}");
         }
+        assert!(!text.contains('>'), "nothing of the host's is written over: {text}");
     }
 }

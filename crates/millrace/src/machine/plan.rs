@@ -99,7 +99,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
             name: "this layout".into(),
             plan,
             rest: Vec::new(),
-            command: command(&args.layout.join(" "), &args.weights),
+            command: command(&args.layout, &args.weights),
         }]
     } else if !pools.is_empty() {
         let one = |(name, arrays): (String, Vec<Array>)| {
@@ -267,7 +267,9 @@ pub fn site_here(context: &Context) -> Site {
     Site::of(&super::here(context))
 }
 
-fn command(layout: &str, weights: &[u32]) -> String {
+fn command(layout: &[String], weights: &[u32]) -> String {
+    let layout: Vec<String> = layout.iter().map(|word| quoted(word)).collect();
+    let layout = layout.join(" ");
     let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
     let weights =
         if weights.is_empty() { String::new() } else { format!(" --weights {}", weights.join(",")) };
@@ -283,7 +285,17 @@ fn layout_command(arrays: &[Array]) -> String {
     }
     let weights: Vec<u32> = arrays.iter().map(|a| a.weight as u32).collect();
     let plain = weights.iter().all(|w| *w == weights[0]);
-    command(&words.join(" "), if plain { &[] } else { &weights })
+    command(&words, if plain { &[] } else { &weights })
+}
+
+/// A word as a shell takes it: `?` of `file:/a?size=1G` would be looked for among files.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn rates(predictions: &[Prediction], terminal: Terminal) -> String {
@@ -379,6 +391,17 @@ mod tests {
 
     fn of(recording: &[u8]) -> Machine {
         Machine::of(&Recording::decode(recording).expect("a recording"))
+    }
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        let layout = ["mirror", "file:/a?size=1G", "/srv/it's b", "/dev/c"].map(String::from);
+        let text = command(&layout, &[3, 1]);
+        assert!(text.starts_with("millrace pool create NAME mirror 'file:/a?size=1G'"), "{text}");
+        let shell = format!("set -- {text}; printf '%s\n' \"$@\"");
+        let output = std::process::Command::new("sh").args(["-c", &shell]).output().expect("a shell");
+        let words = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(words.lines().skip(4).take(4).collect::<Vec<_>>(), layout);
     }
 
     #[test]
