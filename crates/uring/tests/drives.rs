@@ -590,16 +590,31 @@ fn latency_is_added() {
     });
 }
 
+/// Windows of a load of which one must reach the limit.
+const WINDOWS: u32 = 10;
+
+/// No window has more than the limit, and one of them reaches it: a machine that is busy with other things can only be slower.
+fn kept(range: std::ops::RangeInclusive<u64>, what: &str, mut window: impl FnMut() -> u64) {
+    let mut all = vec![];
+    while all.len() < WINDOWS as usize {
+        let done = window();
+        all.push(done);
+        assert!(done <= *range.end(), "{all:?} {what}");
+        if range.contains(&done) {
+            return;
+        }
+    }
+    panic!("{all:?} {what}");
+}
+
 #[test]
 fn an_iops_limit_is_kept_within_a_tenth() {
     shaped(|bench| {
         bench.shape(Shape { iops_max: 4000, ..Shape::default() });
         for depth in [1, 16] {
-            let done = bench.load(depth, 500);
-            assert!(
-                (1800..=2200).contains(&done),
-                "{done} reads in half a second at 4000 IOPS, depth {depth}"
-            );
+            kept(1800..=2200, &format!("reads in half a second at 4000 IOPS, depth {depth}"), || {
+                bench.load(depth, 500)
+            });
         }
     });
 }
@@ -608,8 +623,7 @@ fn an_iops_limit_is_kept_within_a_tenth() {
 fn a_throughput_limit_is_kept_within_a_tenth() {
     let bench = Bench::with("ram:16M");
     bench.shape(Shape { mbps_max: 20, ..Shape::default() });
-    let bytes = bench.load(8, 500) * 4096;
-    assert!((9_000_000..=11_000_000).contains(&bytes), "{bytes} bytes in half a second at 20 MB/s");
+    kept(9_000_000..=11_000_000, "bytes in half a second at 20 MB/s", || bench.load(8, 500) * 4096);
 }
 
 #[test]
