@@ -208,8 +208,9 @@ impl Sessions {
     }
 
     /// A connection has begun to end; its commands may still be at the drives. Who comes next with the
-    /// same identity waits for it. An admin queue takes its I/O queues along; an I/O queue goes alone: a
-    /// host that says good-bye closes those first, and then speaks to the admin queue.
+    /// same identity waits for it. An admin queue takes its I/O queues along; an I/O queue goes alone, although
+    /// NVMe Base 3.1.1 has the association end with it unless both sides delete I/O queues one by one: a host that says
+    /// good-bye closes those first, and then shuts down over the admin queue (docs/faults.md).
     pub fn on_ending(&mut self, place: Place, fx: &mut Effects<Mail>) {
         for table in [&mut self.controllers, &mut self.sessions] {
             for session in table.values_mut().filter(|s| !s.ending && s.places.contains(&place)) {
