@@ -31,6 +31,9 @@ pub struct Drive {
     pub state: Option<State>,
     /// Why; empty if all is well.
     pub reason: String,
+    /// Its reads take far longer than those of the mirror's other legs, which serve most of them.
+    #[serde(default)]
+    pub slow: bool,
     /// Operations that failed or were late, since the start.
     pub errors: u64,
     /// What was done to it, since the start.

@@ -289,6 +289,9 @@ pub struct Scrub {
     pub unreadable_bytes: u64,
     /// The first of what was found since the head started, by volume.
     pub findings: Vec<Finding>,
+    /// Places that it was found in, of which `findings` has the first.
+    #[serde(default)]
+    pub places: u64,
 }
 
 /// Something that a scrub found.

@@ -127,6 +127,7 @@ pub fn drive(d: order::Drive) -> api::Drive {
         },
         state: d.state.map(state),
         reason: d.reason,
+        slow: d.slow,
         errors: d.errors,
         counters: counters(d.counters),
         shape: d.shape.as_ref().map(shape),
@@ -182,6 +183,7 @@ fn scrub(s: order::Scrub) -> api::Scrub {
         repaired_bytes: s.repaired_bytes,
         unreadable_bytes: s.unreadable_bytes,
         findings: s.findings.into_iter().map(finding).collect(),
+        places: s.places,
     }
 }
 

@@ -22,6 +22,7 @@ fn a_leg_that_hangs_at_a_start_is_out_and_is_back_once_it_answers() {
     until("the pool is served without it", || daemon.status()["health"] == "degraded");
     let reasons = daemon.reasons().join("\n");
     assert!(reasons.contains(&format!("millrace drive shape {b} --clear")), "{reasons}");
+    assert!(reasons.contains("it cannot be read") && !reasons.contains("was not found"), "{reasons}");
     let events = daemon.events().join("\n");
     assert!(events.contains(&format!("{b} cannot be read")), "{events}");
     daemon.cli(&format!("drive shape {b} --clear"));
@@ -38,4 +39,27 @@ fn an_order_that_names_a_drive_that_hangs_is_refused_with_words() {
     // It keeps nothing of it.
     daemon.cli(&format!("pool create tank mirror {a} {b}"));
     assert!(fs::read_to_string(daemon.path("head.toml")).is_ok_and(|text| !text.contains("shape")));
+}
+
+#[test]
+fn a_pool_whose_drives_all_hang_by_their_shapes_says_so() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let [a, b] = [daemon.file("a", 96), daemon.file("b", 96)];
+    daemon.cli(&format!("pool create tank mirror {a} {b}"));
+    assert_eq!(daemon.signal("-TERM").code(), Some(0));
+    let mut file = File::options().append(true).open(daemon.path("head.toml")).expect("opened");
+    writeln!(file, "shapes = [\"shape:hang@{a}\", \"shape:hang@{b}\"]").expect("written");
+
+    daemon.start(&[]);
+    until("the pool is away", || daemon.reasons().join("").contains("cannot be read"));
+    let reasons = daemon.reasons().join("\n");
+    let steps = format!(
+        "[millrace drive shape {a} --clear, then millrace drive shape {b} --clear, then millrace pool import tank]"
+    );
+    assert!(reasons.contains(&steps), "{reasons}");
+    daemon.cli(&format!("drive shape {a} --clear"));
+    daemon.cli(&format!("drive shape {b} --clear"));
+    daemon.cli("pool import tank");
+    until("it is back", || daemon.status()["health"] == "optimal");
 }

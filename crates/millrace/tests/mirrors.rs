@@ -123,3 +123,20 @@ fn drives_are_replaced_removed_and_added_under_load_and_over_a_kill() {
     assert!(data(&a).iter().any(|b| *b != 0), "something was written there");
     assert!(data(&a) == data(&d), "legs differ");
 }
+
+#[test]
+fn a_leg_that_is_taken_out_while_it_is_copied_has_no_errors() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let [a, b, c] = ["a", "b", "c"].map(|name| daemon.file(name, 96));
+    daemon.cli(&format!("pool create tank mirror {a} {b}"));
+    daemon.cli(&format!("drive shape {b} --mbps-max 2"));
+    daemon.cli(&format!("drive replace {b} {c}"));
+    // Copies to it are under way for a second each, and are not waited for once it is out.
+    daemon.cli(&format!("drive shape {c} --latency-us 1000000"));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    daemon.cli(&format!("drive fail {c}"));
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let drive = daemon.json(&format!("drive show {c}"));
+    assert_eq!((drive["errors"].as_u64(), drive["state"].as_str()), (Some(0), Some("failed")), "{drive}");
+}

@@ -155,6 +155,8 @@ pub struct Drive {
     pub state: Option<State>,
     /// Why, one sentence; empty if all is well and it is free to use.
     pub reason: String,
+    /// Its reads take far longer than those of the mirror's other legs, which serve most of them.
+    pub slow: bool,
     /// Operations that failed or were late, since the start.
     pub errors: u64,
     /// What was done to it, since the start.
@@ -256,6 +258,8 @@ pub struct Scrub {
     pub unreadable_bytes: u64,
     /// The first of what was found since the head started, by volume.
     pub findings: Vec<Finding>,
+    /// Places that it was found in, of which `findings` has the first.
+    pub places: u64,
 }
 
 /// Something that a scrub found.

@@ -270,6 +270,8 @@ pub(crate) struct LegDesk {
     pub slow: BTreeSet<u16>,
     /// An event said that it is slow, and none that it is well again.
     pub told_slow: bool,
+    /// No shard finds it slow since then.
+    pub quiet_since: Option<Instant>,
     /// When it was put out or missed first, by this head; and what is to be expected of it.
     pub out_since: Option<Instant>,
     pub outlook: Outlook,
@@ -285,7 +287,7 @@ pub(crate) struct LegDesk {
 
 impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
-        let (reason, found, synced, slow, told_slow) = Default::default();
+        let (reason, found, synced, slow, told_slow, quiet_since) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
         let (look_at, looks, dead) = Default::default();
         Self {
@@ -300,6 +302,7 @@ impl LegDesk {
             full,
             slow,
             told_slow,
+            quiet_since,
             out_since,
             outlook,
             return_at,
@@ -574,6 +577,10 @@ impl Desk {
         let found = Found::of(probe);
         self.found.retain(|_, f| found.drive().is_none() || f.drive() != found.drive());
         self.found.insert(found.path().into(), found);
+    }
+    /// A drive is there and could not be looked at.
+    pub fn note_mute(&mut self, path: String, words: String) {
+        self.found.insert(path.clone(), Found::Mute { path, words });
     }
     /// What was found of a drive that should be at this path and cannot be used.
     pub fn found_for(&self, drive: Uuid, path: &str) -> Option<Found> {

@@ -92,7 +92,10 @@ impl Office {
                     self.shape(id, Shape::default());
                 }
                 self.let_go(id);
-                Err(format!("{path} cannot be read: the drive {}", error_words(error)).into())
+                let words = format!("cannot be read: the drive {}", error_words(error));
+                let told = format!("{path} {words}").into();
+                self.desk_mut().note_mute(path, format!("it {words}"));
+                Err(told)
             }
         }
     }

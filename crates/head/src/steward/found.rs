@@ -20,6 +20,8 @@ pub(crate) enum Found {
     },
     /// Something else, or what cannot be told from that.
     Other { path: String, words: String },
+    /// It is there, and could not be read: it hangs, or fails.
+    Mute { path: String, words: String },
     /// A drive that can be used, by the name that its label says.
     Drive { drive: Uuid, path: String, pool: String },
 }
@@ -46,14 +48,17 @@ impl Found {
     }
     pub fn path(&self) -> &str {
         match self {
-            Self::CutOff { path, .. } | Self::Other { path, .. } | Self::Drive { path, .. } => path,
+            Self::CutOff { path, .. }
+            | Self::Other { path, .. }
+            | Self::Mute { path, .. }
+            | Self::Drive { path, .. } => path,
         }
     }
     /// The drive that it is, whether it can be used or not.
     pub fn drive(&self) -> Option<Uuid> {
         match self {
             Self::CutOff { drive, .. } | Self::Drive { drive, .. } => Some(*drive),
-            Self::Other { .. } => None,
+            Self::Other { .. } | Self::Mute { .. } => None,
         }
     }
     /// What is wrong with it as the drive that was looked for: one sentence.
@@ -62,7 +67,7 @@ impl Found {
             Self::CutOff { bytes, needed, .. } => {
                 format!("it is too small: {bytes} of its {needed} bytes are there")
             }
-            Self::Other { words, .. } => words.clone(),
+            Self::Other { words, .. } | Self::Mute { words, .. } => words.clone(),
             Self::Drive { pool, .. } => format!("another drive is there now, of pool {pool}"),
         }
     }
@@ -78,6 +83,9 @@ impl Found {
             }
             Self::Other { path, .. } => {
                 format!("millrace drive replace {leg} {path} --force (copies everything to it)")
+            }
+            Self::Mute { .. } => {
+                format!("millrace drive return {leg}, once it answers, or millrace drive replace {leg} NEW")
             }
         }
     }

@@ -6,8 +6,12 @@ use crate::layout::ArrayId;
 use crate::mail::Fate;
 use crate::order::Weight;
 use array::{Note, Verdict};
-use base::{Ask, Instant, NetError, PortalId};
+use base::{Ask, Duration, Instant, NetError, PortalId};
 use core::net::SocketAddr;
+
+/// A leg that was slow, and that nobody finds slow for so long since nobody reads from it, is slow no longer. Reads that come and
+/// go more often than that are no news each time.
+const QUIET_TIME: Duration = Duration::from_secs(60);
 
 impl Desk {
     pub fn on_listening(
@@ -118,7 +122,8 @@ impl Desk {
                     Verdict::Slow => desk.slow.insert(shard),
                     Verdict::Well | Verdict::Stale => desk.slow.remove(&shard),
                 };
-                // What is forgotten because nobody reads is no event, nor is that it is seen again.
+                desk.quiet_since = desk.slow.is_empty().then(|| desk.quiet_since.unwrap_or(now));
+                // What is forgotten because nobody reads is no event at once, nor is that it is seen again soon.
                 match verdict {
                     Verdict::Slow if !desk.told_slow => {
                         desk.told_slow = true;
@@ -135,6 +140,24 @@ impl Desk {
                     Verdict::Slow | Verdict::Well | Verdict::Stale => {}
                 }
             }
+        }
+    }
+    /// Legs that were said to be slow, and that nobody has read from for a while: what was said holds no longer.
+    pub fn forget_slow(&mut self, now: Instant) {
+        let mut told = vec![];
+        for p in &mut self.pools {
+            for leg in p.arrays.iter_mut().flat_map(|a| &mut a.legs) {
+                let quiet = leg.quiet_since.is_some_and(|since| now.since(since) >= QUIET_TIME);
+                if leg.told_slow && quiet {
+                    leg.told_slow = false;
+                    told.push((format!("drive {}", leg.path), p.config.name.clone()));
+                }
+            }
+        }
+        for (what, pool) in told {
+            let message =
+                format!("it was slow, and is hardly read now: nobody knows how fast it is in pool {pool}");
+            self.event(now, Weight::Note, what, message);
         }
     }
 }

@@ -116,7 +116,8 @@ impl Office {
             let path = &o.info.path;
             let what = match hung {
                 0 => "does not answer".to_string(),
-                n => format!("holds {} that do not end", super::desk::count(n as usize, "operation")),
+                1 => "holds 1 operation that does not end".to_string(),
+                n => format!("holds {n} operations that do not end"),
             };
             let message = format!("{path} {what}: the pool cannot come to rest, and goes on serving");
             let shaped = desk.shapes.get(&o.id).is_some_and(|s| s.hang);

@@ -117,7 +117,7 @@ impl Office {
                 desk_leg.reason = why.clone();
                 desk_leg.synced.clear();
                 desk_leg.slow.clear();
-                desk_leg.told_slow = false;
+                (desk_leg.told_slow, desk_leg.quiet_since) = (false, None);
                 (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
                 desk_leg.return_at = Some(now + super::spares::return_after(desk_leg.returns));
                 let (weight, what) = match outlook {

@@ -133,6 +133,7 @@ impl Office {
                     self.let_go(p.id);
                 }
                 Err(e) => out.push(Drive {
+                    shape: self.desk().shapes_at_start.get(&spec).cloned(),
                     path: spec,
                     role: DriveRole::Unusable,
                     reason: e.words,
@@ -282,22 +283,26 @@ impl Office {
             }
         }
         let spec = if drive.parse::<Uuid>().is_ok() { path.clone() } else { drive.to_string() };
-        let probe = self.patient().probe(&spec).await.map_err(|e| {
+        let probe = self.patient().probe(&spec).await;
+        // What was shaped for a test stays so until somebody says otherwise, whether it can be opened now or later.
+        if let Some(shape) = shape {
+            match &probe {
+                Ok(probe) => self.shape(probe.id, shape),
+                Err(_) => self.shape_later(&path, shape),
+            }
+        }
+        let probe = probe.map_err(|e| {
             let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
             refuse(RefusalKind::NotReady, "drive", e.words).then(next)
         })?;
-        // What was shaped for a test stays so until somebody says otherwise.
-        if let Some(shape) = shape {
-            self.shape(probe.id, shape);
-        }
         if let Err(r) = self.check_room_below(&probe).await {
-            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+            self.stays_out(pool, array, leg, &probe).await;
             return Err(r);
         }
         let admitted = self.readmit(pool, array, uuid, &probe).await;
         let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
         if let Err(r) = marked {
-            self.let_go(probe.id);
+            self.stays_out(pool, array, leg, &probe).await;
             return Err(r);
         }
         match admitted {
@@ -313,8 +318,7 @@ impl Office {
                 Ok(Reply::Done)
             }
             Err(r) => {
-                // Who replaces the drive by itself opens it again at once.
-                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                self.stays_out(pool, array, leg, &probe).await;
                 // The leg may have lain elsewhere.
                 let here = &probe.info.path;
                 let found = Found::of(&probe);
@@ -330,10 +334,11 @@ impl Office {
                 {
                     let l = &mut p.arrays[array].legs[leg];
                     l.path = here.clone();
-                    // The drive itself, whole, that may not return for what happened to it elsewhere.
-                    if cut_off || found.drive() != Some(uuid) {
-                        (l.reason, l.found) = (found.words(), Some(found));
-                    }
+                    // The drive itself, whole, may not return for what happened to it elsewhere.
+                    (l.reason, l.found) = match cut_off || found.drive() != Some(uuid) {
+                        true => (found.words(), Some(found)),
+                        false => (r.clone(), None),
+                    };
                 }
                 Err(Refusal {
                     message: format!("{here} cannot return to pool {pool_name}: {r}"),
@@ -342,6 +347,23 @@ impl Office {
                     kind: RefusalKind::Conflict,
                 })
             }
+        }
+    }
+    /// A return was refused. The leg's own drive, where it always was, stays open and out as it was before, with its shape:
+    /// it is there, and nobody must attach it. It gets no records (`reachable`). Anything else is let go of.
+    async fn stays_out(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) {
+        let stays = match (self.desk_mut().pool_mut(pool), probe.opened()) {
+            (Some(p), Some(open)) => {
+                let l = &mut p.arrays[array].legs[leg];
+                let own = l.open.is_none() && open.label.drive == l.uuid && open.info.path == l.path;
+                l.open = l.open.take().or(Some(open).filter(|_| own));
+                own
+            }
+            (None, _) | (_, None) => false,
+        };
+        match stays {
+            true => self.publish().await,
+            false => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
         }
     }
     /// A drive that carries the label of a pool that is here, and is none of its drives.

@@ -214,7 +214,18 @@ impl Office {
                     };
                     // Nothing was found: it is not a matter of where to look, but of drives that are away.
                     let away = r.kind == RefusalKind::NotFound && !row.drives.is_empty();
+                    let shaped = |d: &&String| desk.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
+                    let clear: Vec<String> = row
+                        .drives
+                        .iter()
+                        .filter(shaped)
+                        .map(|d| format!("millrace drive shape {d} --clear"))
+                        .collect();
                     let next = match away {
+                        // What was shaped away is attached already.
+                        true if !clear.is_empty() => {
+                            Some(format!("{}, then millrace pool import {}", clear.join(", then "), row.name))
+                        }
                         true => Some(format!(
                             "attach {}: then it is imported by itself within a minute, or by millrace pool import {}",
                             row.drives.join(" and "),

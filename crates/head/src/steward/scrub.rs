@@ -38,6 +38,7 @@ pub(crate) struct ScrubDesk {
     places: u64,
     /// What the last one found: that holds until the next one has come to its end.
     last_findings: Vec<Finding>,
+    last_places: u64,
     /// How fast it is.
     pub speed: Speed,
 }
@@ -54,6 +55,10 @@ impl ScrubDesk {
             }
         }
         all
+    }
+    /// In how many places that was: most of those of the one under way are those of the last one.
+    fn all_places(&self) -> u64 {
+        self.places.max(self.last_places).max(self.all_findings().len() as u64)
     }
     /// Goes on with what the configuration says.
     pub fn of(config: &PoolConfig) -> Self {
@@ -178,6 +183,7 @@ impl PoolDesk {
             differed_bytes: found.differed,
             repaired_bytes: found.repaired,
             unreadable_bytes: found.unreadable,
+            places: self.scrub.all_places(),
             findings: self.scrub.all_findings(),
             ..Scrub::default()
         };
@@ -301,9 +307,10 @@ impl Office {
         self.commit(id, config).await?;
         if clears && let Some(p) = self.desk_mut().pool_mut(id) {
             (p.scrub.findings, p.scrub.last_findings) = Default::default();
+            (p.scrub.places, p.scrub.last_places) = (0, 0);
         }
         if stops && let Some(p) = self.desk_mut().pool_mut(id) {
-            p.scrub.last_findings = p.scrub.all_findings();
+            (p.scrub.last_places, p.scrub.last_findings) = (p.scrub.all_places(), p.scrub.all_findings());
         }
         if run != running {
             self.set_to_work(id, run);
@@ -484,6 +491,7 @@ impl Office {
             p.scrub.run = None;
             p.scrub.last_findings = core::mem::take(&mut p.scrub.findings);
             places = core::mem::take(&mut p.scrub.places);
+            p.scrub.last_places = places;
         }
         let shown = if places > FINDINGS_TOLD as u64 {
             format!("; {places} places in all, the first of them are in millrace pool show {name}")

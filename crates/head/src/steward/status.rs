@@ -247,8 +247,9 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                 // Of an array that nothing serves the last leg in sync comes first: see there.
                 LegState::Out | LegState::JustOut if array.state >= State::Offline => None,
                 LegState::Out | LegState::JustOut if awaited => Some(format!(
-                    "millrace drive return {0}, or millrace drive rm {0}, and replace by another",
-                    leg.path
+                    "{1}millrace drive return {0}, or millrace drive rm {0}, and replace by another",
+                    leg.path,
+                    clear_first(desk, p, a, l)
                 )),
                 LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
                 LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
@@ -441,10 +442,21 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
     Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow, replaces }
 }
 
+/// The step that comes before the return of a leg that was shaped to be gone or to hang; empty for others.
+fn clear_first(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
+    let leg = &p.arrays[a].legs[l];
+    let away = desk.shape_of(leg.open.as_ref(), &leg.path).is_some_and(|s| s.gone || s.hang);
+    if away { format!("millrace drive shape {} --clear, then ", leg.path) } else { String::new() }
+}
+
 /// What helps a leg that is out.
 fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
     let leg = &p.arrays[a].legs[l];
     let path = &leg.path;
+    let first = clear_first(desk, p, a, l);
+    if !first.is_empty() {
+        return format!("{first}millrace drive return {path}");
+    }
     if let Some(found) = &leg.found {
         return found.way_back(path);
     }
@@ -452,10 +464,6 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
         return format!(
             "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
         );
-    }
-    let shape = desk.shape_of(leg.open.as_ref(), path);
-    if shape.is_some_and(|s| s.gone || s.hang) {
-        return format!("millrace drive shape {path} --clear, then millrace drive return {path}");
     }
     match leg.open {
         // A return would say that it is not there.
@@ -495,6 +503,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     role: if leg.open.is_some() { DriveRole::Leg } else { DriveRole::Missing },
                     state: Some(shown.state),
                     reason: shown.reason,
+                    slow: shown.slow,
                     ..Drive::default()
                 };
                 if let Some(ill) = ill_of(desk, p, a, l) {

@@ -781,6 +781,15 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     w.note(0, array, judged(1, Verdict::Stale));
     w.note(0, array, judged(1, Verdict::Well));
     assert_eq!(told(&w.status(), "as fast as the other legs"), 2);
+    // Reads that stop for good are no end in silence.
+    w.note(0, array, judged(1, Verdict::Slow));
+    w.note(0, array, judged(1, Verdict::Stale));
+    w.pass(30);
+    assert_eq!(told(&w.status(), "it was slow, and is hardly read now"), 0, "they may go on");
+    w.pass(40);
+    assert_eq!(told(&w.status(), "it was slow, and is hardly read now"), 1);
+    w.note(0, array, judged(1, Verdict::Well));
+    assert_eq!(told(&w.status(), "as fast as the other legs"), 2, "it was closed already");
     // The one beside it goes: what is alone is slower than nobody.
     w.note(0, array, judged(1, Verdict::Slow));
     w.good(Order::DriveFail { drive: "/f/a".into() });

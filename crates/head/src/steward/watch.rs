@@ -97,6 +97,7 @@ impl Office {
     async fn look_at_drives(&self, seen: &mut BTreeMap<DriveId, Seen>) {
         self.ask_reports().await;
         self.note_speeds();
+        self.desk_mut().forget_slow(self.cx.now());
         let legs = watched(&self.desk());
         seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
         let looks: Vec<Boxed<'_, Look>> =

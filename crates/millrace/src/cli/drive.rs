@@ -380,6 +380,9 @@ fn list(placed: &[Placed], context: &Context) -> String {
         let d = &p.drive;
         // The row begins with the path that the sentence begins with.
         let mut note = d.reason.strip_prefix(&format!("{} ", d.path)).unwrap_or(&d.reason).to_string();
+        if d.slow && note.is_empty() {
+            note = SLOW.into();
+        }
         if let Some(shape) = &d.shape {
             let shape = format!("shaped: {}", describe(shape));
             note = if note.is_empty() { shape } else { format!("{note}; {shape}") };
@@ -407,6 +410,9 @@ fn list(placed: &[Placed], context: &Context) -> String {
     }
     table.print(context.terminal, 0)
 }
+
+/// What is said of a leg that is much slower than those beside it.
+pub const SLOW: &str = "slow: most reads go to the other legs";
 
 /// Characters of a UUID that tell two drives apart.
 const UUID_SHOWN: usize = 8;
@@ -450,6 +456,9 @@ fn show(d: &Drive, context: &Context) -> String {
     row("state", state_cell(d));
     if !d.reason.is_empty() {
         row("reason", Cell::new(d.state.map_or(Look::Plain, look_of), d.reason.clone()));
+    }
+    if d.slow {
+        row("speed", Cell::new(Look::Warn, SLOW));
     }
     row("pool", d.pool.clone().unwrap_or_else(|| "none".into()).into());
     row("size", format!("{} ({} bytes)", print(d.bytes), d.bytes).into());

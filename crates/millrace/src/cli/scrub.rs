@@ -99,5 +99,33 @@ pub fn scrub_words(s: &Scrub) -> Vec<String> {
             f.volume.as_ref().map_or_else(|| "space of no volume".to_string(), |v| format!("volume {v}"));
         format!("{place}, bytes {} to {}: {}", f.at, f.at + f.bytes.max(1) - 1, f.what)
     }));
+    let more = s.places.saturating_sub(s.findings.len() as u64);
+    if more > 0 && !s.findings.is_empty() {
+        out.push(format!("and {} that are not listed", count(more as usize, "more place")));
+    }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scrub_words;
+    use api::{Finding, Scrub};
+
+    #[test]
+    fn places_that_are_not_listed_are_counted() {
+        let finding = |n: u64| Finding {
+            volume: Some("tank/vm1".into()),
+            at: n << 20,
+            bytes: 4096,
+            array: 0,
+            what: "legs differ".into(),
+            repaired: false,
+        };
+        let mut scrub = Scrub { findings: (0..50).map(finding).collect(), places: 53, ..Scrub::default() };
+        let words = scrub_words(&scrub);
+        assert_eq!(words.len(), 51);
+        assert_eq!(words.last().map(String::as_str), Some("and 3 more places that are not listed"));
+        scrub.places = 50;
+        assert_eq!(scrub_words(&scrub).len(), 50);
+    }
 }

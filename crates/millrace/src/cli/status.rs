@@ -363,7 +363,7 @@ fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Stat
     let before = earlier.map(|(s, seconds)| (find(s).map_or(counters, |d| d.counters), seconds));
     let mut note = leg.reason.clone();
     if leg.slow {
-        note = "slow: most reads go to the other legs".into();
+        note = super::drive::SLOW.into();
     }
     if let Some(shape) = drive.as_ref().and_then(|d| d.shape.as_ref()) {
         let words = format!("shaped: {}", super::drive::describe(shape));

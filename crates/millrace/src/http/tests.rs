@@ -95,6 +95,7 @@ fn drives() -> Vec<Drive> {
         role: DriveRole::Leg,
         state: Some(state),
         reason: reason.into(),
+        slow: false,
         errors: if state == State::Failed { 17 } else { 0 },
         counters: Counters {
             reads: 81_234_567 + n,

@@ -402,6 +402,40 @@ fn follow(w: &mut World, drive: &str) -> (String, Order) {
     (r.message, Order::DriveReplace { old: old.into(), new: new.into(), force: true })
 }
 
+#[test]
+fn a_return_that_is_refused_leaves_the_drive_where_it_was_with_its_shape() {
+    let mut w = with_more();
+    let shape = Shape { latency_us: 7, ..Shape::default() };
+    w.good(Order::DriveShape { drive: "/f/b".into(), shape: shape.clone() });
+    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.rest.drives.get_mut("/f/b").expect("there").free = Some(0);
+    let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("nothing fits there");
+    assert!(r.message.contains("is full"), "{}", r.message);
+    let s = w.status();
+    let d = s.drives.iter().find(|d| d.path == "/f/b").expect("it is there");
+    assert_eq!((d.role, d.state, d.shape.as_ref()), (DriveRole::Leg, Some(State::Failed), Some(&shape)));
+    let next = s.reasons[0].next.clone().unwrap_or_default();
+    assert!(next.starts_with("millrace drive return /f/b"), "{next}");
+    w.rest.drives.get_mut("/f/b").expect("there").free = None;
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    synced(&mut w, 1);
+    let s = w.status();
+    assert_eq!(s.health, State::Optimal);
+    assert_eq!(s.drives.iter().find(|d| d.path == "/f/b").and_then(|d| d.shape.clone()), Some(shape));
+}
+
+#[test]
+fn a_leg_that_is_shaped_to_hang_while_it_takes_anothers_place_is_cleared_first() {
+    let mut w = with_more();
+    w.good(replace("/f/a", "/f/n"));
+    w.good(Order::DriveShape { drive: "/f/n".into(), shape: Shape { hang: true, ..Shape::default() } });
+    w.good(Order::DriveFail { drive: "/f/n".into() });
+    let next = w.status().reasons.iter().find_map(|r| r.next.clone()).unwrap_or_default();
+    let steps =
+        "millrace drive shape /f/n --clear, then millrace drive return /f/n, or millrace drive rm /f/n,";
+    assert!(next.starts_with(steps), "{next}");
+}
+
 /// Whatever keeps a drive from its return, the command that the refusal names puts it back by a full copy.
 #[test]
 fn a_drive_that_may_not_return_replaces_itself_as_the_refusal_says() {

@@ -163,6 +163,11 @@ fn a_mirror_that_differs_everywhere_fills_no_log() {
     let s = w.status().pools[0].scrub.clone();
     assert_eq!(s.differed_bytes, bytes);
     assert_eq!(s.findings.len(), 50);
+    assert!(
+        s.places > 50 && end.contains(&format!("{} places in all", s.places)),
+        "{} places; {end}",
+        s.places
+    );
 }
 
 #[test]
