@@ -268,7 +268,7 @@ pub fn site_here(context: &Context) -> Site {
 }
 
 fn command(layout: &[String], weights: &[u32]) -> String {
-    let layout: Vec<String> = layout.iter().map(|word| quoted(word)).collect();
+    let layout: Vec<String> = layout.iter().map(|word| plan::quoted(word)).collect();
     let layout = layout.join(" ");
     let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
     let weights =
@@ -286,16 +286,6 @@ fn layout_command(arrays: &[Array]) -> String {
     let weights: Vec<u32> = arrays.iter().map(|a| a.weight as u32).collect();
     let plain = weights.iter().all(|w| *w == weights[0]);
     command(&words, if plain { &[] } else { &weights })
-}
-
-/// A word as a shell takes it: `?` of `file:/a?size=1G` would be looked for among files.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 fn rates(predictions: &[Prediction], terminal: Terminal) -> String {
@@ -453,7 +443,7 @@ mod tests {
               single-3: nvme3n1
             Not known: what 4 drives themselves can is not known for all loads, so these rates are the most that
                        the way to them passes; measure it: millrace bench drives --drive nvme0n1 --drive nvme1n1
-                       and so on --json > r.json, then plan --measured r.json.
+                       and so on --json > r.json, then millrace plan --measured r.json.
         "#]]
         .assert_eq(&text);
     }

@@ -138,11 +138,11 @@ pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, String> {
             [one] => format!("{one} itself can"),
             all => format!("{} drives themselves can", all.len()),
         };
-        let named: Vec<String> = silent.iter().take(2).map(|d| format!("--drive {d}")).collect();
+        let named: Vec<String> = silent.iter().take(2).map(|d| format!("--drive {}", quoted(d))).collect();
         let more = if silent.len() > 2 { " and so on" } else { "" };
         gaps.push(format!(
             "what {who} is not known for all loads, so these rates are the most that the way to them passes; measure it: \
-             millrace bench drives {}{more} --json > r.json, then plan --measured r.json",
+             millrace bench drives {}{more} --json > r.json, then millrace plan --measured r.json",
             named.join(" ")
         ));
     }
@@ -393,4 +393,14 @@ fn predict(site: &Site, arrays: &[Array], load: Load) -> Prediction {
     let silent = |name: &String| site.find(name).is_ok_and(|d| !d.ability.knows(load.write, bytes));
     let at_most = arrays.iter().flat_map(|a| &a.drives).any(silent);
     Prediction { load, iops: Some(rate), at_most, mbps: Some(rate * bytes / 1e6), limit, then }
+}
+
+/// A word as a shell takes it: `?` of `file:/a?size=1G` would be looked for among files.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
