@@ -65,22 +65,23 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { depth: 1, ..scenario("nvme-read-qd1", Protocol::Nvme, (1, 1), 100) },
 ];
 
-/// The rooms below the front ends alone: volume, pool and array, from a command to the drive operation and back. And
-/// whether it reads.
-const ROOMS: &[(&str, bool)] = &[("rooms-read-mirrors", true), ("rooms-write-mirrors", false)];
+/// The rooms alone, as far as `rooms` says.
+const ROOMS: &[Scenario] = &[
+    scenario("rooms-read-single", Protocol::Nvme, (1, 1), 100),
+    scenario("rooms-write-single", Protocol::Nvme, (1, 1), 0),
+    scenario("rooms-read-mirrors", Protocol::Nvme, (4, 2), 100),
+    scenario("rooms-write-mirrors", Protocol::Nvme, (4, 2), 0),
+];
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let (Some((name, read)), Some(commands)) = (
-        ROOMS.iter().find(|r| args.first().is_some_and(|a| a == r.0)),
-        args.get(1).and_then(|n| n.parse().ok()),
-    ) {
-        let shape = if *read { 100 } else { 0 };
-        return rooms(&scenario(name, Protocol::Nvme, (4, 2), shape), commands);
+    let named = |list: &'static [Scenario]| list.iter().find(|s| args.first().is_some_and(|a| a == s.name));
+    let commands = args.get(1).and_then(|n| n.parse().ok());
+    if let (Some(scenario), Some(commands)) = (named(ROOMS), commands) {
+        return rooms(scenario, commands);
     }
-    let found = SCENARIOS.iter().find(|s| args.first().is_some_and(|a| a == s.name));
-    let (Some(scenario), Some(commands)) = (found, args.get(1).and_then(|n| n.parse().ok())) else {
-        let names: Vec<&str> = SCENARIOS.iter().map(|s| s.name).chain(ROOMS.iter().map(|r| r.0)).collect();
+    let (Some(scenario), Some(commands)) = (named(SCENARIOS), commands) else {
+        let names: Vec<&str> = SCENARIOS.iter().chain(ROOMS).map(|s| s.name).collect();
         eprintln!("path SCENARIO COMMANDS, with one of {}", names.join(", "));
         std::process::exit(2);
     };
@@ -106,7 +107,10 @@ fn shard_event_direct(shard: &mut Shard<PlainMemory>, now: Instant, tag: Tag, co
     shard.direct_submit(now, tag, Door::Volume, command, data);
 }
 
-/// `commands` commands from the volume on, 32 at a time, on drives that answer at once.
+/// `commands` commands from the volume on, as many at a time as the scenario is deep, on drives that answer at once.
+/// Counted is all that a shard does for them from the command that a front end has understood, with its memory
+/// granted, to the word that it has ended: its request, the gates of capped volumes, volume, pool and array, the
+/// operations for the drives, what they answer, and the counters. Not counted: bytes of a protocol, sockets, rings.
 fn rooms(scenario: &Scenario, commands: u64) {
     let mut shard = World::new(scenario).shard;
     let depth = scenario.depth;
@@ -116,7 +120,8 @@ fn rooms(scenario: &Scenario, commands: u64) {
     let mut random = base::Prng::new(1);
     let op = if scenario.read_percent == 100 { base::Op::Read } else { base::Op::Write };
     let (mut begun, mut ended, mut now) = (0, 0, Instant(1_000_000));
-    let mut fx: Effects<Mail> = Vec::with_capacity(4096);
+    let (mut fx, mut asked): (Effects<Mail>, Effects<Mail>) =
+        (Vec::with_capacity(4096), Vec::with_capacity(4096));
     while ended < commands {
         now = now + Duration::from_micros(10);
         while begun < commands
@@ -134,7 +139,8 @@ fn rooms(scenario: &Scenario, commands: u64) {
             idle.push((done.tag, done.data));
             ended += 1;
         }
-        for effect in core::mem::take(&mut fx) {
+        core::mem::swap(&mut fx, &mut asked);
+        for effect in asked.drain(..) {
             if let Effect::Drive(op) = effect {
                 let event = Event::DriveDone { token: op.token, result: Ok(()) };
                 shard_event(&mut shard, now, event, &mut fx);
