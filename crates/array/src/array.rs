@@ -65,15 +65,23 @@ struct Sets {
     in_sync: Legs,
     rebuilding: Legs,
     volatile: Legs,
+    /// Members that are lost here: their loss is in no membership yet.
+    lost: Legs,
+    /// The last membership that took a leg out that is still out.
+    gone_since: u64,
 }
 
 impl Sets {
     fn of(legs: &[Standing]) -> Self {
         let mut sets = Self::default();
         for (i, standing) in legs.iter().enumerate() {
-            let Some(leg) = standing.leg.filter(|leg| leg.state != LegState::Missing) else { continue };
+            let Some(leg) = standing.leg.filter(|leg| leg.state != LegState::Missing) else {
+                sets.gone_since = sets.gone_since.max(standing.missing_since);
+                continue;
+            };
             sets.volatile |= if leg.volatile_cache { bit(i) } else { 0 };
             if standing.lost {
+                sets.lost |= bit(i);
                 continue;
             }
             sets.writable |= bit(i);
@@ -464,9 +472,9 @@ impl Array {
     }
     /// Puts a change or copy in line for its range.
     pub(crate) fn queue(&mut self, id: u32) {
-        let Flight { at, len, .. } = self.flights[id];
-        self.flights[id].locked = true;
-        if self.locks.acquire(id, at, len) {
+        let flight = &mut self.flights[id];
+        flight.locked = true;
+        if self.locks.acquire(id, flight.at, flight.len) {
             self.ready.push_back(id);
         }
     }
@@ -563,9 +571,11 @@ impl Array {
     }
     /// Notes the legs that a flight, which starts now, does not go to.
     pub(crate) fn miss_absent(&mut self, id: u32) {
-        let writable = self.writable();
-        for leg in members(!writable) {
-            self.miss(id, leg);
+        let Sets { lost, gone_since, .. } = self.sets;
+        let flight = &mut self.flights[id];
+        flight.missed |= lost;
+        if gone_since > self.recorded {
+            flight.needs_epoch = flight.needs_epoch.max(gone_since);
         }
     }
     /// Tells the host, if the flight is a host's that was not told yet.
@@ -582,8 +592,13 @@ impl Array {
     }
     /// Frees the flight's range, and its slot.
     pub(crate) fn retire(&mut self, now: Instant, id: u32) {
-        self.unlock(now, id);
-        self.unwatch(id);
+        let Flight { locked, watched, .. } = self.flights[id];
+        if locked {
+            self.unlock(now, id);
+        }
+        if watched {
+            self.unwatch(id);
+        }
         let Flight { pending, late, next, buffer, .. } = self.flights[id];
         assert!(pending == 0 && late == 0 && next == NONE, "a flight ended in the air");
         self.flights.free(id);
@@ -593,14 +608,13 @@ impl Array {
     }
     /// Frees the flight's range, if it has one, for those behind it.
     pub(crate) fn unlock(&mut self, now: Instant, id: u32) {
-        let Flight { locked, entered, at, .. } = self.flights[id];
-        if !locked {
+        let flight = &mut self.flights[id];
+        if !core::mem::take(&mut flight.locked) {
             return;
         }
-        if entered {
-            self.leave_region(now, at);
+        if let Some(local) = flight.entered {
+            self.intent.leave(now, local);
         }
-        self.flights[id].locked = false;
         let ready = &mut self.ready;
         self.locks.release(id, |granted| ready.push_back(granted));
     }

@@ -63,17 +63,18 @@ impl Array {
     }
 
     fn fan_out(&mut self, id: u32, kind: DriveOpKind, targets: Legs, io: &mut impl ArrayIo) {
-        let Flight { at, len, data, fua, buffer, .. } = self.flights[id];
-        let data = if kind == DriveOpKind::Write { data } else { Slice::default() };
-        self.flights[id].phase = Phase::AwaitingLegs;
-        self.flights[id].pending = targets.count_ones() as u8;
-        self.flights[id].wrote = targets;
         self.miss_absent(id);
-        let volatile = self.volatile();
+        let flight = &mut self.flights[id];
+        flight.phase = Phase::AwaitingLegs;
+        flight.pending = targets.count_ones() as u8;
+        flight.wrote = targets;
+        let Flight { at, len, data, fua, buffer, .. } = *flight;
+        let write = kind == DriveOpKind::Write;
+        let data = if write { data } else { Slice::default() };
+        let caches = if fua && write && !planted(Bug::FuaDropped) { self.volatile() } else { 0 };
+        let at = self.geometry.data_at + at;
         for leg in members(targets) {
-            let fua =
-                fua && kind == DriveOpKind::Write && volatile & bit(leg) != 0 && !planted(Bug::FuaDropped);
-            let at = self.geometry.data_at + at;
+            let fua = caches & bit(leg) != 0;
             self.submit(Owner::Flight(id), leg, kind, at, len, data, fua, buffer, io);
         }
     }
@@ -111,17 +112,19 @@ impl Array {
         result: Result<(), DriveError>,
         io: &mut impl ArrayIo,
     ) -> bool {
-        self.flights[id].pending -= 1;
-        if self.flights[id].phase == Phase::AwaitingSource {
+        let flight = &mut self.flights[id];
+        flight.pending -= 1;
+        let Flight { phase, plan, pending, .. } = *flight;
+        if phase == Phase::AwaitingSource {
             self.source_done(now, id, tag, leg, result, io);
             return false;
         }
-        if self.flights[id].phase == Phase::AwaitingScrub {
+        if phase == Phase::AwaitingScrub {
             self.scrub_read_done(now, id, leg, result, io);
             return false;
         }
         let mut keeps = false;
-        let result = match self.flights[id].plan {
+        let result = match plan {
             Plan::Flush if planted(Bug::FlushErrorIgnored) => Ok(()),
             Plan::Change if planted(Bug::WriteErrorIgnored) => Ok(()),
             _ => result,
@@ -133,13 +136,12 @@ impl Array {
             } else {
                 self.flights[id].refused = Some(error);
                 // It may still land on a leg that is in use, so nobody may pass it.
-                let lands =
-                    self.flights[id].plan != Plan::Flush && self.flights[id].phase == Phase::AwaitingLegs;
+                let lands = plan != Plan::Flush && phase == Phase::AwaitingLegs;
                 keeps = error == DriveError::TimedOut && lands;
                 self.flights[id].late += u8::from(keeps);
             }
         }
-        if self.flights[id].pending == 0 {
+        if pending == 0 {
             self.settle(now, id, io);
         }
         keeps

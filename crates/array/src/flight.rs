@@ -114,9 +114,10 @@ pub(crate) struct Flight {
     pub(crate) source: usize,
     /// A leg that may not be lost refused it.
     pub(crate) refused: Option<DriveError>,
-    /// It holds its range, and counts among the changes of its region.
+    /// It holds its range, or waits for it.
     pub(crate) locked: bool,
-    pub(crate) entered: bool,
+    /// The region, by its number in `Intent`, among whose changes it counts.
+    pub(crate) entered: Option<u32>,
     /// Reads: the operation at `source`, and a second one at another leg, into a buffer of its own.
     pub(crate) first: u32,
     pub(crate) hedge: u32,
@@ -154,7 +155,7 @@ impl Flight {
             source: 0,
             refused: None,
             locked: false,
-            entered: false,
+            entered: None,
             first: NONE,
             hedge: NONE,
             hedge_data: Slice::default(),

@@ -186,6 +186,11 @@ impl Intent {
         assert!(found < self.blocks.len(), "a region without a block");
         found as u32
     }
+    /// The range of a change in this region is free again.
+    pub(crate) fn leave(&mut self, now: Instant, local: u32) {
+        self.changes[local as usize] -= 1;
+        self.touched[local as usize] = (now.0 >> TICK_SHIFT) as u32;
+    }
     /// Whether the bit of an own region is durable on every leg in sync.
     pub(crate) fn is_durable(&self, region: u32) -> bool {
         self.durable.get(self.local(region))
@@ -210,14 +215,15 @@ impl Array {
         if intent.clearing != Clearing::Quiet {
             intent.candidates.clear(local);
         }
-        self.flights[id].entered = true;
+        self.flights[id].entered = Some(local);
         self.await_bit(now, id, io);
     }
     /// Goes on once the bit of the flight's region is durable on every leg in sync.
     pub(crate) fn await_bit(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
-        let local = self.intent.local(self.geometry.region(self.flights[id].at));
-        self.flights[id].phase = Phase::AwaitingIntent;
-        let host = self.flights[id].plan == Plan::Change;
+        let flight = &mut self.flights[id];
+        let local = flight.entered.expect("it counts among the changes of its region");
+        flight.phase = Phase::AwaitingIntent;
+        let host = flight.plan == Plan::Change;
         let early = planted(Bug::DataBeforeBit) && host;
         if self.intent.durable.get(local) || early {
             self.counters.warm_writes += u64::from(host);
@@ -246,13 +252,6 @@ impl Array {
         state.sets = true;
         self.kick_block(now, block, io);
     }
-    /// The change's range is free again.
-    pub(crate) fn leave_region(&mut self, now: Instant, at: u64) {
-        let local = self.intent.local(self.geometry.region(at)) as usize;
-        self.intent.changes[local] -= 1;
-        self.intent.touched[local] = (now.0 >> TICK_SHIFT) as u32;
-    }
-
     fn push_next(&mut self, block: u32, id: u32) {
         let list = &mut self.intent.blocks[block as usize].next;
         if list.is_empty() {

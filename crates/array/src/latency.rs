@@ -25,6 +25,8 @@ use base::{Duration, Instant};
 const CLASSES: usize = 3;
 /// Reads that begin within this distance of the last one's end count as close.
 const CLOSE_BYTES: u64 = 1 << 20;
+const _: () =
+    assert!(CLOSE_BYTES < 1 << 21 && WEIGHT_MAX <= 64, "they have their place in the key of a choice");
 /// Means within this factor of each other count as equal: chance must not starve a leg.
 const EQUAL: u64 = 2;
 /// Weight of a slow leg's queue, at most.
@@ -169,7 +171,7 @@ impl Array {
             }
         }
         let limit = best.saturating_mul(EQUAL);
-        let (mut chosen, mut least) = (None, (true, u64::MAX, u64::MAX, u64::MAX));
+        let (mut chosen, mut least) = (None, (u64::MAX, u64::MAX));
         for leg in members(candidates) {
             let Standing { latency, in_flight, last_end, .. } = &self.legs[leg];
             let mean = latency.mean[class];
@@ -178,7 +180,9 @@ impl Array {
             let weight = if slow && !due { (mean / best.max(1)).min(WEIGHT_MAX) } else { 1 };
             let distance = at.abs_diff(*last_end).min(CLOSE_BYTES);
             let far = if distance == CLOSE_BYTES { 3 } else { 0 };
-            let key = (!due, (u64::from(*in_flight) + 1) * 4 * weight + far, distance, latency.picked);
+            let load = (u64::from(*in_flight) + 1) * 4 * weight + far;
+            // From the highest bit on: who is due comes first, then load (below 2^42), then distance.
+            let key = (u64::from(!due) << 63 | load << 21 | distance, latency.picked);
             if key < least {
                 (chosen, least) = (Some(leg), key);
             }

@@ -86,7 +86,7 @@ impl Locks {
         self.order += 1;
         let entry = Entry { used: true, wide, at, end: at + len, order: self.order, waits_for: 0 };
         let mut waits_for = 0;
-        if !planted(Bug::NoRangeLock) {
+        if !planted(Bug::NoRangeLock) && !self.is_alone(&entry) {
             self.each_overlap(id, &entry, |_| waits_for += 1);
         }
         self.entries[id as usize] = Entry { waits_for, ..entry };
@@ -114,6 +114,9 @@ impl Locks {
                 self.unlink(id as usize * UNITS_MAX + k);
             }
         }
+        if self.is_alone(&entry) {
+            return;
+        }
         // Two borrows of self: the overlaps are found on the entries as they stand, and counted down
         // behind; so walk first into the entries by index.
         let mut walk = Walk::start(self, &entry);
@@ -127,6 +130,14 @@ impl Locks {
                 }
             }
         }
+    }
+    /// Whether it is plain at the first look that nobody overlaps an entry that is linked nowhere: it touches one
+    /// unit, like most, nobody else is in the bucket of that, and none is wide.
+    #[inline]
+    fn is_alone(&self, entry: &Entry) -> bool {
+        let unit = first_unit(entry);
+        let narrow = unit == (entry.end - 1) / UNIT_BYTES && self.wide.is_empty();
+        narrow && self.buckets[bucket_of(unit)] == NONE
     }
     fn each_overlap(&self, id: u32, entry: &Entry, mut f: impl FnMut(u32)) {
         let mut walk = Walk::start(self, entry);

@@ -137,12 +137,19 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     }
 }
 
+#[inline]
 fn figures(drives: &mut Vec<DriveReport>, drive: DriveId) -> &mut DriveReport {
     if drives.len() <= drive.index() {
-        drives.resize(drive.index() + 1, DriveReport::default());
+        add_figures(drives, drive);
     }
-    drives[drive.index()].drive = drive;
     &mut drives[drive.index()]
+}
+
+/// A drive is used for the first time.
+#[cold]
+fn add_figures(drives: &mut Vec<DriveReport>, drive: DriveId) {
+    let from = drives.len()..=drive.index();
+    drives.extend(from.map(|i| DriveReport { drive: DriveId(i as u16), ..DriveReport::default() }));
 }
 
 /// What became of an attempt to start a request.
@@ -465,9 +472,18 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
         request.status = status;
-        self.leave_first(index);
+        request.phase = Phase::Telling;
+        if request.second.is_some() || request.compare.is_some() {
+            self.leave_first(index);
+            self.compare(index);
+        }
+        self.told.push_back(index);
+    }
+
+    /// What a comparison that went well found.
+    fn compare(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        if let (Some(found), Status::Good) = (request.compare, status) {
+        if let (Some(found), Status::Good) = (request.compare, request.status) {
             let at = request.data;
             let differs =
                 self.memory.bytes(found).iter().zip(self.memory.bytes(at)).position(|(a, b)| a != b);
@@ -475,8 +491,6 @@ impl<M: Memory> Core<M> {
                 request.status = Status::Miscompare { at: at as u32 };
             }
         }
-        request.phase = Phase::Telling;
-        self.told.push_back(index);
     }
 
     /// A read that some drive still holds the buffer of is answered from its second one; a comparison

@@ -165,7 +165,7 @@ impl<M: Memory> Shard<M> {
             shard: core.id,
             connections: connections.collect(),
             volumes: volumes.collect(),
-            drives: core.drives.iter().filter(|d| **d != DriveReport::default()).copied().collect(),
+            drives: core.drives.iter().filter(|d| used(d)).copied().collect(),
             arrays: arrays
                 .filter_map(|(i, a)| a.as_ref().map(|a| (ArrayId(i as u16), a.array.progress())))
                 .collect(),
@@ -175,4 +175,9 @@ impl<M: Memory> Shard<M> {
             protocol_errors: self.protocol_errors,
         }
     }
+}
+
+/// Whether there is anything to tell of a drive.
+fn used(drive: &DriveReport) -> bool {
+    *drive != DriveReport { drive: drive.drive, ..DriveReport::default() }
 }
