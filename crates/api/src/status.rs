@@ -145,6 +145,11 @@ pub struct Shard {
     pub protocol_errors: u64,
     /// What the last of these was.
     pub last_protocol_error: String,
+    /// The longest turn of the last one to two minutes, microseconds by the clock. In a turn a shard handles all that
+    /// has happened; who comes in the midst of it waits for its end.
+    pub longest_turn_us: u64,
+    /// Turns that took longer than they should, which is 5 ms.
+    pub long_turns: u64,
 }
 
 /// The head at one moment.

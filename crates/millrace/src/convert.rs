@@ -325,6 +325,9 @@ pub fn status(s: order::Snapshot) -> api::Status {
         buffer_bytes_max: s.buffer_bytes_max,
         protocol_errors: s.protocol_errors,
         last_protocol_error: s.last_protocol_error,
+        // The head knows no clock: its world fills these in.
+        longest_turn_us: 0,
+        long_turns: 0,
     };
     let reason = |r: order::Reason| api::Reason {
         state: state(r.state),

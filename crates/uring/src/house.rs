@@ -82,6 +82,7 @@ pub struct House<M: Send + 'static> {
 pub struct Watch {
     region: Arc<Region>,
     drives: Arc<Drives>,
+    counters: Vec<(Address, Arc<Counters>)>,
 }
 
 impl Watch {
@@ -95,6 +96,10 @@ impl Watch {
     /// Bytes of memory that are resident, of those that the machines have.
     pub fn memory(&self) -> (u64, u64) {
         (self.region.resident(), self.region.len() as u64)
+    }
+    /// What a machine's reactor has counted; None if there is no such machine.
+    pub fn counters(&self, address: Address) -> Option<&Counters> {
+        self.counters.iter().find(|(whose, _)| *whose == address).map(|(_, counters)| &**counters)
     }
 }
 
@@ -237,7 +242,12 @@ impl<M: Send + 'static> House<M> {
 
     /// A look at it.
     pub fn watch(&self) -> Watch {
-        Watch { region: Arc::clone(&self.region), drives: Arc::clone(&self.drives) }
+        let addresses = self.config.machines.iter().map(|m| m.address);
+        Watch {
+            region: Arc::clone(&self.region),
+            drives: Arc::clone(&self.drives),
+            counters: addresses.zip(self.counters.iter().cloned()).collect(),
+        }
     }
 
     /// Begins to make the machines' memory resident, in a thread of its own, and to register it with the kernel. Before

@@ -43,6 +43,6 @@ pub use count::Counting;
 pub use house::{Config, House, MachineConfig, Panicked, Watch};
 pub use mail::Post;
 pub use probe::{Support, probe};
-pub use reactor::Counters;
+pub use reactor::{Counters, TURN_BUDGET};
 pub use region::RegionPart;
 pub use state::candidates;

@@ -31,6 +31,11 @@ const SPIN_NS_MAX: u64 = 50_000;
 /// How long listeners rest when descriptors or memory ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a turn may take: connections of other hosts wait for so long at most.
+pub const TURN_BUDGET: Duration = Duration::from_millis(5);
+/// The longest turn is told of a time at least so long, and at most twice.
+const LONGEST_OF: Duration = Duration::from_secs(60);
+
 /// What a reactor has counted since it began. Read from any thread.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -42,6 +47,37 @@ pub struct Counters {
     pub sleeps: AtomicU64,
     /// Connections closed at once because every slot was taken.
     pub refused: AtomicU64,
+    /// Turns that took longer than `TURN_BUDGET`, on the clock: what the machine's other work took counts.
+    pub long_turns: AtomicU64,
+    /// The longest turn of this minute, and that of the last one, nanoseconds.
+    longest: [AtomicU64; 2],
+    /// When this minute ends; the reactor's own.
+    minute_ends: AtomicU64,
+}
+
+impl Counters {
+    /// The longest turn of the last one to two minutes in which there were any. A turn goes from the look at what
+    /// has happened to the call of the kernel.
+    pub fn longest_turn(&self) -> Duration {
+        let [this, last] = &self.longest;
+        Duration::from_nanos(this.load(Ordering::Relaxed).max(last.load(Ordering::Relaxed)))
+    }
+
+    /// A turn went from `began` to `ended`. Only the reactor's own thread says so: nothing is lost in between.
+    fn turned(&self, began: Instant, ended: Instant) {
+        let [this, last] = &self.longest;
+        if ended.0 >= self.minute_ends.load(Ordering::Relaxed) {
+            last.store(this.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+            self.minute_ends.store(ended.0 + LONGEST_OF.as_nanos() as u64, Ordering::Relaxed);
+        }
+        let took = ended.0 - began.0;
+        if took > this.load(Ordering::Relaxed) {
+            this.store(took, Ordering::Relaxed);
+        }
+        if took > TURN_BUDGET.as_nanos() as u64 {
+            self.long_turns.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What a reactor shares with its house.
@@ -189,6 +225,7 @@ impl<M: Send + 'static> World<M> {
                     self.carry_out(now, effect, &machine);
                 }
                 self.send_mail();
+                self.place.counters.turned(now, clock::now());
             }
             if self.stopping {
                 break;
@@ -415,5 +452,29 @@ impl<M> Drop for World<M> {
     fn drop(&mut self) {
         // However the thread ends: nobody reads these letters any more.
         self.inbox.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counters;
+    use base::Instant;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    #[test]
+    fn the_longest_turn_is_told_for_a_minute_and_forgotten_after_two() {
+        let counters = Counters::default();
+        let turn = |at_s: u64, took_ms: u64| {
+            let began = at_s * 1_000_000_000;
+            counters.turned(Instant(began), Instant(began + took_ms * 1_000_000));
+            counters.longest_turn()
+        };
+        assert_eq!(turn(1000, 3), Duration::from_millis(3));
+        assert_eq!(turn(1001, 2), Duration::from_millis(3));
+        assert_eq!(turn(1030, 7), Duration::from_millis(7));
+        assert_eq!(turn(1070, 1), Duration::from_millis(7), "it was within the last minute");
+        assert_eq!(turn(1140, 1), Duration::from_millis(1));
+        assert_eq!(counters.long_turns.load(Ordering::Relaxed), 1, "one took more than its time");
     }
 }

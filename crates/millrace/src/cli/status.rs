@@ -493,9 +493,11 @@ fn shards(status: &Status, terminal: Terminal) -> String {
         ">DRIVE OPS",
         ">BUFFERS",
         ">OF",
+        ">LONGEST TURN",
         ">ERRORS",
         "",
     ])
+    .optional(&["REQUESTS"])
     .prose();
     for s in &status.shards {
         table.row([
@@ -506,6 +508,7 @@ fn shards(status: &Status, terminal: Terminal) -> String {
             s.drive_ops.to_string().into(),
             print(s.buffer_bytes).into(),
             print(s.buffer_bytes_max).into(),
+            format!("{:.1} ms", s.longest_turn_us as f64 / 1e3).into(),
             Cell::errors(s.protocol_errors),
             s.last_protocol_error.clone().into(),
         ]);

@@ -211,7 +211,7 @@ fn connections(status: &Status, out: &mut Text) {
 
 fn shards(status: &Status, out: &mut Text) {
     type Field = (&'static str, &'static str, &'static str, fn(&api::Shard) -> u64);
-    let fields: [Field; 6] = [
+    let fields: [Field; 8] = [
         ("shard_commands_total", "counter", "Commands of hosts.", |s| s.commands),
         ("shard_requests", "gauge", "Requests under way.", |s| s.requests.into()),
         ("shard_drive_ops", "gauge", "Drive operations under way.", |s| s.drive_ops.into()),
@@ -223,6 +223,13 @@ fn shards(status: &Status, out: &mut Text) {
             "Connections ended because the peer broke the protocol.",
             |s| s.protocol_errors,
         ),
+        (
+            "shard_longest_turn_microseconds",
+            "gauge",
+            "The longest turn of the last one to two minutes, by the clock.",
+            |s| s.longest_turn_us,
+        ),
+        ("shard_long_turns_total", "counter", "Turns that took longer than 5 ms.", |s| s.long_turns),
     ];
     for (name, kind, help, read) in fields {
         out.family(name, kind, help);

@@ -78,6 +78,9 @@ impl From<head::order::Refusal> for Refused {
     }
 }
 
+// What `api::Shard` and the metrics call too long.
+const _: () = assert!(uring::TURN_BUDGET.as_millis() == 5);
+
 impl Api {
     /// The API of the head behind `door`.
     pub fn new(door: Door, process: Arc<Process>) -> Self {
@@ -106,6 +109,13 @@ impl Api {
             memory_data_bytes: self.process.memory_data,
             memory_resident_bytes,
         };
+        for shard in &mut status.shards {
+            let counters = house.and_then(|house| house.counters(base::Address::Shard(shard.shard)));
+            if let Some(counters) = counters {
+                shard.longest_turn_us = counters.longest_turn().as_micros() as u64;
+                shard.long_turns = counters.long_turns.load(Ordering::Relaxed);
+            }
+        }
         status.notices.extend(self.process.notices.iter().cloned());
         status.notices.extend(house.map(uring::Watch::notices).unwrap_or_default());
         status.asides.extend(self.process.asides.iter().cloned());
