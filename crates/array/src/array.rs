@@ -216,6 +216,7 @@ impl Array {
         }
     }
     /// Whether this instance may read here. If not (the legs may differ since a crash) the owner does.
+    #[inline]
     pub fn read_is_local(&self, at: u64, len: u64) -> bool {
         let Some(unclean) = &self.unclean else { return true };
         if len == 0 {
@@ -471,6 +472,7 @@ impl Array {
         self.flights.insert(flight).expect("there is a flight for each command and each of ours")
     }
     /// Puts a change or copy in line for its range.
+    #[inline]
     pub(crate) fn queue(&mut self, id: u32) {
         let flight = &mut self.flights[id];
         flight.locked = true;
@@ -479,6 +481,7 @@ impl Array {
         }
     }
     /// Runs everybody who got his range, until nobody is left.
+    #[inline]
     pub(crate) fn drain(&mut self, now: Instant, io: &mut impl ArrayIo) {
         loop {
             while let Some(id) = self.ready.pop_front() {
@@ -517,6 +520,7 @@ impl Array {
 
     /// Starts an operation on `leg`; `at` is a byte of the drive.
     #[allow(clippy::too_many_arguments)] // One place that builds a DriveOp; each argument is a field.
+    #[inline]
     pub(crate) fn submit(
         &mut self,
         owner: Owner,
@@ -570,6 +574,7 @@ impl Array {
         }
     }
     /// Notes the legs that a flight, which starts now, does not go to.
+    #[inline]
     pub(crate) fn miss_absent(&mut self, id: u32) {
         let Sets { lost, gone_since, .. } = self.sets;
         let flight = &mut self.flights[id];
@@ -579,6 +584,7 @@ impl Array {
         }
     }
     /// Tells the host, if the flight is a host's that was not told yet.
+    #[inline]
     pub(crate) fn answer(&mut self, id: u32, status: Status, io: &mut impl ArrayIo) {
         let Flight { phase, job, .. } = self.flights[id];
         assert!(phase != Phase::AwaitingLate, "a command was answered twice");
@@ -591,6 +597,7 @@ impl Array {
         }
     }
     /// Frees the flight's range, and its slot.
+    #[inline]
     pub(crate) fn retire(&mut self, now: Instant, id: u32) {
         let Flight { locked, watched, .. } = self.flights[id];
         if locked {
@@ -607,6 +614,7 @@ impl Array {
         }
     }
     /// Frees the flight's range, if it has one, for those behind it.
+    #[inline]
     pub(crate) fn unlock(&mut self, now: Instant, id: u32) {
         let flight = &mut self.flights[id];
         if !core::mem::take(&mut flight.locked) {

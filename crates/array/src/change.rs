@@ -148,6 +148,7 @@ impl Array {
     }
 
     /// All operations of a change, copy or flush are over.
+    #[inline]
     fn settle(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let Flight { refused, plan, kind, wrote, late, fua, phase, .. } = self.flights[id];
         if let Some(error) = refused {
@@ -183,6 +184,7 @@ impl Array {
 
     /// Answers the flight if nothing must come on record before. An error waits too: other shards may
     /// still read the lost leg, and who saw one value after the answer must not see another.
+    #[inline]
     pub(crate) fn try_finish(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let Flight { phase, job, refused, at, missed, needs_epoch, wrote, .. } = self.flights[id];
         assert_eq!(phase, Phase::AwaitingRecord);
@@ -212,6 +214,7 @@ impl Array {
     }
 
     /// The end of a flight: the answer, and what follows from it.
+    #[inline]
     pub(crate) fn over(&mut self, now: Instant, id: u32, status: Status, io: &mut impl ArrayIo) {
         let Flight { late, job, at, len, wrote, .. } = self.flights[id];
         self.answer(id, status, io);

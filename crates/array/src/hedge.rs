@@ -82,6 +82,7 @@ impl Hedging {
 
 impl Array {
     /// A host's read was sent to its first leg.
+    #[inline]
     pub(crate) fn watch(&mut self, tag: u32, now: Instant) {
         if self.in_sync().count_ones() < 2 {
             return;

@@ -110,6 +110,7 @@ fn class_of(len: u64) -> usize {
 }
 
 impl Latency {
+    #[inline]
     fn sample(&mut self, now: Instant, class: usize, took: u64) {
         // Where reads are rare, one of them says more.
         let shift = if now.since(self.ended_at) >= RARE { 1 } else { 4 };
@@ -194,6 +195,7 @@ impl Array {
     }
 
     /// A read of `leg` took from `since` to `now`, or longer.
+    #[inline]
     pub(crate) fn note_latency(
         &mut self,
         now: Instant,

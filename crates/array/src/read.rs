@@ -59,6 +59,7 @@ impl Array {
     }
 
     /// It is good, and nothing went wrong on the way.
+    #[inline]
     pub(crate) fn read_good(&mut self, now: Instant, ticket: Ticket, tag: u32, io: &mut impl ArrayIo) {
         let DriveTag { leg, since, len, .. } = self.ops[tag];
         self.ops.free(tag);

@@ -310,6 +310,7 @@ impl<M: Memory> Core<M> {
 
     /// Where byte `at` behind a door lies, and how many of `len` bytes from there are in one place: in one
     /// chunk, and in one region where regions have owners.
+    #[inline]
     fn place(&self, door: Door, volume: &VolumeLayout, at: u64, len: u64) -> Span {
         let pool = self.pools[usize::from(volume.pool.0)].as_ref().expect("a volume's pool is in its layout");
         let (array, at, one) = match door {
@@ -395,6 +396,7 @@ impl<M: Memory> Core<M> {
         Started::Yes
     }
 
+    #[inline]
     fn take_off(
         &mut self,
         now: Instant,
@@ -403,10 +405,11 @@ impl<M: Memory> Core<M> {
         command: ArrayCommand,
         fx: &mut Effects<Mail>,
     ) {
-        if let Some(state) = self.arrays[array.index()].as_mut() {
-            state.busy += 1;
-        }
-        self.with_array(now, array, fx, |a, io| a.on_command(now, ticket, command, io));
+        let slot = &mut self.arrays[array.index()];
+        let mut state = slot.take().expect("a command is for an array that is here");
+        state.busy += 1;
+        state.array.on_command(now, ticket, command, &mut Sink { now, array, core: self, fx });
+        self.arrays[array.index()] = Some(state);
     }
 
     /// A command of an array ended: its place there is free.
@@ -437,6 +440,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
+    #[inline]
     fn part_landed(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         request.flights -= 1;
@@ -614,6 +618,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// The kernel let go of an operation.
+    #[inline]
     pub fn op_done(
         &mut self,
         now: Instant,
@@ -621,28 +626,29 @@ impl<M: Memory> Core<M> {
         result: Result<(), DriveError>,
         fx: &mut Effects<Mail>,
     ) {
-        let op = self.ops.remove(index);
-        let figures = figures(&mut self.drives, op.drive);
-        if op.hung {
+        let Op { array, tag, drive, kind, data, len, started, hung, held } = self.ops[index];
+        self.ops.free(index);
+        let figures = figures(&mut self.drives, drive);
+        if hung {
             figures.hung -= 1;
-            self.let_go(op.data, fx);
-            self.with_array(now, op.array, fx, |a, io| a.on_drive_late(now, op.tag, io));
+            self.let_go(data, fx);
+            self.with_array(now, array, fx, |a, io| a.on_drive_late(now, tag, io));
             return;
         }
         figures.in_flight -= 1;
-        if op.held {
-            self.buffers.release(op.data);
+        if held {
+            self.buffers.release(data);
         }
         let counters = &mut figures.counters;
-        counters.busy_ns += now.since(op.started).as_nanos() as u64;
-        match (result, op.kind) {
+        counters.busy_ns += now.since(started).as_nanos() as u64;
+        match (result, kind) {
             (Ok(()), DriveOpKind::Read) => {
                 counters.reads += 1;
-                counters.read_bytes += op.len;
+                counters.read_bytes += len;
             }
             (Ok(()), DriveOpKind::Write | DriveOpKind::WriteZeroes) => {
                 counters.writes += 1;
-                counters.write_bytes += op.len;
+                counters.write_bytes += len;
             }
             (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
             (Err(error), _) => {
@@ -650,7 +656,7 @@ impl<M: Memory> Core<M> {
                 figures.last_error = Some(error);
             }
         }
-        self.with_array(now, op.array, fx, |a, io| a.on_drive_done(now, op.tag, result, io));
+        self.with_array(now, array, fx, |a, io| a.on_drive_done(now, tag, result, io));
     }
 
     /// Gives up operations that missed their deadline; their memory stays held.

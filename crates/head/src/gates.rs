@@ -117,6 +117,7 @@ impl Gates {
 
 impl<M: Memory> Core<M> {
     /// A command arrives: it gets in line for its turn, now or when its volume's rate lets it.
+    #[inline]
     pub fn arrive(&mut self, now: Instant, index: u32) {
         if self.gates.gates == 0 || self.passes(now, index) {
             self.turns.push_back(index);

@@ -131,6 +131,7 @@ impl StripeMap {
     /// Where byte `at` of pool space lies: the array, the byte in it, and for how many bytes from there
     /// pool space and array space run in step (the rest of the chunk, or of the zone if it has but one
     /// array). Panics beyond the end.
+    #[inline]
     pub fn locate(&self, at: u64) -> (usize, u64, u64) {
         let chunk = at >> self.chunk_shift;
         let offset = at & (self.chunk_bytes() - 1);

@@ -53,6 +53,7 @@ impl Map {
     }
     /// Where byte `at` of the volume lies in pool space, and for how many bytes the two run in step.
     /// Panics beyond the end.
+    #[inline]
     pub fn locate(&self, at: u64) -> (u64, u64) {
         let granule = at / GRANULE_BYTES;
         let i = self.runs.partition_point(|(first, _)| *first <= granule) - 1;

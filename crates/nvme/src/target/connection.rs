@@ -399,7 +399,7 @@ impl Connection {
                     if let Err(violation) = self.header(now, incoming, io) {
                         self.fail(violation, io);
                     }
-                    Step::Took(n)
+                    Step::Took(n + self.take_whole(&bytes[n..], io))
                 }
             },
             Rx::Parked { sqe, data, digest } => {
@@ -430,6 +430,23 @@ impl Connection {
                 Step::Took(n)
             }
         }
+    }
+
+    /// Data of a command that lie whole behind their header, as those of small writes mostly do, go to their
+    /// buffer in one step; how many bytes they are. What is not as plain as that waits for `take`.
+    fn take_whole(&mut self, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+        let Rx::Payload(Payload { to: To::Command(tag), skip: 0, left, tail: 0, at, crc, digest: false }) =
+            self.rx
+        else {
+            return 0;
+        };
+        let Some(data) = bytes.get(..left as usize) else { return 0 };
+        let place = self.table[tag].buffer.part(at, left);
+        io.bytes_mut(place).copy_from_slice(data);
+        let whole =
+            Payload { to: To::Command(tag), skip: 0, left: 0, tail: 0, at: at + left, crc, digest: false };
+        self.payload_here(whole, true, io);
+        data.len()
     }
 
     /// Takes bytes of a payload.

@@ -50,26 +50,28 @@ impl Connection {
         self.answer_aborts(tag, answer.status, io);
         if gives {
             let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
-            let mut trailer = Trailer::default();
-            if self.digests.data {
-                trailer.push(&digest_bytes(crc32c(io.bytes(data))));
-            }
-            if let Some(response) = response {
-                trailer.push(&response);
-            }
+            let mut both = Trailer::default();
+            let response = response.as_deref().unwrap_or_default();
+            let trailer = if self.digests.data {
+                both.push(&digest_bytes(crc32c(io.bytes(data))));
+                both.push(response);
+                both.bytes()
+            } else {
+                response
+            };
             let header = match self.hpda {
                 0 => {
                     let header = encode::c2h_data_unpadded(t, true, success, self.digests);
-                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
+                    io.finish_with(head_tag(tag), &header, data, trailer);
                     header.len()
                 }
                 hpda => {
                     let header = encode::c2h_data(t, true, success, self.digests, hpda);
-                    io.finish_with(head_tag(tag), &header, data, trailer.bytes());
+                    io.finish_with(head_tag(tag), &header, data, trailer);
                     header.len()
                 }
             };
-            self.handed += (header + data.len as usize + trailer.bytes().len()) as u64;
+            self.handed += (header + data.len as usize + trailer.len()) as u64;
             self.table[tag].phase = Phase::Sending;
             self.sending.push_back((tag, self.handed));
             return;
