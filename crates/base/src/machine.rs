@@ -64,6 +64,12 @@ pub enum StateOp {
         /// Name below the state directory, without `/`.
         name: String,
     },
+    /// Whether the directory would take a file of so many bytes, as far as its file system says so without writing
+    /// anything: an error if it would not.
+    Look {
+        /// The file's size.
+        bytes: u64,
+    },
     /// Names of all files, one a line, sorted.
     List,
     /// Drives worth looking at, one specification a line: block devices of this machine that nobody

@@ -61,6 +61,7 @@ bugs! {
     BitMissingOnLeg promise 4 within 600 in Seesaw: "a bit counts as durable that a leg in sync has not got",
     LossNotAwaited promise 5 within 100: "a write is answered before the loss of a leg is on record",
     LossNotRecorded promise 5 within 300: "the loss of a leg is put on no drive",
+    WitnessOutlives promise 5 within 100 in Frozen: "a write is answered whose loss record an older witness contradicts",
     OwnBitmapIgnored promise 5 within 300 in Seesaw: "a leg returns without what its own bitmap says",
     SyncedWithoutFlush promise 5 within 600: "a leg counts as in sync before its cache is flushed",
     TakenBackEarly promise 5 within 100 in Seesaw: "a leg is taken back while given-up writes may land on it",
@@ -89,6 +90,8 @@ pub enum Worlds {
     Pairs,
     /// Two shards lose different legs of one mirror at the same moment.
     Seesaw,
+    /// A leg is lost while the state directory becomes read-only, and is found alone by the next head.
+    Frozen,
     /// Hosts that keep what they are lent, beside one that works.
     Stingy,
 }

@@ -15,6 +15,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
+  --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
   --tight   the least memory that works, or a little more, and long commands";
 
 struct Words {
@@ -28,14 +29,16 @@ struct Words {
     tight: bool,
     pairs: bool,
     seesaw: bool,
+    frozen: bool,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
-        let mut options = match (self.pairs, self.seesaw) {
-            (_, true) => Options::seesaw(seed),
-            (true, false) => Options::pairs(seed),
-            (false, false) => Options::swarm(seed),
+        let mut options = match (self.pairs, self.seesaw, self.frozen) {
+            (_, _, true) => Options::frozen(seed),
+            (_, true, false) => Options::seesaw(seed),
+            (true, false, false) => Options::pairs(seed),
+            (false, false, false) => Options::swarm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
@@ -65,6 +68,7 @@ fn words() -> Option<Words> {
         tight: false,
         pairs: false,
         seesaw: false,
+        frozen: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -80,6 +84,7 @@ fn words() -> Option<Words> {
             "--tight" => words.tight = true,
             "--pairs" => words.pairs = true,
             "--seesaw" => words.seesaw = true,
+            "--frozen" => words.frozen = true,
             _ => return None,
         }
     }

@@ -56,14 +56,15 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             return Ok(since.as_secs().to_string().into_bytes());
         }
-        StateOp::List => "",
+        StateOp::List | StateOp::Look { .. } => "",
         StateOp::Read { name }
         | StateOp::Write { name, .. }
         | StateOp::Append { name, .. }
         | StateOp::Remove { name } => name.as_str(),
     };
     let dir = dir.ok_or_else(none)?;
-    if op != StateOp::List && (name.is_empty() || name.starts_with('.') || name.contains(['/', '\0'])) {
+    let named = !matches!(op, StateOp::List | StateOp::Look { .. });
+    if named && (name.is_empty() || name.starts_with('.') || name.contains(['/', '\0'])) {
         return Err(StateError::Failed(format!("`{name}` is not a name of a state file")));
     }
     let path = dir.join(name);
@@ -74,6 +75,7 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
             append(dir, &path, contents, *bytes_max).map(|()| Vec::new())
         }
         StateOp::Remove { .. } => remove(dir, &path).map(|()| Vec::new()),
+        StateOp::Look { bytes } => return look(dir, *bytes).map(|()| Vec::new()),
         StateOp::List => list(dir),
         StateOp::Candidates | StateOp::Clock => unreachable!("answered above"),
     };
@@ -149,6 +151,24 @@ fn remove(dir: &Path, path: &Path) -> io::Result<()> {
         Err(e) => Err(e),
         Ok(()) => sync_dir(dir),
     }
+}
+
+/// What its file system says, without writing anything.
+fn look(dir: &Path, bytes: u64) -> Result<(), StateError> {
+    let failed = |why: String| StateError::Failed(format!("{}: {why}", dir.display()));
+    let below = match rustix::fs::statvfs(dir) {
+        // It is made with the first file.
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(e) => return Err(failed(e.to_string())),
+        Ok(below) => below,
+    };
+    if below.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Err(failed("its file system is read-only".into()));
+    }
+    let free = below.f_bavail.saturating_mul(below.f_frsize.max(1));
+    // File systems without a table of inodes say that there are none at all.
+    let nameless = below.f_files > 0 && below.f_favail == 0;
+    if free < bytes || nameless { Err(StateError::NoSpace) } else { Ok(()) }
 }
 
 fn list(dir: &Path) -> io::Result<Vec<u8>> {

@@ -55,6 +55,8 @@ pub struct Assembly {
 pub struct ArrayVerdict {
     /// Its legs, in order.
     pub legs: Vec<LegVerdict>,
+    /// Every leg with which somebody may have gone on is here: what they say needs no witness.
+    pub complete: bool,
     /// The current legs are known to be the truth. Without it, only the override brings the array up.
     pub proven: bool,
 }
@@ -127,8 +129,8 @@ pub fn assemble(
                     _ => !rival || !matches!(verdict, LegVerdict::Missing { .. }),
                 }
             });
-            let proven = (all_found || witnessed) && legs.contains(&LegVerdict::Current);
-            ArrayVerdict { legs, proven }
+            let current = legs.contains(&LegVerdict::Current);
+            ArrayVerdict { legs, complete: all_found && current, proven: (all_found || witnessed) && current }
         })
         .collect();
     Verdict::Assembled(Assembly { record: record.clone(), line, arrays })

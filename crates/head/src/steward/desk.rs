@@ -200,8 +200,11 @@ pub(crate) struct PoolDesk {
     pub spares: Vec<SpareDesk>,
     /// The scrub under way, and what the last one found.
     pub scrub: ScrubDesk,
-    /// Records that every leg has taken since the witness took one: from two on an older witness proves nothing.
-    pub unwitnessed: u32,
+    /// What lies in the state directory.
+    pub witness: super::witness::Witness,
+    /// A leg in sync of each array has the record that the witness has, or a later one. If not, the witness alone may
+    /// know of a loss, and it is not removed.
+    pub known_on_legs: bool,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<String>,
     /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.

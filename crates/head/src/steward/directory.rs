@@ -2,31 +2,40 @@
 
 use super::Office;
 use super::desk::{Desk, PoolDesk, Stop};
+use super::witness::BEHIND;
 use crate::layout::PoolId;
 use crate::order::Weight;
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::Duration;
 use base::machine::{StateError, StateOp};
 
-/// How often it is looked.
-const INTERVAL: Duration = Duration::from_secs(60);
+/// How often its file system is asked, which costs no I/O.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often something is written all the same.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 /// The file that is written and removed again, as large as a witness record can be as text.
 const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
-/// So many records behind a witness proves nothing: it is neither the pool's record nor its parent.
-const BEHIND: u32 = 2;
 
 impl Office {
-    /// Looks now and then; witness records that could not be written are, once there is space again.
+    /// Looks each second, and writes something each minute, or as soon as something seems to have changed; witness records
+    /// that could not be written are, once there is space again.
     pub(crate) async fn watch_directory(&self) {
+        let (mut looked_well, mut probe_at) = (true, self.cx.now());
         loop {
             if self.desk().stop == Stop::No {
-                self.look_at_directory().await;
+                let look = StateOp::Look { bytes: PROBE_BYTES as u64 };
+                let well = self.cx.state(look).await.is_ok();
+                if well != looked_well || self.cx.now() >= probe_at {
+                    looked_well = well;
+                    self.probe_directory().await;
+                    probe_at = self.cx.now() + PROBE_INTERVAL;
+                }
             }
-            self.cx.sleep(INTERVAL).await;
+            self.cx.sleep(LOOK_INTERVAL).await;
         }
     }
-    async fn look_at_directory(&self) {
+    async fn probe_directory(&self) {
         let contents = vec![b'#'; PROBE_BYTES];
         let written = self.cx.state(StateOp::Write { name: PROBE.into(), contents }).await;
         let _ = self.cx.state(StateOp::Remove { name: PROBE.into() }).await;
@@ -53,7 +62,7 @@ impl Office {
             let desk = self.desk();
             let due = |p: &&PoolDesk| match well {
                 true => p.trouble.is_some() && p.recording.is_none(),
-                false => p.unwitnessed < BEHIND && p.recording.is_none(),
+                false => !p.witness.is_harmless() && p.recording.is_none(),
             };
             let due = desk.pools.iter().filter(|p| p.serving && !p.leaving).filter(due);
             due.map(|p| p.id).collect()
@@ -71,7 +80,7 @@ impl Office {
     async fn leave_witness_behind(&self, id: PoolId) {
         self.hold_keeper(id).await;
         for _ in 0..BEHIND {
-            let due = self.desk().pool(id).is_some_and(|p| !p.leaving && p.unwitnessed < BEHIND);
+            let due = self.desk().pool(id).is_some_and(|p| !p.leaving && !p.witness.is_harmless());
             let Some(record) = due.then(|| self.next_record(id)).flatten() else { break };
             let (failed, witness) = self.write_record(id, &record, &[]).await;
             if let Some(p) = self.desk_mut().pool_mut(id) {

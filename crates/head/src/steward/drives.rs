@@ -7,13 +7,14 @@ use super::join::{self, Boxed};
 use super::runtime::Patience;
 use super::shaped;
 use super::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
+use super::witness::{Witness, puts_out};
 use crate::layout::PoolId;
 use array::format::{
     ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
     newest_config, newest_label, newest_membership,
 };
 use array::{Bitmap, Geometry};
-use base::machine::{Shape, StateOp};
+use base::machine::Shape;
 use base::{DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
@@ -281,8 +282,24 @@ impl Office {
         let bytes = &record.encode();
         let targets = targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l)));
         let mut writes = self.record_writes(targets, record, bytes);
-        writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
         let (mut failed, mut witness) = (vec![], Ok(()));
+        if puts_out(record) {
+            // The witness first: if it can neither be replaced nor removed, it would prove the leg that is lost, and what the
+            // legs that are left had from then on would be a history apart from that one's.
+            witness = self.write_witness(uuid, bytes).await;
+            if witness.is_err() {
+                let removable = self.desk_mut().pool_mut(pool).is_some_and(|p| {
+                    p.witness = p.witness.missed(false);
+                    p.known_on_legs
+                });
+                self.remove_stale_witness(pool, uuid, removable).await;
+                if !self.desk().pool(pool).is_none_or(|p| p.loss_is_provable(record, &[])) {
+                    return (vec![], witness);
+                }
+            }
+        } else {
+            writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
+        }
         for result in join::all(writes).await {
             match result {
                 Ok(Some(failure)) => failed.push(failure),
@@ -290,35 +307,39 @@ impl Office {
                 Err(words) => witness = Err(words),
             }
         }
-        let mut on_all = false;
-        if failed.is_empty()
-            && let Some(p) = self.desk_mut().pool_mut(pool)
-            && p.record.incarnation == record.incarnation
-            // A last leg that is being opened anew has not got it.
-            && p.all_in_sync_are_open()
-        {
-            p.record.settle();
-            on_all = true;
-        }
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.unwitnessed = match witness {
-                Ok(()) => 0,
-                Err(_) => p.unwitnessed + u32::from(on_all),
+        let on_each = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return (failed, witness) };
+            let on_all = failed.is_empty()
+                && p.record.incarnation == record.incarnation
+                // A last leg that is being opened anew has not got it.
+                && p.all_in_sync_are_open();
+            if on_all {
+                p.record.settle();
+            }
+            let on_each = p.is_on_each_array(record, &failed);
+            (p.witness, p.known_on_legs) = match witness {
+                Ok(()) => (Witness::Newest, on_each),
+                Err(_) => (p.witness.missed(on_all && !puts_out(record)), p.known_on_legs || on_each),
             };
-        }
-        if on_all && witness.is_err() {
-            // A witness that stayed behind would prove a leg that does not know of its loss. Without one it takes
-            // all legs. Where a leg failed the older one may be all that knows of a loss: there it stays.
-            self.remove_witness(uuid).await;
+            on_each
+        };
+        if witness.is_err() {
+            // One that stayed behind would prove a leg that does not know of its loss. Where some array's legs have not
+            // got the record, the older one may be all that knows of a loss: there it stays.
+            self.remove_stale_witness(pool, uuid, on_each).await;
         }
         (failed, witness)
     }
-    pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
-        let op = StateOp::Write {
-            name: super::files::witness_name(pool),
-            contents: super::files::witness_text(record),
-        };
-        self.cx.state(op).await.map(drop).map_err(|e| super::files::state_words("the witness record", &e))
+    async fn remove_stale_witness(&self, pool: PoolId, uuid: Uuid, removable: bool) {
+        let is_there = self.desk().pool(pool).is_some_and(|p| p.witness != Witness::Gone);
+        if is_there
+            && removable
+            && self.remove_witness(uuid).await
+            && let Some(p) = self.desk_mut().pool_mut(pool)
+        {
+            p.witness = Witness::Gone;
+        }
     }
 
     /// Puts the pool's configuration on every reachable drive, then in the state directory. Returns the legs that failed to take it.

@@ -441,10 +441,6 @@ impl Office {
             },
         }
     }
-    pub(crate) async fn remove_witness(&self, pool: Uuid) {
-        // A witness that stays is of a pool that is gone: it harms nobody.
-        let _ = self.cx.state(StateOp::Remove { name: witness_name(pool) }).await;
-    }
     pub(crate) async fn write_hosts(&self, hosts: &Hosts) -> Result<(), Refusal> {
         self.write_file(HOSTS, hosts_text(hosts)).await
     }

@@ -189,7 +189,9 @@ fn check_array(
         probe.map_or_else(|| config.arrays[i].legs[l].path.clone(), |p| p.info.path.clone())
     };
     let verdict = &mut assembly.arrays[i];
-    if verdict.has_current() && (verdict.proven || force) {
+    // What this head remembers of a pool that was released says nothing of what others did with it since.
+    let proven = if config.holder.is_nil() { verdict.complete } else { verdict.proven };
+    if verdict.has_current() && (proven || force) {
         return Ok(());
     }
     if force {

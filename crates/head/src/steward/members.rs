@@ -386,8 +386,15 @@ impl PoolDesk {
                 self.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why, outlook });
             }
         }
+        if witness.is_ok() {
+            return true;
+        }
+        let provable = self.loss_is_provable(&self.record, failed);
+        if !provable && let Some(words) = &mut self.trouble {
+            words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
+        }
         // Without a witness the record must at least be on every leg that goes on (or that is put out next).
-        !stuck && (witness.is_ok() || failed.len() < self.reachable().len())
+        !stuck && provable && failed.len() < self.reachable().len()
     }
     /// Arrays whose epoch is another in `new`.
     pub(crate) fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {

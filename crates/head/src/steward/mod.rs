@@ -52,6 +52,7 @@ mod turned_away;
 mod unrecorded;
 mod volumes;
 mod watch;
+mod witness;
 
 pub use shaped::split as split_shape;
 

@@ -14,6 +14,7 @@ use super::released::in_memory;
 use super::runtime::Patience;
 use super::scrub::ScrubDesk;
 use super::spares::SpareDesk;
+use super::witness::Witness;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
@@ -593,7 +594,8 @@ impl Office {
             recording: None,
             losing: false,
             unrecorded: false,
-            unwitnessed: 0,
+            witness: Witness::Older { behind: 0 },
+            known_on_legs: false,
         });
         Ok(id)
     }

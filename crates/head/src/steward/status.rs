@@ -327,7 +327,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             state,
             what: what.clone(),
             message,
-            next: Some("millrace status -v names the state directory: df -h and ls -ld there".into()),
+            next: Some("millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw".into()),
         });
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();

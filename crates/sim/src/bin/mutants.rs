@@ -101,6 +101,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Tight => Options::swarm(seed).tight(),
         Worlds::Pairs => Options::pairs(seed),
         Worlds::Seesaw => Options::seesaw(seed),
+        Worlds::Frozen => Options::frozen(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
     };
     match std::panic::catch_unwind(|| run(options)) {

@@ -15,6 +15,9 @@ const REOPENED: Duration = Duration::from_secs(8);
 const UP: Duration = Duration::from_secs(12);
 /// The same where whole mirrors hung, which are looked for again at longer and longer intervals.
 const UP_LATE: Duration = Duration::from_secs(60);
+/// By then the head knows that its state directory is read-only, and has left the witness behind; with the time
+/// after which a drive that hangs is given up.
+const FREEZE_KNOWN: Duration = Duration::from_secs(3);
 
 impl Run {
     /// What the hosts have seen so far: only data that may be there, and no error without a cause.
@@ -45,7 +48,9 @@ impl Run {
             (false, true) => WRITE_MAX,
             (false, false) => RECOVERED,
         };
-        long_up && !self.stalls && since(self.ailed_at) > patience && self.world.has_good_legs()
+        // A loss that came before it was known that the state directory takes nothing waits until it does.
+        let waits = self.froze_at.is_some_and(|at| self.ailed_at <= at + FREEZE_KNOWN);
+        long_up && !waits && !self.stalls && since(self.ailed_at) > patience && self.world.has_good_legs()
     }
     /// What the surface of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {

@@ -295,6 +295,45 @@ impl Options {
         options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
         options
     }
+    /// A world whose state directory becomes read-only about when a leg is lost. Then the head falls, and that leg is
+    /// found first, or alone.
+    pub fn frozen(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x6672_6f7a_656e);
+        options.mirrors = if rng.chance(3, 4) { 1 } else { 2 };
+        (options.ill_max, options.commands) = (2, 1500);
+        // Slowly, so that hosts are at work throughout, and on few blocks: what was overwritten is missed soon.
+        options.kindness.drive_us = rng.between(10_000, 40_000);
+        options.habits.depth = rng.between(1, 4) as u32;
+        options.habits.blocks = 8 << rng.between(0, 3);
+        options.habits.blocks_max = options.habits.blocks_max.min(4);
+        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        let mut script = vec![];
+        let mut add = |millis: u64, disk: usize, deed: Deed| {
+            script.push(Act { after: Duration::from_millis(millis), disk, deed });
+        };
+        let freeze = rng.between(500, 5000);
+        let lost = if rng.chance(1, 4) { freeze - rng.below(500) } else { freeze + rng.below(3000) };
+        let leg = rng.below(2) as usize;
+        let hangs = rng.chance(1, 4);
+        let noticed = lost.max(freeze) + if hangs { 4000 } else { 0 };
+        let end = noticed + if rng.chance(1, 3) { rng.below(100) } else { rng.between(100, 8000) };
+        let back = end + rng.between(5000, 30_000);
+        add(freeze, 0, Deed::Freeze);
+        add(lost, leg, if hangs { Deed::Hang } else { Deed::Pull });
+        // Sometimes the head finds both when it comes again, and sometimes it does not fall.
+        if rng.chance(7, 8) {
+            add(end, 0, if rng.chance(1, 2) { Deed::Kill } else { Deed::PowerCut });
+        }
+        if rng.chance(7, 8) {
+            add(end, leg ^ 1, Deed::Pull);
+            add(back, leg ^ 1, Deed::Heal);
+        }
+        add(end, leg, Deed::Heal);
+        add(if rng.chance(3, 4) { end } else { back + rng.below(3000) }, 0, Deed::Thaw);
+        options.script = script;
+        options
+    }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.
     pub fn beside_stingy(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);

@@ -189,6 +189,7 @@ impl Run {
             }
             Deed::Freeze | Deed::Thaw => {
                 self.world.state_read_only = deed == Deed::Freeze;
+                self.froze_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
                 return;
             }
         }

@@ -17,6 +17,7 @@ pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
 
 use crate::disk::Disk;
 use actor::{Actor, Body, HeadOrHost, kind_of};
+use base::machine::StateOp;
 use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
 use core::cmp::Reverse;
 use drives::Drives;
@@ -26,6 +27,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use surface::Surface;
 
 /// Lines of a story.
+/// What a look at the state directory takes.
+const LOOK_TIME: Duration = Duration::from_micros(10);
 const STORY_LINES: usize = 400;
 
 enum Happening {
@@ -448,8 +451,14 @@ impl World {
                 Effect::InspectDrive { token, drive } => self.inspect_drive(id, token, drive),
                 Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
                 Effect::State { token, op } => {
+                    // Looks come each second: without a draw, so that worlds stay what they were before there were any.
+                    let looks = matches!(op, StateOp::Look { .. });
                     let result = self.state_op(op);
-                    self.tell_head(id, Event::State { token, result });
+                    let event = Event::State { token, result };
+                    match looks {
+                        true => self.post(id, LOOK_TIME, HeadOrHost::Head(event)),
+                        false => self.tell_head(id, event),
+                    }
                 }
                 Effect::Mail { to, mail: letter } => mail(self, id, to, letter),
             }

@@ -5,8 +5,14 @@ use base::{StateError, StateOp};
 
 impl World {
     pub(super) fn state_op(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
-        let changes = matches!(op, StateOp::Write { .. } | StateOp::Append { .. } | StateOp::Remove { .. });
-        if changes && self.state_read_only {
+        let wants = match op {
+            StateOp::Write { .. }
+            | StateOp::Append { .. }
+            | StateOp::Remove { .. }
+            | StateOp::Look { .. } => true,
+            StateOp::Read { .. } | StateOp::List | StateOp::Candidates | StateOp::Clock => false,
+        };
+        if wants && self.state_read_only {
             return Err(StateError::Failed("read-only file system".into()));
         }
         match op {
@@ -29,6 +35,7 @@ impl World {
                 self.state.remove(&name);
                 Ok(vec![])
             }
+            StateOp::Look { .. } => Ok(vec![]),
             StateOp::List => Ok(self.state.keys().map(|k| format!("{k}\n")).collect::<String>().into_bytes()),
             StateOp::Candidates => {
                 Ok(self.disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())

@@ -444,7 +444,9 @@ impl World {
         let Some(held) = self.surface.held.iter().find(|h| h.nth == nth) else { return };
         let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
         let disk = held.place.disk;
-        if !old || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
+        // It is, but nothing takes that on record.
+        let unrecorded = self.state_read_only;
+        if !old || unrecorded || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
             return;
         }
         let Some(home) = self.surface.home(disk).copied() else { return };
@@ -483,7 +485,9 @@ impl World {
         for answer in answers.iter().filter(|a| a.began > life_began) {
             // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
             let begun = |id| self.surface.first.contains_key(&(id, answer.block));
-            if answer.failed.is_some_and(|id| !begun(id)) {
+            // What is told to come again, as its loss can be put on record nowhere, is not read until it is.
+            let unrecorded = self.state_read_only;
+            if answer.failed.is_some_and(|id| !begun(id) || unrecorded) {
                 continue;
             }
             let Some((array, at)) = self.surface.places.get(&answer.block).copied() else { continue };

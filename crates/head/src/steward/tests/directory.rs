@@ -82,3 +82,66 @@ fn a_witness_that_stayed_behind_proves_no_leg_that_does_not_know_of_its_loss() {
         assert!(s.pools[0].reason.contains("cannot be proven"), "{}", s.pools[0].reason);
     }
 }
+
+/// A mirror of a pool with so many mirrors loses a leg in the second in which the directory became read-only.
+fn lost_at_the_freeze(mirrors: usize) -> World {
+    let pairs = [("/f/a", "/f/b"), ("/f/c", "/f/d")];
+    let pairs = &pairs[..mirrors];
+    let names: Vec<&str> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    let mut w = World::start(drives(&names), 1);
+    w.good(create("tank", pairs.iter().map(|(a, b)| mirror(a, b)).collect()));
+    w.good(volume("v", 1 << 20));
+    (w.rest.disk_full, w.rest.read_only) = (true, true);
+    lose(&mut w, 0);
+    w
+}
+
+#[test]
+fn a_loss_waits_while_an_older_witness_would_prove_the_leg_that_is_lost() {
+    let mut w = lost_at_the_freeze(1);
+    w.pass(2);
+    assert!(!w.layout.volumes[0].ready, "{:?}", w.events());
+    let s = w.status();
+    let told = s.reasons.iter().find(|r| r.what == "pool tank" && r.state == State::Offline).expect("told");
+    assert!(told.message.contains("neither be replaced nor removed"), "{}", told.message);
+    assert!(told.next.as_ref().is_some_and(|n| n.contains("remount")), "{told:?}");
+    // Nothing was answered, so whatever the next head finds may go on: the leg that is left says nothing yet.
+    let mut rest = w.rest.clone();
+    (rest.disk_full, rest.read_only) = (false, false);
+    let mut after = World::start(rest, 2);
+    assert_eq!(after.legs(0), [LegState::InSync, LegState::InSync]);
+    // The same head, once the directory takes something.
+    (w.rest.disk_full, w.rest.read_only) = (false, false);
+    w.pass(1);
+    assert!(w.layout.volumes[0].ready, "{:?}", w.events());
+    let mut rest = w.rest;
+    rest.drives.remove("/f/b");
+    let s = World::start(rest, 3).status();
+    assert_eq!(s.pools[0].state, State::Offline, "the witness knows of the loss");
+}
+
+#[test]
+fn a_loss_that_every_leg_of_another_mirror_knows_waits_for_no_witness() {
+    let mut w = lost_at_the_freeze(2);
+    w.pass(5);
+    assert!(w.layout.volumes[0].ready, "{:?}", w.events());
+    let mut rest = w.rest;
+    (rest.disk_full, rest.read_only) = (false, false);
+    rest.drives.remove("/f/b");
+    rest.drives.remove("/f/d");
+    let mut w = World::start(rest, 3);
+    let s = w.status();
+    assert_eq!(s.pools[0].state, State::Offline);
+    assert!(s.pools[0].reason.contains("lacks later writes"), "{}", s.pools[0].reason);
+}
+
+#[test]
+fn a_directory_that_becomes_read_only_is_noticed_within_a_second() {
+    let mut w = usual();
+    (w.rest.disk_full, w.rest.read_only) = (true, true);
+    w.pass(2);
+    assert!(told(&mut w));
+    (w.rest.disk_full, w.rest.read_only) = (false, false);
+    w.pass(2);
+    assert!(!told(&mut w));
+}

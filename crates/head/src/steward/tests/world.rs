@@ -317,6 +317,9 @@ impl World {
         let (refused, read_only) = (self.rest.refused, self.rest.read_only);
         let files = &mut self.rest.files;
         match op {
+            StateOp::Look { .. } if read_only => Err(StateError::Failed("it is read-only".into())),
+            StateOp::Look { .. } if full => Err(StateError::NoSpace),
+            StateOp::Look { .. } => Ok(vec![]),
             StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { .. } | StateOp::Append { .. } if full => Err(StateError::NoSpace),
             StateOp::Write { name, .. } if refused == Some(name.as_str()) => Err(StateError::NoSpace),
