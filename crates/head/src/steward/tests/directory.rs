@@ -108,7 +108,7 @@ fn a_loss_waits_while_an_older_witness_would_prove_the_leg_that_is_lost() {
     // Nothing was answered, so whatever the next head finds may go on: the leg that is left says nothing yet.
     let mut rest = w.rest.clone();
     (rest.disk_full, rest.read_only) = (false, false);
-    let mut after = World::start(rest, 2);
+    let after = World::start(rest, 2);
     assert_eq!(after.legs(0), [LegState::InSync, LegState::InSync]);
     // The same head, once the directory takes something.
     (w.rest.disk_full, w.rest.read_only) = (false, false);
