@@ -437,7 +437,13 @@ mod tests {
         assert_eq!(back(Some(&r)), Return::Partial);
         assert_eq!(back(Some(&lost)), Return::Partial);
         assert_eq!(back(None), Return::Full);
-        assert_eq!(back(Some(&next(&r, ME, 9, &[(1, RebuildingFull)]))), Return::Full, "cut short");
+        // Nobody was out by it: its head fell as it wrote it, and nothing was answered without the other one.
+        assert_eq!(back(Some(&next(&r, ME, 9, &[]))), Return::Full);
+        // Whoever it was; but not one with a past of its own.
+        assert_eq!(back(Some(&next(&r, YOU, 9, &[]))), Return::Full);
+        assert_eq!(back(Some(&next(&next(&r, ME, 9, &[]), ME, 10, &[]))), Return::Diverged);
+        assert_eq!(back(Some(&next(&r, ME, 9, &[(0, Out)]))), Return::Diverged);
+        assert_eq!(back(Some(&next(&r, ME, 9, &[(1, RebuildingFull)]))), Return::Full);
         assert_eq!(back(Some(&next(&r, YOU, 9, &[(0, Out)]))), Return::Diverged);
         let copying = next(&lost, ME, 3, &[(1, RebuildingFull)]);
         assert_eq!(judge_return(Some(&copying), drive(1), &next(&copying, ME, 4, &[(1, Out)])), Return::Full);

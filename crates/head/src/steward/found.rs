@@ -22,6 +22,8 @@ pub(crate) enum Found {
     Other { path: String, words: String },
     /// It is there, and could not be read: it hangs, or fails.
     Mute { path: String, words: String },
+    /// The drive, which somebody used without the others: it may hold what they lack.
+    Apart { drive: Uuid, path: String, pool: String },
     /// A drive that can be used, by the name that its label says.
     Drive { drive: Uuid, path: String, pool: String },
 }
@@ -51,13 +53,16 @@ impl Found {
             Self::CutOff { path, .. }
             | Self::Other { path, .. }
             | Self::Mute { path, .. }
+            | Self::Apart { path, .. }
             | Self::Drive { path, .. } => path,
         }
     }
     /// The drive that it is, whether it can be used or not.
     pub fn drive(&self) -> Option<Uuid> {
         match self {
-            Self::CutOff { drive, .. } | Self::Drive { drive, .. } => Some(*drive),
+            Self::CutOff { drive, .. } | Self::Apart { drive, .. } | Self::Drive { drive, .. } => {
+                Some(*drive)
+            }
             Self::Other { .. } | Self::Mute { .. } => None,
         }
     }
@@ -68,6 +73,9 @@ impl Found {
                 format!("it is too small: {bytes} of its {needed} bytes are there")
             }
             Self::Other { words, .. } | Self::Mute { words, .. } => words.clone(),
+            Self::Apart { .. } => {
+                "it was used apart from the others meanwhile, and may hold later writes than the pool".into()
+            }
             Self::Drive { pool, .. } => format!("another drive is there now, of pool {pool}"),
         }
     }
@@ -81,6 +89,9 @@ impl Found {
             Self::CutOff { file: false, .. } | Self::Drive { .. } => {
                 format!("attach the drive that was there, or millrace drive replace {leg} NEW")
             }
+            Self::Apart { path, pool, .. } => format!(
+                "if what {path} holds is right: millrace pool release {pool} --yes, then millrace pool import {pool} --force --drive {path}; if what the pool has now is: millrace drive replace {leg} {path} --force, which overwrites {path}"
+            ),
             Self::Other { path, .. } => {
                 format!("millrace drive replace {leg} {path} --force (copies everything to it)")
             }

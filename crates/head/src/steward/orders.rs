@@ -19,6 +19,21 @@ pub(crate) const RETURN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Why a drive may not return.
+#[derive(PartialEq, Eq, Debug)]
+enum Unfit {
+    /// Somebody used it without the others.
+    Apart,
+    /// The end of a sentence.
+    Other(String),
+}
+
+impl From<String> for Unfit {
+    fn from(words: String) -> Self {
+        Self::Other(words)
+    }
+}
+
 impl Office {
     /// Carries out an order that changes something, or looks at drives.
     pub(crate) async fn execute(&self, order: Order) -> Answered {
@@ -321,9 +336,17 @@ impl Office {
                 self.stays_out(pool, array, leg, &probe).await;
                 // The leg may have lain elsewhere.
                 let here = &probe.info.path;
-                let found = Found::of(&probe);
+                let found = match r {
+                    Unfit::Apart => Found::Apart { drive: uuid, path: here.clone(), pool: pool_name.clone() },
+                    Unfit::Other(_) => Found::of(&probe),
+                };
                 let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
-                let next = match cut_off {
+                let apart = matches!(&found, Found::Apart { .. });
+                let r = match r {
+                    Unfit::Apart => found.words(),
+                    Unfit::Other(words) => words,
+                };
+                let next = match cut_off || apart {
                     true => found.way_back(&path),
                     false => {
                         format!("millrace drive replace {path} {here} --force (copies everything to it)")
@@ -335,7 +358,7 @@ impl Office {
                     let l = &mut p.arrays[array].legs[leg];
                     l.path = here.clone();
                     // The drive itself, whole, may not return for what happened to it elsewhere.
-                    (l.reason, l.found) = match cut_off || found.drive() != Some(uuid) {
+                    (l.reason, l.found) = match cut_off || apart || found.drive() != Some(uuid) {
                         true => (found.words(), Some(found)),
                         false => (r.clone(), None),
                     };
@@ -377,27 +400,27 @@ impl Office {
     }
     /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
     /// to date. The error is the end of a sentence.
-    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, String> {
+    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, Unfit> {
         let label = match (&probe.label, probe.good_label()) {
             (_, Some(l)) => l,
-            (Ok(_), None) => return Err(Found::of(probe).words()),
-            (Err(fault), None) => return Err(format!("its label is {fault}")),
+            (Ok(_), None) => return Err(Found::of(probe).words().into()),
+            (Err(fault), None) => return Err(format!("its label is {fault}").into()),
         };
         if label.drive != uuid {
-            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name));
+            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name).into());
         }
         let (verdict, slot) = {
             let desk = self.desk();
-            let p = desk.pool(pool).ok_or("the pool is gone")?;
+            let p = desk.pool(pool).ok_or_else(|| "the pool is gone".to_string())?;
             if label.array != array as u32 {
-                return Err("its label says another place in the pool".into());
+                return Err("its label says another place in the pool".to_string().into());
             }
             (judge_return(probe.record.as_ref().ok(), uuid, &p.record), p.config_slot())
         };
         let full = match verdict {
             Return::Partial => !probe.whole,
             Return::Full => true,
-            Return::Diverged => return Err("it was used apart from the others meanwhile".into()),
+            Return::Diverged => return Err(Unfit::Apart),
         };
         let bytes = slot.encode().expect("it lies on the other drives");
         let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;

@@ -6,7 +6,7 @@ use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
 use head::order::Weight;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -56,8 +56,11 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 pub fn claim_state_dir(config: &Config, patience: Duration) -> Result<File, Failure> {
     let folder = &config.state_dir;
     let cannot = |e: std::io::Error| {
-        Failure::usage(format!("state_dir = {}: {e}", folder.display()))
-            .with_next("another place: state_dir = \"…\" in head.toml")
+        let failure = Failure::usage(format!("state_dir = {}: {e}", folder.display()));
+        match mended_first(folder, &e) {
+            Some(next) => failure.with_next(next),
+            None => failure.with_next("another place: state_dir = \"…\" in head.toml"),
+        }
     };
     // Secrets of hosts lie there: nobody else's business.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
@@ -91,6 +94,27 @@ pub fn claim_state_dir(config: &Config, patience: Duration) -> Result<File, Fail
     let _ = file.set_len(0);
     let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
     Ok(file)
+}
+
+/// What helps where a state directory cannot be written that holds something, or may: another one would make another head of
+/// this one, without its hosts, portals and pools.
+fn mended_first(folder: &Path, error: &std::io::Error) -> Option<String> {
+    let exists = folder.exists();
+    let place = folder.display();
+    let repair = match error.kind() {
+        ErrorKind::ReadOnlyFilesystem => {
+            let mount = "mount -o remount,rw \"$(findmnt -no TARGET --target";
+            format!("dmesg, for what made its file system read-only; repair that, then {mount} {place})\"")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("df -h {place}, and free some space"),
+        ErrorKind::PermissionDenied if exists => {
+            format!("ls -ld {place}, and make it writable for the daemon's user")
+        }
+        _ if exists => format!("repair {place}"),
+        _ => return None,
+    };
+    let warning = "Another state_dir is another head: it knows none of this one's hosts, portals and pools";
+    Some(format!("{repair}. {warning}"))
 }
 
 /// Whether a daemon answers at a socket. One that was killed may take connections for a moment, and says nothing.
@@ -275,6 +299,38 @@ mod tests {
         let config = Config { state_dir: "/proc/nowhere/state".into(), ..Config::default() };
         let failure = claim_state_dir(&config, Duration::ZERO).expect_err("impossible");
         assert!(failure.message.contains("state_dir = /proc/nowhere/state"), "{failure}");
+    }
+
+    #[test]
+    fn a_state_directory_that_holds_something_is_repaired_and_not_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let next = |kind: ErrorKind, at: &Path| mended_first(at, &kind.into());
+        for (kind, word) in [
+            (ErrorKind::ReadOnlyFilesystem, "remount,rw"),
+            (ErrorKind::StorageFull, "df -h"),
+            (ErrorKind::QuotaExceeded, "df -h"),
+            (ErrorKind::PermissionDenied, "ls -ld"),
+            (ErrorKind::Other, "repair"),
+        ] {
+            let next = next(kind, folder.path()).expect("something lies there");
+            assert!(next.contains(word) && next.contains("knows none of this one's hosts"), "{next}");
+        }
+        // One that never was.
+        let none = folder.path().join("none");
+        assert_eq!(
+            (next(ErrorKind::PermissionDenied, &none), next(ErrorKind::NotFound, &none)),
+            (None, None)
+        );
+        assert!(
+            next(ErrorKind::ReadOnlyFilesystem, &none).is_some(),
+            "it may lie on what is not mounted for writing"
+        );
+        // Whatever lies in its place is told, too.
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("written");
+        let config = Config { state_dir: file, ..Config::default() };
+        let failure = claim_state_dir(&config, Duration::ZERO).expect_err("a file");
+        assert!(failure.next.is_some_and(|n| n.starts_with("repair ")));
     }
 
     #[test]

@@ -394,10 +394,32 @@ fn follow(w: &mut World, drive: &str) -> (String, Order) {
     let r = w.order(Order::DriveReturn { drive: drive.into() }).expect_err("a refusal");
     let next = r.next.expect("a command");
     let words: Vec<&str> = next.split(' ').collect();
-    let ["millrace", "drive", "replace", old, new, "--force", "(copies", "everything", "to", "it)"] =
-        words[..]
-    else {
-        panic!("{next}")
+    let (old, new) = match words[..] {
+        ["millrace", "drive", "replace", old, new, "--force", "(copies", "everything", "to", "it)"] => {
+            (old, new)
+        }
+        // It may be the one that is right: that comes first.
+        [
+            "if",
+            "what",
+            right,
+            "holds",
+            ..,
+            "now",
+            "is:",
+            "millrace",
+            "drive",
+            "replace",
+            old,
+            new,
+            "--force,",
+            "which",
+            "overwrites",
+            lost,
+        ] if right == lost && next.contains(&format!("pool import tank --force --drive {right};")) => {
+            (old, new)
+        }
+        _ => panic!("{next}"),
     };
     (r.message, Order::DriveReplace { old: old.into(), new: new.into(), force: true })
 }
