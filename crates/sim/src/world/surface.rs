@@ -106,7 +106,7 @@ pub struct Surface {
     /// When an operation of it failed last.
     failed_at: Instant,
     /// Changes that failed of late: where, and when.
-    failures: Vec<(u64, u64, Instant)>,
+    failures: Vec<(usize, u64, u64, Instant)>,
     /// Array and byte of its data space, by block of the volume.
     places: BTreeMap<u64, (usize, u64)>,
     /// When a host's write of a block was first at a drive: copies of it come later.
@@ -396,7 +396,7 @@ impl World {
             if held.changes() {
                 let now = self.now;
                 surface.failures.retain(|(.., at)| now.since(*at) < SETTLED);
-                surface.failures.push((held.at, held.len, now));
+                surface.failures.push((held.place.disk, held.at, held.len, now));
             }
         } else if let Some(record) = held.record.filter(|_| !held.orphan) {
             let disk = held.place.disk;
@@ -422,8 +422,9 @@ impl World {
         let (now, mut found) = (self.now, None);
         for leg in legs.iter().filter(|_| self.is_open(disk)) {
             let moves = |at: u64| {
-                let failed = |(from, len, then): &(u64, u64, Instant)| {
-                    *from < at + size && at < from + len && now.since(*then) < SETTLED
+                // Whoever sees a change fail at a leg writes nothing more to it, and answers nothing until that is on record.
+                let failed = |(leg, from, len, then): &(usize, u64, u64, Instant)| {
+                    (*leg == disk || *from < at + size && at < from + len) && now.since(*then) < SETTLED
                 };
                 [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
                     || self.surface.failures.iter().any(failed)
