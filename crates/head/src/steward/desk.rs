@@ -62,6 +62,8 @@ pub(crate) struct Desk {
     pub sessions: Sessions,
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
+    /// Pools that are being imported at this moment.
+    pub importing: BTreeSet<Uuid>,
     pub ready: bool,
     /// No pool was imported on purpose: portals stay closed, so that hosts wait for their volumes rather
     /// than learn that there are none.
@@ -360,6 +362,7 @@ impl Desk {
             sessions: Sessions::default(),
             orders: VecDeque::new(),
             ordering: false,
+            importing: BTreeSet::new(),
             ready: false,
             held: false,
             stop: Stop::default(),

@@ -300,7 +300,24 @@ impl Office {
         probes: Vec<Probe>,
         force: bool,
     ) -> Result<Vec<String>, Refusal> {
-        match self.try_take(uuid, &probes, force).await {
+        // One at a time: a start and an order that each have a leg would both go on from theirs.
+        let office = self.clone();
+        self.cx.until(move || !office.desk().importing.contains(&uuid)).await;
+        let is_here = |p: &&PoolDesk| p.config.uuid == uuid && !p.leaving;
+        let here = self.desk().pools.iter().find(is_here).map(|p| p.config.name.clone());
+        let taken = match here {
+            Some(name) => {
+                let message = format!("pool {name} is imported already");
+                Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace status"))
+            }
+            None => {
+                self.desk_mut().importing.insert(uuid);
+                let taken = self.try_take(uuid, &probes, force).await;
+                self.desk_mut().importing.remove(&uuid);
+                taken
+            }
+        };
+        match taken {
             Ok(notices) => {
                 // Drives that were replaced once still carry the pool's label.
                 let used: BTreeSet<_> = {

@@ -119,3 +119,29 @@ fn drives_that_are_slow_but_answer_become_a_pool() {
     w.good(create("other", vec![mirror("/f/x", "/f/y")]));
     assert_eq!(w.status().pools.len(), 2);
 }
+
+#[test]
+fn a_pool_is_imported_once_also_by_an_order_beside_the_start() {
+    let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    w.good(Order::Shutdown);
+    let mut rest = w.rest;
+    // One leg is somebody's, and the other is so slow that the start looks at it alone when it gives up waiting.
+    rest.drives.get_mut("/f/a").expect("there").slow = Duration::from_millis(700);
+    let mut w = World::power_on(rest, 2, u64::MAX);
+    w.rest.drives.get_mut("/f/b").expect("there").held = true;
+    w.run();
+    w.pass(3);
+    w.rest.drives.get_mut("/f/b").expect("there").held = false;
+    assert!(w.layout.arrays.is_empty(), "it is being imported");
+    let (_, _, words) =
+        w.refused(Order::PoolImport { pool: Some("tank".into()), drives: vec![], force: false });
+    assert!(
+        words.starts_with("pool tank is imported already"),
+        "it does not go on from the other leg: {words}"
+    );
+    w.rest.drives.get_mut("/f/a").expect("there").slow = Duration::ZERO;
+    w.pass(90);
+    assert_eq!((w.layout.arrays.len(), w.status().pools.len()), (1, 1));
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}

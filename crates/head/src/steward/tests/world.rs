@@ -145,11 +145,7 @@ impl World {
                 match slow.chain(self.steward.next_deadline()).min().filter(|_| waits) {
                     Some(at) => {
                         self.now = self.now.max(at);
-                        let now = self.now;
-                        for (_, op) in self.slow.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
-                            let result = self.operate(op);
-                            self.events.push_back(Event::DriveDone { token: op.token, result });
-                        }
+                        self.end_slow();
                         self.steward.on_timer(self.now, &mut vec![]);
                     }
                     None => return,
@@ -158,11 +154,23 @@ impl World {
         }
         panic!("the Steward never comes to rest");
     }
+    /// What slow drives have done by now.
+    fn end_slow(&mut self) {
+        let now = self.now;
+        for (_, op) in self.slow.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
+            let result = self.operate(op);
+            self.events.push_back(Event::DriveDone { token: op.token, result });
+        }
+    }
     /// Lets time pass.
     pub(super) fn pass(&mut self, seconds: u64) {
         let end = self.now + base::Duration::from_secs(seconds);
-        while let Some(at) = self.steward.next_deadline().filter(|at| *at <= end) {
+        loop {
+            let slow = self.slow.iter().map(|(at, _)| *at);
+            let next = slow.chain(self.steward.next_deadline()).min();
+            let Some(at) = next.filter(|at| *at <= end) else { break };
             self.now = self.now.max(at);
+            self.end_slow();
             self.steward.on_timer(self.now, &mut vec![]);
             self.run();
         }
