@@ -306,10 +306,7 @@ impl Office {
         let is_here = |p: &&PoolDesk| p.config.uuid == uuid && !p.leaving;
         let here = self.desk().pools.iter().find(is_here).map(|p| p.config.name.clone());
         let taken = match here {
-            Some(name) => {
-                let message = format!("pool {name} is imported already");
-                Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace status"))
-            }
+            Some(name) => Err(imported_already(&name)),
             None => {
                 self.desk_mut().importing.insert(uuid);
                 let taken = self.try_take(uuid, &probes, force).await;
@@ -669,8 +666,7 @@ impl Office {
             pools.find(|c| Some(&c.name) == pool.as_ref() || Some(c.uuid) == wanted).map(|c| c.name.clone())
         };
         if let Some(name) = here {
-            let message = format!("pool {name} is imported already");
-            return Err(refuse(RefusalKind::Conflict, "pool", message).then("millrace status"));
+            return Err(imported_already(&name));
         }
         let absent = self.places_of_absent(pool.as_deref());
         // With force, named drives are all that counts: so the operator chooses a side.
@@ -843,6 +839,11 @@ impl Office {
         }));
         Ok(Reply::Importable(out))
     }
+}
+
+fn imported_already(pool: &str) -> Refusal {
+    let message = format!("pool {pool} is imported already");
+    refuse(RefusalKind::Conflict, "pool", message).then("millrace status")
 }
 
 /// The end of a pool whose drives were in memory.

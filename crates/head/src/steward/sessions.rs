@@ -101,6 +101,10 @@ impl Session {
             Identity::Controller { discovery, .. } | Identity::Session { discovery, .. } => discovery,
         }
     }
+    /// Its connections that have begun to end: their writes may still be at the drives.
+    fn leaving(&self) -> &[Place] {
+        if self.ending { &self.places } else { &self.dying }
+    }
 }
 
 impl Sessions {
@@ -231,8 +235,7 @@ impl Sessions {
             let table = if w.controller { &self.controllers } else { &self.sessions };
             let Some(own) = table.get(&w.id) else { continue };
             let same = table.values().filter(|s| s.identity == own.identity && s.places.contains(&place));
-            let more: Vec<Place> =
-                same.flat_map(|s| if s.ending { &s.places } else { &s.dying }).copied().collect();
+            let more: Vec<Place> = same.flat_map(Session::leaving).copied().collect();
             let w = &mut self.waiting[i];
             for p in more.into_iter().filter(|p| *p != w.place) {
                 if !w.before.contains(&p) {
@@ -312,7 +315,7 @@ impl Sessions {
     /// Connections of the same host that end: their writes may still be at the drives.
     fn ending_of(&self, identity: &Identity) -> Vec<Place> {
         let same = self.controllers.values().filter(|s| s.identity == *identity);
-        same.flat_map(|s| if s.ending { s.places.clone() } else { s.dying.clone() }).collect()
+        same.flat_map(Session::leaving).copied().collect()
     }
     fn admit(&mut self, w: Waiting, fx: &mut Effects<Mail>) {
         if w.before.is_empty() {
@@ -375,6 +378,19 @@ mod tests {
     fn admin(id: u8) -> Ask {
         Ask::NvmeAdmin { host: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
     }
+    fn io(queue: u16) -> Ask {
+        Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue }
+    }
+    /// A controller at place 1, with its first I/O queues at 2 and 3.
+    fn with_two_queues() -> (Sessions, Effects<Mail>) {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
+        enable(&mut s, 1);
+        s.on_ask(place(2), PortalId(0), peer(), io(1), &mut fx);
+        s.on_ask(place(3), PortalId(0), peer(), io(2), &mut fx);
+        told(&mut fx);
+        (s, fx)
+    }
     /// The host enables the controller of this admin queue.
     fn enable(s: &mut Sessions, n: u32) {
         let mut fx = vec![];
@@ -419,13 +435,7 @@ mod tests {
 
     #[test]
     fn who_waits_also_waits_for_what_begins_to_end_meanwhile() {
-        let (mut s, mut fx) = (Sessions::default(), vec![]);
-        let io = |queue| Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue };
-        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
-        enable(&mut s, 1);
-        s.on_ask(place(2), PortalId(0), peer(), io(1), &mut fx);
-        s.on_ask(place(3), PortalId(0), peer(), io(2), &mut fx);
-        told(&mut fx);
+        let (mut s, mut fx) = with_two_queues();
         s.on_ending(place(3), &mut fx);
         s.on_ask(place(4), PortalId(0), peer(), admin(1), &mut fx);
         assert_eq!(told(&mut fx), [""; 0], "it waits for the queue that ends");
@@ -440,13 +450,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_lives_is_not_replaced_and_one_that_ends_is_waited_for() {
-        let (mut s, mut fx) = (Sessions::default(), vec![]);
-        let io = |queue| Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue };
-        s.on_ask(place(1), PortalId(0), peer(), admin(1), &mut fx);
-        enable(&mut s, 1);
-        s.on_ask(place(2), PortalId(0), peer(), io(1), &mut fx);
-        s.on_ask(place(3), PortalId(0), peer(), io(2), &mut fx);
-        told(&mut fx);
+        let (mut s, mut fx) = with_two_queues();
         s.on_ask(place(9), PortalId(0), peer(), io(1), &mut fx);
         assert_eq!(told(&mut fx), ["9 Taken"], "and nothing else happens");
         s.on_gone(place(9), &mut fx);
