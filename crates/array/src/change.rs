@@ -4,7 +4,8 @@
 //! every writable leg. A leg that fails it is out of use at once, but the answer waits until the
 //! Steward has put the loss on record: else a crash could bring up the lost leg alone, without an
 //! acknowledged write. The last leg in sync is never given up; what it refuses is an error to the
-//! host. Then legs that are being rebuilt, and took it, differ from it: they are given up.
+//! host. Then legs that are being rebuilt, and took it, differ from it: they are given up. If one of them
+//! has come in sync meanwhile, the one that refused is not the last any more, and is given up itself.
 //!
 //! Copies (pieces, heals, reads of dirty regions) end like changes, with other targets.
 
@@ -135,6 +136,7 @@ impl Array {
                 self.miss(id, leg);
             } else {
                 self.flights[id].refused = Some(error);
+                self.flights[id].refusers |= bit(leg);
                 // It may still land on a leg that is in use, so nobody may pass it.
                 let lands = plan != Plan::Flush && phase == Phase::AwaitingLegs;
                 keeps = error == DriveError::TimedOut && lands;
@@ -150,6 +152,9 @@ impl Array {
     /// All operations of a change, copy or flush are over.
     #[inline]
     fn settle(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        if self.flights[id].refused.is_some() {
+            self.refused_by_others(id, io);
+        }
         let Flight { refused, plan, kind, wrote, late, fua, phase, .. } = self.flights[id];
         if let Some(error) = refused {
             if plan != Plan::Flush && !planted(Bug::RefusedStaysRebuilding) {
@@ -180,6 +185,26 @@ impl Array {
         // The order of changes is settled: those behind may go on while this one waits for the record.
         self.unlock(now, id);
         self.try_finish(now, id, io);
+    }
+
+    /// Legs refused a change that were the last in sync at that moment. If one that took it is in sync by now, they are
+    /// lost as any leg that fails a change, and the change is not refused.
+    #[cold]
+    fn refused_by_others(&mut self, id: u32, io: &mut impl ArrayIo) {
+        let Flight { refused, refusers, plan, wrote, .. } = self.flights[id];
+        let Some(error) = refused else { return };
+        if plan == Plan::Flush || wrote & self.in_sync() == 0 {
+            return;
+        }
+        for leg in members(refusers) {
+            if self.lose(leg, error, io) {
+                self.miss(id, leg);
+                self.flights[id].refusers &= !bit(leg);
+            }
+        }
+        if refusers != 0 && self.flights[id].refusers == 0 {
+            self.flights[id].refused = None;
+        }
     }
 
     /// Answers the flight if nothing must come on record before. An error waits too: other shards may

@@ -114,6 +114,8 @@ pub(crate) struct Flight {
     pub(crate) source: usize,
     /// A leg that may not be lost refused it.
     pub(crate) refused: Option<DriveError>,
+    /// Changes: that leg, and whatever leg did so before it.
+    pub(crate) refusers: Legs,
     /// It holds its range, or waits for it.
     pub(crate) locked: bool,
     /// The region, by its number in `Intent`, among whose changes it counts.
@@ -154,6 +156,7 @@ impl Flight {
             medium: 0,
             source: 0,
             refused: None,
+            refusers: 0,
             locked: false,
             entered: None,
             first: NONE,

@@ -126,6 +126,7 @@ impl Array {
             flight.missed &= !bit(leg);
             flight.needs_epoch = flight.needs_epoch.max(epoch);
             flight.refused.get_or_insert(DriveError::TimedOut);
+            flight.refusers |= bit(leg);
             for other in members(rebuilding) {
                 self.miss(id, other);
             }

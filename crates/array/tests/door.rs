@@ -173,6 +173,31 @@ fn the_last_leg_is_never_lost_and_says_no() {
 }
 
 #[test]
+fn a_leg_that_refused_what_another_took_goes_when_that_one_comes_in_sync() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    b.command(0, Kind::Write, 0, 4096);
+    b.run();
+    b.done();
+    b.command(1, Kind::Write, 0, 4096);
+    let tags = b.tags();
+    // The last leg in sync at that moment: it may not be lost.
+    b.end(tags[0], Err(DriveError::Medium));
+    let lost = |b: &Bench| {
+        let lost = |n: &&Note| matches!(n, Note::LegFailed { .. });
+        b.io.notes.iter().filter(lost).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(lost(&b), []);
+    b.array.on_membership(b.now, &members(3, &[InSync, InSync]), &mut b.io);
+    b.end(tags[1], Ok(()));
+    assert_eq!(lost(&b), [Note::LegFailed { leg: 0, epoch: 3, error: DriveError::Medium }]);
+    assert_eq!(b.done(), [], "the loss is not on record yet");
+    b.array.on_membership(b.now, &members(4, &[Missing, InSync]), &mut b.io);
+    b.array.on_recorded(b.now, 4, &mut b.io);
+    assert_eq!(b.done(), [(1, Status::Good)]);
+}
+
+#[test]
 fn without_any_leg_hosts_are_told_to_come_back() {
     let mut b = Bench::new(&[Missing, Missing]);
     for (i, kind) in [Kind::Read, Kind::Write, Kind::WriteZeroes, Kind::Deallocate].into_iter().enumerate() {
