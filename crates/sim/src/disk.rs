@@ -92,6 +92,10 @@ pub struct DiskOp<'a> {
     pub fua: bool,
 }
 
+/// What a drive held at some moment.
+#[derive(Debug)]
+pub struct DiskCopy(BTreeMap<u64, Sector>);
+
 /// A drive.
 #[derive(Debug)]
 pub struct Disk {
@@ -207,6 +211,18 @@ impl Disk {
                 contents.copy_to(&mut out[from..from + self.sector as usize]);
             }
         }
+    }
+
+    /// What a reader of the whole drive would get now.
+    pub fn copy(&self) -> DiskCopy {
+        let mut sectors = self.durable.clone();
+        sectors.extend(self.cached.iter().map(|(s, c)| (*s, c.clone())));
+        DiskCopy(sectors)
+    }
+    /// Somebody puts a copy in the drive's place.
+    pub fn put_copy(&mut self, copy: DiskCopy) {
+        self.durable = copy.0;
+        self.cached.clear();
     }
 
     /// Changes a bit of a sector behind everybody's back.

@@ -263,6 +263,30 @@ mod tests {
     }
 
     #[test]
+    fn a_look_asks_the_file_system_and_writes_nothing() {
+        let look = |dir: &Path, bytes| op(dir, StateOp::Look { bytes });
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(look(dir.path(), 1), Ok(String::new()));
+        assert_eq!(look(dir.path(), u64::MAX), Err(StateError::NoSpace));
+        assert_eq!(look(&dir.path().join("comes/with/the/first/file"), u64::MAX), Ok(String::new()));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        // Field 5 is where it is mounted, field 6 how.
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let fields = mounts.lines().map(|l| l.split(' ').skip(4).take(2).collect::<Vec<_>>());
+        let read_only = fields.filter(|f| f[1].split(',').any(|o| o == "ro")).map(|f| PathBuf::from(f[0]));
+        match read_only.into_iter().find(|d| d.is_dir()) {
+            None => eprintln!("nothing here is mounted read-only"),
+            Some(dir) => {
+                let refused = look(&dir, 1);
+                assert!(
+                    matches!(&refused, Err(StateError::Failed(s)) if s.contains("read-only")),
+                    "{dir:?}: {refused:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_directory_that_is_a_file_is_told_in_words() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "file", "x").unwrap();

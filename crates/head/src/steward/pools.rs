@@ -434,8 +434,11 @@ impl Office {
             arrays.push(ArrayDesk {
                 id,
                 geometry,
-                // Without a bit nothing was being written, and no shard will have anything to report.
-                unclean: was_open && geometry.redundant() && !dirty.is_empty(),
+                // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a
+                // comparison had not come to its end. Without a bit no shard will have anything to report.
+                unclean: geometry.redundant()
+                    && !dirty.is_empty()
+                    && (was_open || !planted(Bug::StopForgetsUnclean)),
                 compared_since: None,
                 dirty: Arc::new(dirty),
                 clean: BTreeSet::new(),

@@ -12,7 +12,7 @@ mod trouble;
 
 pub use options::{Act, Deed, Options, Trouble, Wrap};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskCopy};
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::Repair;
@@ -28,8 +28,11 @@ use head::{Deadlines, Shard, ShardConfig};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use volume::GRANULE_BYTES;
 
 const MIB: u64 = 1 << 20;
+/// The hosts' volume.
+const VOLUME_BYTES: u64 = 16 * MIB;
 /// Virtual time in which everything must be well again once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
 /// Longest time that a command may take, whatever one leg does: promise 7, and the network's part.
@@ -99,6 +102,7 @@ const ALARM_LOOK: u64 = 3;
 const ALARM_LANDED: u64 = 4;
 const ALARM_MOVE: u64 = 5;
 const ALARM_DOOM: u64 = 6;
+const ALARM_STOP: u64 = 7;
 const ALARM_HEAL: u64 = 1000;
 const ALARM_ACT: u64 = 2000;
 
@@ -109,6 +113,10 @@ struct Run {
     stage: Stage,
     down: bool,
     ready: bool,
+    /// It is being stopped in order.
+    stopping: bool,
+    /// A drive, as it was at some moment of this life of the head.
+    copy: Option<(usize, DiskCopy)>,
     orders: VecDeque<Order>,
     asked: u64,
     waiting: Option<u64>,
@@ -184,6 +192,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         volume: Rc::default(),
         ledgers: vec![],
         hosts: vec![],
+        stopping: false,
+        copy: None,
         lives: 0,
         troubles: 0,
         kills: 0,
@@ -243,6 +253,7 @@ impl Run {
         self.lives += 1;
         self.booted = self.world.now();
         (self.down, self.ready, self.waiting, self.serves) = (false, false, None, false);
+        (self.stopping, self.copy) = (false, None);
         let shards = self.options.shards;
         let extents: Vec<(u64, u64)> =
             (0..shards).map(|s| ((1 + u64::from(s)) << 32, self.options.shard_bytes)).collect();
@@ -304,11 +315,12 @@ impl Run {
                 self.waiting = None;
                 self.answered(answer)?;
             }
+            Step::ToManager(Mail::Stopped) if self.stopping && !self.down => self.stopped(),
             Step::ToManager(Mail::Answered { .. } | Mail::Stopped | Mail::Happened(_)) => {}
             Step::ToManager(other) => return Err(format!("the manager got a strange letter: {other:?}")),
             Step::Quiet => return Err("nothing will ever happen again".into()),
         }
-        if self.ready && !self.down && self.waiting.is_none() {
+        if self.ready && !self.down && !self.stopping && self.waiting.is_none() {
             self.order();
         }
         for (i, ledger) in self.ledgers.iter().enumerate() {
@@ -325,26 +337,32 @@ impl Run {
     /// The orders that build the system, as an operator would give them.
     fn setup(&mut self) -> VecDeque<Order> {
         let legs = self.options.legs;
-        let arrays = (0..self.options.mirrors)
+        let mut arrays: Vec<_> = (0..self.options.mirrors)
             .map(|m| ArraySpec {
                 mirror: legs > 1,
                 drives: (0..legs).map(|l| format!("d{}", m * legs + l)).collect(),
                 weight: None,
             })
             .collect();
-        let mut orders = VecDeque::from([
-            Order::PoolCreate {
-                name: "tank".into(),
-                arrays,
-                chunk_bytes: None,
-                block_bytes: Some(self.options.block_bytes),
-                measure: false,
-                force: false,
-            },
+        let later = if self.options.grown { arrays.split_off(1) } else { vec![] };
+        let mut orders = VecDeque::from([Order::PoolCreate {
+            name: "tank".into(),
+            arrays,
+            chunk_bytes: None,
+            block_bytes: Some(self.options.block_bytes),
+            measure: false,
+            force: false,
+        }]);
+        if !later.is_empty() {
+            // The answer says how much there is to fill.
+            orders.push_back(Order::Status);
+            orders.push_back(Order::PoolAdd { pool: "tank".into(), arrays: later, force: false });
+        }
+        orders.extend([
             Order::VolumeCreate {
                 pool: "tank".into(),
                 name: "v".into(),
-                bytes: 16 * MIB,
+                bytes: VOLUME_BYTES,
                 block_bytes: Some(self.options.block_bytes),
             },
             Order::PortalAdd { protocol: Protocol::Nvme, address: NVME.parse().expect("an address") },
@@ -413,8 +431,14 @@ impl Run {
                     }
                 }
                 if self.stage == Stage::Ordering {
-                    self.stage = Stage::Working;
-                    self.begin_work(&snapshot);
+                    if self.orders.is_empty() {
+                        self.stage = Stage::Working;
+                        self.begin_work(&snapshot);
+                    } else {
+                        // The hosts' volume comes to lie on what is added, or half of it.
+                        let left = if self.options.seed.is_multiple_of(2) { 0 } else { VOLUME_BYTES / 2 };
+                        self.orders.push_front(filler(&snapshot, left));
+                    }
                 }
                 let moving = self.moving || !self.orders.is_empty();
                 if snapshot.health == State::Optimal && quiet(&snapshot) && !moving {
@@ -532,6 +556,8 @@ impl Run {
                 self.move_drives();
                 self.next_move();
             }
+            // Its supervisor has no more patience.
+            ALARM_STOP if self.stopping && !self.down => self.ends(Fate::Killed),
             ALARM_DOOM if self.stage == Stage::Working => self.doom(Fate::Killed),
             mark if mark >= ALARM_ACT => self.act((mark - ALARM_ACT) as usize),
             mark if mark >= ALARM_HEAL => self.heal((mark - ALARM_HEAL) as usize),
@@ -624,6 +650,13 @@ impl Run {
 
 fn quiet(snapshot: &Snapshot) -> bool {
     snapshot.pools.iter().all(|p| p.arrays.iter().all(|a| a.resync.is_none()))
+}
+
+/// A volume that leaves `left` bytes of what is free.
+fn filler(snapshot: &Snapshot, left: u64) -> Order {
+    let free: u64 = snapshot.pools.iter().map(|p| p.bytes - p.used_bytes).sum();
+    let bytes = (free - left) / GRANULE_BYTES * GRANULE_BYTES;
+    Order::VolumeCreate { pool: "tank".into(), name: "filler".into(), bytes, block_bytes: None }
 }
 
 fn nqn(i: usize) -> String {

@@ -43,6 +43,9 @@ pub enum Trouble {
     RotMetadata,
     /// A bit of somebody's data changes on one drive.
     Rot,
+    /// The head is stopped in order, and ends. Before the next one begins a drive may be exchanged for an older copy of
+    /// itself, where nothing else is ill.
+    Stop,
 }
 
 impl Trouble {
@@ -146,6 +149,9 @@ pub struct Options {
     pub kills_max: u32,
     /// So often an operator moves drives about.
     pub moves: u32,
+    /// The pool has its first mirror alone until nearly all of that is taken; then the others are added. What hosts write
+    /// comes to lie on both.
+    pub grown: bool,
     /// Memory of each shard, bytes.
     pub shard_bytes: u64,
     /// Commands wait for memory, beside everything else that they wait for.
@@ -184,6 +190,9 @@ impl Options {
         if ill_max > 1 {
             troubles.retain(|t| !t.ails_a_drive() || t.is_patient());
         }
+        if Prng::new(seed ^ 0x0073_746f_7001).chance(1, 5) {
+            troubles.push(Trouble::Stop);
+        }
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
         let hosts = (0..2).map(|_| *rng.pick(&protocols)).collect();
         let legs = *rng.pick(&[2, 2, 2, 2, 2, 3, 3, 4]);
@@ -191,7 +200,9 @@ impl Options {
         let rots = troubles.iter().any(|t| matches!(t, Trouble::Rot | Trouble::RotMetadata));
         let moves = ill_max == 1 && !rots && crate::moves::moves_drives(seed);
         let spread = if moves { 8 } else { 1 };
+        let grown = Prng::new(seed ^ 0x6772_6f77_6e01).chance(1, 3);
         Self {
+            grown,
             moves: if moves { crate::moves::MOVES } else { 0 },
             shard_bytes: 24 * MIB,
             tight: false,
@@ -260,7 +271,7 @@ impl Options {
         // From one trouble upon the other to one at a time, and from few blocks, each often, to all.
         options.pause = Duration::from_micros(1000 << rng.between(0, 11));
         // Or to each region now and then, so that most writes find its bit not set.
-        let most = 16 * MIB / u64::from(options.block_bytes);
+        let most = super::VOLUME_BYTES / u64::from(options.block_bytes);
         options.habits.blocks = if rng.chance(1, 3) { most } else { 4 << rng.between(0, 8) };
         options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
         options
@@ -282,7 +293,7 @@ impl Options {
             options.kindness.drive_us = rng.between(5000, 60_000);
             options.pause = Duration::from_millis(rng.between(1, 100));
             options.habits.depth = rng.between(1, 4) as u32;
-            options.habits.blocks = 16 * MIB / u64::from(options.block_bytes);
+            options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
             options.habits.write_permille = 800;
             options.commands = 300;
         } else {

@@ -1,19 +1,25 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
-use super::options::{Act, Deed, Trouble};
+use super::options::{Act, Deed, Options, Trouble};
 use super::{
-    ALARM_BOOT, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_TROUBLE, NOTICED, Run, WRITE_MAX,
+    ALARM_BOOT, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE, NOTICED, Run,
+    WRITE_MAX,
 };
 use crate::moves;
 use crate::world::Fate;
 use array::format::{
-    BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, MEMBERSHIP_AT, RECORD_BYTES, label_copy_at, newest_label,
+    BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES,
+    label_copy_at, newest_label,
 };
 use base::{Address, Duration};
+use head::mail::Mail;
 use head::order::{DriveRole, Order, Snapshot, State};
 
 /// Effects that a head carries out at most before it falls: a few turns.
 const DOOM_EFFECTS: u64 = 40;
+
+/// A head that does not stop in this time is killed: longer than it waits for anything, as systemd's is.
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a drive held back has landed so long after it went on.
 pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
@@ -29,6 +35,7 @@ impl Run {
 
     pub(super) fn trouble(&mut self) {
         self.troubles += 1;
+        self.copy_a_drive();
         let trouble = *self.rng.pick(&self.options.troubles.clone());
         self.world.say(|| format!("trouble: {trouble:?}"));
         match trouble {
@@ -46,6 +53,7 @@ impl Run {
                 self.world.silence_one_link();
             }
             Trouble::Rot => self.rot(),
+            Trouble::Stop => self.stop(),
             Trouble::RotMetadata => self.rot_metadata(),
             ill => self.ail(ill),
         }
@@ -59,6 +67,62 @@ impl Run {
         self.down = true;
         let pause = Duration::from_micros(self.rng.between(10, 20_000));
         self.world.alarm(pause, ALARM_BOOT);
+    }
+
+    /// The head is told to stop. It is ended when it says that it has, or when that takes too long.
+    fn stop(&mut self) {
+        if !self.down && self.ready && !self.stopping && self.kills < self.options.kills_max {
+            self.kills += 1;
+            self.stopping = true;
+            self.world.manage(Address::Steward, Mail::Stop);
+            self.world.alarm(STOP_PATIENCE, ALARM_STOP);
+        }
+    }
+    /// It has.
+    pub(super) fn stopped(&mut self) {
+        let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
+        self.ends(fate);
+        if let Some((disk, copy)) = self.copy.take()
+            && self.is_closed_and_whole()
+        {
+            self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
+            self.world.disks[disk].put_copy(copy);
+            (self.ailed, self.ailed_at) = (true, self.world.now());
+        }
+    }
+    pub(super) fn ends(&mut self, fate: Fate) {
+        self.world.fall(fate);
+        self.fell(fate);
+    }
+    /// Of some drive a copy is made, for later.
+    fn copy_a_drive(&mut self) {
+        let Options { troubles, ill_max, moves, .. } = &self.options;
+        let rots = troubles.iter().any(|t| matches!(t, Trouble::Rot | Trouble::RotMetadata));
+        let wanted = troubles.contains(&Trouble::Stop) && *ill_max == 1 && *moves == 0 && !rots;
+        if wanted && !self.down && self.rng.chance(1, 4) {
+            let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+            self.copy = Some((disk, self.world.disks[disk].copy()));
+        }
+    }
+    /// Each drive has the record that closes the pool, in which every leg is in sync.
+    fn is_closed_and_whole(&self) -> bool {
+        let newest = |disk: &crate::disk::Disk| {
+            let slots = MEMBERSHIP_AT.map(|at| {
+                let mut bytes = vec![0; RECORD_BYTES];
+                disk.read(at, &mut bytes);
+                MembershipRecord::decode(&bytes).ok()
+            });
+            slots.into_iter().flatten().max_by_key(|r| r.counter)
+        };
+        let records: Vec<_> = self.world.disks.iter().map(newest).collect();
+        let first = records.first().cloned().flatten();
+        first.is_some_and(|r| {
+            let mut legs = r.arrays.iter().flat_map(|a| &a.legs);
+            !r.open
+                && legs.all(|l| l.state == LegState::InSync)
+                && records.iter().flatten().filter(|o| o.incarnation == r.incarnation).count()
+                    == records.len()
+        })
     }
 
     fn ail(&mut self, trouble: Trouble) {

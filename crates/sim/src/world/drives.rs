@@ -75,6 +75,13 @@ impl World {
         self.drives.started += 1;
         let nth = self.drives.started;
         let life = self.actors[actor].life;
+        if self.trace {
+            let DriveOp { token, kind, at, len, fua, .. } = &op;
+            let spec = place.map(|p| self.disks[p.disk].spec.clone()).unwrap_or_default();
+            let fua = if *fua { ", FUA" } else { "" };
+            let words = format!("head actor {actor} to {spec}: {token:?} {kind:?} at {at}, {len} bytes{fua}");
+            self.say(|| words);
+        }
         if let Some(place) = place.filter(|p| self.disks[p.disk].appearance == p.appearance) {
             self.surface_asked(nth, actor, &op, place);
         }

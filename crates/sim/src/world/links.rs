@@ -4,10 +4,12 @@ use super::actor::{ActorId, Body};
 use super::{Happening, World};
 use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, Slice};
 use core::net::{Ipv4Addr, SocketAddr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a link holds of what its receiver does not take, bytes.
 const WINDOW: usize = 256 << 10;
+/// Connections that a shard may have, in the simulated kernel.
+const PLACES: u64 = 4096;
 /// Nothing arrives on this way any more.
 const NEVER: Instant = Instant(u64::MAX);
 
@@ -83,6 +85,19 @@ impl Links {
     fn ends_of(&self, id: ActorId) -> Vec<(usize, usize)> {
         let all = (id, ConnectionId(0))..=(id, ConnectionId(u64::MAX));
         self.by_end.range(all).map(|(_, end)| *end).collect()
+    }
+    /// The number of the next connection of this shard: its place is that of no open one.
+    fn next_of(&mut self, shard: ActorId) -> ConnectionId {
+        let all = (shard, ConnectionId(0))..=(shard, ConnectionId(u64::MAX));
+        let taken: BTreeSet<usize> = self.by_end.range(all).map(|((_, id), _)| id.slot()).collect();
+        assert!(taken.len() < PLACES as usize, "a head that closes nothing");
+        loop {
+            self.accepts += 1;
+            let id = ConnectionId::new((self.accepts % PLACES) as u32, (self.accepts / PLACES) as u32);
+            if !taken.contains(&id.slot()) {
+                return id;
+            }
+        }
     }
     pub fn listen(&mut self, portal: PortalId, address: SocketAddr) {
         self.listeners.insert(portal, address);
@@ -180,9 +195,8 @@ impl World {
             return;
         };
         let shard = *self.rng.pick(&shards);
-        self.links.accepts += 1;
+        let theirs = self.links.next_of(shard);
         let accepts = self.links.accepts;
-        let theirs = ConnectionId::new((accepts % 4096) as u32, (accepts / 4096) as u32);
         let end = |actor, id| End { actor, id, open: true };
         // The number is not used again in this run: late happenings may still name it.
         let index = self.links.all.len();
@@ -351,14 +365,14 @@ impl World {
             self.links.all[link] = None;
             return;
         }
-        if l.silent {
-            return;
-        }
         let way = &mut l.ways[1 - end];
         let stalled = l.stalled_until > now;
         let at = if stalled || way.last == NEVER { now } else { way.last.max(now) };
         if stalled {
             way.last = NEVER;
+        }
+        if l.silent {
+            return;
         }
         self.push(at + Duration::from_micros(1), Happening::Hangup { link, to: 1 - end });
     }

@@ -290,7 +290,7 @@ impl World {
     }
     /// The head is gone: its machines, its connections, its claims. What it had asked of drives lands
     /// (a kill), or any part of it does, and drives lose what they had not made durable (a power cut).
-    fn fall(&mut self, fate: Fate) {
+    pub fn fall(&mut self, fate: Fate) {
         self.say(|| format!("the head falls: {fate:?}"));
         match fate {
             Fate::Killed => self.orphan_ops(),
