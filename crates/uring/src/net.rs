@@ -326,6 +326,7 @@ impl Net {
             conn.receive = Receive::Starved(most);
             conn.drained = false;
             self.starved.push_back(slot);
+            staging.ran_out();
             return None;
         }
         if matches!(-done.result, libc::EINTR | libc::EAGAIN) {

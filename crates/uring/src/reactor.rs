@@ -239,6 +239,7 @@ impl<M: Send + 'static> World<M> {
                 continue;
             }
             inner = 0;
+            self.staging.before_enter();
             self.enter(now, machine.next_deadline());
         }
     }

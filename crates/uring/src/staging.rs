@@ -1,5 +1,10 @@
 //! Staging: the receive buffers that the kernel takes when bytes arrive, so that idle connections hold no
 //! memory (a provided buffer ring, Linux 5.19).
+//!
+//! The kernel fills them in the order in which it was given them. If it had them all, each would come again only after
+//! all others, and its bytes would have left the processor's cache by then: the kernel would copy into cold memory,
+//! and we would read cold memory. So it has no more than a turn takes, and of those that lie here it is given the one
+//! that came back last. When it runs out, it gets more.
 
 use crate::region::Region;
 use crate::ring::Ring;
@@ -24,8 +29,22 @@ pub(crate) struct Staging {
     tail: u16,
     /// Given to the machine, by buffer.
     out: Vec<bool>,
-    out_count: u16,
+    /// Neither with the machine nor with the kernel; the last one is the next one.
+    here: Vec<u16>,
+    /// How many the kernel has, and how many it shall have.
+    given: u16,
+    wanted: u16,
+    /// Taken, and not found, since the kernel was last called; and both in the busiest turn of this stretch.
+    taken: u16,
+    missing: u16,
+    most: u16,
+    turns: u32,
 }
+
+/// The kernel has as many buffers as the busiest turn of a stretch took. So many turns are one.
+const STRETCH: u32 = 4096;
+/// It has at least so many.
+const WANTED_MIN: u16 = 2;
 
 impl Staging {
     /// Bytes of the region that `buffers` of them take.
@@ -59,14 +78,18 @@ impl Staging {
             mask: buffers - 1,
             tail: 0,
             out: vec![false; usize::from(buffers)],
-            out_count: 0,
+            here: (0..buffers).rev().collect(),
+            given: 0,
+            wanted: WANTED_MIN,
+            taken: 0,
+            missing: 0,
+            most: 0,
+            turns: 0,
         };
         // SAFETY: page-aligned, large enough, unmapped only when the reactor has dropped the ring; the
         // buffers lie in the region, which lives longer.
         unsafe { ring.register_staging(at as u64, buffers)? };
-        for id in 0..buffers {
-            staging.provide(id);
-        }
+        staging.before_enter();
         Ok(staging)
     }
 
@@ -75,7 +98,8 @@ impl Staging {
         assert!(!self.out[usize::from(id)], "the kernel gave out a staging buffer twice");
         assert!(len <= STAGING_BYTES, "the kernel filled more than a staging buffer");
         self.out[usize::from(id)] = true;
-        self.out_count += 1;
+        self.given -= 1;
+        self.taken += 1;
         self.buffer(id).head(len)
     }
 
@@ -88,32 +112,58 @@ impl Staging {
             .filter(|id| *id <= self.mask)
             .expect("a recycled slice is a staging buffer");
         assert!(std::mem::take(&mut self.out[usize::from(id)]), "a staging buffer was recycled twice");
-        self.out_count -= 1;
-        self.provide(id);
+        self.here.push(id);
     }
 
-    /// Whether the kernel has a buffer left.
+    /// Whether the kernel has a buffer left, or can be given one.
     pub(crate) fn has_free(&self) -> bool {
-        self.out_count <= self.mask
+        self.given > 0 || !self.here.is_empty()
+    }
+
+    /// The kernel had none when bytes came.
+    pub(crate) fn ran_out(&mut self) {
+        self.missing += 1;
+    }
+
+    /// The machine has given back what it will before the kernel is called: that gets what it shall have.
+    pub(crate) fn before_enter(&mut self) {
+        let needed = std::mem::take(&mut self.taken).saturating_add(std::mem::take(&mut self.missing));
+        self.most = self.most.max(needed);
+        self.turns += 1;
+        if self.turns == STRETCH {
+            (self.turns, self.wanted) = (0, WANTED_MIN.max(std::mem::take(&mut self.most)));
+        }
+        self.wanted = self.wanted.max(needed).min(self.mask + 1);
+        self.provide();
     }
 
     fn buffer(&self, id: u16) -> Slice {
         Slice::new(self.start + u64::from(id) * u64::from(STAGING_BYTES), STAGING_BYTES)
     }
 
-    fn provide(&mut self, id: u16) {
-        let address = self.region.pointer(self.buffer(id)) as u64;
-        // SAFETY: the index is below the number of entries, which all lie in our mapping; the kernel reads
-        // an entry only once the tail says that it is there.
-        unsafe {
-            let entry = &mut *self.ring.add(usize::from(self.tail & self.mask));
-            entry.set_addr(address);
-            entry.set_len(STAGING_BYTES);
-            entry.set_bid(id);
+    fn provide(&mut self) {
+        let before = self.given;
+        while self.given < self.wanted
+            && let Some(id) = self.here.pop()
+        {
+            let address = self.region.pointer(self.buffer(id)) as u64;
+            let at = self.tail.wrapping_add(self.given - before);
+            // SAFETY: the index is below the number of entries, which all lie in our mapping; the kernel reads
+            // an entry only once the tail says that it is there.
+            unsafe {
+                let entry = &mut *self.ring.add(usize::from(at & self.mask));
+                entry.set_addr(address);
+                entry.set_len(STAGING_BYTES);
+                entry.set_bid(id);
+            }
+            self.given += 1;
         }
-        self.tail = self.tail.wrapping_add(1);
+        if self.given == before {
+            return;
+        }
+        self.tail = self.tail.wrapping_add(self.given - before);
         // SAFETY: the tail lies in the first entry's reserved field, aligned to two bytes, and is accessed
-        // only atomically from here on; the release store publishes the entry.
+        // only atomically from here on; the release store publishes the entries.
         unsafe {
             let tail = BufRingEntry::tail(self.ring).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
