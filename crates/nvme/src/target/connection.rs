@@ -11,7 +11,9 @@ use super::io::{IoQueue, Plan, Work, status_of};
 use super::namespaces::Namespaces;
 use super::rx::{Payload, Rx, Step, To, check_sgl};
 use super::table::{Completion, Phase, Table, tag as head_tag};
-use super::{BULK_MIN, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME};
+use super::{
+    ASKED_MAX, BULK_MIN, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME,
+};
 use crate::pdu::{
     DATA_BYTES, Decoder, DigestReader, Digests, Header, Incoming, Receiver, Term, Violation, encode, fes,
     kind,
@@ -106,6 +108,10 @@ pub struct Connection {
     transfers: u32,
     /// Bytes that the last R2T asked for.
     last_r2t: u32,
+    /// Commands whose data will be asked for when less is on its way, in order.
+    waiting: VecDeque<u16>,
+    /// Bytes of commands that were let ask for their data, and have not got them all.
+    asked: u64,
     /// When to look at how old those R2Ts are.
     transfers_check: Option<Instant>,
     /// Transfers that were given up before their data had come, and the bytes of them that may still come.
@@ -148,6 +154,8 @@ impl Connection {
             pdu_since: None,
             transfers: 0,
             last_r2t: 0,
+            waiting: VecDeque::new(),
+            asked: 0,
             transfers_check: None,
             given_up: 0,
             late: 0,
@@ -242,6 +250,8 @@ impl Connection {
                     && p.to == To::Command(tag.0)
                 {
                     self.rx = Rx::Payload(Payload::to_nobody(p.rest(), p.digest));
+                } else if !slot.gives {
+                    self.asked -= u64::from(slot.length);
                 }
                 self.answer(tag.0, Completion::failed(StatusField::ABORT_REQUESTED));
             }
@@ -351,6 +361,9 @@ impl Connection {
         while let Role::Admin(controller) = &mut self.role {
             let Some((tag, completion)) = controller.next_event() else { break };
             self.answer(tag, completion);
+        }
+        if !self.waiting.is_empty() {
+            self.ask_for_data(io);
         }
         self.flush(now, io);
         if matches!(self.stage, Stage::Closed) {
@@ -506,6 +519,7 @@ impl Connection {
                 }
                 if transfer {
                     self.transfers -= 1;
+                    self.asked -= u64::from(slot.length);
                 }
                 self.data_here(tag, io);
             }
@@ -599,9 +613,10 @@ impl Connection {
             Plan::Take { min, max } => match check_sgl(&sqe.sgl, min, max, Some(data)) {
                 Err(status) => self.answer(tag, Completion::failed(status.dnr())),
                 Ok(None) => {
-                    let length = sqe.sgl.length.get();
-                    self.table[tag].length = length;
-                    self.reserve(tag, length * copies(&sqe), io);
+                    let slot = &mut self.table[tag];
+                    (slot.length, slot.phase) = (sqe.sgl.length.get(), Phase::AwaitingTurn);
+                    self.waiting.push_back(tag);
+                    self.ask_for_data(io);
                 }
                 Ok(Some(skip)) => {
                     let left = sqe.sgl.length.get();
@@ -624,6 +639,19 @@ impl Connection {
         }
     }
 
+    /// Asks for the buffers of those commands in line whose data may be asked for now.
+    fn ask_for_data(&mut self, io: &mut impl FrontIo) {
+        while let Some(tag) = self.waiting.front().copied() {
+            let slot = &self.table[tag];
+            let length = slot.length;
+            if self.asked > 0 && self.asked + u64::from(length) > ASKED_MAX {
+                return;
+            }
+            self.waiting.pop_front();
+            self.asked += u64::from(length);
+            self.reserve(tag, length * copies(&slot.sqe), io);
+        }
+    }
     /// Asks for the buffer of a command whose data travel in data PDUs.
     fn reserve(&mut self, tag: u16, length: u32, io: &mut impl FrontIo) {
         let slot = &mut self.table[tag];

@@ -46,6 +46,10 @@ pub const DIRECT_MIN: u32 = 8 << 10;
 /// From so many bytes on the header of H2CData is received alone, so that none of its data is copied.
 pub const BULK_MIN: u32 = 32 << 10;
 
+/// Bytes of data that a connection asks its host for at a time, if it is more than one command's: enough to keep
+/// a fast link busy, and so few that they are still in a processor's cache when the last of them has come.
+pub const ASKED_MAX: u64 = 1 << 20;
+
 /// Asynchronous Event Requests that a controller holds.
 pub const ASYNC_EVENTS_MAX: u16 = 4;
 

@@ -31,6 +31,8 @@ impl Completion {
 pub(crate) enum Phase {
     /// Nothing: the slot is free.
     Free,
+    /// Other transfers to end: as much is asked for as may be at a time.
+    AwaitingTurn,
     /// A buffer for data that comes (or goes) in data PDUs.
     AwaitingBuffer,
     /// A buffer for the data in its capsule; the connection takes no bytes until then.

@@ -82,6 +82,11 @@ impl Connection {
                 self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
                 true
             }
+            Some((tag, Phase::AwaitingTurn)) => {
+                self.waiting.retain(|t| *t != tag);
+                self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+                true
+            }
             Some((tag, Phase::AwaitingBuffer)) => {
                 io.abort(head_tag(tag));
                 true
@@ -101,8 +106,14 @@ impl Connection {
                     io.abort(head_tag(tag));
                 }
             }
+            // Nothing was done for it yet.
+            Phase::AwaitingTurn => {
+                self.waiting.retain(|t| *t != tag);
+                self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+            }
             // It is in line for its R2T: its answer goes in its place.
             Phase::AwaitingR2t => {
+                self.asked -= u64::from(slot.length);
                 slot.phase = Phase::AwaitingRoom;
                 slot.answer = Completion::failed(StatusField::ABORT_REQUESTED);
             }

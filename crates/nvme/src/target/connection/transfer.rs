@@ -72,6 +72,7 @@ impl Connection {
         self.late += u64::from(slot.length - slot.received);
         self.given_up = self.given_up.wrapping_add(1);
         self.transfers -= 1;
+        self.asked -= u64::from(slot.length);
         self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::spec::fabrics::CATTR_NO_FLOW_CONTROL;
 use crate::spec::nvm;
+use crate::target::ASKED_MAX;
 
 /// Writes with an R2T, in H2CData of `part` bytes.
 fn write_by_r2t(t: &mut Talk, mut sqe: Sqe, data: &[u8], part: usize) -> StatusField {
@@ -367,6 +368,45 @@ fn long_data_are_received_where_they_belong() {
     t.send(&bytes[60000..]);
     assert_eq!(t.cqe().status(), StatusField::SUCCESS);
     assert_eq!(t.disk[..65536], data);
+}
+
+#[test]
+fn only_so_much_is_asked_for_at_a_time_and_the_rest_in_turn() {
+    let mut t = Talk::sized(usual(), 128, 1 << 20, 1 << 21);
+    t.initialize(NONE, 0);
+    assert_eq!(t.connect(connect(1), data(5, NQN, HOST)), StatusField::SUCCESS);
+    let half = (ASKED_MAX / 2) as u32;
+    let write = |t: &mut Talk, lba: u64, length: u32| {
+        let mut sqe = ranged(nvm::WRITE, 1, lba, length / 512);
+        sqe.sgl = Sgl::transport(length);
+        t.start(sqe)
+    };
+    let cids: Vec<u16> = [half, half, half, 512].map(|length| write(&mut t, 0, length)).into();
+    let (first, second) = (t.r2t(), t.r2t());
+    assert_eq!((first.cccid, second.cccid), (cids[0], cids[1]));
+    assert!(t.replies.is_empty(), "the others wait, a small one too: nobody passes another");
+    // One that waits can be aborted: nothing was done for it.
+    let what = base::front::Intervention::AbortCommand { queue: 1, cid: cids[2] };
+    t.target.on_intervention(t.now, 9, &what, &mut t.io);
+    t.settle();
+    assert_eq!((t.cqe().status(), t.io.obeyed.as_slice()), (StatusField::ABORT_REQUESTED, &[(9, true)][..]));
+    send_parts(&mut t, second, &stamp(half as usize, 1), 100_000);
+    let small = t.r2t();
+    assert_eq!(t.cqe().cid.get(), cids[1]);
+    assert_eq!((small.cccid, small.length), (cids[3], 512));
+    send_parts(&mut t, first, &stamp(half as usize, 2), 100_000);
+    send_parts(&mut t, small, &stamp(512, 3), 512);
+    assert_eq!([t.cqe().cid.get(), t.cqe().cid.get()], [cids[0], cids[3]]);
+    // What is too much by itself is asked for when nothing else is.
+    let all = ASKED_MAX as u32;
+    let cids = [write(&mut t, 0, 512), write(&mut t, 0, all)];
+    let small = t.r2t();
+    assert!(small.cccid == cids[0] && t.replies.is_empty());
+    send_parts(&mut t, small, &stamp(512, 4), 512);
+    let large = t.r2t();
+    assert_eq!(t.cqe().cid.get(), cids[0]);
+    send_parts(&mut t, large, &stamp(all as usize, 5), 100_000);
+    assert_eq!((t.cqe().cid.get(), t.io.under_way()), (cids[1], 0));
 }
 
 #[test]
