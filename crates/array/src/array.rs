@@ -7,7 +7,7 @@
 use crate::bitmap::Bitmap;
 use crate::buffers::{BufferId, Buffers};
 use crate::door::{
-    ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Note, Pace, Progress,
+    ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Note, OpView, Pace, Progress,
 };
 use crate::door::{TRANSFER_MAX, Ticket};
 use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
@@ -93,6 +93,12 @@ impl Sets {
         }
         sets
     }
+}
+
+#[inline]
+fn view(op: &DriveTag) -> OpView {
+    let DriveTag { drive, kind, len, data, since, held, given_up, .. } = *op;
+    OpView { drive, kind, len, data, since, held, given_up }
 }
 
 /// One array on one shard.
@@ -306,11 +312,11 @@ impl Array {
             }
             self.give_flight(tag);
         }
-        let DriveTag { owner, leg, buffer, given_up, since, len, read, share, .. } = self.ops[tag];
+        let DriveTag { owner, leg, buffer, given_up, since, len, kind, share, .. } = self.ops[tag];
         assert!(!given_up, "an operation ended twice");
         self.legs[leg].in_flight -= 1;
         let late = result == Err(DriveError::TimedOut);
-        if read && (late || result.is_ok()) {
+        if kind == DriveOpKind::Read && (late || result.is_ok()) {
             self.note_latency(now, leg, len, since, io);
         }
         if share && !late {
@@ -460,6 +466,19 @@ impl Array {
     pub fn is_on_lost_leg(&self, tag: u32) -> bool {
         self.ops.get(tag).is_some_and(|op| self.writable() & bit(op.leg) == 0)
     }
+    /// An operation that has not ended in the kernel.
+    #[inline]
+    pub fn op(&self, tag: u32) -> OpView {
+        view(&self.ops[tag])
+    }
+    /// All operations that have not ended in the kernel, by tag.
+    pub fn ops(&self) -> impl Iterator<Item = (u32, OpView)> {
+        self.ops.iter().map(|(tag, op)| (tag, view(op)))
+    }
+    /// Whether there is no operation in the kernel.
+    pub fn has_no_ops(&self) -> bool {
+        self.ops.is_empty()
+    }
     /// Operations on a leg's drive that have not ended in the kernel, given-up ones included. A leg may
     /// come back only when this is 0 in every instance.
     pub fn ops_on(&self, leg: usize) -> u32 {
@@ -523,6 +542,7 @@ impl Array {
     #[inline]
     pub(crate) fn submit(
         &mut self,
+        now: Instant,
         owner: Owner,
         leg: usize,
         kind: DriveOpKind,
@@ -535,9 +555,23 @@ impl Array {
     ) -> u32 {
         let drive = self.legs[leg].leg.expect("operations go to members").drive;
         assert!(self.writable() & bit(leg) != 0, "an operation for a leg that gets none");
-        let read = kind == DriveOpKind::Read;
-        let since = Instant(0);
-        let tag = DriveTag { owner, leg, buffer, since, at, len, data, read, share: false, given_up: false };
+        let tag = DriveTag {
+            owner,
+            leg,
+            buffer,
+            drive,
+            kind,
+            since: now,
+            at,
+            len,
+            data,
+            held: false,
+            watched: false,
+            previous: NONE,
+            next: NONE,
+            share: false,
+            given_up: false,
+        };
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each flight");
         if let Some(buffer) = buffer {
             self.buffers.hold(buffer);

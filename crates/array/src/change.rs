@@ -40,7 +40,7 @@ impl Array {
             Kind::Read | Kind::Flush => unreachable!("not a change"),
         };
         let targets = self.writable();
-        self.fan_out(id, kind, targets, io);
+        self.fan_out(now, id, kind, targets, io);
     }
 
     /// A copy has its data: to the legs that shall have them.
@@ -55,7 +55,7 @@ impl Array {
             Job::Heal { leg, .. } => others & bit(leg),
             Job::Scrub => unreachable!("a scrub is no copy"),
         };
-        self.fan_out(id, DriveOpKind::Write, targets, io);
+        self.fan_out(now, id, DriveOpKind::Write, targets, io);
         // The source holds it too.
         self.flights[id].wrote |= bit(source);
         if targets == 0 {
@@ -63,7 +63,7 @@ impl Array {
         }
     }
 
-    fn fan_out(&mut self, id: u32, kind: DriveOpKind, targets: Legs, io: &mut impl ArrayIo) {
+    fn fan_out(&mut self, now: Instant, id: u32, kind: DriveOpKind, targets: Legs, io: &mut impl ArrayIo) {
         self.miss_absent(id);
         let flight = &mut self.flights[id];
         flight.phase = Phase::AwaitingLegs;
@@ -76,7 +76,7 @@ impl Array {
         let at = self.geometry.data_at + at;
         for leg in members(targets) {
             let fua = caches & bit(leg) != 0;
-            self.submit(Owner::Flight(id), leg, kind, at, len, data, fua, buffer, io);
+            self.submit(now, Owner::Flight(id), leg, kind, at, len, data, fua, buffer, io);
         }
     }
 
@@ -90,16 +90,27 @@ impl Array {
         self.flights[id].wrote = self.writable();
         self.miss_absent(id);
         let targets = if planted(Bug::FlushNowhere) { 0 } else { self.writable() & self.volatile() };
-        self.flush_legs(id, targets, io);
+        self.flush_legs(now, id, targets, io);
         if targets == 0 {
             self.settle(now, id, io);
         }
     }
 
-    fn flush_legs(&mut self, id: u32, targets: Legs, io: &mut impl ArrayIo) {
+    fn flush_legs(&mut self, now: Instant, id: u32, targets: Legs, io: &mut impl ArrayIo) {
         self.flights[id].pending = targets.count_ones() as u8;
         for leg in members(targets) {
-            self.submit(Owner::Flight(id), leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
+            self.submit(
+                now,
+                Owner::Flight(id),
+                leg,
+                DriveOpKind::Flush,
+                0,
+                0,
+                Slice::default(),
+                false,
+                None,
+                io,
+            );
         }
     }
 
@@ -178,7 +189,7 @@ impl Array {
         let cached = if planted(Bug::ZeroesNotFlushed) { 0 } else { cached };
         if fua && zeroes && cached != 0 && phase == Phase::AwaitingLegs {
             self.flights[id].phase = Phase::AwaitingCache;
-            self.flush_legs(id, cached, io);
+            self.flush_legs(now, id, cached, io);
             return;
         }
         self.flights[id].phase = Phase::AwaitingRecord;

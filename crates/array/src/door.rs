@@ -6,7 +6,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::geometry::Geometry;
-use base::{DriveError, DriveId, DriveOp, Duration, Slice, Status, Uuid};
+use base::{DriveError, DriveId, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Uuid};
 
 /// Host commands under way in one instance, at most. The head holds back what is beyond.
 pub const COMMANDS_MAX: u32 = 512;
@@ -250,6 +250,26 @@ pub enum Note {
     },
 }
 
+/// A drive operation that is in the kernel, as an instance remembers it. Who serves the instance keeps no second
+/// table of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpView {
+    /// On which drive.
+    pub drive: DriveId,
+    /// What it does there.
+    pub kind: DriveOpKind,
+    /// Bytes.
+    pub len: u64,
+    /// Its memory.
+    pub data: Slice,
+    /// When it was asked for.
+    pub since: Instant,
+    /// `ArrayIo::hold` was called for it.
+    pub held: bool,
+    /// It was reported as `TimedOut`.
+    pub given_up: bool,
+}
+
 /// What an instance can do. Implemented by the head, and by tests.
 pub trait ArrayIo {
     /// Starts a drive operation. Its token is the instance's tag; the end comes by `on_drive_done`,
@@ -286,10 +306,10 @@ pub trait ArrayIo {
     fn drop_hedge(&mut self, ticket: Ticket, hedge: Slice) {
         let _ = (ticket, hedge);
     }
-    /// This operation goes on although its command may be answered before it ends: its memory stays
-    /// taken until the drive lets go of it.
-    fn hold(&mut self, tag: u32) {
-        let _ = tag;
+    /// The operation `tag` goes on although its command may be answered before it ends: its memory stays
+    /// taken until the drive lets go of it (`OpView::held`).
+    fn hold(&mut self, tag: u32, data: Slice) {
+        let _ = (tag, data);
     }
 }
 

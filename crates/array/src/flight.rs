@@ -14,7 +14,7 @@
 
 use crate::buffers::BufferId;
 use crate::door::{Kind, Ticket};
-use base::{DriveError, Instant, Slice, Status};
+use base::{DriveError, DriveId, DriveOpKind, Instant, Slice, Status};
 
 /// A set of legs, one bit each.
 pub(crate) type Legs = u8;
@@ -199,19 +199,27 @@ pub(crate) struct DriveTag {
     pub(crate) owner: Owner,
     pub(crate) leg: usize,
     pub(crate) buffer: Option<BufferId>,
-    /// Reads: when it began; its range in the data space, and where the data go.
+    pub(crate) drive: DriveId,
+    pub(crate) kind: DriveOpKind,
+    /// When it began.
     pub(crate) since: Instant,
+    /// Hosts' reads: where in the data space.
     pub(crate) at: u64,
     pub(crate) len: u64,
     pub(crate) data: Slice,
-    pub(crate) read: bool,
+    /// Its memory is held for it: its command may be over before it.
+    pub(crate) held: bool,
+    /// It is in the list of young reads (`hedge`), after one and before another.
+    pub(crate) watched: bool,
+    pub(crate) previous: u32,
+    pub(crate) next: u32,
     /// It holds a share of the pool for hedges.
     pub(crate) share: bool,
     /// Given up at the deadline; the tag stays taken until the drive lets go of it.
     pub(crate) given_up: bool,
 }
 
-/// A list of flights, linked through `Flight::next`.
+/// A list of flights, linked through `Flight::next`, or of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct List {
     pub(crate) head: u32,

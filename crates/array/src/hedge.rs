@@ -12,15 +12,14 @@
 //! waits for its deadline like any other. A loser that misses its deadline counts against its leg
 //! like any other read: being late alone fails nobody.
 //!
-//! Reads stand in a queue in the order of their start; whoever is over when he comes to its front leaves
-//! it without a word. A read that is beyond the floor gets a flight, and a place in a list, where it is
-//! looked at until it is over: that costs nothing while all are fast.
+//! Reads stand in a list in the order of their start, linked through their operations, and leave it when they
+//! are over. A read that is beyond the floor gets a flight, and a place in another list, where it is looked at until
+//! it is over: that costs nothing while all are fast.
 
 use crate::array::Array;
-use crate::door::{ArrayIo, COMMANDS_MAX, Kind};
-use crate::flight::{DriveTag, Flight, Job, List, NONE, Owner, Phase, bit};
-use base::{DriveError, DriveOpKind, Duration, Instant};
-use std::collections::VecDeque;
+use crate::door::{ArrayIo, Kind};
+use crate::flight::{Flight, Job, List, NONE, Owner, Phase, bit};
+use base::{Bug, DriveError, DriveOpKind, Duration, Instant, planted};
 
 /// No read is late before this time, however fast its leg usually is.
 const FLOOR: Duration = Duration::from_millis(5);
@@ -38,14 +37,11 @@ const HEDGED_BYTES_MAX: u64 = 4 << 20;
 /// One in so many reads may be hedged, and so many at once after a time without.
 const CREDIT_FOR_ONE: u32 = 32;
 const CREDIT_MAX: u32 = HEDGES_MAX * CREDIT_FOR_ONE;
-/// Room in the queue of young reads. One that does not fit gets its flight early.
-const YOUNG_MAX: usize = 4 * COMMANDS_MAX as usize;
-
 /// The hedging of one instance.
 #[derive(Debug)]
 pub(crate) struct Hedging {
-    /// Operations of reads without a flight, and when they began, oldest first. Some are over.
-    young: VecDeque<(u32, Instant)>,
+    /// Operations of reads without a flight, oldest first; linked by `DriveTag::next` and `DriveTag::previous`.
+    young: List,
     /// Reads beyond the floor, oldest first; linked by `Flight::next` and `Flight::previous`.
     reads: List,
     /// Those beyond the floor were looked at; not again before.
@@ -60,7 +56,7 @@ pub(crate) struct Hedging {
 impl Hedging {
     pub(crate) fn new() -> Self {
         Self {
-            young: VecDeque::with_capacity(YOUNG_MAX),
+            young: List::EMPTY,
             reads: List::EMPTY,
             next_at: Instant(0),
             credit: CREDIT_MAX,
@@ -76,41 +72,41 @@ impl Hedging {
         self.out_bytes -= len;
     }
     pub(crate) fn is_empty(&self) -> bool {
-        self.reads.is_empty() && self.out == 0 && self.out_bytes == 0
+        self.young.is_empty() && self.reads.is_empty() && self.out == 0 && self.out_bytes == 0
     }
 }
 
 impl Array {
     /// A host's read was sent to its first leg.
     #[inline]
-    pub(crate) fn watch(&mut self, tag: u32, now: Instant) {
+    pub(crate) fn watch(&mut self, tag: u32) {
         if self.in_sync().count_ones() < 2 {
             return;
         }
-        while let Some((tag, since)) = self.hedging.young.front().copied()
-            && !self.young(tag, since)
-        {
-            self.hedging.young.pop_front();
-        }
-        if self.hedging.young.len() == YOUNG_MAX {
-            self.grow_old();
-        }
         let hedging = &mut self.hedging;
         hedging.credit = (hedging.credit + 1).min(CREDIT_MAX);
-        hedging.young.push_back((tag, now));
-    }
-    /// Whether an entry of the queue is still the read that it was. (Another one with its tag, of the same
-    /// moment, is as old.)
-    fn young(&self, tag: u32, began: Instant) -> bool {
-        let is = |op: &DriveTag| matches!(op.owner, Owner::Read(_)) && op.since == began;
-        self.ops.get(tag).is_some_and(is)
-    }
-    /// The first of the queue gets a flight and a place in the list, if it is not over.
-    fn grow_old(&mut self) {
-        let Some((tag, since)) = self.hedging.young.pop_front() else { return };
-        if !self.young(tag, since) {
-            return;
+        let before = core::mem::replace(&mut hedging.young.tail, tag);
+        let op = &mut self.ops[tag];
+        (op.watched, op.previous) = (true, before);
+        match before {
+            NONE => self.hedging.young.head = tag,
+            before => self.ops[before].next = tag,
         }
+    }
+    /// A read without a flight is over, or gets one.
+    #[inline]
+    pub(crate) fn leave_young(&mut self, previous: u32, next: u32) {
+        match previous {
+            NONE => self.hedging.young.head = next,
+            at => self.ops[at].next = next,
+        }
+        match next {
+            NONE => self.hedging.young.tail = previous,
+            at => self.ops[at].previous = previous,
+        }
+    }
+    /// A young read gets a flight and a place in the list of those that are looked at.
+    fn grow_old(&mut self, tag: u32) {
         let id = self.give_flight(tag);
         let tail = self.hedging.reads.tail;
         let flight = &mut self.flights[id];
@@ -140,7 +136,7 @@ impl Array {
     }
     pub(crate) fn hedge_deadline(&self) -> Option<Instant> {
         let old = self.flights.get(self.hedging.reads.head).map(|oldest| oldest.since);
-        let young = self.hedging.young.front().map(|(_, since)| *since);
+        let young = self.ops.get(self.hedging.young.head).map(|oldest| oldest.since);
         let oldest = old.into_iter().chain(young).min()?;
         Some((oldest + FLOOR).max(self.hedging.next_at))
     }
@@ -150,10 +146,10 @@ impl Array {
         if now < self.hedging.next_at {
             return;
         }
-        while let Some((tag, since)) = self.hedging.young.front().copied()
-            && (now.since(since) >= FLOOR || !self.young(tag, since))
+        while let Some(oldest) = self.ops.get(self.hedging.young.head)
+            && now.since(oldest.since) >= FLOOR
         {
-            self.grow_old();
+            self.grow_old(self.hedging.young.head);
         }
         let mut id = self.hedging.reads.head;
         while id != NONE {
@@ -193,8 +189,7 @@ impl Array {
         (self.hedging.out, self.hedging.out_bytes) = (self.hedging.out + 1, self.hedging.out_bytes + len);
         let drive_at = self.geometry.data_at + at;
         let owner = Owner::Flight(id);
-        let tag = self.submit(owner, leg, DriveOpKind::Read, drive_at, len, buffer, false, None, io);
-        self.ops[tag].since = now;
+        let tag = self.submit(now, owner, leg, DriveOpKind::Read, drive_at, len, buffer, false, None, io);
         self.ops[tag].share = true;
         let flight = &mut self.flights[id];
         (flight.hedge, flight.hedge_data) = (tag, buffer);
@@ -264,7 +259,11 @@ impl Array {
 
     /// The operation goes on to its end without anybody waiting for it, and so does its memory.
     fn disown_read(&mut self, tag: u32, io: &mut impl ArrayIo) {
-        self.ops[tag].owner = Owner::Loser;
-        io.hold(tag);
+        let op = &mut self.ops[tag];
+        op.owner = Owner::Loser;
+        if !planted(Bug::LoserBufferFree) {
+            op.held = true;
+            io.hold(tag, op.data);
+        }
     }
 }

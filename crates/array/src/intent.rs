@@ -313,9 +313,9 @@ impl Array {
             return;
         }
         let Some(buffer) = self.buffers.block() else { return };
-        self.write_block(nth, buffer, io);
+        self.write_block(now, nth, buffer, io);
     }
-    fn write_block(&mut self, nth: u32, buffer: BufferId, io: &mut impl ArrayIo) {
+    fn write_block(&mut self, now: Instant, nth: u32, buffer: BufferId, io: &mut impl ArrayIo) {
         let targets = self.writable();
         let place = self.buffers.slice(buffer);
         let intent = &mut self.intent;
@@ -350,7 +350,7 @@ impl Array {
         let len = u64::from(BITMAP_BLOCK_BYTES);
         for leg in members(targets) {
             let kind = DriveOpKind::Write;
-            self.submit(Owner::Block(nth), leg, kind, at, len, place, true, Some(buffer), io);
+            self.submit(now, Owner::Block(nth), leg, kind, at, len, place, true, Some(buffer), io);
         }
         self.buffers.release(buffer);
     }
@@ -576,7 +576,7 @@ impl Array {
         let caches = if planted(Bug::BitClearedBeforeFlush) { 0 } else { self.writable() & self.volatile() };
         self.intent.clearing = Clearing::Flushing { pending: caches.count_ones() as u8, spoilt: false };
         for leg in members(caches) {
-            self.submit(Owner::Clear, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
+            self.submit(now, Owner::Clear, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
         }
         if caches == 0 {
             self.clear_now(now, io);

@@ -25,8 +25,8 @@ mod scrub;
 pub use array::Array;
 pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};
 pub use door::{
-    ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Membership, Note, Pace, Progress,
-    SCRATCH_BYTES, Scrub, TRANSFER_MAX, Ticket, Verdict,
+    ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Membership, Note, OpView, Pace,
+    Progress, SCRATCH_BYTES, Scrub, TRANSFER_MAX, Ticket, Verdict,
 };
 pub use geometry::{
     BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry, LANES, LEGS_MAX, PLACES_MAX,

@@ -43,16 +43,21 @@ impl Array {
             owner: Owner::Read(ticket),
             leg,
             buffer: None,
+            drive,
+            kind: DriveOpKind::Read,
             since: now,
             at,
             len,
             data,
-            read: true,
+            held: false,
+            watched: false,
+            previous: NONE,
+            next: NONE,
             share: false,
             given_up: false,
         };
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each command");
-        self.watch(tag, now);
+        self.watch(tag);
         let at = self.geometry.data_at + at;
         let token = Token(u64::from(tag));
         io.drive(DriveOp { drive, kind: DriveOpKind::Read, at, len, data, fua: false, token });
@@ -61,8 +66,11 @@ impl Array {
     /// It is good, and nothing went wrong on the way.
     #[inline]
     pub(crate) fn read_good(&mut self, now: Instant, ticket: Ticket, tag: u32, io: &mut impl ArrayIo) {
-        let DriveTag { leg, since, len, .. } = self.ops[tag];
+        let DriveTag { leg, since, len, watched, previous, next, .. } = self.ops[tag];
         self.ops.free(tag);
+        if watched {
+            self.leave_young(previous, next);
+        }
         self.legs[leg].in_flight -= 1;
         self.note_latency(now, leg, len, since, io);
         self.commands -= 1;
@@ -71,7 +79,11 @@ impl Array {
 
     /// It failed, or is late: from now on it needs more than a tag.
     pub(crate) fn give_flight(&mut self, tag: u32) -> u32 {
-        let DriveTag { owner, leg, since, at, len, data, .. } = self.ops[tag];
+        let DriveTag { owner, leg, since, at, len, data, watched, previous, next, .. } = self.ops[tag];
+        if watched {
+            self.leave_young(previous, next);
+            self.ops[tag].watched = false;
+        }
         let Owner::Read(ticket) = owner else { unreachable!("only hosts' reads have no flight") };
         let mut flight = Flight::new(Job::Host(ticket), Plan::Read, Kind::Read, at, len);
         flight.phase = Phase::AwaitingSource;
@@ -99,8 +111,7 @@ impl Array {
         self.legs[leg].last_end = at + len;
         let at = self.geometry.data_at + at;
         let owner = Owner::Flight(id);
-        let tag = self.submit(owner, leg, DriveOpKind::Read, at, len, data, false, buffer, io);
-        self.ops[tag].since = now;
+        let tag = self.submit(now, owner, leg, DriveOpKind::Read, at, len, data, false, buffer, io);
         self.flights[id].first = tag;
     }
 

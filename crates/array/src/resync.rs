@@ -273,7 +273,7 @@ impl Array {
         let caches = if planted(Bug::SyncedWithoutFlush) { 0 } else { targets & self.volatile() };
         self.resync.pass = Pass::Flushing { pending: caches.count_ones() as u8, spoilt: false };
         for leg in members(caches) {
-            self.submit(Owner::Sync, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
+            self.submit(now, Owner::Sync, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);
         }
         if caches == 0 {
             self.synced(io);

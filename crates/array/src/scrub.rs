@@ -143,8 +143,7 @@ impl Array {
         for leg in members(legs) {
             let (part, at) = (self.scrub_part(id, leg), self.geometry.data_at + at);
             let kind = DriveOpKind::Read;
-            let tag = self.submit(Owner::Flight(id), leg, kind, at, len, part, false, buffer, io);
-            self.ops[tag].since = now;
+            self.submit(now, Owner::Flight(id), leg, kind, at, len, part, false, buffer, io);
         }
     }
     /// Where in the buffer `leg` reads to.
@@ -274,7 +273,7 @@ impl Array {
         let (buffer, at) = (flight.buffer, self.geometry.data_at + run.at);
         for leg in members(targets) {
             let kind = DriveOpKind::Write;
-            self.submit(Owner::Flight(id), leg, kind, at, run.len.into(), part, false, buffer, io);
+            self.submit(now, Owner::Flight(id), leg, kind, at, run.len.into(), part, false, buffer, io);
         }
         if let Some(scrub) = &mut self.scrub {
             scrub.repaired_at = Some(run.at);

@@ -9,9 +9,9 @@ use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
 use crate::report::DriveReport;
-use crate::request::{Flight, Op, Owner, Phase, worse};
+use crate::request::{Flight, Orphan, Owner, Phase, worse};
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
-use array::{Array, ArrayCommand, ArrayIo, Kind, Note, Ticket};
+use array::{Array, ArrayCommand, ArrayIo, Kind, Note, OpView, Ticket};
 use base::{
     Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,
     Slice, Slots, Status, Token, planted,
@@ -33,6 +33,17 @@ pub(crate) struct Sink<'a, M: Memory> {
 /// Marks the ticket of a command that is all of its request: it needs no flight of the shard's.
 const WHOLE: u64 = 1 << 63;
 
+/// An operation of an array as the world knows it. Arrays get a new number each, so a token is never used for two
+/// operations at a time, however long the kernel keeps one.
+fn token_of(array: ArrayId, tag: u32) -> Token {
+    Token(u64::from(array.0) << 32 | u64::from(tag))
+}
+
+/// The inverse of `token_of`.
+fn parts_of(token: Token) -> (ArrayId, u32) {
+    (ArrayId((token.0 >> 32) as u16), token.0 as u32)
+}
+
 /// The request that `ticket` belongs to, if it is one of this shard.
 fn request_of(flights: &Slots<Flight>, ticket: Ticket) -> Option<u32> {
     if ticket.0 & WHOLE != 0 {
@@ -46,24 +57,8 @@ fn request_of(flights: &Slots<Flight>, ticket: Ticket) -> Option<u32> {
 
 impl<M: Memory> ArrayIo for Sink<'_, M> {
     fn drive(&mut self, mut op: DriveOp) {
-        let slot = Op {
-            array: self.array,
-            tag: op.token.0 as u32,
-            drive: op.drive,
-            kind: op.kind,
-            data: op.data,
-            len: op.len,
-            started: self.now,
-            hung: false,
-            held: false,
-        };
-        if self.core.ops.is_full() {
-            // Only operations that hang in the kernel beyond their deadline can use up the table.
-            self.core.ops.reserve(limits::FLIGHTS_MAX);
-        }
-        let index = self.core.ops.insert(slot).expect("there is room");
         figures(&mut self.core.drives, op.drive).in_flight += 1;
-        op.token = Token(u64::from(index));
+        op.token = token_of(self.array, op.token.0 as u32);
         self.core.op_scan.get_or_insert(self.now + OP_SCAN);
         self.fx.push(Effect::Drive(op));
     }
@@ -126,14 +121,8 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         let whole = self.core.requests[index].hedge.take().expect("a hedge has its buffer");
         self.core.buffers.release(whole);
     }
-    fn hold(&mut self, tag: u32) {
-        let of_array = |op: &Op| op.array == self.array && op.tag == tag;
-        let (_, op) = self.core.ops.iter_mut().find(|(_, op)| of_array(op)).expect("an operation under way");
-        if planted(Bug::LoserBufferFree) {
-            return;
-        }
-        op.held = true;
-        self.core.buffers.hold(op.data);
+    fn hold(&mut self, _: u32, data: Slice) {
+        self.core.buffers.hold(data);
     }
 }
 
@@ -413,12 +402,15 @@ impl<M: Memory> Core<M> {
     }
 
     /// A command of an array ended: its place there is free.
-    pub fn landed(&mut self, ticket: Ticket, status: Status, fx: &mut Effects<Mail>) {
+    pub fn landed(&mut self, ticket: Ticket, mut status: Status, fx: &mut Effects<Mail>) {
         if ticket.0 & WHOLE != 0 {
+            // It was handed over in one piece, so this is its end.
             let index = ticket.0 as u32;
-            let array = self.requests[index].whole.take().expect("it had one command, which was whole");
+            let request = &mut self.requests[index];
+            let array = request.whole.take().expect("it had one command, which was whole");
+            (request.flights, status) = (0, worse(request.status, status));
             self.leave_array(array);
-            self.part_landed(index, status);
+            self.end(index, status);
         } else {
             let array = self.flights[ticket.0 as u32].array;
             self.leave_array(array);
@@ -622,17 +614,21 @@ impl<M: Memory> Core<M> {
     pub fn op_done(
         &mut self,
         now: Instant,
-        index: u32,
+        token: Token,
         result: Result<(), DriveError>,
         fx: &mut Effects<Mail>,
     ) {
-        let Op { array, tag, drive, kind, data, len, started, hung, held } = self.ops[index];
-        self.ops.free(index);
+        let (id, tag) = parts_of(token);
+        let Some(mut state) = self.arrays.get_mut(id.index()).and_then(Option::take) else {
+            return self.orphan_done(token, fx);
+        };
+        let OpView { drive, kind, len, data, since, held, given_up } = state.array.op(tag);
         let figures = figures(&mut self.drives, drive);
-        if hung {
+        if given_up {
             figures.hung -= 1;
             self.let_go(data, fx);
-            self.with_array(now, array, fx, |a, io| a.on_drive_late(now, tag, io));
+            state.array.on_drive_late(now, tag, &mut Sink { now, array: id, core: self, fx });
+            self.arrays[id.index()] = Some(state);
             return;
         }
         figures.in_flight -= 1;
@@ -640,7 +636,7 @@ impl<M: Memory> Core<M> {
             self.buffers.release(data);
         }
         let counters = &mut figures.counters;
-        counters.busy_ns += now.since(started).as_nanos() as u64;
+        counters.busy_ns += now.since(since).as_nanos() as u64;
         match (result, kind) {
             (Ok(()), DriveOpKind::Read) => {
                 counters.reads += 1;
@@ -656,20 +652,42 @@ impl<M: Memory> Core<M> {
                 figures.last_error = Some(error);
             }
         }
-        self.with_array(now, array, fx, |a, io| a.on_drive_done(now, tag, result, io));
+        state.array.on_drive_done(now, tag, result, &mut Sink { now, array: id, core: self, fx });
+        self.arrays[id.index()] = Some(state);
+    }
+
+    /// The kernel let go of an operation that was given up, and whose array is gone.
+    fn orphan_done(&mut self, token: Token, fx: &mut Effects<Mail>) {
+        let at = self.orphans.iter().position(|o| o.token == token).expect("an operation ends once");
+        let Orphan { drive, data, .. } = self.orphans.swap_remove(at);
+        figures(&mut self.drives, drive).hung -= 1;
+        self.let_go(data, fx);
+    }
+
+    /// Whether no operation is in the kernel.
+    pub fn has_no_ops(&self) -> bool {
+        self.orphans.is_empty() && self.arrays.iter().flatten().all(|state| state.array.has_no_ops())
     }
 
     /// Gives up operations that missed their deadline; their memory stays held.
     fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        let late =
-            |op: &Op| !op.hung && now.since(op.started) >= self.limit_of(op) && !planted(Bug::NoDeadline);
-        let late: Vec<u32> = self.ops.iter().filter(|(_, op)| late(op)).map(|(i, _)| i).collect();
-        for index in late {
+        let mut late: Vec<(ArrayId, u32)> = vec![];
+        for (i, state) in self.arrays.iter().enumerate() {
+            let ops = state.iter().flat_map(|state| state.array.ops().map(move |op| (&state.array, op)));
+            let missed = ops.filter(|(array, (tag, op))| {
+                !op.given_up && now.since(op.since) >= self.limit_of(array, *tag, op)
+            });
+            late.extend(missed.map(|(_, (tag, _))| (ArrayId(i as u16), tag)));
+        }
+        if planted(Bug::NoDeadline) {
+            late.clear();
+        }
+        for (id, tag) in late {
+            let Some(state) = &self.arrays[id.index()] else { continue };
+            let op = state.array.op(tag);
             // What is not waited for, since its leg is out, has missed nothing: the drive may be well.
-            let missed = self.limit_of(&self.ops[index]) > Duration::ZERO;
-            let op = &mut self.ops[index];
-            op.hung = true;
-            let (array, tag, data, held) = (op.array, op.tag, op.data, op.held);
+            let missed = self.limit_of(&state.array, tag, &op) > Duration::ZERO;
+            let OpView { data, held, .. } = op;
             let figures = figures(&mut self.drives, op.drive);
             figures.in_flight -= 1;
             figures.hung += 1;
@@ -685,7 +703,7 @@ impl<M: Memory> Core<M> {
                     None => self.buffers.hold(data),
                 }
             }
-            self.with_array(now, array, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
+            self.with_array(now, id, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
         }
     }
 
@@ -693,17 +711,16 @@ impl<M: Memory> Core<M> {
     /// came back in time) has less time left, if the host is to hear of it in time; but never so little
     /// that a drive which is only slow would be given up. What was to change a leg that is lost meanwhile is not waited
     /// for: others may wait for it in turn, such as hosts for a copy.
-    fn limit_of(&self, op: &Op) -> Duration {
+    fn limit_of(&self, array: &Array, tag: u32, op: &OpView) -> Duration {
         let Deadlines { read, write } = self.deadlines;
         if op.kind == DriveOpKind::Read {
             return read;
         }
-        let array = self.arrays.get(op.array.index()).and_then(Option::as_ref);
-        if array.is_some_and(|state| state.array.is_on_lost_leg(op.tag)) {
+        if array.is_on_lost_leg(tag) {
             return Duration::ZERO;
         }
-        let came = array.and_then(|state| state.array.change_came(op.tag)).unwrap_or(op.started);
-        write.saturating_sub(op.started.since(came)).max(WRITE_LEAST.min(write))
+        let came = array.change_came(tag).unwrap_or(op.since);
+        write.saturating_sub(op.since.since(came)).max(WRITE_LEAST.min(write))
     }
 
     /// The shard whose memory this is, if it is another.
@@ -731,7 +748,7 @@ impl<M: Memory> Core<M> {
     pub fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.op_scan.is_some_and(|at| at <= now) {
             self.scan_ops(now, fx);
-            self.op_scan = (!self.ops.is_empty()).then_some(now + OP_SCAN);
+            self.op_scan = (!self.has_no_ops()).then_some(now + OP_SCAN);
         }
         for i in 0..self.arrays.len() {
             let due = self.arrays[i].as_ref().and_then(|a| a.array.next_deadline());
@@ -765,6 +782,11 @@ impl<M: Memory> Core<M> {
                 if state.scratch.len > 0 {
                     self.buffers.release(state.scratch);
                 }
+                let orphans = state.array.ops().map(|(tag, op)| {
+                    assert!(op.given_up, "a quiet array has no operation that is waited for");
+                    Orphan { token: token_of(ArrayId(i as u16), tag), drive: op.drive, data: op.data }
+                });
+                self.orphans.extend(orphans);
                 self.arrays[i] = None;
             }
         }
@@ -798,7 +820,6 @@ impl<M: Memory> Core<M> {
         let regions = wanted.geometry.redundant().then_some(wanted.geometry);
         let state = ArrayState { array, regions, scratch, busy: 0, quiescing: false, epoch };
         set(&mut self.arrays, wanted.id.index(), Box::new(state));
-        self.ops.reserve(array::COMMANDS_MAX);
     }
 
     /// Brings an array to rest.

@@ -1,6 +1,6 @@
-//! What a shard remembers: requests (host's command to answer), flights (one command of one array),
-//! drive operations (until the kernel's completion). Three tables, because they live differently long:
-//! a host can be answered while a hung leg still holds memory.
+//! What a shard remembers: requests (host's command to answer), and flights (one command of one array). Drive
+//! operations stand in the tables of the arrays that asked for them, until the kernel's completion: they live
+//! differently long, since a host can be answered while a hung leg still holds memory.
 
 use crate::direct::Door;
 use crate::layout::ArrayId;
@@ -8,7 +8,7 @@ use crate::lending::{Borrower, Purpose};
 use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
 use array::ArrayCommand;
-use base::{Command, DriveId, DriveOpKind, Instant, Slice, Status, Tag, VolumeId};
+use base::{Command, DriveId, Instant, Slice, Status, Tag, Token, VolumeId};
 
 /// What a request waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,20 +143,13 @@ pub(crate) struct Parked {
     pub command: ArrayCommand,
 }
 
-/// A drive operation in the kernel.
+/// A drive operation that was given up, that the kernel has not let go of, and whose array is gone.
 #[derive(Debug)]
-pub(crate) struct Op {
-    pub array: ArrayId,
-    pub tag: u32,
+pub(crate) struct Orphan {
+    pub token: Token,
     pub drive: DriveId,
-    pub kind: DriveOpKind,
+    /// Held for it.
     pub data: Slice,
-    pub len: u64,
-    pub started: Instant,
-    /// Its deadline passed: the array has forgotten it, the kernel has not.
-    pub hung: bool,
-    /// Its command may be over before it: its memory is held for it.
-    pub held: bool,
 }
 
 /// The worse of two endings: an error hides a success, the first error stays.

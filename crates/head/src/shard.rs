@@ -28,7 +28,7 @@ use crate::limits;
 use crate::link::{Connection, Front, Io, Life};
 use crate::mail::Mail;
 use crate::report::{Counters, DriveReport, Ended};
-use crate::request::{Flight, Op, Parked, Phase, Request};
+use crate::request::{Flight, Orphan, Parked, Phase, Request};
 use array::{Array, ArrayConfig, Geometry, Note, Ticket};
 use base::front::Close;
 use base::view::View;
@@ -115,7 +115,8 @@ pub(crate) struct Core<M: Memory> {
     pub requests: Slots<Request>,
     pub promised: u32,
     pub flights: Slots<Flight>,
-    pub ops: Slots<Op>,
+    /// Operations that the kernel keeps, of arrays that are gone.
+    pub orphans: Vec<Orphan>,
     pub drives: Vec<DriveReport>,
     /// Who has what of the memory for data, and who waits for some.
     pub lending: Lending,
@@ -182,7 +183,7 @@ impl<M: Memory> Shard<M> {
                 requests: Slots::default(),
                 promised: 0,
                 flights,
-                ops: Slots::with_capacity(limits::FLIGHTS_MAX),
+                orphans: vec![],
                 drives: vec![],
                 lending: Lending::new(),
                 stalled: 0,
@@ -214,7 +215,7 @@ impl<M: Memory> Shard<M> {
     /// Nothing is under way: no request, flight, drive operation or buffer but those of connections
     /// and arrays themselves. For tests after quiescence.
     pub fn idle(&self) -> bool {
-        self.core.requests.is_empty() && self.core.flights.is_empty() && self.core.ops.is_empty()
+        self.core.requests.is_empty() && self.core.flights.is_empty() && self.core.has_no_ops()
     }
     /// Bytes of buffers in use.
     pub fn buffers_used(&self) -> u64 {
@@ -587,7 +588,7 @@ impl<M: Memory> Machine for Shard<M> {
             }
             Event::Broken { connection } => self.broken(now, connection, fx),
             Event::Closed { connection } => self.closed(connection, fx),
-            Event::DriveDone { token, result } => self.core.op_done(now, token.0 as u32, result, fx),
+            Event::DriveDone { token, result } => self.core.op_done(now, token, result, fx),
             Event::Listening { portal, result } => {
                 if result.is_err() {
                     // Whoever has the address may let go of it.

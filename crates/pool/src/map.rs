@@ -42,6 +42,9 @@ pub struct ZoneInfo {
 struct Zone {
     first_chunk: u64,
     turns: u64,
+    chunks: u64,
+    /// The pattern's length as a power of two, if it is one: then nothing has to be divided.
+    pattern_shift: Option<u32>,
     parts: Vec<ArrayPart>,
     /// For each place: index in `parts`, and how many of that part's places came before.
     pattern: Vec<(u16, u16)>,
@@ -57,10 +60,9 @@ impl Zone {
         for (place, (part, _)) in pattern.iter().enumerate() {
             places[usize::from(*part)].push(place as u16);
         }
-        Self { first_chunk, turns, parts, pattern, places }
-    }
-    fn chunks(&self) -> u64 {
-        self.turns * self.pattern.len() as u64
+        let length = pattern.len() as u64;
+        let pattern_shift = length.is_power_of_two().then(|| length.trailing_zeros());
+        Self { first_chunk, turns, chunks: turns * length, pattern_shift, parts, pattern, places }
     }
 }
 
@@ -135,16 +137,23 @@ impl StripeMap {
     pub fn locate(&self, at: u64) -> (usize, u64, u64) {
         let chunk = at >> self.chunk_shift;
         let offset = at & (self.chunk_bytes() - 1);
-        let i = self.zones.partition_point(|z| z.first_chunk <= chunk) - 1;
-        let zone = &self.zones[i];
+        let zone = match &self.zones[..] {
+            // Most pools were made at once, of drives of one size.
+            [zone] => zone,
+            zones => &zones[zones.partition_point(|z| z.first_chunk <= chunk) - 1],
+        };
         let inner = chunk - zone.first_chunk;
-        assert!(inner < zone.chunks(), "byte {at} lies beyond the end of the pool");
+        assert!(inner < zone.chunks, "byte {at} lies beyond the end of the pool");
         if let [part] = &zone.parts[..] {
-            let len = ((zone.chunks() - inner) << self.chunk_shift) - offset;
+            let len = ((zone.chunks - inner) << self.chunk_shift) - offset;
             return (usize::from(part.array), ((part.first_chunk + inner) << self.chunk_shift) + offset, len);
         }
         let length = zone.pattern.len() as u64;
-        let (turn, place) = (inner / length, inner % length);
+        let turn = match zone.pattern_shift {
+            Some(shift) => inner >> shift,
+            None => inner / length,
+        };
+        let place = inner - turn * length;
         let (part, before) = zone.pattern[place as usize];
         let part = &zone.parts[usize::from(part)];
         let array_chunk = part.first_chunk + turn * u64::from(part.weight) + u64::from(before);
@@ -166,7 +175,7 @@ impl StripeMap {
             let length = zone.pattern.len() as u64;
             let place = u64::from(zone.places[i][(inner % weight) as usize]);
             let pool_chunk = zone.first_chunk + inner / weight * length + place;
-            let run = if zone.parts.len() == 1 { zone.chunks() - inner } else { 1 };
+            let run = if zone.parts.len() == 1 { zone.chunks - inner } else { 1 };
             return Some(((pool_chunk << self.chunk_shift) + offset, (run << self.chunk_shift) - offset));
         }
         None
@@ -196,11 +205,11 @@ impl StripeMap {
     pub fn zones(&self) -> Vec<ZoneInfo> {
         self.zones
             .iter()
-            .map(|z| ZoneInfo { bytes: z.chunks() << self.chunk_shift, parts: z.parts.clone() })
+            .map(|z| ZoneInfo { bytes: z.chunks << self.chunk_shift, parts: z.parts.clone() })
             .collect()
     }
     fn chunks(&self) -> u64 {
-        self.zones.iter().map(Zone::chunks).sum()
+        self.zones.iter().map(|z| z.chunks).sum()
     }
 
     /// Writes the map down (docs/formats/config.md, "stripe map").

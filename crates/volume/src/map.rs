@@ -55,9 +55,10 @@ impl Map {
     /// Panics beyond the end.
     #[inline]
     pub fn locate(&self, at: u64) -> (u64, u64) {
-        let granule = at / GRANULE_BYTES;
-        let i = self.runs.partition_point(|(first, _)| *first <= granule) - 1;
-        let (first, run) = self.runs[i];
+        let (first, run) = match &self.runs[..] {
+            [run] => *run,
+            runs => runs[runs.partition_point(|(first, _)| *first <= at / GRANULE_BYTES) - 1],
+        };
         let inner = at - first * GRANULE_BYTES;
         let len = run.count * GRANULE_BYTES;
         assert!(inner < len, "byte {at} lies beyond the end of the volume");

@@ -50,7 +50,7 @@ impl ArrayIo for Io {
     fn drop_hedge(&mut self, _: Ticket, hedge: Slice) {
         self.hedged.push((hedge, false));
     }
-    fn hold(&mut self, tag: u32) {
+    fn hold(&mut self, tag: u32, _: Slice) {
         self.held.push(tag);
     }
 }

@@ -144,7 +144,7 @@ impl ArrayIo for Io {
     fn drop_hedge(&mut self, ticket: Ticket, hedge: Slice) {
         assert_eq!(self.hedges.remove(&ticket), Some(hedge));
     }
-    fn hold(&mut self, tag: u32) {
+    fn hold(&mut self, tag: u32, _: Slice) {
         self.held.push(tag);
     }
 }
