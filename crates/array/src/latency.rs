@@ -113,7 +113,7 @@ impl Latency {
     #[inline]
     fn sample(&mut self, now: Instant, class: usize, took: u64) {
         // Where reads are rare, one of them says more.
-        let shift = if now.since(self.ended_at) >= RARE { 1 } else { 4 };
+        let shift = if now >= self.ended_at + RARE { 1 } else { 4 };
         self.ended_at = now;
         let (mean, high) = (&mut self.mean[class], &mut self.high[class]);
         if *mean == 0 {
@@ -206,7 +206,7 @@ impl Array {
     ) {
         self.judge_tick(now, io);
         let latency = &mut self.legs[leg].latency;
-        let (class, took) = (class_of(len), now.since(since).as_nanos() as u64);
+        let (class, took) = (class_of(len), now.0.saturating_sub(since.0));
         latency.sample(now, class, took);
         latency.window.add(class, took);
         latency.seen_at = now;

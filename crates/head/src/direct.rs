@@ -264,6 +264,43 @@ mod tests {
     }
 
     #[test]
+    fn what_a_drive_keeps_of_an_array_that_is_gone_ends_without_it() {
+        let mut shard = shard();
+        assert!(shard.direct_admit(1));
+        let data = shard.direct_buffer(4096).expect("memory");
+        let command = Command { volume: VOLUME, op: Op::Read, at: 0, blocks: 1, fua: false };
+        shard.direct_submit(NOW, Tag(7), Door::Volume, command, data);
+        let (mut hung, mut done, mut now, mut fx) = (None, None, NOW, Effects::<Mail>::new());
+        // The first drive asked does not answer before its deadline, all others do.
+        while now < NOW + base::Duration::from_secs(3) {
+            shard.end_of_turn(now, &mut fx);
+            for effect in core::mem::take(&mut fx) {
+                let Effect::Drive(op) = effect else { continue };
+                match hung {
+                    None => hung = Some(op.token),
+                    Some(_) => {
+                        let event = Event::DriveDone { token: op.token, result: Ok(()) };
+                        shard.on_event(now, event, &mut fx);
+                    }
+                }
+            }
+            done = done.or(shard.direct_done());
+            now = now + base::Duration::from_millis(20);
+            shard.on_timer(now, &mut fx);
+        }
+        assert_eq!(done.expect("another leg has read it").status, Status::Good);
+        let layout = Layout { generation: 2, ..Layout::default() };
+        let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
+        shard.on_event(now, Event::Mail { from: Address::Steward, mail }, &mut fx);
+        shard.end_of_turn(now, &mut fx);
+        assert!(shard.arrays().next().is_none() && !shard.idle(), "the kernel has an operation of it");
+        let used = shard.buffers_used();
+        let event = Event::DriveDone { token: hung.expect("a drive was asked"), result: Ok(()) };
+        shard.on_event(now, event, &mut fx);
+        assert!(shard.idle() && shard.buffers_used() < used, "its memory is free");
+    }
+
+    #[test]
     fn a_read_is_cut_at_chunks_by_the_pool_and_not_by_the_array() {
         let mut shard = shard();
         assert!(shard.direct_admit(1));

@@ -636,7 +636,7 @@ impl<M: Memory> Core<M> {
             self.buffers.release(data);
         }
         let counters = &mut figures.counters;
-        counters.busy_ns += now.since(since).as_nanos() as u64;
+        counters.busy_ns += now.0.saturating_sub(since.0);
         match (result, kind) {
             (Ok(()), DriveOpKind::Read) => {
                 counters.reads += 1;
@@ -656,12 +656,20 @@ impl<M: Memory> Core<M> {
         self.arrays[id.index()] = Some(state);
     }
 
-    /// The kernel let go of an operation that was given up, and whose array is gone.
+    /// The kernel let go of an operation whose array is gone.
     fn orphan_done(&mut self, token: Token, fx: &mut Effects<Mail>) {
         let at = self.orphans.iter().position(|o| o.token == token).expect("an operation ends once");
-        let Orphan { drive, data, .. } = self.orphans.swap_remove(at);
-        figures(&mut self.drives, drive).hung -= 1;
-        self.let_go(data, fx);
+        let OpView { drive, data, held, given_up, .. } = self.orphans.swap_remove(at).op;
+        let figures = figures(&mut self.drives, drive);
+        if given_up {
+            figures.hung -= 1;
+            self.let_go(data, fx);
+            return;
+        }
+        figures.in_flight -= 1;
+        if held {
+            self.buffers.release(data);
+        }
     }
 
     /// Whether no operation is in the kernel.
@@ -782,10 +790,8 @@ impl<M: Memory> Core<M> {
                 if state.scratch.len > 0 {
                     self.buffers.release(state.scratch);
                 }
-                let orphans = state.array.ops().map(|(tag, op)| {
-                    assert!(op.given_up, "a quiet array has no operation that is waited for");
-                    Orphan { token: token_of(ArrayId(i as u16), tag), drive: op.drive, data: op.data }
-                });
+                let id = ArrayId(i as u16);
+                let orphans = state.array.ops().map(|(tag, op)| Orphan { token: token_of(id, tag), op });
                 self.orphans.extend(orphans);
                 self.arrays[i] = None;
             }

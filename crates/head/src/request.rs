@@ -7,8 +7,8 @@ use crate::layout::ArrayId;
 use crate::lending::{Borrower, Purpose};
 use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
-use array::ArrayCommand;
-use base::{Command, DriveId, Instant, Slice, Status, Tag, Token, VolumeId};
+use array::{ArrayCommand, OpView};
+use base::{Command, Instant, Slice, Status, Tag, Token, VolumeId};
 
 /// What a request waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,13 +143,11 @@ pub(crate) struct Parked {
     pub command: ArrayCommand,
 }
 
-/// A drive operation that was given up, that the kernel has not let go of, and whose array is gone.
+/// A drive operation that the kernel has not let go of, of an array that is gone. Most were given up.
 #[derive(Debug)]
 pub(crate) struct Orphan {
     pub token: Token,
-    pub drive: DriveId,
-    /// Held for it.
-    pub data: Slice,
+    pub op: OpView,
 }
 
 /// The worse of two endings: an error hides a success, the first error stays.

@@ -396,7 +396,7 @@ impl<M: Memory> Shard<M> {
             request.phase = Phase::Connection;
             request.compare = None;
             let request = &self.core.requests[index];
-            let (ended, took) = (ended(request), now.since(request.started).as_nanos() as u64);
+            let (ended, took) = (ended(request), now.0.saturating_sub(request.started.0));
             if let Some(counters) = self.core.volume_counters.get_mut(request.command.volume.index()) {
                 counters.count(ended, took);
             }
@@ -588,7 +588,11 @@ impl<M: Memory> Machine for Shard<M> {
             }
             Event::Broken { connection } => self.broken(now, connection, fx),
             Event::Closed { connection } => self.closed(connection, fx),
-            Event::DriveDone { token, result } => self.core.op_done(now, token, result, fx),
+            Event::DriveDone { token, result } => {
+                // There is nothing in it to be dropped, which the compiler does not see by itself.
+                core::mem::forget(event);
+                self.core.op_done(now, token, result, fx);
+            }
             Event::Listening { portal, result } => {
                 if result.is_err() {
                     // Whoever has the address may let go of it.
