@@ -466,7 +466,8 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, OpenError> {
             Ok(true)
         }
         (Err(e), None) if e.kind() == io::ErrorKind::NotFound => {
-            Err(format!("{} does not exist: add ?size=SIZE to make it", path.display()).into())
+            let words = format!("{} does not exist: add ?size=SIZE to make it", path.display());
+            Err(OpenError { held: false, missing: true, words })
         }
         (Err(e), _) => Err(sentence(e)),
     }

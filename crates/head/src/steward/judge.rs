@@ -194,18 +194,18 @@ fn check_array(
     if verdict.has_current() && (proven || force) {
         return Ok(());
     }
-    if force {
-        // The operator says so: the leg with the latest record of its own is the truth.
-        let own = |l: &usize| {
-            let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[*l].drive));
-            let record = probe.and_then(|p| p.record.as_ref().ok())?;
-            let was = record.leg(row.legs[*l].drive)?.state;
-            (was == LegState::InSync).then_some(record.counter)
-        };
-        if let Some(best) = (0..row.legs.len()).filter(|l| own(l).is_some()).max_by_key(|l| own(l)) {
-            verdict.legs[best] = LegVerdict::Current;
-            return Ok(());
-        }
+    // The leg with the latest record of its own is the truth, if the operator says so. One that was still being copied
+    // holds no whole copy: nobody can take that.
+    let own = |l: &usize| {
+        let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[*l].drive));
+        let record = probe.and_then(|p| p.record.as_ref().ok())?;
+        let was = record.leg(row.legs[*l].drive)?.state;
+        (was == LegState::InSync).then_some(record.counter)
+    };
+    let best = (0..row.legs.len()).filter(|l| own(l).is_some()).max_by_key(|l| own(l));
+    if let Some(best) = best.filter(|_| force) {
+        verdict.legs[best] = LegVerdict::Current;
+        return Ok(());
     }
     let legs = &verdict.legs;
     let missing: Vec<String> =
@@ -247,18 +247,34 @@ fn check_array(
         let message = format!("of {array} of pool {name} the {what} missing: {}", missing.join(", "));
         (message, format!("attach {}, then millrace pool import {name}", missing.join(" and ")))
     } else {
-        let message = format!(
-            "of {array} of pool {name} only {} is here, which lacks later writes; the {what} missing: {}",
-            stale.join(", "),
-            missing.join(", ")
-        );
-        (
-            message,
-            format!(
-                "attach {}, or millrace pool import {name} --force (later writes are lost)",
-                missing.join(" and ")
-            ),
-        )
+        let here = match (stale.len(), missing.is_empty()) {
+            (1, false) => format!("only {} is here, which", stale[0]),
+            (_, false) => format!("only {} are here, which", stale.join(", ")),
+            (1, true) => format!("{} is here, and", stale[0]),
+            (_, true) => format!("{} are here, and", stale.join(", ")),
+        };
+        let lack = match (best, stale.len()) {
+            (None, 1) => "was still being copied and holds no whole copy",
+            (None, _) => "were still being copied and hold no whole copy",
+            (Some(_), 1) => "lacks later writes",
+            (Some(_), _) => "lack later writes",
+        };
+        let away = match missing.is_empty() {
+            true if best.is_some() => {
+                "; this head has those on record: these may be older copies of its drives".into()
+            }
+            true => String::new(),
+            false => format!("; the {what} missing: {}", missing.join(", ")),
+        };
+        let attach = match missing.is_empty() {
+            true => "attach the drives that the pool was on last".to_string(),
+            false => format!("attach {}", missing.join(" and ")),
+        };
+        let next = match best {
+            Some(_) => format!("{attach}, or millrace pool import {name} --force (later writes are lost)"),
+            None => format!("{attach}, then millrace pool import {name}"),
+        };
+        (format!("of {array} of pool {name} {here} {lack}{away}"), next)
     };
     Err(refuse(RefusalKind::Unsafe, "pool", message).then(next))
 }

@@ -13,6 +13,7 @@ use super::judge::Judged;
 use super::released::in_memory;
 use super::runtime::Patience;
 use super::scrub::ScrubDesk;
+use super::shaped::bare;
 use super::spares::SpareDesk;
 use super::witness::Witness;
 use crate::layout::PoolId;
@@ -676,14 +677,24 @@ impl Office {
         let only_named = force && !drives.is_empty();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
         let (mut probes, failures) = self.patient().gather(&named, None).await;
+        // What is not where it was explains more than what somebody else uses.
+        let file =
+            |spec: &str| bare(spec).trim_start_matches("file:").split('?').next().unwrap_or("").to_string();
+        let of = |f: &OpenError, path: &str| {
+            f.missing && f.words.strip_prefix(path).is_some_and(|rest| rest.starts_with([' ', ':']))
+        };
+        let is_away = |path: &String| failures.iter().any(|f| of(f, path));
+        let away: Vec<String> = named.iter().map(|spec| file(spec)).filter(is_away).collect();
         let mut failures = words(failures);
         // Of drives that nobody named those matter that somebody holds: the pool may be on them.
         let mut held = vec![];
         if !only_named {
-            let candidates = self.candidates().await;
+            // Those that are open by now are held by this very order.
+            let open = |c: &String| named.contains(c) || probes.iter().any(|p| p.info.path == *c);
+            let candidates: Vec<String> = self.candidates().await.into_iter().filter(|c| !open(c)).collect();
             let (more, failed) = self.patient().gather(&candidates, None).await;
             probes.extend(more);
-            held = failed.into_iter().filter(|f| f.held).collect();
+            held = failed.into_iter().filter(|f| f.held && away.is_empty()).collect();
         }
         let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
         let is_wanted = |p: &Probe| {
@@ -712,17 +723,27 @@ impl Office {
             }
             let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
             let in_use = !held.is_empty() && failures.is_empty();
+            let gone = !away.is_empty();
+            if gone {
+                let are = if away.len() == 1 { "is" } else { "are" };
+                failures.push(format!("{} {are} not there", away.join(", ")));
+            }
             failures.extend(held_words(held));
             let words =
                 if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
-            let name = pool.unwrap_or_default();
-            let next = format!("millrace pool import {name} --drive FILE --drive FILE, if it lies in files")
-                .replace("  ", " ");
-            let next = match in_use {
-                true => {
-                    format!("stop what holds them, then millrace pool import {name}").trim_end().to_string()
+            let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
+            let files = format!("{import} --drive FILE --drive FILE");
+            let next = match (gone, in_use) {
+                (true, _) => {
+                    format!("attach {}, then {import}; or, where it lies now, {files}", away.join(" and "))
                 }
-                false => format!("{next}, or millrace pool import --list"),
+                // Somebody uses them, and most likely for something else.
+                (false, true) => {
+                    format!(
+                        "{files}, if it lies in files; or, if it is on one of those in use, once it is let go of"
+                    )
+                }
+                (false, false) => format!("{files}, if it lies in files, or millrace pool import --list"),
             };
             return Err(
                 refuse(RefusalKind::NotFound, "pool", format!("no {what} was found{words}")).then(next)

@@ -82,3 +82,56 @@ fn a_pool_in_memory_ends_with_its_daemon_and_can_be_forgotten() {
     assert!(s.pools.is_empty() && s.health == State::Optimal);
     assert!(World::start(w.rest, 3).status().pools.is_empty());
 }
+
+/// The advice was the command that had just been refused.
+#[test]
+fn a_leg_that_was_still_being_copied_cannot_be_taken_and_nothing_advises_it() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    w.good(release());
+    w.rest.drives.remove("/f/a");
+    for force in [false, true] {
+        let r = w.order(import(&[], force)).expect_err("nothing holds all of it");
+        let why = "of mirror-0 of pool tank only /f/b is here, which was still being copied and holds no whole copy; the drive is missing: /f/a";
+        assert!(r.message.starts_with(why), "{r:?}");
+        assert_eq!(r.next.as_deref(), Some("attach /f/a, then millrace pool import tank"));
+    }
+    let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
+    assert_eq!(list[0].next.as_deref(), Some("attach /f/a, then millrace pool import tank"));
+}
+
+/// Drives of others were blamed, and their owners were to be stopped.
+#[test]
+fn files_of_a_released_pool_that_are_away_are_named_and_nobody_else() {
+    let mut w = usual();
+    w.rest.drives.extend(drives(&["/dev/theirs"]).drives);
+    w.rest.drives.get_mut("/dev/theirs").expect("there").held = true;
+    w.held_candidates = true;
+    w.good(release());
+    for file in ["/f/a", "/f/b", "/f/c", "/f/d"] {
+        w.rest.drives.remove(file);
+    }
+    let r = w.order(import(&[], false)).expect_err("its files are away");
+    assert_eq!(r.kind, RefusalKind::NotFound);
+    assert_eq!(r.message, "no drive of pool tank was found: /f/a, /f/b, /f/c, /f/d are not there");
+    let next = "attach /f/a and /f/b and /f/c and /f/d, then millrace pool import tank; or, where it lies now, millrace pool import tank --drive FILE --drive FILE";
+    assert_eq!(r.next.as_deref(), Some(next));
+}
+
+/// It opened them by its own memory first, and then met itself as it went through this machine's drives.
+#[test]
+fn the_drives_that_are_meant_are_not_said_to_be_in_use_by_this_very_order() {
+    let mut w = World::start(drives(&["/dev/a", "/dev/b"]), 1);
+    w.held_candidates = true;
+    w.good(create("tank", vec![mirror("/dev/a", "/dev/b")]));
+    w.good(release());
+    let mut there = World::start(Rest { drives: w.rest.drives.clone(), ..Rest::default() }, 7);
+    there.good(import(&[], false));
+    w.rest.drives = there.rest.drives;
+    w.rest.drives.values_mut().for_each(|d| d.held = false);
+    let (kind, _, message) = w.refused(import(&[], false));
+    assert!(kind == RefusalKind::Unsafe && message.contains("was not released by"), "{message}");
+    assert!(!message.contains("belongs to somebody"), "{message}");
+}

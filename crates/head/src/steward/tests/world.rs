@@ -197,7 +197,11 @@ impl World {
             Effect::OpenDrive { token, drive, spec } => {
                 let result = match self.rest.drives.get_mut(&spec) {
                     Some(d) if d.stuck => return self.opening.push((token, drive, spec)),
-                    None => Err(format!("{spec}: no such file or directory").into()),
+                    None => Err(base::OpenError {
+                        held: false,
+                        missing: true,
+                        words: format!("{spec}: no such file or directory"),
+                    }),
                     Some(d) if d.held => Err(base::OpenError {
                         held: true,
                         missing: false,
