@@ -717,6 +717,20 @@ pub(crate) fn error_words(error: DriveError) -> String {
     }
 }
 
+impl OpenDrive {
+    /// What it did, after "the drive". A block device has no file system below it.
+    pub(crate) fn did(&self, error: DriveError) -> String {
+        match error {
+            DriveError::NoSpace if self.info.kind == "block" => NO_SPACE_BLOCK.into(),
+            _ => error_words(error),
+        }
+    }
+}
+
+/// Writes behind the end of a block device fail so, and those that a thin volume has no block for.
+pub(crate) const NO_SPACE_BLOCK: &str =
+    "has no space left (it became smaller than it was, or is a thin volume whose pool is full)";
+
 /// Bytes as the command line prints them: `400G`, `931.5G`, to the nearest digit.
 pub(crate) fn size(bytes: u64) -> String {
     size_with(bytes, |unit| unit / 2)

@@ -1,6 +1,7 @@
 //! What was found where a drive of a pool should be, and is not that drive as it was: files that were truncated, partitions
 //! that were made anew, files that were made again empty, drives that changed places.
 
+use super::desk::OpenDrive;
 use super::drives::Probe;
 use array::format::Fault;
 use base::Uuid;
@@ -48,6 +49,16 @@ impl Found {
             (Err(fault), _) => other(format!("its label is {fault}")),
         }
     }
+    /// A drive that was opened whole and has so many bytes now; None if it is whole.
+    pub fn cut_off(open: &OpenDrive, bytes: u64) -> Option<Self> {
+        (bytes < open.label.drive_bytes).then(|| Self::CutOff {
+            drive: open.label.drive,
+            path: open.info.path.clone(),
+            bytes,
+            needed: open.label.drive_bytes,
+            file: open.info.kind == "file",
+        })
+    }
     pub fn path(&self) -> &str {
         match self {
             Self::CutOff { path, .. }
@@ -86,7 +97,14 @@ impl Found {
             Self::CutOff { path, needed, file: true, .. } => {
                 format!("truncate -s {needed} {path}, then millrace drive return {path}")
             }
-            Self::CutOff { file: false, .. } | Self::Drive { .. } => {
+            // A loop device learns of the size of its file when it is told to look.
+            Self::CutOff { path, needed, file: false, .. } if path.starts_with("/dev/loop") => format!(
+                "truncate -s '>{needed}' $(losetup -nO BACK-FILE {path}), losetup -c {path}, then millrace drive return {path}; or millrace drive replace {leg} NEW"
+            ),
+            Self::CutOff { path, needed, file: false, .. } => format!(
+                "make it {needed} bytes again (blockdev --getsize64 {path} tells), then millrace drive return {path}; or millrace drive replace {leg} NEW"
+            ),
+            Self::Drive { .. } => {
                 format!("attach the drive that was there, or millrace drive replace {leg} NEW")
             }
             Self::Apart { path, pool, .. } => format!(

@@ -87,7 +87,8 @@ impl Desk {
             // What failed before the leg came back is no news.
             Note::LegFailed { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::LegFailed { leg: _, epoch: _, error } => {
-                let why = format!("the drive {}", error_words(error));
+                let open = pool.arrays[a].legs[leg].open.as_ref();
+                let why = format!("the drive {}", open.map_or_else(|| error_words(error), |o| o.did(error)));
                 pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error) });
             }
             Note::Synced { leg: _, epoch } => {

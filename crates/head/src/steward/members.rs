@@ -11,6 +11,7 @@
 
 use super::Office;
 use super::desk::{Desk, Outlook, PoolDesk, Wish, array_word, error_words, outlook};
+use super::found::Found;
 use super::speed::{Speed, Work};
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
@@ -81,7 +82,9 @@ impl Office {
     pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: &str) {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             for (array, leg, error) in failed {
-                let why = format!("{what}: the drive {}", error_words(error));
+                let open = p.arrays[array].legs.get(leg).and_then(|l| l.open.as_ref());
+                let did = open.map_or_else(|| error_words(error), |o| o.did(error));
+                let why = format!("{what}: the drive {did}");
                 p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error) });
             }
         }
@@ -90,6 +93,7 @@ impl Office {
     /// Legs are lost.
     async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
         let now = self.cx.now();
+        let mut put_out = vec![];
         let changed = {
             let mut desk = self.desk_mut();
             let me = desk.system.uuid;
@@ -113,6 +117,7 @@ impl Office {
                 let out = if was == LegState::InSync { LegState::JustOut } else { LegState::Out };
                 record.arrays[array].legs[leg].state = out;
                 record.arrays[array].epoch = record.counter;
+                put_out.push((array, leg));
                 let desk_leg = &mut p.arrays[array].legs[leg];
                 desk_leg.reason = why.clone();
                 desk_leg.synced.clear();
@@ -144,6 +149,38 @@ impl Office {
             p.losing = true;
         }
         self.put_on_record(pool, &changed, &[]).await;
+        for (array, leg) in put_out {
+            let office = self.clone();
+            self.cx.spawn(async move { office.look_if_cut_off(pool, array, leg).await });
+        }
+    }
+
+    /// A leg was put out, on record by now. What it met may be that it became smaller: then that is told, with what helps.
+    async fn look_if_cut_off(&self, pool: PoolId, array: usize, leg: usize) {
+        let open = {
+            let desk = self.desk();
+            let p = desk.pool(pool).filter(|p| !p.leaving);
+            let l = p.and_then(|p| p.arrays.get(array)?.legs.get(leg));
+            let Some(l) = l.filter(|l| l.outlook == Outlook::MayReturn) else { return };
+            let Some(open) = l.open.clone() else { return };
+            open
+        };
+        let Ok(health) = self.cx.inspect(open.id).await else { return };
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let p = desk.pool_mut(pool).filter(|p| p.is_out(array, leg));
+        let l = p.and_then(|p| p.arrays[array].legs.get_mut(leg));
+        let Some(l) = l.filter(|l| l.open.as_ref().is_some_and(|o| o.id == open.id)) else { return };
+        let Some(found) = Found::cut_off(&open, health.bytes) else { return };
+        let (what, words) = (format!("drive {}", l.path), found.words());
+        let news = !l.reason.contains("cut off");
+        if news {
+            l.reason = words.clone();
+        }
+        l.found = Some(found);
+        if news {
+            desk.event(now, Weight::Error, what, words);
+        }
     }
 
     /// A leg is there, again or as a `new` one: it is written from now on, and what it lacks is copied.

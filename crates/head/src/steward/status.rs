@@ -3,7 +3,8 @@
 use super::Office;
 use super::absent::Shown;
 use super::desk::{
-    ArrayDesk, Desk, Ill, LegDesk, PoolDesk, PortalDesk, StoodIn, Stop, array_word, count, error_words,
+    ArrayDesk, Desk, Ill, LegDesk, NO_SPACE_BLOCK, PoolDesk, PortalDesk, StoodIn, Stop, array_word, count,
+    error_words,
 };
 use super::files::protocol_word;
 use super::sessions::Place;
@@ -463,6 +464,11 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
     if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
         return format!(
             "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
+        );
+    }
+    if leg.reason.ends_with(NO_SPACE_BLOCK) {
+        return format!(
+            "blockdev --getsize64 {path}, or lvs if it is a thin volume: give it its space again, then millrace drive return {path}; or millrace drive replace {path} NEW"
         );
     }
     match leg.open {

@@ -207,7 +207,7 @@ impl Office {
             // Hosts wait for it, and nothing else has what it has: that is told at once.
             Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
             Look::Well(_) | Look::Cut(_) | Look::Failed(_) => {
-                full_below(path, &look, last).or_else(|| ill_of(now, path, &look, seen).filter(|_| last))
+                full_below(path, &look, last).or_else(|| ill_of(now, &w.open, &look, seen).filter(|_| last))
             }
         });
         desk.set_ill(now, w.open.id, path, ill);
@@ -215,7 +215,7 @@ impl Office {
             let told = seen.helped_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
             seen.helped_at = Some(now);
             if !told {
-                let what = error_words(last_error.unwrap_or(DriveError::Medium));
+                let what = w.open.did(last_error.unwrap_or(DriveError::Medium));
                 let words =
                     format!("the drive {what}: its mirror answered hosts; drive ls counts the errors");
                 desk.event(now, Weight::Warning, format!("drive {path}"), words);
@@ -279,12 +279,19 @@ fn full(path: &str, last: bool) -> Ill {
 }
 
 /// What ails a drive that answers, and that nothing stands in for.
-fn ill_of(now: Instant, path: &str, look: &Look, seen: &Seen) -> Option<Ill> {
+fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Ill> {
+    let path = &open.info.path;
     let free = match look {
         Look::Well(health) => health.free_bytes,
         Look::Cut(_) | Look::Failed(_) => None,
     };
     let since = now.since(seen.errors_at?);
+    if seen.last_error == Some(DriveError::NoSpace) && open.info.kind == "block" {
+        // It is as large as it was: else the look had found it cut off.
+        let words = "writes fail for want of space: a thin volume whose pool is full, it seems".into();
+        let next = format!("lvs, or whatever gives {path} its space: give it more");
+        return (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next });
+    }
     if seen.last_error == Some(DriveError::NoSpace) {
         let still = free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL;
         return still.then(|| full(path, true));
@@ -294,7 +301,7 @@ fn ill_of(now: Instant, path: &str, look: &Look, seen: &Seen) -> Option<Ill> {
     if matches!((look, last), (Look::Well(_), DriveError::Gone | DriveError::TimedOut)) {
         return None;
     }
-    let what = error_words(last);
+    let what = open.did(last);
     // The count is not part of it: it would be another event at each look.
     let words = format!("operations failed: the drive {what}");
     let next = format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors");

@@ -282,3 +282,48 @@ fn the_only_drive_that_does_not_answer_is_told_at_the_first_look() {
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
 }
+
+/// "Free space in the file system of /dev/loop1", of which there is none.
+#[test]
+fn a_block_device_that_has_no_space_is_told_as_cut_off_or_thin() {
+    for cut in [false, true] {
+        let mut w = World::start(drives(&["/dev/loop1", "/dev/loop2"]), 1);
+        w.good(create("tank", vec![mirror("/dev/loop1", "/dev/loop2")]));
+        if cut {
+            w.rest.drives.get_mut("/dev/loop2").expect("it is there").cut = Some(40 * MIB);
+        }
+        let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+        w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::NoSpace });
+        w.run();
+        let reason = w.status().reasons[0].clone();
+        let next = reason.next.expect("what helps");
+        match cut {
+            true => {
+                let size = w.rest.drives["/dev/loop2"].bytes;
+                let words = format!("it is too small: {} of its {size} bytes are there", 40 * MIB);
+                assert!(reason.message.ends_with(&words), "{}", reason.message);
+                assert!(
+                    next.contains("losetup -c /dev/loop2, then millrace drive return /dev/loop2"),
+                    "{next}"
+                );
+                assert!(w.events().iter().any(|e| e.contains(&words)), "{:?}", w.events());
+            }
+            false => {
+                assert!(reason.message.ends_with(crate::steward::desk::NO_SPACE_BLOCK), "{}", reason.message);
+                assert!(next.starts_with("blockdev --getsize64 /dev/loop2, or lvs"), "{next}");
+            }
+        }
+    }
+}
+
+/// It said "drive return", which was refused at once as too small.
+#[test]
+fn a_leg_in_sync_that_was_cut_off_is_not_to_be_returned_as_it_is() {
+    let mut w = World::start(drives(&["/dev/a", "/dev/b"]), 1);
+    w.good(create("tank", vec![mirror("/dev/a", "/dev/b")]));
+    w.rest.drives.get_mut("/dev/b").expect("it is there").cut = Some(40 * MIB);
+    w.pass(6);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    let next = w.status().reasons[0].next.clone().expect("what helps");
+    assert!(next.starts_with("make it ") && next.contains("replace /dev/b NEW"), "{next}");
+}

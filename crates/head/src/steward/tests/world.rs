@@ -214,7 +214,7 @@ impl World {
                             bytes: d.bytes,
                             block_bytes: d.block_bytes,
                             reads_zeroes: d.zero,
-                            kind: "file".into(),
+                            kind: if spec.starts_with("/dev/") { "block" } else { "file" }.into(),
                             path: spec,
                             end: d.end.clone(),
                             ..DriveInfo::default()
