@@ -82,11 +82,26 @@ impl Office {
         if made.is_err() {
             plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
         }
-        let (uuid, notices) = made?;
+        let (uuid, mut notices) = made?;
         self.publish().await;
+        for probe in plans.iter().flat_map(|p| &p.legs) {
+            notices.extend(self.larger_than_below(probe).await);
+        }
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {}", new.name), "it was created");
         Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Words about a file that promises more than the file system below it has; None if all is well.
+    async fn larger_than_below(&self, probe: &Probe) -> Option<String> {
+        let (path, bytes) = (&probe.info.path, probe.info.bytes);
+        let health = self.cx.inspect(probe.id).await.ok().filter(|h| h.sparse)?;
+        let free = health.free_bytes.filter(|free| *free < bytes)?;
+        Some(format!(
+            "{path} is sparse, and the file system below it has {} free for its {}: writes of new blocks fail once that is used",
+            size_there(free),
+            size(bytes)
+        ))
     }
 
     async fn make_pool(

@@ -93,3 +93,14 @@ fn volumes_that_come_and_go_leave_nothing_behind() {
     check(&mut w, 0);
     assert_eq!(w.status().pools[0].used_bytes, there.len() as u64 * 4 * MIB);
 }
+
+#[test]
+fn a_file_that_is_larger_than_what_is_free_below_it_is_told_when_a_pool_is_made_of_it() {
+    let mut w = World::start(four(), 1);
+    w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(20 * MIB);
+    w.rest.drives.get_mut("/f/c").expect("it is there").free = Some(200 * MIB);
+    let Reply::Created { notices, .. } = w.good(tank()) else { panic!("it was made") };
+    let told = notices.iter().filter(|n| n.contains("sparse")).collect::<Vec<_>>();
+    let words = "/f/b is sparse, and the file system below it has 20M free for its 80M: writes of new blocks fail once that is used";
+    assert_eq!(told, [words]);
+}
