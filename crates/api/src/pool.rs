@@ -46,6 +46,9 @@ pub struct Spare {
     pub ready: bool,
     /// Why not; empty if it is.
     pub reason: String,
+    /// Which mirrors it can stand in for, and why not for others; empty if for every one.
+    #[serde(default)]
+    pub fits: String,
 }
 
 /// A drive to become a spare.

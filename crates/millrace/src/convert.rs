@@ -157,7 +157,8 @@ pub fn pool(p: order::Pool) -> api::Pool {
 }
 
 fn spare(s: order::Spare) -> api::Spare {
-    api::Spare { path: s.path, uuid: s.uuid.to_string(), bytes: s.bytes, ready: s.ready, reason: s.reason }
+    let order::Spare { path, uuid, bytes, ready, reason, fits } = s;
+    api::Spare { path, uuid: uuid.to_string(), bytes, ready, reason, fits }
 }
 
 fn scrub(s: order::Scrub) -> api::Scrub {

@@ -227,6 +227,8 @@ pub struct Spare {
     pub ready: bool,
     /// Why not, one sentence.
     pub reason: String,
+    /// Which mirrors it can stand in for, and why not for others; empty if for every one.
+    pub fits: String,
 }
 
 /// The scrub of a pool under way, or the last one; and when the next one begins.

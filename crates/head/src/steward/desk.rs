@@ -280,6 +280,8 @@ pub(crate) struct LegDesk {
     /// When it was put out or missed first, by this head; and what is to be expected of it.
     pub out_since: Option<Instant>,
     pub outlook: Outlook,
+    /// `out_since` of when an event told that no spare fits in its place.
+    pub told_unfit: Option<Instant>,
     /// When it is tried to take it back, and how often that was done.
     pub return_at: Option<Instant>,
     pub returns: u32,
@@ -294,7 +296,7 @@ impl LegDesk {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, found, synced, slow, told_slow, quiet_since) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
-        let (look_at, looks, dead) = Default::default();
+        let (look_at, looks, dead, told_unfit) = Default::default();
         Self {
             uuid,
             place,
@@ -310,6 +312,7 @@ impl LegDesk {
             quiet_since,
             out_since,
             outlook,
+            told_unfit,
             return_at,
             returns,
             look_at,

@@ -96,7 +96,16 @@ impl Office {
             let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
             return Err(refuse(RefusalKind::Invalid, field, message).then("millrace drive ls --json"));
         }
-        self.desk().leg_named(drive).ok_or_else(|| {
+        let desk = self.desk();
+        desk.leg_named(drive).ok_or_else(|| {
+            let spare = desk.spare_named(drive).and_then(|(pool, _)| desk.pool(pool));
+            if let Some(pool) = spare {
+                let name = &pool.config.name;
+                let message = format!("{drive} is a spare of pool {name}, and no leg of a mirror");
+                let next =
+                    format!("millrace pool show {name}, or millrace drive rm {drive}, to use it otherwise");
+                return refuse(RefusalKind::Conflict, field, message).then(next);
+            }
             refuse(RefusalKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
                 .then("millrace drive ls")
         })
@@ -250,6 +259,7 @@ impl Office {
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match found {
             Ok(leg) => leg,
+            Err(r) if self.desk().spare_named(drive).is_some() => return Err(r),
             // It may have another path today: then its label says whose it is.
             Err(r) => {
                 let Ok(probe) = self.patient().probe(drive).await else { return Err(r) };

@@ -8,7 +8,9 @@
 
 use super::Office;
 use super::create::{bytes_needed, check_probes, fits};
-use super::desk::{OpenDrive, Outlook, PoolDesk, StoodIn, error_words, refuse, size_needed, size_there};
+use super::desk::{
+    LegDesk, OpenDrive, Outlook, PoolDesk, StoodIn, array_word, error_words, refuse, size_needed, size_there,
+};
 use super::drives::Probe;
 use super::extras::SpareRow;
 use super::found::Found;
@@ -59,6 +61,27 @@ impl SpareDesk {
     }
 }
 
+/// The mirrors of its pool that a spare can stand in for.
+pub(crate) enum Fit {
+    /// Every one.
+    All,
+    /// Some, by name; and why not another one.
+    Only { fits: String, why: String },
+    /// None, and why not.
+    None { why: String },
+}
+
+impl Fit {
+    /// For people; empty if it fits everywhere.
+    pub fn words(&self) -> String {
+        match self {
+            Fit::All => String::new(),
+            Fit::Only { fits, why } => format!("fits {fits} only: {why}"),
+            Fit::None { why } => format!("fits no mirror: {why}"),
+        }
+    }
+}
+
 /// Whether a label is a spare's.
 pub(crate) fn is_spare(label: &Label) -> bool {
     label.features.incompat & Features::SPARE != 0
@@ -73,18 +96,88 @@ impl PoolDesk {
             bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
             ready: s.open.is_some(),
             reason: s.reason(),
+            fits: self.fit_of(s).words(),
         };
         self.spares.iter().map(spare).collect()
+    }
+    /// Mirrors, by their place in the pool.
+    fn mirrors(&self) -> impl Iterator<Item = usize> {
+        (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror)
+    }
+    /// For which mirrors a spare can stand in. One that is not there is of no use, and tells why itself.
+    pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Fit {
+        let Some(open) = &spare.open else { return Fit::All };
+        let unfit = self.mirrors().filter_map(|a| Some((a, self.unfit(open, a)?)));
+        let unfit: Vec<(usize, String)> = unfit.collect();
+        let fits = self.mirrors().filter(|a| !unfit.iter().any(|(u, _)| u == a));
+        let fits: Vec<String> = fits.map(|a| array_word(true, a)).collect();
+        match unfit.into_iter().next() {
+            None => Fit::All,
+            Some((_, why)) if fits.is_empty() => Fit::None { why },
+            Some((_, why)) => Fit::Only { fits: fits.join(", "), why },
+        }
+    }
+    /// Why a spare cannot stand in for a leg of a mirror: the end of a sentence. None if it can.
+    fn unfit(&self, spare: &OpenDrive, mirror: usize) -> Option<String> {
+        let (block, geometry) = (spare.info.block_bytes, &self.arrays[mirror].geometry);
+        let front = geometry.data_at + geometry.data_bytes;
+        if self.needs_smaller_blocks(block) {
+            return Some("it takes no 512-byte writes, and the pool has volumes of 512-byte blocks".into());
+        }
+        let (bytes, tail) = (spare.info.bytes, tail_at(spare.info.bytes));
+        (tail < front).then(|| {
+            let (has, needs) = (size_there(bytes), size_needed(front + (bytes - tail)));
+            format!("it has {has}, and a drive of {} needs {needs}", array_word(true, mirror))
+        })
+    }
+    /// Whether volumes write less than a drive of such blocks takes.
+    fn needs_smaller_blocks(&self, block: u32) -> bool {
+        block > self.config.drive_block_bytes && self.config.volumes.iter().any(|v| v.block_bytes < block)
+    }
+    /// The first spare that no volume of such blocks leaves a use for, and that has one now.
+    pub(crate) fn spare_made_useless(&self, block_bytes: u32) -> Option<&SpareDesk> {
+        let loses = |s: &&SpareDesk| {
+            let block = s.open.as_ref().map_or(0, |o| o.info.block_bytes);
+            block > self.config.drive_block_bytes && block > block_bytes && !self.needs_smaller_blocks(block)
+        };
+        self.spares.iter().find(loses)
+    }
+    /// What keeps the spares that are there from the place of a leg that is out, if every one of them: each with its
+    /// reason.
+    pub(crate) fn no_spare_fits(&self, mirror: usize) -> Option<String> {
+        let ready = self.spares.iter().filter_map(|s| Some((s, s.open.as_ref()?)));
+        let unfit = ready.map(|(s, o)| Some(format!("the spare {}: {}", s.path, self.unfit(o, mirror)?)));
+        let unfit: Option<Vec<String>> = unfit.collect();
+        unfit.filter(|list| !list.is_empty()).map(|list| list.join("; "))
+    }
+    /// Legs that wait for a spare while none fits, of which no event said so: with the words.
+    fn newly_unfit(&self) -> Vec<(usize, usize, String)> {
+        let mut out = vec![];
+        for a in self.mirrors() {
+            let waits = |(l, leg): &(usize, &LegDesk)| {
+                let out = self.is_out(a, *l) && leg.outlook != Outlook::Leaves;
+                out && leg.out_since.is_some() && leg.told_unfit != leg.out_since
+            };
+            let Some(words) = self.no_spare_fits(a) else { continue };
+            let legs = self.arrays[a].legs.iter().enumerate().filter(waits);
+            out.extend(legs.map(|(l, leg)| {
+                (
+                    a,
+                    l,
+                    format!("no spare fits in the place of {} in {}: {words}", leg.path, array_word(true, a)),
+                )
+            }));
+        }
+        out
     }
     /// The first leg that needs a spare, and the spare for it.
     fn match_spare(&self, now: base::Instant) -> Option<(usize, usize, SpareDesk)> {
         for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config.arrays[*a].mirror) {
-            let Some(like) = array.legs.iter().enumerate().find_map(|(l, leg)| {
-                let in_sync = self.leg_state(a, l) == LegState::InSync;
-                leg.open.as_ref().filter(|_| in_sync)
-            }) else {
+            let in_sync =
+                |(l, leg): (usize, &LegDesk)| leg.open.is_some() && self.leg_state(a, l) == LegState::InSync;
+            if !array.legs.iter().enumerate().any(in_sync) {
                 continue;
-            };
+            }
             for (l, leg) in array.legs.iter().enumerate() {
                 let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
                 let long = leg
@@ -95,8 +188,7 @@ impl PoolDesk {
                 if !out || !long || awaited {
                     continue;
                 }
-                let wanted =
-                    |s: &&SpareDesk| s.open.as_ref().is_some_and(|o| self.spare_fits(o, &like.label));
+                let wanted = |s: &&SpareDesk| s.open.as_ref().is_some_and(|o| self.unfit(o, a).is_none());
                 if let Some(spare) = self.spares.iter().find(wanted) {
                     return Some((a, l, spare.clone()));
                 }
@@ -117,12 +209,6 @@ impl PoolDesk {
             }
         }
         due
-    }
-    fn spare_fits(&self, spare: &OpenDrive, like: &Label) -> bool {
-        let block = spare.info.block_bytes;
-        let blocks = block <= self.config.drive_block_bytes
-            || self.config.volumes.iter().all(|v| v.block_bytes >= block);
-        blocks && tail_at(spare.info.bytes) >= like.data_at + like.data_bytes
     }
     /// Whether a drive carries a label of this pool and is none of its drives any more: it may be used again.
     pub(crate) fn retired(&self, probe: &Probe) -> bool {
@@ -168,14 +254,24 @@ impl Office {
         }
         self.write_pools().await?;
         let now = self.cx.now();
-        let message = format!("{} is a spare of it now", probe.info.path);
-        let uuid = self.desk().pool(id).map(|p| p.config.uuid);
+        let path = &probe.info.path;
+        let (uuid, fits) = {
+            let desk = self.desk();
+            let p = desk.pool(id);
+            let spare =
+                p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
+            let fits = p.zip(spare).map_or(String::new(), |(p, s)| p.fit_of(s).words());
+            (p.map(|p| p.config.uuid), fits)
+        };
         if let Some(uuid) = uuid {
             // Who adds a spare has seen that the last one was used.
             self.desk_mut().stood_in.retain(|s| s.pool != uuid);
         }
+        let but = if fits.is_empty() { String::new() } else { format!("; it {fits}") };
+        let message = format!("{path} is a spare of it now{but}");
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
-        Ok(Reply::Done)
+        let notices = if fits.is_empty() { vec![] } else { vec![format!("the spare {path} {fits}")] };
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
         let (mut config, name, uuid, created, retired, smallest) = {
@@ -305,6 +401,7 @@ impl Office {
                 idle && desk.pool(pool).is_some_and(|p| !p.leaving && !p.due_to_reopen(now).is_empty())
             };
             self.cx.until_within(interval, due).await;
+            self.tell_unfit(pool);
             let (back, needed, over) = {
                 let (desk, now) = (self.desk(), self.cx.now());
                 let Some(p) = desk.pool(pool) else { return };
@@ -325,6 +422,22 @@ impl Office {
             if needed {
                 self.desk_mut().orders.push_back((None, Order::SpareUse { pool }));
             }
+        }
+    }
+
+    /// Tells once of each leg that is out why no spare takes its place.
+    fn tell_unfit(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+        let name = p.config.name.clone();
+        let told = p.newly_unfit();
+        for (a, l, _) in &told {
+            let leg = &mut p.arrays[*a].legs[*l];
+            leg.told_unfit = leg.out_since;
+        }
+        for (.., words) in told {
+            desk.event(now, Weight::Warning, format!("pool {name}"), words);
         }
     }
 

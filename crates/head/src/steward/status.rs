@@ -8,6 +8,7 @@ use super::desk::{
 };
 use super::files::protocol_word;
 use super::sessions::Place;
+use super::spares::Fit;
 use super::speed::Work;
 use super::volumes::net_words;
 use crate::mail::Mail;
@@ -258,7 +259,9 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             };
             if leg.state != State::Optimal {
                 let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
-                let message = format!("{} of {}: {}", leg.path, word(a), leg.reason);
+                let unfit = p.no_spare_fits(a).filter(|_| array.mirror && p.is_out(a, l) && !awaited);
+                let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words}"));
+                let message = format!("{} of {}: {}{unfit}", leg.path, word(a), leg.reason);
                 reasons.push(Reason { state, what: what.clone(), message, next });
             }
         }
@@ -297,6 +300,15 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             }
         };
         let next = Some(next);
+        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+    }
+    for spare in &p.spares {
+        let Fit::None { why } = p.fit_of(spare) else { continue };
+        let (path, name) = (&spare.path, &p.config.name);
+        let message = format!("its spare {path} fits no mirror: {why}");
+        let next = Some(format!(
+            "millrace drive rm {path}, and millrace pool add {name} spare DRIVE, one that fits"
+        ));
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
     }
     let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();

@@ -142,6 +142,15 @@ impl Office {
                 .volumes
                 .check_new(name, bytes, block, p.config.drive_block_bytes)
                 .map_err(volume_refusal)?;
+            if let Some(spare) = p.spare_made_useless(block) {
+                let path = &spare.path;
+                let message = format!(
+                    "{path}, a spare of pool {pool}, takes no {block}-byte writes: with such a volume it could stand in for no drive"
+                );
+                let next =
+                    format!("the same command with --block 4096, or millrace drive rm {path} before it");
+                return Err(refuse(RefusalKind::Conflict, "block_bytes", message).then(next));
+            }
             let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
             (p.id, p.config.clone(), uuid, nsid, p.space())

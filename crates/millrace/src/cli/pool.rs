@@ -33,7 +33,8 @@ The new arrays become a zone of their own behind the pool's present space.
 A leg is one more copy for a mirror of up to three drives: everything is copied
 to it, and hosts are served meanwhile.
 A spare takes the place of a drive that fails: at once if the drive answers and
-refuses, after five minutes if it may come back (it is gone or silent).
+refuses, after five minutes if it may come back (it is gone or silent). It may
+fit the smaller mirrors of a pool only; it is said then, and by `pool show`.
 
 Examples:
   millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1
@@ -406,13 +407,16 @@ fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
     if drives.is_empty() {
         return Err(Failure::usage("no drive follows the word spare").with_next("millrace pool add --help"));
     }
+    let mut added = api::Created::default();
     for drive in drives {
         let body = api::SpareAdd { drive: drive_path(drive), force: args.force };
-        context.client.act(&format!("/pools/{}/spares", segment(&args.pool)), &body)?;
+        let one: api::Created =
+            context.client.post(&format!("/pools/{}/spares", segment(&args.pool)), &body)?;
+        added.notices.extend(one.notices);
     }
     let spares = if drives.len() == 1 { "a new hot spare" } else { "new hot spares" };
     let what = format!("Pool {} has {spares}: {}.", args.pool, drives.join(", "));
-    Ok(context.done(what, &format!("millrace pool show {}", args.pool)))
+    Ok(context.created(&added, what, &format!("millrace pool show {}", args.pool)))
 }
 
 /// `millrace pool add POOL leg DRIVE`.
@@ -564,7 +568,8 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
     }
     for (i, spare) in pool.spares.iter().enumerate() {
         let words = match spare.ready {
-            true => format!("{} ({})", spare.path, print(spare.bytes)).into(),
+            true if spare.fits.is_empty() => format!("{} ({})", spare.path, print(spare.bytes)).into(),
+            true => format!("{} ({}), {}", spare.path, print(spare.bytes), spare.fits).into(),
             false => Cell::new(Look::Bad, format!("{}: {}", spare.path, spare.reason)),
         };
         row(if i == 0 { "spares" } else { "" }, words);

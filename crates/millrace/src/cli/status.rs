@@ -237,7 +237,7 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
         let last = volumes.is_empty() && i + 1 == pool.spares.len();
         let branch = if last { "└─ " } else { "├─ " };
         let (state, note) = match spare.ready {
-            true => (Cell::new(Look::Plain, "spare"), String::new()),
+            true => (Cell::new(Look::Plain, "spare"), spare.fits.clone()),
             false => (Cell::new(Look::Bad, "missing"), format!("a spare: {}", spare.reason)),
         };
         let size = if spare.bytes == 0 { "-".to_string() } else { print(spare.bytes) };

@@ -246,9 +246,9 @@ async fn release_pool(State(api): State<Api>, Path(pool): Path<String>, mut para
 /// Add a hot spare to a pool
 #[utoipa::path(post, path = "/pools/{pool}/spares", tag = "pools", request_body = api::SpareAdd,
     params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
-    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn add_spare(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::SpareAdd>) -> Done {
-    done(api.order(Order::SpareAdd { pool, drive: b.drive, force: b.force }).await?)
+    responses((status = 201, description = "It is a spare; what it does not fit is told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn add_spare(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::SpareAdd>) -> Made {
+    made(api.order(Order::SpareAdd { pool, drive: b.drive, force: b.force }).await?)
 }
 
 /// Add a leg to a mirror

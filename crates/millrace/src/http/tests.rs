@@ -276,6 +276,7 @@ pub fn snapshot() -> Snapshot {
                     bytes: 1_920_383_410_176,
                     ready: true,
                     reason: String::new(),
+                    fits: String::new(),
                 },
                 head::order::Spare {
                     path: "/dev/nvme9n1".into(),
@@ -283,6 +284,7 @@ pub fn snapshot() -> Snapshot {
                     bytes: 0,
                     ready: false,
                     reason: "it was not found".into(),
+                    fits: String::new(),
                 },
             ],
             name: "tank".into(),

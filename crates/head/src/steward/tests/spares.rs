@@ -296,3 +296,77 @@ fn a_spare_that_stands_in_no_more_is_told_no_more() {
         assert_eq!(w.status().notices, [""; 0], "released: {release}");
     }
 }
+
+/// It stayed silent: the pool was degraded with a spare beside it, and nothing said why.
+#[test]
+fn a_spare_that_fits_the_smaller_mirrors_only_says_so_and_why_when_it_is_looked_for() {
+    let mut rest = four();
+    for large in ["/f/c", "/f/d"] {
+        rest.drives.get_mut(large).expect("there").bytes = 200 * MIB;
+    }
+    rest.drives.extend(drives(&["/f/s", "/f/t"]).drives);
+    rest.drives.get_mut("/f/t").expect("there").bytes = 200 * MIB;
+    let mut w = World::start(rest, 1);
+    w.good(tank());
+    let Reply::Created { notices, .. } = w.good(spare("/f/s")) else { panic!("words about it") };
+    let why = "it has 80M, and a drive of mirror-1 needs 200.1M";
+    assert_eq!(notices, [format!("the spare /f/s fits mirror-0 only: {why}")]);
+    let fits = |w: &mut World| w.status().pools[0].spares[0].fits.clone();
+    assert_eq!(fits(&mut w), format!("fits mirror-0 only: {why}"));
+    let told = format!("/f/s is a spare of it now; it fits mirror-0 only: {why}");
+    assert!(w.events().iter().any(|e| e.contains(&told)), "{:?}", w.events());
+    assert_eq!(w.status().health, State::Optimal);
+    let (array, epoch) = (w.layout.arrays[1].id, w.layout.arrays[1].membership.epoch);
+    w.note(1, array, Note::LegFailed { leg: 0, epoch, error: DriveError::Medium });
+    w.run();
+    w.pass(60);
+    let message = w.status().reasons[0].message.clone();
+    assert!(message.ends_with(&format!("; no spare fits: the spare /f/s: {why}")), "{message}");
+    let told = format!("no spare fits in the place of /f/c in mirror-1: the spare /f/s: {why}");
+    assert_eq!(w.events().iter().filter(|e| e.contains(&told)).count(), 1, "{:?}", w.events());
+    // One that fits is used, and of itself it has nothing to tell.
+    let Reply::Created { notices, .. } = w.good(spare("/f/t")) else { panic!("words about it") };
+    assert_eq!(notices, [""; 0]);
+    w.pass(10);
+    assert_eq!(w.legs(1), [LegState::Rebuilding, LegState::InSync]);
+}
+
+/// A volume that nothing but 512-byte drives can serve was made all the same: the spare was one in name only.
+#[test]
+fn a_volume_for_which_a_spare_is_of_no_use_is_not_made() {
+    let mut rest = four();
+    rest.drives.extend(drives(&["/f/s"]).drives);
+    rest.drives.get_mut("/f/s").expect("there").block_bytes = 4096;
+    let mut w = World::start(rest, 1);
+    for order in [tank(), volume("whole", 9 * MIB), spare("/f/s")] {
+        w.good(order);
+    }
+    let halves = |name: &str| Order::VolumeCreate {
+        pool: "tank".into(),
+        name: name.into(),
+        bytes: 9 * MIB,
+        block_bytes: Some(512),
+    };
+    let (kind, field, message) = w.refused(halves("b"));
+    let words = "/f/s, a spare of pool tank, takes no 512-byte writes: with such a volume it could stand in for no drive";
+    assert_eq!((kind, &*field, &*message), (RefusalKind::Conflict, "block_bytes", words));
+    w.good(rm("/f/s"));
+    w.good(halves("b"));
+    assert_eq!(w.refused(spare("/f/s")).0, RefusalKind::Invalid, "and the other way round");
+}
+
+#[test]
+fn a_spare_is_called_one_by_orders_about_legs() {
+    let mut w = with_spare();
+    let orders = [
+        Order::DriveFail { drive: "/f/s".into() },
+        Order::DriveReturn { drive: "/f/s".into() },
+        Order::DriveShape { drive: "/f/s".into(), shape: Default::default() },
+    ];
+    for order in orders {
+        let text = format!("{order:?}");
+        let (kind, _, message) = w.refused(order);
+        let words = "/f/s is a spare of pool tank, and no leg of a mirror";
+        assert_eq!((kind, &*message), (RefusalKind::Conflict, words), "{text}");
+    }
+}
