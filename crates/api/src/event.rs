@@ -33,6 +33,10 @@ pub struct Event {
     pub number: u64,
     /// When.
     pub at: String,
+    /// When, in milliseconds by the clock that nobody sets and that begins with the machine's start (CLOCK_MONOTONIC): it
+    /// tells the time between two events of one such run also where the other clock was set. None where it was not noted.
+    #[serde(default)]
+    pub monotonic_ms: Option<u64>,
     /// How weighty.
     pub weight: Weight,
     /// What it is about.

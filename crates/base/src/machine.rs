@@ -75,7 +75,7 @@ pub enum StateOp {
     /// Drives worth looking at, one specification a line: block devices of this machine that nobody
     /// holds. Files are known only where a configuration names them.
     Candidates,
-    /// Seconds since 1970-01-01 UTC, as decimal text.
+    /// Milliseconds since 1970-01-01 UTC, as decimal text.
     Clock,
 }
 

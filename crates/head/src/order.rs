@@ -7,9 +7,9 @@
 //!
 //! Sizes are bytes, weights and counts are plain numbers, times are seconds since 1970-01-01 UTC.
 
-use base::Uuid;
 use base::machine::Shape;
 use base::view::{Protocol, Secret};
+use base::{Instant, Uuid};
 use core::net::SocketAddr;
 
 mod snapshot;
@@ -450,6 +450,8 @@ pub struct EventLine {
     pub number: u64,
     /// Seconds since 1970-01-01 UTC.
     pub at: u64,
+    /// When by the clock that nobody sets and that begins with the machine's start; None in lines of older programs.
+    pub monotonic: Option<Instant>,
     /// How weighty.
     pub weight: Weight,
     /// What it is about: `pool tank`, `drive /dev/sdb`, `host esx1`.

@@ -301,7 +301,8 @@ pub fn event(e: order::EventLine) -> api::Event {
         order::Weight::Warning => api::Weight::Warning,
         order::Weight::Error => api::Weight::Error,
     };
-    api::Event { number: e.number, at: time(e.at), weight, what: e.what, message: e.message }
+    let monotonic_ms = e.monotonic.map(|at| at.0 / 1_000_000);
+    api::Event { number: e.number, at: time(e.at), monotonic_ms, weight, what: e.what, message: e.message }
 }
 
 /// The head; the process that answers is the caller's to add.

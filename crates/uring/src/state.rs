@@ -54,7 +54,7 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
         StateOp::Candidates => return Ok(candidates().join("\n").into_bytes()),
         StateOp::Clock => {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            return Ok(since.as_secs().to_string().into_bytes());
+            return Ok(since.as_millis().to_string().into_bytes());
         }
         StateOp::List | StateOp::Look { .. } => "",
         StateOp::Read { name }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn without_a_directory_only_clock_and_candidates_work() {
         let clock = carry_out(None, StateOp::Clock).unwrap();
-        assert!(String::from_utf8(clock).unwrap().parse::<u64>().unwrap() > 1_700_000_000);
+        assert!(String::from_utf8(clock).unwrap().parse::<u64>().unwrap() > 1_700_000_000_000);
         carry_out(None, StateOp::Candidates).unwrap();
         let list = carry_out(None, StateOp::List);
         assert!(matches!(&list, Err(StateError::Failed(s)) if s.contains("state_dir")), "{list:?}");

@@ -36,7 +36,7 @@ pub(crate) struct Desk {
     pub version: String,
     pub system: System,
     pub prng: Prng,
-    /// Seconds since 1970-01-01 UTC at some instant; None until the clock was read.
+    /// Milliseconds since 1970-01-01 UTC at some instant; None until the clock was read.
     pub clock: Option<(Instant, u64)>,
     pub started: Instant,
     /// Generation of the configuration published last, and that each shard has in force.
@@ -490,7 +490,7 @@ impl Desk {
     }
     /// Seconds since 1970-01-01 UTC; 0 while the clock is unknown.
     pub fn unix(&self, now: Instant) -> u64 {
-        self.clock.map_or(0, |(at, unix)| unix + now.since(at).as_secs())
+        self.clock.map_or(0, |(at, unix_ms)| (unix_ms + now.since(at).as_millis() as u64) / 1000)
     }
     pub fn event(
         &mut self,
@@ -502,6 +502,7 @@ impl Desk {
         let line = EventLine {
             number: self.event_next,
             at: self.unix(now),
+            monotonic: Some(now),
             weight,
             what: what.into(),
             message: message.into(),

@@ -11,7 +11,7 @@ use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::{StateError, StateOp};
 use base::view::{Portal, Protocol, System};
-use base::{Address, PortalId, Uuid};
+use base::{Address, Instant, PortalId, Uuid};
 use core::fmt::Write;
 use core::net::SocketAddr;
 
@@ -240,18 +240,24 @@ pub(crate) fn pools_text(pools: &[PoolRow]) -> String {
 
 fn event_text(e: &EventLine) -> String {
     let clean = |s: &str| s.replace(['\t', '\n', '\r'], " ");
-    format!("{}\t{}\t{}\t{}\t{}\n", e.number, e.at, e.weight.word(), clean(&e.what), clean(&e.message))
+    // Last, so that an older program reads the line too.
+    let monotonic = e.monotonic.map_or(String::new(), |at| format!("\t{}", at.0));
+    let (what, message) = (clean(&e.what), clean(&e.message));
+    format!("{}\t{}\t{}\t{what}\t{message}{monotonic}\n", e.number, e.at, e.weight.word())
 }
 
 /// Reads the log; lines that a crash or a cut at the front left incomplete are passed over.
 fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
     let text = String::from_utf8_lossy(bytes);
     let line = |l: &str| {
-        let mut f = l.splitn(5, '\t');
+        let mut f = l.split('\t');
         let (number, at) = (f.next()?.parse().ok()?, f.next()?.parse().ok()?);
         let word = f.next()?;
         let weight = [Weight::Note, Weight::Warning, Weight::Error].into_iter().find(|w| w.word() == word)?;
-        Some(EventLine { number, at, weight, what: f.next()?.into(), message: f.next()?.into() })
+        let (what, message) = (f.next()?.into(), f.next()?.into());
+        // Lines of older programs have none.
+        let monotonic = f.next().and_then(|t| t.parse().ok()).map(Instant);
+        Some(EventLine { number, at, monotonic, weight, what, message })
     };
     text.lines().filter_map(line).collect()
 }
@@ -342,7 +348,7 @@ impl Office {
             let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
             let now = self.cx.now();
             let mut desk = self.desk_mut();
-            desk.clock = unix.map(|u| (now, u));
+            desk.clock = unix.map(|ms| (now, ms));
             desk.started = now;
         }
         match self.read_file(EVENTS).await {
@@ -575,12 +581,15 @@ mod tests {
         let e = EventLine {
             number: 7,
             at: 9,
+            monotonic: Some(Instant(11)),
             weight: Weight::Warning,
             what: "a\tb".into(),
             message: "c\nd".into(),
         };
         let text = format!("half a line\n{}x\t", event_text(&e));
         let back = parse_events(text.as_bytes());
-        assert_eq!(back, [EventLine { what: "a b".into(), message: "c d".into(), ..e }]);
+        assert_eq!(back, [EventLine { what: "a b".into(), message: "c d".into(), ..e.clone() }]);
+        let older = parse_events(b"7\t9\twarning\ta b\tc d\n");
+        assert_eq!(older, [EventLine { monotonic: None, ..back[0].clone() }]);
     }
 }

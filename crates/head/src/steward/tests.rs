@@ -822,3 +822,17 @@ fn a_leg_that_is_not_there_is_to_be_attached_and_not_returned() {
     assert!(next.starts_with("attach /f/b again") && next.contains("drive replace /f/b NEW"), "{next}");
     assert!(w.order(Order::DriveReturn { drive: "/f/b".into() }).is_err(), "as it would be told");
 }
+
+/// The start's second was cut off, and every event since was up to a second early.
+#[test]
+fn events_are_told_by_the_wall_clock_to_the_second_and_by_the_monotonic_one() {
+    let mut w = usual();
+    w.now = w.now + base::Duration::from_millis(200);
+    w.good(volume("vm2", 9 * MIB));
+    let status = w.status();
+    let last = status.events.last().expect("it was made").clone();
+    assert_eq!((status.at, last.at), (1_700_000_001, 1_700_000_001));
+    assert_eq!(last.monotonic, Some(w.now));
+    let again = w.crash(2).status().events.into_iter().find(|e| e.number == last.number);
+    assert_eq!(again, Some(last), "the log keeps both");
+}

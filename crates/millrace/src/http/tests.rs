@@ -233,6 +233,7 @@ pub fn snapshot() -> Snapshot {
     let event = |number, at, weight, what: &str, message: &str| EventLine {
         number,
         at,
+        monotonic: Some(base::Instant(273_845_000_000_000)),
         weight,
         what: what.into(),
         message: message.into(),

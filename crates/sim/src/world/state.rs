@@ -40,7 +40,7 @@ impl World {
             StateOp::Candidates => {
                 Ok(self.disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())
             }
-            StateOp::Clock => Ok(format!("{}", 1_800_000_000 + self.now().0 / 1_000_000_000).into_bytes()),
+            StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + self.now().0 / 1_000_000).into_bytes()),
         }
     }
 }
