@@ -81,17 +81,18 @@ fn drive_size(text: &str, size: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// Bytes of a size like `4096`, `512K`, `1.5G` is not one: whole numbers with K, M, G or T (powers of 1024).
+/// Bytes of a size like `4096`, `512K`, `1.5G` is not one: whole numbers with K, M, G, T or P (powers of 1024).
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
         Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
         Some(b'T' | b't') => (&text[..text.len() - 1], 40),
+        Some(b'P' | b'p') => (&text[..text.len() - 1], 50),
         _ => (text, 0),
     };
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("`{text}` is not a size: write a whole number with K, M, G or T"));
+        return Err(format!("`{text}` is not a size: write a whole number with K, M, G, T or P"));
     }
     let number: u64 = digits.parse().map_err(|_| format!("the size `{text}` is too large"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("the size `{text}` is too large"))
@@ -111,6 +112,7 @@ mod tests {
         assert_eq!(Spec::parse("ram:64M"), Ok(Spec::Ram { name: None, bytes: 64 << 20 }));
         assert_eq!(Spec::parse("ram:a,1T"), Ok(Spec::Ram { name: Some("a".into()), bytes: 1 << 40 }));
         assert_eq!(Spec::parse("null:4096"), Ok(Spec::Null { bytes: 4096 }));
+        assert_eq!(Spec::parse("null:2P"), Ok(Spec::Null { bytes: 2 << 50 }));
     }
 
     #[test]
