@@ -86,7 +86,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     setup::crash_handlers(record)?;
     let setup::Refused { notice, aside } = setup::privileges();
     let token = setup::token_notice(config.api.token_file.as_deref());
-    let notices: Vec<String> = notice.into_iter().chain(told).chain(token).collect();
+    let mut notices: Vec<String> = notice.into_iter().chain(told).chain(token).collect();
     let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t, args.config.as_deref()));
     for sentence in notices.iter().chain(&aside) {
         tracing::warn!("{sentence}");
@@ -96,6 +96,12 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     }
 
     let listeners = server::listen(&config)?;
+    // Below /run everything is made anew at each start of the machine.
+    if let Some(folder) = listeners.made.as_ref().filter(|f| !f.starts_with("/run")) {
+        let sentence = format!("The folder {} of the socket was not there and was made", folder.display());
+        tracing::warn!("{sentence}");
+        notices.push(sentence);
+    }
     let (tell, news) = channel::<News>();
     let hold = too_many.map(|t| format!("the daemon crashed {} times within a minute", t.lines.len()));
     let (mut machines, courier) = Machines::start(&config, hold, tell.clone())?;

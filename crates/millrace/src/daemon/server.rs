@@ -26,6 +26,8 @@ pub struct Listeners {
     unix: UnixListener,
     path: PathBuf,
     tcp: Option<(SocketAddr, Arc<str>)>,
+    /// The folder that was made for the socket, where nobody had one.
+    pub made: Option<PathBuf>,
 }
 
 /// The running server; dropped, it stops.
@@ -42,24 +44,26 @@ pub struct Stop(pub &'static str);
 /// Listens at the configured places.
 pub fn listen(config: &crate::config::Config) -> Result<Listeners, Failure> {
     let path = config.socket.clone();
-    let unix = listen_unix(&path, config.socket_mode)?;
+    let (unix, made) = listen_unix(&path, config.socket_mode)?;
     let tcp = match (&config.api.tcp, &config.api.token_file) {
         (Some(address), Some(file)) => Some((*address, token(file)?)),
         _ => None,
     };
-    Ok(Listeners { unix, path, tcp })
+    Ok(Listeners { unix, path, tcp, made })
 }
 
 fn nonblocking(result: std::io::Result<()>) -> Result<(), Failure> {
     result.map_err(|e| Failure::internal(format!("a listener cannot be made non-blocking: {e}")))
 }
 
-fn listen_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
+/// Also the folder that was made for it, if one was.
+fn listen_unix(path: &Path, mode: u32) -> Result<(UnixListener, Option<PathBuf>), Failure> {
     let cannot = |what: &str, e: std::io::Error| {
         Failure::usage(format!("{what} {}: {e}", path.display()))
             .with_next("another place: socket = \"…\" in head.toml, or --socket")
     };
-    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+    let missing = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.exists());
+    if let Some(folder) = missing {
         std::fs::create_dir_all(folder).map_err(|e| cannot("cannot make the folder of the socket", e))?;
     }
     if let Ok(there) = std::fs::symlink_metadata(path) {
@@ -82,7 +86,7 @@ fn listen_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
         .map_err(|e| cannot("cannot set the permissions of", e))?;
     nonblocking(listener.set_nonblocking(true))?;
-    Ok(listener)
+    Ok((listener, missing.map(Path::to_path_buf)))
 }
 
 fn token(file: &Path) -> Result<Arc<str>, Failure> {
@@ -235,8 +239,11 @@ mod tests {
     fn a_dead_socket_is_replaced_and_a_living_one_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("sub").join("api.sock");
-        drop(listen_unix(&path, 0o600).expect("listening"));
-        let living = listen_unix(&path, 0o660).expect("the dead one is replaced");
+        let (dead, made) = listen_unix(&path, 0o600).expect("listening");
+        assert_eq!(made.as_deref(), path.parent(), "it is told");
+        drop(dead);
+        let (living, made) = listen_unix(&path, 0o660).expect("the dead one is replaced");
+        assert_eq!(made, None);
         let mode = std::fs::metadata(&path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode, 0o660);
         let failure = listen_unix(&path, 0o660).expect_err("somebody lives there");
