@@ -50,6 +50,8 @@ pub enum Order {
     PoolRelease {
         /// The pool.
         pool: String,
+        /// Even though its drives cannot be marked as released.
+        force: bool,
         /// Even though hosts are connected that lose something by it.
         disconnect: bool,
     },

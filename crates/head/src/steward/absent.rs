@@ -9,7 +9,7 @@ use super::Office;
 use super::config::PoolConfig;
 use super::desk::{Desk, PoolDesk, count};
 use super::drives::Probe;
-use super::files::{hex, state_words, unhex};
+use super::files::{PoolRow, hex, state_words, unhex};
 use super::text::{self, TextError};
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Reply, Weight};
@@ -105,8 +105,11 @@ impl KeptFile {
     }
 }
 
+/// How these files are called, before the pool's UUID.
+pub(crate) const KEPT: &str = "config-";
+
 fn file_name(pool: Uuid) -> String {
-    format!("config-{pool}")
+    format!("{KEPT}{pool}")
 }
 
 impl Office {
@@ -184,14 +187,17 @@ impl Office {
     /// Order of the Steward's own: a pool of this head is imported as at a start, if nothing of it is missing that was
     /// there when it was used last. What an operator would have to decide, an operator decides.
     pub(crate) async fn pool_return(&self, uuid: Uuid) -> Answered {
-        let (name, specs) = {
+        let (row, specs) = {
             let desk = self.desk();
             let Some(p) = desk.absent.iter().find(|p| p.uuid == uuid) else { return Ok(Reply::Done) };
             let specs: Vec<String> = p.drives.iter().chain(&desk.appeared).cloned().collect();
-            (p.name.clone(), specs)
+            (PoolRow { uuid, name: p.name.clone(), drives: p.drives.clone() }, specs)
         };
         let me = self.desk().system.uuid;
         let (probes, _) = self.gather(&specs, Some(uuid)).await;
+        if self.ends_release(&row, &probes).await {
+            return Ok(Reply::Done);
+        }
         let away = |l: &LegVerdict| matches!(l, LegVerdict::Missing { in_sync: true });
         let complete = match self.judge(uuid, &probes, false).await {
             Ok(j) => {
@@ -210,13 +216,14 @@ impl Office {
         {
             let mut desk = self.desk_mut();
             desk.absent.retain(|p| p.uuid != uuid);
-            let what = format!("pool {name}");
+            let what = format!("pool {}", row.name);
             desk.event(now, Weight::Note, what.clone(), "its drives are back: it was imported by itself");
             for n in notices {
                 desk.event(now, Weight::Warning, what.clone(), n);
             }
         }
         self.publish().await;
+        self.forget_released(uuid).await;
         // Where its drives lie now is a hint: it is listed already.
         let _ = self.write_pools().await;
         Ok(Reply::Done)

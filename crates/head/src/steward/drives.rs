@@ -60,9 +60,6 @@ impl Probe {
     }
 }
 
-/// The legs that did not take a record, and how the witness fared.
-pub(crate) type RecordWritten = (Vec<(usize, usize, DriveError)>, Result<(), String>);
-
 impl Office {
     /// The same office for work on drives that serve nobody yet.
     pub(crate) fn patient(&self) -> Self {
@@ -277,7 +274,7 @@ impl Office {
         pool: PoolId,
         record: &MembershipRecord,
         had: &[(usize, usize)],
-    ) -> RecordWritten {
+    ) -> (Vec<(usize, usize, DriveError)>, Result<(), String>) {
         let (targets, uuid) = match self.desk().pool(pool) {
             Some(p) => (p.reachable(), p.config.uuid),
             None => return (vec![], Ok(())),

@@ -21,6 +21,7 @@ const REPAIR: &str = "repair it or restore it from a copy, then systemctl restar
 const HOSTS: &str = "hosts";
 const PORTALS: &str = "portals";
 const POOLS: &str = "pools";
+const POOLS_ARE: &str = "# Pools of this head, and where their drives were seen last.";
 const EVENTS: &str = "events";
 const EVENTS_BYTES_MAX: u64 = 1 << 20;
 
@@ -228,8 +229,9 @@ pub(crate) fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
     sections.iter().skip(1).map(row).collect()
 }
 
-pub(crate) fn pools_text(pools: &[PoolRow]) -> String {
-    let mut out = String::from("# Pools of this head, and where their drives were seen last.\n");
+/// The text of `pools` or `released`, which begins with a comment.
+pub(crate) fn pools_text(comment: &str, pools: &[PoolRow]) -> String {
+    let mut out = format!("{comment}\n");
     for p in pools {
         text::section(&mut out, "pool", &p.uuid.to_string());
         text::line(&mut out, "name", &p.name);
@@ -276,7 +278,7 @@ pub(crate) fn read_any(bytes: &[u8]) {
         assert!(parse_portals(portals_text(&portals).as_bytes()) == Ok(portals), "other portals");
     }
     if let Ok(pools) = parse_pools(bytes) {
-        assert!(parse_pools(pools_text(&pools).as_bytes()) == Ok(pools), "other pools");
+        assert!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()) == Ok(pools), "other pools");
     }
     if let Some(record) = parse_witness(bytes) {
         assert!(parse_witness(&witness_text(&record.encode())) == Some(record), "another witness");
@@ -297,7 +299,7 @@ impl Office {
             Err(e) => Err(state_words(&format!("the file {name}"), &e)),
         }
     }
-    async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
+    pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
         let unread = self.desk().unread.iter().find(|u| u.file == name).cloned();
         if let Some(Unread { words, next, .. }) = unread {
             let message = format!("{words}, and is not written over");
@@ -433,7 +435,7 @@ impl Office {
             });
             here.chain(absent).collect::<Vec<_>>()
         };
-        self.write_file(POOLS, pools_text(&rows)).await
+        self.write_file(POOLS, pools_text(POOLS_ARE, &rows)).await
     }
     /// The witness of a pool. The error is a sentence: a witness that cannot be read is not one that agrees.
     pub(crate) async fn read_witness(&self, pool: Uuid) -> Result<Option<MembershipRecord>, String> {
@@ -532,7 +534,7 @@ mod tests {
             name: "tank".into(),
             drives: vec!["/a b".into(), "/c".into()],
         }];
-        assert_eq!(parse_pools(pools_text(&pools).as_bytes()), Ok(pools));
+        assert_eq!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()), Ok(pools));
     }
 
     #[test]

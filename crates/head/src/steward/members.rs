@@ -18,6 +18,7 @@ use crate::mail::Mail;
 use crate::order::Weight;
 use array::format::{LegState, MembershipRecord};
 use base::{Bug, DriveError, Duration, Instant, planted};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 impl Office {
@@ -92,57 +93,19 @@ impl Office {
 
     /// Legs are lost.
     async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
-        let now = self.cx.now();
-        let mut put_out = vec![];
-        let changed = {
+        let (put_out, changed) = {
             let mut desk = self.desk_mut();
-            let me = desk.system.uuid;
-            let incarnation = desk.new_incarnation();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
             let Some(p) = desk.pool_mut(pool) else { return };
             let mut record = p.record.next(me, incarnation);
-            let mut events = vec![];
-            for wish in wishes {
-                let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
-                let legs = &record.arrays[array].legs;
-                // Every shard wishes it away: the first one is told, also where both wishes share a record.
-                if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
-                    continue;
-                }
-                let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);
-                if legs[leg].state == LegState::InSync && !others {
-                    // Promise 7: the last good leg is never ejected.
-                    continue;
-                }
-                let was = legs[leg].state;
-                let out = if was == LegState::InSync { LegState::JustOut } else { LegState::Out };
-                record.arrays[array].legs[leg].state = out;
-                record.arrays[array].epoch = record.counter;
-                put_out.push((array, leg));
-                let desk_leg = &mut p.arrays[array].legs[leg];
-                desk_leg.reason = why.clone();
-                desk_leg.synced.clear();
-                desk_leg.slow.clear();
-                (desk_leg.told_slow, desk_leg.quiet_since) = (false, None);
-                (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
-                desk_leg.return_at = Some(now + super::spares::return_after(desk_leg.returns));
-                let (weight, what) = match outlook {
-                    Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => {
-                        (Weight::Error, "was taken out of")
-                    }
-                    Outlook::Leaves => (Weight::Note, "leaves"),
-                };
-                let message = format!("it {what} pool {}: {why}", p.config.name);
-                events.push((weight, format!("drive {}", desk_leg.path), message));
-            }
-            if events.is_empty() {
+            let put_out = desk.take_out(pool, &mut record, wishes, self.cx.now());
+            if put_out.is_empty() {
                 return;
             }
+            let p = desk.pool_mut(pool).expect("seen above");
             let changed = p.changed(&record);
             p.record = record;
-            for (weight, what, message) in events {
-                desk.event(now, weight, what, message);
-            }
-            changed
+            (put_out, changed)
         };
         self.publish().await;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
@@ -341,6 +304,52 @@ impl Office {
 }
 
 impl Desk {
+    /// Puts legs out in `record`, the next one of that pool, and on the desk; false if nobody was left to put out.
+    pub(crate) fn take_out(
+        &mut self,
+        pool: PoolId,
+        record: &mut MembershipRecord,
+        wishes: Vec<Wish>,
+        now: Instant,
+    ) -> Vec<(usize, usize)> {
+        let Some(p) = self.pool_mut(pool) else { return vec![] };
+        let (mut events, mut put_out) = (vec![], vec![]);
+        for wish in wishes {
+            let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
+            let legs = &record.arrays[array].legs;
+            // Every shard wishes it away: the first one is told, also where both wishes share a record.
+            if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
+                continue;
+            }
+            let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);
+            if legs[leg].state == LegState::InSync && !others {
+                // Promise 7: the last good leg is never ejected.
+                continue;
+            }
+            let was = legs[leg].state;
+            let out = if was == LegState::InSync { LegState::JustOut } else { LegState::Out };
+            record.arrays[array].legs[leg].state = out;
+            record.arrays[array].epoch = record.counter;
+            put_out.push((array, leg));
+            let desk_leg = &mut p.arrays[array].legs[leg];
+            desk_leg.reason = why.clone();
+            desk_leg.synced.clear();
+            desk_leg.slow.clear();
+            (desk_leg.told_slow, desk_leg.quiet_since) = (false, None);
+            (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
+            desk_leg.return_at = Some(now + super::spares::return_after(desk_leg.returns));
+            let (weight, what) = match outlook {
+                Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => (Weight::Error, "was taken out of"),
+                Outlook::Leaves => (Weight::Note, "leaves"),
+            };
+            let message = format!("it {what} pool {}: {why}", p.config.name);
+            events.push((weight, format!("drive {}", desk_leg.path), message));
+        }
+        for (weight, what, message) in events {
+            self.event(now, weight, what, message);
+        }
+        put_out
+    }
     /// The shards are about to be told of all arrays: notes from when on they compare what may differ in the new ones.
     pub(crate) fn note_comparisons(&mut self, now: Instant) {
         let mut lines = vec![];
@@ -365,15 +374,16 @@ fn mib(bytes: u64) -> String {
 const RETRY: Duration = Duration::from_millis(200);
 
 /// The first wish, and all further losses if it is one: they share a record. Losses come first.
-fn next_wishes(wishes: &mut std::collections::VecDeque<Wish>) -> Vec<Wish> {
+fn next_wishes(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
+    let losses = losses(wishes);
+    if losses.is_empty() { wishes.pop_front().into_iter().collect() } else { losses }
+}
+/// Takes the losses out of the wishes.
+pub(crate) fn losses(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
     let is_loss = |w: &Wish| matches!(w, Wish::Lost { .. });
-    if wishes.iter().any(is_loss) {
-        let (losses, rest): (Vec<Wish>, Vec<Wish>) = wishes.drain(..).partition(is_loss);
-        wishes.extend(rest);
-        losses
-    } else {
-        wishes.pop_front().into_iter().collect()
-    }
+    let (losses, rest): (Vec<Wish>, Vec<Wish>) = wishes.drain(..).partition(is_loss);
+    wishes.extend(rest);
+    losses
 }
 
 impl PoolDesk {

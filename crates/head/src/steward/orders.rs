@@ -42,7 +42,9 @@ impl Office {
                 self.pool_create(NewPool { name, arrays, chunk_bytes, block_bytes, measure, force }).await
             }
             Order::PoolAdd { pool, arrays, force } => self.pool_add(&pool, arrays, force).await,
-            Order::PoolRelease { pool, disconnect } => self.pool_release(&pool, disconnect).await,
+            Order::PoolRelease { pool, force, disconnect } => {
+                self.pool_release(&pool, force, disconnect).await
+            }
             Order::PoolImport { pool, drives, force } => self.pool_import(pool, drives, force).await,
             Order::PoolImportable { drives } => self.pool_importable(drives).await,
             Order::PoolDestroy { pool, force, disconnect } => {

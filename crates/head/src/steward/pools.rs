@@ -61,6 +61,7 @@ impl Office {
             }
         };
         notices.extend(self.read_released().await.err());
+        self.remove_left_over(&rows).await;
         for row in &rows {
             let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
             let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
@@ -196,7 +197,14 @@ impl Office {
             probes.iter().for_each(|p| self.let_go(p.id));
             return;
         }
+        if self.ends_release(&row, &probes).await {
+            return;
+        }
         let result = self.take(row.uuid, probes, false).await;
+        if result.is_ok() {
+            // Of a release that had not come far.
+            self.forget_released(row.uuid).await;
+        }
         let now = self.cx.now();
         let late = {
             let mut desk = self.desk_mut();

@@ -1,14 +1,20 @@
-//! Where the drives of pools lay that this head let go of: so that an import on the same head finds files too.
+//! Pools that this head lets go of, in the file `released` (docs/formats/state.md).
 //!
-//! Hints and nothing else: who a drive is, its label says. Kept in the file `released` (docs/formats/state.md), whose
-//! loss costs the operator a `--drive`.
+//! While a pool is being released, both `released` and `pools` name it: a start that finds that brings the release to its
+//! end, if the drives say so already, or takes the pool back. From then on it is a hint where the drives lay, so that an
+//! import on the same head finds files too: who a drive is, its label says.
 
 use super::Office;
+use super::absent::KEPT;
+use super::config::PoolConfig;
+use super::drives::Probe;
 use super::files::{PoolRow, parse_pools, pools_text};
+use crate::order::{Refusal, Weight};
 use base::Uuid;
 use base::machine::StateOp;
 
 const FILE: &str = "released";
+const RELEASED_IS: &str = "# Pools that this head let go of, and where their drives lay.";
 /// So many pools are remembered, the latest ones.
 const POOLS_MAX: usize = 64;
 
@@ -32,32 +38,75 @@ impl Office {
         self.desk_mut().released = rows;
         Ok(())
     }
-    /// A pool was let go of; its drives lay there.
-    pub(crate) async fn remember_released(&self, row: PoolRow) {
+    /// A pool is let go of; its drives lie there. Nothing is remembered if that cannot be written.
+    pub(crate) async fn list_released(&self, row: PoolRow) -> Result<(), Refusal> {
+        let before = self.desk().released.clone();
         let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
         {
             let rows = &mut self.desk_mut().released;
             rows.retain(|r| r.uuid != row.uuid);
+            // What ends with this daemon is found nowhere.
             if !drives.is_empty() {
                 rows.push(PoolRow { drives, ..row });
             }
             let surplus = rows.len().saturating_sub(POOLS_MAX);
             rows.drain(..surplus);
         }
-        self.write_released().await;
+        let written = self.write_released().await;
+        if written.is_err() {
+            self.desk_mut().released = before;
+        }
+        written
     }
     /// A pool is here again, or is no more.
     pub(crate) async fn forget_released(&self, pool: Uuid) {
         let before = self.desk().released.len();
         self.desk_mut().released.retain(|r| r.uuid != pool);
         if self.desk().released.len() != before {
-            self.write_released().await;
+            // One that stays is of a pool whose drives say that this head has it, or of none.
+            let _ = self.write_released().await;
         }
     }
-    async fn write_released(&self) {
-        let contents = pools_text(&self.desk().released).into_bytes();
-        // A hint that cannot be kept is worth no refusal: the operator can name the drives.
-        let _ = self.cx.state(StateOp::Write { name: FILE.into(), contents }).await;
+    async fn write_released(&self) -> Result<(), Refusal> {
+        let contents = pools_text(RELEASED_IS, &self.desk().released);
+        self.write_file(FILE, contents).await
+    }
+    /// A release that was cut off behind the list of pools leaves what was kept for hosts.
+    pub(crate) async fn remove_left_over(&self, pools: &[PoolRow]) {
+        let is_here = |u: Uuid| pools.iter().any(|r| r.uuid == u);
+        let gone: Vec<Uuid> = self.desk().released.iter().map(|r| r.uuid).filter(|u| !is_here(*u)).collect();
+        let files = self.cx.state(StateOp::List).await.unwrap_or_default();
+        let files = String::from_utf8_lossy(&files);
+        let kept = files.lines().filter_map(|name| name.strip_prefix(KEPT)?.parse::<Uuid>().ok());
+        for pool in kept.filter(|u| gone.contains(u)) {
+            self.remove_kept(pool).await;
+        }
+    }
+    /// Whether a release by this head was cut off before the list of pools said so, by what was found of the pool: some
+    /// drive is marked as released, by this head, and nobody else has had the pool since. Then it is brought to its end,
+    /// and the drives are let go of.
+    pub(crate) async fn ends_release(&self, row: &PoolRow, probes: &[Probe]) -> bool {
+        let latest = probes.iter().filter_map(|p| p.record.as_ref().ok()).max_by_key(|r| r.counter);
+        let me = self.desk().system.uuid;
+        let begun = self.desk().released.iter().any(|r| r.uuid == row.uuid)
+            && newest_config(probes).is_some_and(|c| c.holder.is_nil())
+            && latest.is_some_and(|r| r.head == me);
+        if !begun {
+            return false;
+        }
+        probes.iter().for_each(|p| self.let_go(p.id));
+        self.desk_mut().absent.retain(|p| p.uuid != row.uuid);
+        // If it stays listed, the next start finds the same.
+        let _ = self.write_pools().await;
+        self.remove_witness(row.uuid).await;
+        self.remove_kept(row.uuid).await;
+        if self.desk().ready {
+            self.publish().await;
+        }
+        let now = self.cx.now();
+        let message = "its release had been cut off, and was brought to its end";
+        self.desk_mut().event(now, Weight::Note, format!("pool {}", row.name), message);
+        true
     }
     /// Where drives of pools lay that are not here: of one, by name or UUID, or of all.
     pub(crate) fn places_of_absent(&self, pool: Option<&str>) -> Vec<String> {
@@ -70,4 +119,10 @@ impl Office {
             .filter(|(name, uuid, _)| pool.is_none_or(|p| p == name.as_str()) || wanted == Some(*uuid));
         mine.flat_map(|(.., drives)| drives).filter(|d| !in_memory(d)).cloned().collect()
     }
+}
+
+/// The configuration that was written last, of all that were found.
+fn newest_config(probes: &[Probe]) -> Option<PoolConfig> {
+    let slots = probes.iter().filter_map(|p| p.config.as_ref().ok());
+    PoolConfig::of_slot(slots.max_by_key(|c| c.generation)?).ok()
 }

@@ -80,9 +80,9 @@ struct Inner {
     /// Operations given up on that the kernel still holds; None: a look from outside, which holds nothing.
     hung: BTreeMap<u64, Option<Held>>,
     opening: BTreeMap<u64, Opening>,
-    /// By what the drives that are open were opened, and those of which the kernel has not let go yet.
-    open: BTreeMap<DriveId, String>,
-    leaving: BTreeMap<DriveId, String>,
+    /// By what the drives that are open were opened, with their paths, and those of which the kernel has not let go yet.
+    open: BTreeMap<DriveId, [String; 2]>,
+    leaving: BTreeMap<DriveId, [String; 2]>,
     closed: BTreeSet<DriveId>,
     deadlines: BTreeSet<Instant>,
     born: Vec<Pin<Box<dyn Future<Output = ()>>>>,
@@ -297,11 +297,11 @@ impl Cx {
         let (token, end) = (self.token(), self.now() + OPEN_PATIENCE);
         let may_open = || {
             let inner = self.0.borrow();
-            let leaves = inner.leaving.values().any(|s| s == spec);
+            let leaves = inner.leaving.values().flatten().any(|s| s == spec);
             !leaves && !inner.opening.values().any(|o| o.given_up && o.spec == spec)
         };
         if !may_open() && !self.until_within(OPEN_PATIENCE, may_open).await {
-            return Err(match self.0.borrow().leaving.values().any(|s| s == spec) {
+            return Err(match self.still_holds(spec) {
                 true => still_held(spec),
                 false => silent(spec),
             });
@@ -325,8 +325,8 @@ impl Cx {
             }
         });
         let opened = opened.await.unwrap_or_else(|| Err(silent(spec)));
-        if opened.is_ok() && !anonymous(spec) {
-            self.0.borrow_mut().open.insert(drive, spec.to_owned());
+        if let Some(info) = opened.as_ref().ok().filter(|_| !anonymous(spec)) {
+            self.0.borrow_mut().open.insert(drive, [spec.to_owned(), info.path.clone()]);
         }
         opened
     }
@@ -364,6 +364,10 @@ impl Cx {
             inner.leaving.insert(drive, spec);
         }
         inner.fx.push(Effect::CloseDrive { drive });
+    }
+    /// Whether a drive by this name was let go of, and the kernel still holds something of ours on it.
+    pub fn still_holds(&self, name: &str) -> bool {
+        self.0.borrow().leaving.values().flatten().any(|s| s == name)
     }
     /// Whether the end of `close` was reached.
     pub fn closed(&self, drive: DriveId) -> bool {

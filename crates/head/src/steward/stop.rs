@@ -93,7 +93,7 @@ impl Office {
         }
         if quiet && !cut_short {
             let closing: Vec<Boxed<'_, _>> =
-                ids.iter().map(|id| -> Boxed<'_, _> { Box::pin(self.put_last_record(*id, false)) }).collect();
+                ids.iter().map(|id| -> Boxed<'_, _> { Box::pin(self.put_last_record(*id)) }).collect();
             for closed in join::all(closing).await {
                 result = closed.and(result);
             }

@@ -313,7 +313,7 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
 fn a_pool_goes_to_another_head_and_takes_its_exports_along() {
     let mut w = usual();
     let uuid = w.view.hosts[0].exports[0].uuid;
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     assert!(w.layout.arrays.is_empty() && w.open.is_empty());
     assert_eq!(w.status().pools.len(), 0);
     let mut rest = w.rest.clone();
@@ -406,7 +406,7 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     assert_eq!(field, "arrays");
     let (kind, field, _) = w.refused(tank());
     assert_eq!((kind, field.as_str()), (RefusalKind::Conflict, "name"));
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let (kind, _, words) = w.refused(create("p2", vec![mirror("/f/a", "/f/x")]));
     assert!(kind == RefusalKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
 }

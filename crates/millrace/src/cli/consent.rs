@@ -22,7 +22,11 @@ pub struct Consent {
 
 impl Consent {
     /// Does what may send connected hosts away; `act` is told whether that is meant.
-    pub fn obtain(self, context: &Context, act: impl Fn(bool) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub fn obtain<T>(
+        self,
+        context: &Context,
+        act: impl Fn(bool) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let refused = match act(self.yes) {
             Err(f) if f.kind == Some(ErrorKind::Unsafe) && f.field.as_deref() == Some("disconnect") => f,
             other => return other,

@@ -58,8 +58,9 @@ Examples:
     },
     /// Let go of a pool, so that another head may import it
     #[command(after_help = "\
-Its volumes vanish from the hosts; nothing on it is changed or lost. If hosts
-are connected that use them, you are asked first.
+Its volumes vanish from the hosts; nothing on it is lost. If hosts are
+connected that use them, you are asked first. A pool whose drives cannot be
+marked as released stays, unless --force lets go of it all the same.
 
 Examples:
   millrace pool release tank  # here
@@ -68,6 +69,9 @@ Examples:
         /// The pool
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
+        /// Even though its drives cannot be marked as released
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         consent: Consent,
     },
@@ -361,12 +365,12 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let status: Status = client.get("/status")?;
             Ok(show(&shown, &status, context))
         }
-        PoolCommand::Release { pool, consent } => {
+        PoolCommand::Release { pool, force, consent } => {
             let shown: Pool = client.get(&format!("/pools/{}", segment(&pool)))?;
             let files = files_of(&pool, client)?;
-            let path = format!("/pools/{}/release", segment(&pool));
-            consent.obtain(context, |yes| {
-                client.act(&format!("{path}?disconnect={yes}"), &serde_json::json!({}))
+            let path = format!("/pools/{}/release?force={force}", segment(&pool));
+            let released: api::Created = consent.obtain(context, |yes| {
+                client.post(&format!("{path}&disconnect={yes}"), &serde_json::json!({}))
             })?;
             if shown.arrays.is_empty() {
                 let what = format!("Pool {pool} is forgotten here; nothing on its drives was changed.");
@@ -378,7 +382,11 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                     "millrace pool import {pool}, or millrace pool import {pool}{files} (on another head)"
                 ),
             };
-            Ok(context.done(format!("Pool {pool} is released: another head may import it."), &next))
+            let what = match released.notices.is_empty() {
+                true => format!("Pool {pool} is released: another head may import it."),
+                false => format!("Pool {pool} is released."),
+            };
+            Ok(context.created(&released, what, &next))
         }
         PoolCommand::Scrub(args) => scrub(args, context),
         PoolCommand::Import(args) => {

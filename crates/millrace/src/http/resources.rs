@@ -235,12 +235,17 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
 /// Let go of a pool, so that another head may import it
 #[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("force" = Option<bool>, Query, description = "Even though its drives cannot be marked as released"),
            ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
-    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn release_pool(State(api): State<Api>, Path(pool): Path<String>, mut params: Params) -> Done {
-    let disconnect = params.one("disconnect", false)?;
+    responses((status = 200, description = "It is done; what the next import should know is told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn release_pool(
+    State(api): State<Api>,
+    Path(pool): Path<String>,
+    mut params: Params,
+) -> Answer<Created> {
+    let (force, disconnect) = (params.one("force", false)?, params.one("disconnect", false)?);
     params.end()?;
-    done(api.order(Order::PoolRelease { pool, disconnect }).await?)
+    made(api.order(Order::PoolRelease { pool, force, disconnect }).await?).map(|(_, created)| created)
 }
 
 /// Add a hot spare to a pool

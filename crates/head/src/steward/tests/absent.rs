@@ -104,11 +104,11 @@ fn whoever_gives_a_pool_up_takes_it_from_the_hosts() {
     // An absent one, one that is here, and one that is destroyed.
     let (mut w, _) = started_without(ALL, 2);
     assert_eq!(kept_files(&w).len(), 1);
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     assert!(exports(&w).is_empty() && w.layout.volumes.is_empty() && kept_files(&w).is_empty());
     assert!(w.crash(3).status().pools.is_empty());
     for order in [
-        Order::PoolRelease { pool: "tank".into(), disconnect: false },
+        Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
     ] {
         let mut w = usual();
@@ -242,7 +242,7 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
         let mut there = World::start(Rest { drives: w.rest.drives.clone(), ..Rest::default() }, 7);
         there.good(import(ALL, true));
         there.good(if released {
-            Order::PoolRelease { pool: "tank".into(), disconnect: false }
+            Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false }
         } else {
             Order::Shutdown
         });
@@ -255,7 +255,7 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
     }
     // It was released here.
     let (mut w, away) = started_without(ALL, 2);
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     w.rest.drives.extend(away);
     w.pass(300);
     assert!(w.layout.arrays.is_empty() && w.status().pools.is_empty());

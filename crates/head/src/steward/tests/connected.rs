@@ -39,7 +39,7 @@ fn orders(disconnect: bool) -> [Order; 7] {
             address: "10.0.0.1:3260".parse().expect("an address"),
             disconnect,
         },
-        Order::PoolRelease { pool: "tank".into(), disconnect },
+        Order::PoolRelease { pool: "tank".into(), force: false, disconnect },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect },
     ]
 }
@@ -131,7 +131,7 @@ fn a_pool_with_a_drive_that_does_not_answer_is_not_released_and_goes_on() {
     w.rest.drives.get_mut("/f/c").expect("there").hangs = true;
     let told = w.views.len();
     for order in [
-        Order::PoolRelease { pool: "tank".into(), disconnect: false },
+        Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
     ] {
         let (kind, _, words) = w.refused(order);
@@ -140,14 +140,15 @@ fn a_pool_with_a_drive_that_does_not_answer_is_not_released_and_goes_on() {
     }
     assert_eq!(w.views.len(), told, "hosts have noticed nothing");
     w.rest.drives.get_mut("/f/c").expect("there").hangs = false;
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     // One that was put out may still hold what it was given.
     let mut w = usual();
     lose(&mut w, 1);
     let hung = w.open.iter().find(|(_, spec)| *spec == "/f/b").map(|(id, _)| *id).expect("it is open");
     w.figures =
         vec![crate::report::DriveReport { drive: hung, hung: 2, ..crate::report::DriveReport::default() }];
-    let (_, _, words) = w.refused(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    let (_, _, words) =
+        w.refused(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     assert!(words.starts_with("/f/b holds 2 operations that do not end"), "{words}");
 }
 
@@ -155,7 +156,8 @@ fn a_pool_with_a_drive_that_does_not_answer_is_not_released_and_goes_on() {
 fn a_pool_that_does_not_come_to_rest_serves_again_and_keeps_its_keeper() {
     let mut w = usual();
     w.restless = true;
-    let (kind, _, words) = w.refused(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    let (kind, _, words) =
+        w.refused(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     assert_eq!((kind, &*words), (RefusalKind::NotReady, "a drive still holds operations after 30 seconds"));
     assert!(w.view.hosts[0].exports[0].ready);
     assert_eq!(w.log.iter().filter(|l| l.starts_with("resume")).count(), 2 * usize::from(SHARDS));
@@ -166,7 +168,7 @@ fn a_pool_that_does_not_come_to_rest_serves_again_and_keeps_its_keeper() {
     assert_eq!(w.legs(0)[1], LegState::Missing);
     let mut w = w.crash(2);
     assert_eq!(w.status().health, State::Rebuilding, "it returns at the start");
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
 }
 
 #[test]
@@ -190,9 +192,9 @@ fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head
     };
     let all = ["/f/a", "/f/b", "/f/c", "/f/d"];
     let mut there = usual();
-    there.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    there.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     assert_eq!(notices(there.good(import(&all, false))), [""; 0], "its own head has the secrets still");
-    there.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    there.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let mut w = World::start(Rest { files: BTreeMap::new(), ..there.rest }, 7);
     let bare = |name: &str, nqns: &[&str], secret: bool| Order::HostAdd {
         name: name.into(),

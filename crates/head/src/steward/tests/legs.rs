@@ -220,7 +220,7 @@ fn a_mirror_of_four_has_room_for_one_that_takes_a_place() {
     let mut w = w.crash(2);
     settle(&mut w);
     assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal", "/f/m optimal", "/f/o optimal"]);
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let all = ["/f/b", "/f/n", "/f/m", "/f/o", "/f/c", "/f/d"];
     w.good(import(&all, false));
     assert_eq!(w.legs(0), [LegState::InSync; 4]);
@@ -322,7 +322,7 @@ fn a_drive_that_left_long_ago_and_one_that_was_away_meanwhile_are_no_other_histo
         let _ = w.order(Order::DriveReturn { drive: "/f/b".into() });
         copied(&mut w, "/f/b");
     }
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     // Copies from before, as they may lie in somebody's drawer.
     let mut rest = w.rest.clone();
     rest.drives.insert("/f/a".into(), FakeDrive { held: false, ..old });

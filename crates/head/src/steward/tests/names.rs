@@ -6,11 +6,11 @@ use super::*;
 fn strangers(seed: u64, names: [&str; 2]) -> Rest {
     let mut other = World::start(drives(&names), seed);
     other.good(create("tank", vec![mirror(names[0], names[1])]));
-    other.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    other.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     other.rest
 }
 fn release(w: &mut World) {
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
 }
 
 #[test]

@@ -3,7 +3,19 @@
 use super::*;
 
 fn release() -> Order {
-    Order::PoolRelease { pool: "tank".into(), disconnect: false }
+    Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false }
+}
+fn release_by_force() -> Order {
+    Order::PoolRelease { pool: "tank".into(), force: true, disconnect: false }
+}
+fn drive<'a>(w: &'a mut World, path: &str) -> &'a mut FakeDrive {
+    w.rest.drives.get_mut(path).expect("a drive")
+}
+/// Nothing says that the pool is released, and hosts are served.
+fn stays(w: &mut World) {
+    assert!(w.view.hosts[0].exports[0].ready, "hosts go on");
+    assert!(file(w, "pools").contains("tank") && !file(w, "released").contains("tank"));
+    assert_eq!(w.status().pools.len(), 1);
 }
 fn file(w: &World, name: &str) -> String {
     String::from_utf8(w.rest.files.get(name).cloned().unwrap_or_default()).expect("text")
@@ -134,4 +146,163 @@ fn the_drives_that_are_meant_are_not_said_to_be_in_use_by_this_very_order() {
     let (kind, _, message) = w.refused(import(&[], false));
     assert!(kind == RefusalKind::Unsafe && message.contains("was not released by"), "{message}");
     assert!(!message.contains("belongs to somebody"), "{message}");
+}
+
+#[test]
+fn a_pool_of_which_every_leg_of_a_mirror_is_gone_stays_until_force_lets_go_of_it() {
+    let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
+    for order in [create("tank", vec![mirror("/f/a", "/f/b")]), volume("vm1", 9 * MIB)] {
+        w.good(order);
+    }
+    w.rest.drives.values_mut().for_each(|d| d.fails = Some(DriveError::Gone));
+    let before = w.rest.files.clone();
+    let r = w.order(release()).expect_err("nothing can be marked");
+    assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::NotReady, Some("force")));
+    assert!(r.message.contains("the drive /f/a is gone") && r.message.contains("stays this head's"), "{r:?}");
+    assert!(r.next.is_some_and(|n| n.contains("millrace pool release tank --force")));
+    let but_events = |files: &BTreeMap<String, Vec<u8>>| {
+        files.iter().filter(|(n, _)| *n != "events").map(|(n, f)| (n.clone(), f.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(but_events(&w.rest.files), but_events(&before), "nothing was changed");
+    assert_eq!(w.status().pools.len(), 1);
+    let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("it tells something") };
+    assert!(notices.iter().any(|n| n.contains("millrace pool import tank --force")), "{notices:?}");
+    assert!(w.status().pools.is_empty() && !file(&w, "pools").contains("tank"));
+    w.rest.drives.values_mut().for_each(|d| d.fails = None);
+    let mut other = World::start(Rest { drives: w.rest.drives, ..Rest::default() }, 2);
+    assert_eq!(other.refused(import(&["/f/a", "/f/b"], false)).0, RefusalKind::Unsafe);
+    other.good(import(&["/f/a", "/f/b"], true));
+}
+
+#[test]
+fn what_proves_the_leg_that_has_the_last_writes_outlives_a_release_that_marks_nothing() {
+    let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    // What only the state directory has on record: /f/b is out, and /f/a, the last one, cannot take that.
+    drive(&mut w, "/f/a").full = true;
+    lose(&mut w, 1);
+    w.rest.drives.values_mut().for_each(|d| d.fails = Some(DriveError::Gone));
+    w.good(release_by_force());
+    w.rest.drives.values_mut().for_each(|d| (d.fails, d.full) = (None, false));
+    let mut w = w.crash(2);
+    w.good(import(&[], false));
+    assert_eq!(w.legs(0)[0], LegState::InSync);
+    assert_ne!(w.legs(0)[1], LegState::InSync, "it lacks what was written since");
+}
+
+#[test]
+fn a_pool_of_which_one_leg_is_gone_is_released_by_the_other() {
+    let mut w = usual();
+    drive(&mut w, "/f/b").fails = Some(DriveError::Gone);
+    let Reply::Created { notices, .. } = w.good(release()) else { panic!("it tells something") };
+    assert_eq!(notices, ["/f/b could not be marked as released: the drive is gone"]);
+    drive(&mut w, "/f/b").fails = None;
+    w.good(import(&[], false));
+    assert_eq!(w.status().pools[0].name, "tank");
+}
+
+#[test]
+fn a_release_that_its_drives_refuse_leaves_the_pool_as_it_was() {
+    let mut w = usual();
+    for path in ["/f/c", "/f/d"] {
+        drive(&mut w, path).full = true;
+    }
+    let (kind, _, words) = w.refused(release());
+    assert!(kind == RefusalKind::NotReady && words.contains("no drive of mirror-1"), "{words}");
+    stays(&mut w);
+    for path in ["/f/c", "/f/d"] {
+        drive(&mut w, path).full = false;
+    }
+    let mut w = w.crash(2);
+    stays(&mut w);
+    w.good(release());
+    assert!(w.status().pools.is_empty());
+}
+
+#[test]
+fn a_release_that_the_state_directory_refuses_leaves_the_pool_as_it_was() {
+    let witness =
+        |w: &World| w.rest.files.keys().find(|n| n.starts_with("witness-")).cloned().expect("there");
+    let name: &'static str = witness(&usual()).leak();
+    for refused in ["released", "pools", name] {
+        let mut w = usual();
+        w.rest.refused = Some(refused);
+        w.refused(release());
+        w.rest.refused = None;
+        w.pass(61);
+        stays(&mut w);
+        assert_eq!(w.status().health, State::Optimal, "{refused}");
+        let mut w = w.crash(2);
+        stays(&mut w);
+    }
+}
+
+#[test]
+fn a_leg_that_was_let_go_of_and_still_holds_writes_keeps_the_pool_from_being_released() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    drive(&mut w, "/f/b").stuck = true;
+    let (kind, ..) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(kind, RefusalKind::NotReady);
+    let (kind, _, words) = w.refused(release());
+    assert!(kind == RefusalKind::NotReady && words.contains("/f/b still holds operations"), "{words}");
+    stays(&mut w);
+}
+
+/// A release that was cut off after each of its effects: the state of the world then.
+fn cut_off() -> impl Iterator<Item = (u64, World)> {
+    let begin = usual().effects_done;
+    let end = {
+        let mut w = usual();
+        w.good(release());
+        w.effects_done
+    };
+    (begin..=end).map(|n| {
+        let mut w = World::power_on(four(), 1, n);
+        w.run();
+        for order in [tank(), volume("vm1", 9 * MIB), host(), export(), release()] {
+            w.send(order);
+            w.run();
+        }
+        (n, w)
+    })
+}
+
+#[test]
+fn a_release_that_is_cut_off_has_happened_or_not() {
+    let (mut kept, mut ended) = (0, 0);
+    for (n, w) in cut_off() {
+        let answered = w.answers.len() == 5;
+        let mut w = w.crash(2);
+        if w.status().pools.is_empty() {
+            ended += 1;
+            let left = w.rest.files.keys().find(|f| f.starts_with("config-"));
+            assert!(left.is_none() && !file(&w, "pools").contains("tank"), "effect {n}: {left:?}");
+            let drives = w.rest.drives.clone();
+            let mut other = World::start(Rest { drives, ..Rest::default() }, 3);
+            other.good(import(&["/f/a", "/f/b", "/f/c", "/f/d"], false));
+            w.good(import(&[], false));
+        } else {
+            kept += 1;
+            assert!(!answered, "effect {n}: it was answered");
+        }
+        stays(&mut w);
+        assert_eq!(w.status().health, State::Optimal, "effect {n}");
+    }
+    assert!(kept > 5 && ended > 5, "{kept} {ended}");
+}
+
+#[test]
+fn a_pool_whose_release_was_cut_off_is_not_taken_back_from_another_head() {
+    for (n, w) in cut_off() {
+        let mut rest = w.rest;
+        let mut other = World::start(Rest { drives: rest.drives, ..Rest::default() }, 3);
+        if other.order(import(&["/f/a", "/f/b", "/f/c", "/f/d"], false)).is_err() {
+            continue;
+        }
+        rest.drives = other.rest.drives;
+        let mut w = World::start(rest, 4);
+        w.pass(70);
+        assert!(w.layout.arrays.is_empty(), "effect {n}: the other head has it");
+    }
 }

@@ -210,7 +210,7 @@ fn what_cannot_be_scrubbed_is_refused_with_the_reason() {
 fn a_pool_that_is_released_in_the_middle_of_a_scrub_goes_on_where_it_is_imported() {
     let mut w = usual();
     w.good(start(false));
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     w.scrubs.clear();
     let drives = ["/f/a", "/f/b", "/f/c", "/f/d"].map(String::from).to_vec();
     w.good(Order::PoolImport { pool: Some("tank".into()), drives, force: false });

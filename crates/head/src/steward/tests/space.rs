@@ -64,7 +64,7 @@ fn what_rests_comes_back_once_whatever_happens_meanwhile() {
     // The pool goes and comes back as another one while something rests.
     make(&mut w, "old", 40);
     remove(&mut w, "old");
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: true });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: true });
     w.good(Order::PoolImport { pool: Some("tank".into()), drives: vec![], force: false });
     make(&mut w, "new", 40);
     w.pass(20);

@@ -45,7 +45,7 @@ fn a_spare_is_kept_with_the_pool_and_comes_back_with_it() {
     assert_eq!(spares(&mut w), ["/f/s true"]);
     assert_eq!(w.status().health, State::Optimal);
     assert!(w.status().drives.iter().any(|d| d.role == DriveRole::Spare && d.path == "/f/s"));
-    w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let all = ["/f/a", "/f/b", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
     w.good(Order::PoolImport { pool: Some("tank".into()), drives: all, force: false });
     assert_eq!(spares(&mut w), ["/f/s true"]);
@@ -283,7 +283,7 @@ fn a_spare_that_stands_in_no_more_is_told_no_more() {
         synced(&mut w, 1);
         assert_eq!(w.status().notices.len(), 1);
         if release {
-            w.good(Order::PoolRelease { pool: "tank".into(), disconnect: false });
+            w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
             let all = ["/f/a", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
             w.good(Order::PoolImport { pool: Some("tank".into()), drives: all, force: false });
         } else {

@@ -10,6 +10,8 @@ pub(super) struct FakeDrive {
     pub(super) held: bool,
     pub(super) zero: bool,
     pub(super) fails: Option<DriveError>,
+    /// It is read, and its file system has no room for what is written.
+    pub(super) full: bool,
     pub(super) block_bytes: u32,
     /// It takes operations and does not answer.
     pub(super) hangs: bool,
@@ -296,6 +298,9 @@ impl World {
         if let Some(e) = d.fails {
             return Err(e);
         }
+        if d.full && matches!(op.kind, DriveOpKind::Write) {
+            return Err(DriveError::NoSpace);
+        }
         let mut at = op.at;
         let blocks = &mut d.blocks;
         match op.kind {
@@ -348,7 +353,7 @@ impl World {
                 files.remove(&name);
                 Ok(vec![])
             }
-            StateOp::List => Ok(vec![]),
+            StateOp::List => Ok(files.keys().map(|n| format!("{n}\n")).collect::<String>().into_bytes()),
             StateOp::Candidates => {
                 let held = self.held_candidates;
                 let free = self
@@ -465,6 +470,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         held: false,
         zero: true,
         fails: None,
+        full: false,
         block_bytes: 512,
         hangs: false,
         stuck: false,
