@@ -115,6 +115,16 @@ fn file_name(pool: Uuid) -> String {
 impl Office {
     /// What is kept for the hosts of a pool that is not here. The error is a sentence.
     pub(crate) async fn read_kept(&self, pool: Uuid) -> Result<Option<Kept>, String> {
+        let Some((config, file)) = self.read_kept_file(pool).await? else { return Ok(None) };
+        let mut desk = self.desk_mut();
+        let volume_ids = config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect();
+        Ok(Some(Kept { generation: file.slot.generation, deallocates: file.deallocates, config, volume_ids }))
+    }
+    /// The configuration that is kept there. The error is a sentence.
+    pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, String> {
+        Ok(self.read_kept_file(pool).await?.map(|(config, _)| config))
+    }
+    async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, String> {
         let name = file_name(pool);
         let Some(bytes) = self.read_file(&name).await? else { return Ok(None) };
         let wrong = |words: String| {
@@ -127,9 +137,7 @@ impl Office {
             .ok()
             .filter(|c| c.uuid == pool)
             .ok_or_else(|| wrong("it contradicts itself".into()))?;
-        let mut desk = self.desk_mut();
-        let volume_ids = config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect();
-        Ok(Some(Kept { generation: file.slot.generation, deallocates: file.deallocates, config, volume_ids }))
+        Ok(Some((config, file)))
     }
 
     /// Keeps what hosts shall be told if the pool's drives are not found at the next start. The drives have it
@@ -152,7 +160,7 @@ impl Office {
     }
     /// The pool is not this head's any more.
     pub(crate) async fn remove_kept(&self, pool: Uuid) {
-        // One that stays is of a pool that no file names: nobody reads it.
+        // One that stays is found at the next start to be of a pool that this head let go of.
         let _ = self.cx.state(StateOp::Remove { name: file_name(pool) }).await;
     }
 

@@ -4,6 +4,7 @@ use super::Office;
 use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size, size_there};
 use super::drives::Probe;
+use super::files::POOLS;
 use super::join::{self, Boxed};
 use super::released::anonymous;
 use super::room::Promised;
@@ -53,6 +54,7 @@ fn bad(field: &str, message: impl Into<String>) -> Refusal {
 impl Office {
     /// Order: create.
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
+        self.check_read(POOLS)?;
         volume::check_name(&new.name)
             .map_err(|e| bad("name", e.to_string()).then("the same command with a name such as tank"))?;
         let taken = {
@@ -562,10 +564,11 @@ impl Office {
 
     /// Order: destroy.
     pub(crate) async fn pool_destroy(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
-        let (id, uuid, volumes) = {
+        self.check_read(POOLS)?;
+        let (id, uuid, volumes, row) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
-            (p.id, p.config.uuid, p.config.volumes.iter().len())
+            (p.id, p.config.uuid, p.config.volumes.iter().len(), p.row())
         };
         if volumes > 0 && !force {
             let message = format!("pool {pool} has {}, which would be lost", count(volumes, "volume"));
@@ -578,7 +581,20 @@ impl Office {
             let what = format!("the volumes of pool {pool} with their data");
             self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
         }
-        self.rest(id).await?;
+        self.list_released(row).await?;
+        let mut unlisted = self.rest(id).await;
+        if unlisted.is_ok() {
+            unlisted = self.write_pools().await;
+            if unlisted.is_err() {
+                self.go_on(id).await;
+            }
+        }
+        if let Err(r) = unlisted {
+            self.forget_released(uuid).await;
+            return Err(r);
+        }
+        // Without it no start takes the pool for one that was lost, whichever drives still have their labels.
+        self.remove_kept(uuid).await;
         let open: Vec<OpenDrive> = {
             let desk = self.desk();
             let p = desk.pool(id).expect("orders come one by one");
@@ -591,10 +607,8 @@ impl Office {
                 failed.push(format!("{} still carries its label: the drive {}", o.info.path, error_words(e)));
             }
         }
-        self.write_pools().await?;
         self.forget(&[id], super::leave::QUIET_PATIENCE).await;
         self.remove_witness(uuid).await;
-        self.remove_kept(uuid).await;
         self.forget_released(uuid).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");

@@ -5,6 +5,7 @@ use super::config::{PoolConfig, array_uuid};
 use super::drives::Probe;
 use super::files::{PoolRow, protocol_word};
 use super::found::Found;
+use super::lost::Loss;
 use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::spares::SpareDesk;
@@ -79,6 +80,9 @@ pub(crate) struct Desk {
     pub notices: Vec<String>,
     /// Files of the state directory that could not be read: not written over, so that somebody can repair them.
     pub unread: Vec<Unread>,
+    /// What was lost of the state directory, and that its file of hosts was not there at the start.
+    pub losses: Vec<Loss>,
+    pub hosts_missing: bool,
     /// Why the state directory takes nothing, if that is so.
     pub unwritable: Option<String>,
     /// The latest figures of each shard, and how often it has told them.
@@ -375,6 +379,8 @@ impl Desk {
             unlogged: VecDeque::new(),
             notices,
             unread: vec![],
+            losses: vec![],
+            hosts_missing: false,
             unwritable: None,
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],

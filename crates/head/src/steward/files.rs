@@ -3,6 +3,7 @@
 use super::Office;
 use super::absent::KeptFile;
 use super::desk::{PortalDesk, Unread, refuse};
+use super::released::RELEASED;
 use super::text::{self, Section, TextError};
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -18,11 +19,15 @@ use core::net::SocketAddr;
 pub(crate) const IDENTITY: &str = "identity";
 /// What helps against a file that cannot be read.
 const REPAIR: &str = "repair it or restore it from a copy, then systemctl restart millrace";
-const HOSTS: &str = "hosts";
-const PORTALS: &str = "portals";
-const POOLS: &str = "pools";
+/// The same for a list of pools: the other files know them, too.
+const REPAIR_OR_REMOVE: &str =
+    "repair it, restore it from a copy or remove it, then systemctl restart millrace";
+pub(crate) const HOSTS: &str = "hosts";
+pub(crate) const PORTALS: &str = "portals";
+pub(crate) const POOLS: &str = "pools";
 const POOLS_ARE: &str = "# Pools of this head, and where their drives were seen last.";
-const EVENTS: &str = "events";
+pub(crate) const EVENTS: &str = "events";
+pub(crate) const WITNESS: &str = "witness-";
 const EVENTS_BYTES_MAX: u64 = 1 << 20;
 
 /// A pool that this head has, as the file tells it.
@@ -52,7 +57,7 @@ pub(crate) fn state_refusal(what: &str, error: &StateError) -> Refusal {
 }
 
 pub(crate) fn witness_name(pool: Uuid) -> String {
-    format!("witness-{pool}")
+    format!("{WITNESS}{pool}")
 }
 
 pub(crate) fn witness_text(record: &[u8]) -> Vec<u8> {
@@ -299,12 +304,15 @@ impl Office {
             Err(e) => Err(state_words(&format!("the file {name}"), &e)),
         }
     }
+    /// Refuses if the file could not be read: nobody writes over it.
+    pub(crate) fn check_read(&self, file: &str) -> Result<(), Refusal> {
+        let unread = self.desk().unread.iter().find(|u| u.file == file).cloned();
+        let Some(Unread { words, next, .. }) = unread else { return Ok(()) };
+        let message = format!("{words}, and is not written over");
+        Err(refuse(RefusalKind::Conflict, "", message).then(next))
+    }
     pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
-        let unread = self.desk().unread.iter().find(|u| u.file == name).cloned();
-        if let Some(Unread { words, next, .. }) = unread {
-            let message = format!("{words}, and is not written over");
-            return Err(refuse(RefusalKind::Conflict, "", message).then(next));
-        }
+        self.check_read(name)?;
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
         self.cx.state(op).await.map(drop).map_err(|e| state_refusal(&format!("the file {name}"), &e))
     }
@@ -318,7 +326,7 @@ impl Office {
     }
     /// A file of the state directory, as far as there is one and it can be read. If not, that and what follows from
     /// it are put on the desk and among the troubles, and nobody writes over it.
-    async fn read_known<T>(
+    pub(crate) async fn read_known<T>(
         &self,
         file: &'static str,
         follows: &str,
@@ -338,7 +346,8 @@ impl Office {
             },
             Err(words) => words,
         };
-        self.leave_unread(file, &words, follows, REPAIR);
+        let next = if [POOLS, RELEASED].contains(&file) { REPAIR_OR_REMOVE } else { REPAIR };
+        self.leave_unread(file, &words, follows, next);
         troubles.push(words);
         None
     }
@@ -363,6 +372,8 @@ impl Office {
             }
             Err(words) => troubles.push(words),
         }
+        // A first start finds nothing of a head.
+        let first = self.files_there().await.is_empty();
         let another = "hosts do not know this head until then, and pools of its old name stay away";
         match self.read_known(IDENTITY, another, parse_identity, &mut troubles).await {
             Some(Some(system)) => self.desk_mut().system = system,
@@ -376,8 +387,8 @@ impl Office {
                         r.message
                     ));
                 }
-                // A first start finds nothing; one that finds pools has lost its name.
-                if self.read_pools().await.map_or(true, |pools| !pools.is_empty()) {
+                // One that finds anything else has lost its name.
+                if !first {
                     let words = format!("the file {IDENTITY} was missing beside others");
                     let follows = "this head has a new name, and pools of its old one stay away";
                     let next = "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force";
@@ -397,8 +408,16 @@ impl Office {
             desk.system.firmware = desk.version.chars().take(8).collect();
         }
         let parse = |bytes: &[u8]| parse_hosts(bytes, || self.desk_mut().new_host());
-        let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await.flatten();
-        self.desk_mut().hosts = hosts.unwrap_or_default();
+        let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await;
+        {
+            let mut desk = self.desk_mut();
+            desk.hosts_missing = !first && matches!(hosts, Some(None));
+            desk.hosts = hosts.flatten().unwrap_or_default();
+        }
+        if first {
+            // From now on one that is not there is lost. If it cannot be written, nothing is lost but this.
+            let _ = self.write_hosts(&Hosts::default()).await;
+        }
         let portals = self.read_known(PORTALS, "nobody is listened to", parse_portals, &mut troubles).await;
         let portals = portals.flatten().unwrap_or_default();
         let mut desk = self.desk_mut();
@@ -409,13 +428,15 @@ impl Office {
         drop(desk);
         troubles
     }
-    /// The pools that should be here. The error is a sentence.
-    pub(crate) async fn read_pools(&self) -> Result<Vec<PoolRow>, String> {
-        let bytes = self.read_file(POOLS).await?.unwrap_or_default();
-        parse_pools(&bytes)
-            .map_err(|e| format!("the file {POOLS} of the state directory, line {}: {}", e.line, e.message))
+    /// The pools that should be here: those that the list names, and those that it should name.
+    pub(crate) async fn read_pools(&self, troubles: &mut Vec<String>) -> Vec<PoolRow> {
+        let follows =
+            "pools are known by what the other files say of them, and none is made, released or destroyed";
+        let rows = self.read_known(POOLS, follows, parse_pools, troubles).await.flatten();
+        self.find_lost(rows).await
     }
-    /// Writes down which pools are here, and those that should be.
+    /// Writes down which pools are here, and those that should be. A list that could not be read stays as it is: orders
+    /// that make or give up a pool are refused then (`check_read`), and where drives lie is a hint.
     pub(crate) async fn write_pools(&self) -> Result<(), Refusal> {
         self.write_pools_and(None).await
     }
@@ -435,6 +456,9 @@ impl Office {
             });
             here.chain(absent).collect::<Vec<_>>()
         };
+        if self.check_read(POOLS).is_err() {
+            return Ok(());
+        }
         self.write_file(POOLS, pools_text(POOLS_ARE, &rows)).await
     }
     /// The witness of a pool. The error is a sentence: a witness that cannot be read is not one that agrees.

@@ -128,6 +128,9 @@ impl Office {
             );
             return Err(no(RefusalKind::Internal, message).then(others_first(&label_name)));
         };
+        if config.holder == me {
+            self.check_witness_age(&config.name, witness.as_ref(), &assembly.record);
+        }
         if !config.holder.is_nil() && config.holder != me && !force {
             let message =
                 format!("pool {} was not released by the system that had it, {}", config.name, config.holder);

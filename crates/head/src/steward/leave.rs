@@ -3,7 +3,7 @@
 use super::Office;
 use super::create::STATE_DISK;
 use super::desk::{OpenDrive, PoolDesk, array_word, error_words, refuse};
-use super::files::PoolRow;
+use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
 use super::members::losses;
 use crate::layout::{ArrayId, PoolId};
@@ -32,6 +32,7 @@ struct LastRecord {
 impl Office {
     /// Order: release. It happens whole or not at all, wherever it is cut off (docs/formats/state.md, "A release").
     pub(crate) async fn pool_release(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
+        self.check_read(POOLS)?;
         let absent = {
             let desk = self.desk();
             let row = desk.absent.iter().find(|p| p.name == pool && desk.pool_named(pool).is_err());
@@ -217,7 +218,7 @@ impl Office {
         why
     }
     /// A pool at rest serves again.
-    async fn go_on(&self, id: PoolId) {
+    pub(crate) async fn go_on(&self, id: PoolId) {
         let arrays: Vec<_> = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(id) else { return };

@@ -6,7 +6,7 @@ use super::config::{PoolConfig, geometry_of};
 use super::create::STATE_DISK;
 use super::desk::{ArrayDesk, LegDesk, PoolDesk, Stop, refuse};
 use super::drives::Probe;
-use super::files::PoolRow;
+use super::files::{POOLS, PoolRow};
 use super::found::Found;
 use super::join::{self, Boxed};
 use super::judge::Judged;
@@ -53,15 +53,8 @@ impl Office {
         self.cx.spawn(async move { office.watch_drives().await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_directory().await });
-        let rows = match self.read_pools().await {
-            Ok(rows) => rows,
-            Err(words) => {
-                notices.push(format!("{words}; pools are imported by hand until it is repaired"));
-                vec![]
-            }
-        };
-        notices.extend(self.read_released().await.err());
-        self.remove_left_over(&rows).await;
+        self.read_released(&mut notices).await;
+        let rows = self.read_pools(&mut notices).await;
         for row in &rows {
             let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
             let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
@@ -102,6 +95,10 @@ impl Office {
                 desk.absent.iter().filter(waits).count() == busy.get() || desk.stop != Stop::No
             };
             self.cx.until_within(START_PATIENCE, over).await;
+            if !self.desk().losses.is_empty() {
+                // The list names them again. One that cannot be written is found to be lost at the next start, too.
+                let _ = self.write_pools().await;
+            }
             let office = self.clone();
             self.cx.spawn(async move { office.watch_absent().await });
         }
@@ -766,7 +763,24 @@ impl Office {
         }
         // A drive that is missing may be one that somebody holds.
         let refused = |r: &Refusal| r.kind == RefusalKind::Unsafe || r.kind == RefusalKind::NotFound;
+        // Cut off before the list of pools names it, it was not lost from there.
+        let on_record = {
+            let desk = self.desk();
+            desk.absent.iter().any(|p| p.uuid == uuid) || desk.pools.iter().any(|p| p.config.uuid == uuid)
+        };
+        let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);
+        if !on_record && !released_here {
+            let drives = mine.iter().map(|p| p.info.path.clone()).collect();
+            // A directory that takes nothing keeps nothing for the hosts either.
+            let _ = self.list_released(PoolRow { uuid, name: label(&mine[0]).pool_name, drives }).await;
+        }
         let taken = self.take(uuid, mine, force).await;
+        if taken.is_err() && !on_record {
+            self.remove_kept(uuid).await;
+            if !released_here {
+                self.forget_released(uuid).await;
+            }
+        }
         if taken.as_ref().is_err_and(refused) {
             failures.extend(held_words(held));
         }
@@ -793,8 +807,7 @@ impl Office {
         }
         self.publish().await;
         // It is imported: what follows from a list that could not be written is told.
-        let unlisted = self.write_pools().await.err().map(|r| r.message);
-        let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);
+        let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.message);
         self.forget_released(uuid).await;
         let mut notices: Vec<String> = notices.into_iter().chain(unlisted).collect();
         if !was_ours && !released_here {

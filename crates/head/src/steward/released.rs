@@ -5,15 +5,14 @@
 //! import on the same head finds files too: who a drive is, its label says.
 
 use super::Office;
-use super::absent::KEPT;
 use super::config::PoolConfig;
 use super::drives::Probe;
 use super::files::{PoolRow, parse_pools, pools_text};
 use crate::order::{Refusal, Weight};
 use base::Uuid;
-use base::machine::StateOp;
 
-const FILE: &str = "released";
+/// The file.
+pub(crate) const RELEASED: &str = "released";
 const RELEASED_IS: &str = "# Pools that this head let go of, and where their drives lay.";
 /// So many pools are remembered, the latest ones.
 const POOLS_MAX: usize = 64;
@@ -30,13 +29,11 @@ pub(crate) fn anonymous(spec: &str) -> bool {
 }
 
 impl Office {
-    /// Reads the hints. The error is a sentence.
-    pub(crate) async fn read_released(&self) -> Result<(), String> {
-        let bytes = self.read_file(FILE).await?.unwrap_or_default();
-        let rows = parse_pools(&bytes)
-            .map_err(|e| format!("the file {FILE} of the state directory, line {}: {}", e.line, e.message))?;
-        self.desk_mut().released = rows;
-        Ok(())
+    /// Reads the list.
+    pub(crate) async fn read_released(&self, troubles: &mut Vec<String>) {
+        let follows = "pools that were let go of are found by --drive alone, and none is released";
+        let rows = self.read_known(RELEASED, follows, parse_pools, troubles).await.flatten();
+        self.desk_mut().released = rows.unwrap_or_default();
     }
     /// A pool is let go of; its drives lie there. Nothing is remembered if that cannot be written.
     pub(crate) async fn list_released(&self, row: PoolRow) -> Result<(), Refusal> {
@@ -69,18 +66,7 @@ impl Office {
     }
     async fn write_released(&self) -> Result<(), Refusal> {
         let contents = pools_text(RELEASED_IS, &self.desk().released);
-        self.write_file(FILE, contents).await
-    }
-    /// A release that was cut off behind the list of pools leaves what was kept for hosts.
-    pub(crate) async fn remove_left_over(&self, pools: &[PoolRow]) {
-        let is_here = |u: Uuid| pools.iter().any(|r| r.uuid == u);
-        let gone: Vec<Uuid> = self.desk().released.iter().map(|r| r.uuid).filter(|u| !is_here(*u)).collect();
-        let files = self.cx.state(StateOp::List).await.unwrap_or_default();
-        let files = String::from_utf8_lossy(&files);
-        let kept = files.lines().filter_map(|name| name.strip_prefix(KEPT)?.parse::<Uuid>().ok());
-        for pool in kept.filter(|u| gone.contains(u)) {
-            self.remove_kept(pool).await;
-        }
+        self.write_file(RELEASED, contents).await
     }
     /// Whether a release by this head was cut off before the list of pools said so, by what was found of the pool: some
     /// drive is marked as released, by this head, and nobody else has had the pool since. Then it is brought to its end,

@@ -143,6 +143,10 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             next: Some(unread.next.into()),
         });
     }
+    for loss in desk.losses.iter().cloned().chain(desk.hosts_lost()) {
+        let what = "state directory".into();
+        reasons.push(Reason { state: State::Degraded, what, message: loss.words, next: Some(loss.next) });
+    }
     for i in 0..desk.pools.len() {
         let pool = pool_of(desk, i, now, &mut reasons);
         pools.push(pool);

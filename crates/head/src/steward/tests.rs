@@ -23,6 +23,7 @@ mod absent;
 mod connected;
 mod directory;
 mod legs;
+mod lost;
 mod names;
 mod promote;
 mod released;

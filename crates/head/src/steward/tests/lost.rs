@@ -1,0 +1,181 @@
+//! Files of the state directory that are not there: nothing is lost unnoticed, and what the others know is used.
+
+use super::*;
+use crate::order::Reason;
+
+fn file(w: &World, name: &str) -> String {
+    String::from_utf8(w.rest.files.get(name).cloned().unwrap_or_default()).expect("text")
+}
+fn has(w: &World, prefix: &str) -> bool {
+    w.rest.files.keys().any(|n| n.starts_with(prefix))
+}
+/// What is said of the state directory.
+fn told(w: &mut World) -> Vec<Reason> {
+    w.status().reasons.into_iter().filter(|r| r.what == "state directory").collect()
+}
+fn release() -> Order {
+    Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false }
+}
+fn stopped() -> Rest {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    w.rest
+}
+
+#[test]
+fn pools_that_their_list_does_not_name_are_found_by_what_was_kept_for_the_hosts() {
+    for empty in [false, true] {
+        let mut rest = stopped();
+        match empty {
+            true => drop(rest.files.insert("pools".into(), vec![])),
+            false => drop(rest.files.remove("pools")),
+        }
+        let mut w = World::start(rest, 2);
+        assert!(w.view.hosts[0].exports[0].ready, "its drives are this head's");
+        let told = told(&mut w);
+        assert!(told.len() == 1 && told[0].message.contains("pool tank was found"), "{told:?}");
+        assert!(w.events().iter().any(|e| e.contains("pool tank was found")));
+        assert_eq!(w.status().health, State::Degraded);
+        assert!(file(&w, "pools").contains("name = tank"), "it is listed again");
+        assert_eq!(w.crash(3).status().health, State::Optimal);
+    }
+}
+
+#[test]
+fn a_lost_pool_whose_drives_are_away_is_shown_and_keeps_its_exports() {
+    let mut rest = stopped();
+    rest.files.remove("pools");
+    let away = core::mem::take(&mut rest.drives);
+    let mut w = World::start(rest, 2);
+    let s = w.status();
+    assert_eq!((s.pools[0].name.as_str(), s.pools[0].state), ("tank", State::Offline));
+    assert!(!w.view.hosts[0].exports[0].ready && s.hosts[0].exports.len() == 1);
+    assert!(s.reasons.iter().any(|r| r.next.as_deref().is_some_and(|n| n.contains("attach /f/a"))));
+    w.rest.drives = away;
+    w.pass(65);
+    assert!(w.view.hosts[0].exports[0].ready, "it is imported by itself");
+}
+
+#[test]
+fn a_damaged_list_of_pools_is_not_written_over_and_keeps_no_pool_away() {
+    let mut rest = stopped();
+    rest.files.insert("pools".into(), b"[pool tank]\nname = tank\n".to_vec());
+    let damaged = rest.files["pools"].clone();
+    rest.drives.extend(drives(&["/f/x", "/f/y"]).drives);
+    let mut w = World::start(rest, 2);
+    assert!(w.view.hosts[0].exports[0].ready);
+    assert!(told(&mut w).iter().any(|r| r.message.contains("line 1") && r.message.contains("pools")));
+    let destroy = Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false };
+    for order in [create("other", vec![mirror("/f/x", "/f/y")]), release(), destroy] {
+        let (kind, _, words) = w.refused(order);
+        assert!(kind == RefusalKind::Conflict && words.contains("is not written over"), "{words}");
+    }
+    w.good(volume("vm2", 5 * MIB));
+    assert_eq!(w.rest.files["pools"], damaged);
+}
+
+#[test]
+fn a_missing_identity_is_told_whatever_else_is_missing_and_takes_nothing_away() {
+    for also in [&["identity"][..], &["identity", "pools"], &["identity", "pools", "hosts"]] {
+        let mut rest = stopped();
+        also.iter().for_each(|name| drop(rest.files.remove(*name)));
+        let mut w = World::start(rest, 2);
+        let told = told(&mut w);
+        assert!(told.iter().any(|r| r.message.contains("identity was missing beside others")), "{told:?}");
+        assert!(w.layout.arrays.is_empty() && w.status().pools[0].state == State::Offline);
+        assert!(has(&w, "config-") && has(&w, "witness-"));
+    }
+    let mut w = World::start(Rest::default(), 2);
+    assert!(told(&mut w).is_empty(), "a first start has lost nothing");
+}
+
+#[test]
+fn a_missing_file_of_hosts_is_told_with_those_who_are_not_let_in() {
+    let mut rest = stopped();
+    rest.files.remove("hosts");
+    let mut w = World::start(rest, 2);
+    let reasons = told(&mut w);
+    assert!(reasons.len() == 1 && reasons[0].message.contains("iqn.1998-01.com.example:esx1"), "{reasons:?}");
+    w.good(host());
+    assert!(told(&mut w).is_empty());
+}
+
+#[test]
+fn a_directory_that_was_restored_from_an_old_copy_is_told_and_proves_nothing() {
+    let mut w = usual();
+    let old = w.rest.files.clone();
+    for leg in [1, 3] {
+        let array = w.layout.arrays[leg / 2].id;
+        let epoch = w.layout.arrays[leg / 2].membership.epoch;
+        w.note(1, array, Note::LegFailed { leg: leg % 2, epoch, error: DriveError::Gone });
+        w.run();
+    }
+    w.good(Order::Shutdown);
+    let mut rest = w.rest;
+    rest.files = old;
+    let mut w = World::start(rest.clone(), 2);
+    let reasons = told(&mut w);
+    assert!(reasons.len() == 1 && reasons[0].message.contains("is older than pool tank"), "{reasons:?}");
+    assert_eq!(w.legs(0)[0], LegState::InSync);
+    assert_ne!(w.legs(0)[1], LegState::InSync);
+    // A leg that went beside one that stayed, with the word of then: the other mirror knows of later changes.
+    rest.drives.remove("/f/a");
+    let mut w = World::start(rest, 3);
+    assert!(w.layout.arrays.is_empty() && w.status().health == State::Offline);
+}
+
+/// Orders after the usual ones, cut off after every effect: what is there at the next start is what was before, or
+/// what was asked for, and nothing is called lost.
+fn cut(orders: &[Order], check: impl Fn(&mut World, bool, u64)) {
+    let (begin, end) = {
+        let mut w = usual();
+        let begin = w.effects_done;
+        orders.iter().for_each(|o| drop(w.good(o.clone())));
+        (begin, w.effects_done)
+    };
+    for n in begin..=end {
+        let mut w = World::power_on(four(), 1, n);
+        w.run();
+        for order in [tank(), volume("vm1", 9 * MIB), host(), export()].iter().chain(orders) {
+            w.send(order.clone());
+            w.run();
+        }
+        let done = w.answers.len() == 4 + orders.len();
+        let mut w = w.crash(2);
+        assert!(told(&mut w).is_empty(), "cut after effect {n}: {:?}", told(&mut w));
+        check(&mut w, done, n);
+    }
+}
+
+#[test]
+fn an_import_that_is_cut_off_has_happened_or_not() {
+    cut(&[release(), import(&[], false)], |w, done, n| {
+        let there = !w.status().pools.is_empty();
+        assert!(there || !done, "cut after effect {n}");
+        if !there {
+            w.good(import(&[], false));
+        }
+        assert_eq!(w.status().health, State::Optimal, "cut after effect {n}");
+    });
+}
+
+#[test]
+fn a_pool_that_is_made_or_destroyed_leaves_nothing_that_is_called_lost() {
+    let destroy = Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false };
+    cut(&[destroy], |w, done, n| {
+        assert!(!done || w.status().pools.is_empty() && !has(w, "config-"), "cut after effect {n}");
+    });
+    for n in World::start(four(), 1).effects_done.. {
+        let mut w = World::power_on(four(), 1, n);
+        w.run();
+        w.send(tank());
+        w.run();
+        let (answered, over) = (!w.answers.is_empty(), w.effects_left > 0);
+        let mut w = w.crash(2);
+        assert!(told(&mut w).is_empty(), "cut after effect {n}: {:?}", told(&mut w));
+        assert!(!answered || w.status().pools.len() == 1, "cut after effect {n}");
+        if over {
+            break;
+        }
+    }
+}
