@@ -101,7 +101,7 @@ impl Office {
     }
 
     /// A witness that is older than it can be in a directory that this head has kept using: that one was restored from a
-    /// copy, or took nothing when the head fell. It proves nothing, but other files are as old.
+    /// copy, or took nothing when the head fell. It proves nothing, but other files are as old. That ails nobody by itself.
     pub(crate) fn check_witness_age(
         &self,
         pool: &str,
@@ -109,14 +109,17 @@ impl Office {
         found: &MembershipRecord,
     ) {
         let me = self.desk().system.uuid;
-        if let Some(w) = witness.filter(|w| found.head == me && w.counter + 1 < found.counter) {
-            let missed = found.counter - w.counter;
-            self.tell_loss(
-                format!(
-                    "the state directory is older than pool {pool}, by {missed} changes of who is in sync: it was restored from a copy, or took nothing; hosts, portals and pools may be those of then"
-                ),
-                "millrace host ls, portal ls and pool ls: add what is missing, remove what is not to be; a restart ends this word",
-            );
+        if !witness.is_some_and(|w| found.head == me && w.counter + 1 < found.counter) {
+            return;
+        }
+        let words = format!(
+            "the state directory is older than pool {pool}: it was restored from a copy, or took nothing when the head fell; hosts, portals and pools may be those of then"
+        );
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        if !desk.notices.contains(&words) {
+            desk.event(now, Weight::Warning, "state directory", words.clone());
+            desk.notices.push(words);
         }
     }
 }
