@@ -76,6 +76,19 @@ pub struct DriveInfo {
     pub serial: String,
     /// What lies behind `bytes`, less than 4096 bytes: no part of the drive, but others keep their marks at the very end.
     pub end: Vec<u8>,
+    /// What its blocks are called, whatever the path: for comparison only. Empty if unknown.
+    pub names: Vec<String>,
+    /// Names of what its blocks lie in: the disk of a partition, the devices below a mapped one.
+    pub lies_in: Vec<String>,
+}
+
+impl DriveInfo {
+    /// Whether blocks of the other are blocks of this one, too: one is the other by another name, or lies in it. Two that lie in
+    /// a third one, as partitions of a disk do, are two.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let any = |mine: &[String], theirs: &[String]| mine.iter().any(|n| theirs.contains(n));
+        any(&self.names, &other.names) || any(&self.names, &other.lies_in) || any(&self.lies_in, &other.names)
+    }
 }
 
 /// Why a drive could not be opened.
@@ -118,4 +131,29 @@ pub enum FileName {
     Moved,
     /// It has none any more: what the file holds ends with whoever has it open.
     Removed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DriveInfo;
+
+    #[test]
+    fn drives_overlap_if_one_is_the_other_or_lies_in_it_and_not_because_both_lie_in_a_third() {
+        let drive = |names: &[&str], lies_in: &[&str]| DriveInfo {
+            names: names.iter().map(|n| n.to_string()).collect(),
+            lies_in: lies_in.iter().map(|n| n.to_string()).collect(),
+            ..DriveInfo::default()
+        };
+        let disk = drive(&["device 8:0"], &[]);
+        let (first, second) =
+            (drive(&["device 8:1"], &["device 8:0"]), drive(&["device 8:2"], &["device 8:0"]));
+        let mapped = drive(&["device 253:0"], &["device 8:1", "device 8:0"]);
+        for (a, b) in [(&disk, &first), (&disk, &mapped), (&first, &mapped), (&disk, &disk)] {
+            assert!(a.overlaps(b) && b.overlaps(a));
+        }
+        for (a, b) in [(&first, &second), (&second, &mapped), (&DriveInfo::default(), &DriveInfo::default())]
+        {
+            assert!(!a.overlaps(b) && !b.overlaps(a));
+        }
+    }
 }

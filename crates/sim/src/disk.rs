@@ -151,7 +151,7 @@ impl Disk {
             path: self.spec.clone(),
             model: "simulated".into(),
             serial: self.spec.clone(),
-            end: vec![],
+            ..DriveInfo::default()
         }
     }
 

@@ -5,6 +5,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const CLASS: &str = "/sys/class/block";
+/// Devices below devices that are followed.
+const DEPTH_MAX: u32 = 8;
 
 /// A block device by its kernel name.
 pub(crate) struct BlockDevice {
@@ -56,6 +58,48 @@ impl BlockDevice {
         let find = |names: &[&str]| names.iter().find_map(|n| self.attribute(n)).unwrap_or_default();
         (find(&["device/model"]), find(&["device/serial", "serial", "device/wwid"]))
     }
+    /// What it is called, and in what its blocks lie: the disk of a partition, the parts of a device-mapper or md device; and
+    /// below those again. A loop device is its file by another name.
+    pub(crate) fn whereabouts(&self) -> (Vec<String>, Vec<String>) {
+        self.whereabouts_within(DEPTH_MAX)
+    }
+    fn whereabouts_within(&self, depth: u32) -> (Vec<String>, Vec<String>) {
+        let number = self.own_attribute("dev").unwrap_or_default();
+        let (mut names, mut lies_in) = (vec![format!("device {number}")], vec![]);
+        if depth == 0 {
+            return (names, lies_in);
+        }
+        let slaves = self.sys.join("slaves");
+        let mut below: Vec<Self> =
+            entries(&slaves).into_iter().filter_map(|name| Self::by_path(&slaves.join(name))).collect();
+        if self.is_partition() {
+            below.extend(self.sys.parent().and_then(Self::by_path));
+        }
+        let file = self.own_attribute("loop/backing_file").and_then(|path| fs::metadata(path).ok());
+        if let Some(meta) = file {
+            if meta.file_type().is_block_device() {
+                let (major, minor) = device_number(&meta);
+                below.extend(Self::by_number(major, minor));
+            } else {
+                // Also where it begins further back: two that lie in one file may share blocks.
+                names.push(file_name(&meta));
+            }
+        }
+        for part in below {
+            let (own, deeper) = part.whereabouts_within(depth - 1);
+            lies_in.extend(own.into_iter().chain(deeper));
+        }
+        (names, lies_in)
+    }
+    fn by_path(sys: &Path) -> Option<Self> {
+        let sys = fs::canonicalize(sys).ok()?;
+        let name = sys.file_name()?.to_str()?.to_owned();
+        Some(Self { name, sys })
+    }
+    /// Text of an attribute of the device itself.
+    fn own_attribute(&self, name: &str) -> Option<String> {
+        Some(fs::read_to_string(self.sys.join(name)).ok()?.trim_end_matches('\n').to_owned())
+    }
     /// Who uses it, in words: other devices on top of it, mounts, swap; of its partitions as well.
     pub(crate) fn users(&self) -> Vec<String> {
         let mut users = Vec::new();
@@ -87,6 +131,11 @@ impl BlockDevice {
         // A disk with partitions is represented by them.
         !empty && !skipped && self.partitions().is_empty() && self.attribute("ro").is_some_and(|r| r == "0")
     }
+}
+
+/// What a regular file is called in `DriveInfo::names`.
+pub(crate) fn file_name(meta: &fs::Metadata) -> String {
+    format!("file {}:{}", meta.dev(), meta.ino())
 }
 
 /// Paths of block devices that are there, writable, not empty and used by nobody.

@@ -320,6 +320,28 @@ impl Drop for Tmpfs {
 }
 
 #[test]
+fn a_loop_device_is_its_file_by_another_name() {
+    let dir = folder();
+    let paths = ["a", "b"].map(|name| dir.path().join(name));
+    for path in &paths {
+        File::create(path).unwrap().set_len(16 << 20).unwrap();
+    }
+    let (Some(a), Some(twin), Some(b)) =
+        (LoopDevice::over(&paths[0]), LoopDevice::over(&paths[0]), LoopDevice::over(&paths[1]))
+    else {
+        return;
+    };
+    let bench = Bench::with(&a.0);
+    let file = bench.open(1, &paths[0].display().to_string()).unwrap();
+    let twin = bench.open(2, &twin.0).unwrap();
+    let other = bench.open(3, &b.0).unwrap();
+    for same in [&file, &twin] {
+        assert!(bench.info.overlaps(same) && same.overlaps(&bench.info), "{same:?}");
+        assert!(!other.overlaps(same) && !same.overlaps(&other), "{same:?}");
+    }
+}
+
+#[test]
 fn a_file_is_a_drive() {
     let dir = folder();
     contract_of(&format!("file:{}?size=16M", dir.path().join("d").display()), "file", true);

@@ -267,7 +267,7 @@ impl Office {
             }
         }
         let refusal = if failures.is_empty() {
-            check_probes(&good, force)
+            self.check_drives_apart(&good).err().or_else(|| check_probes(&good, force))
         } else {
             Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
         };
@@ -317,6 +317,23 @@ impl Office {
         Ok(plans)
     }
 
+    /// Refuses drives of which one is another by another name, or lies in it, among these and those in use: a mirror of
+    /// one drive with itself loses both legs at once. Nobody can mean that.
+    pub(crate) fn check_drives_apart(&self, probes: &[Probe]) -> Result<(), Refusal> {
+        for (i, p) in probes.iter().enumerate() {
+            if let Some(q) = probes[..i].iter().find(|q| q.info.overlaps(&p.info)) {
+                return Err(bad("drives", one_drive(q, p)).then("millrace drive ls"));
+            }
+            if let Some((path, pool)) = self.desk().overlapping(&p.info) {
+                let message = format!(
+                    "{path} and {} are one drive, or one lies in the other, and {path} is a drive of pool {pool}",
+                    p.info.path
+                );
+                return Err(refuse(RefusalKind::Conflict, "drives", message).then("millrace drive ls"));
+            }
+        }
+        Ok(())
+    }
     /// The configuration's rows of new arrays; the drives get their names.
     fn rows_of(&self, plans: &[Plan]) -> Vec<ArrayRow> {
         let mut desk = self.desk_mut();
@@ -649,6 +666,14 @@ fn pool_refusal(e: PoolError) -> Refusal {
 fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
     let leg = |l: &LegRow| MemberLeg { drive: l.drive, state: LegState::InSync };
     rows.iter().map(|r| RecordArray { epoch, rivals: 0, legs: r.legs.iter().map(leg).collect() }).collect()
+}
+
+/// Two names of one drive.
+pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
+    match a.info.path == b.info.path {
+        true => format!("{} and {} are the same drive", a.spec, b.spec),
+        false => format!("{} and {} are one drive, or one lies in the other", a.info.path, b.info.path),
+    }
 }
 
 /// What speaks against these drives.

@@ -624,6 +624,15 @@ impl Desk {
         let found = spares.find(|(_, s)| s.path == drive || uuid == Some(s.uuid));
         found.map(|(id, s)| (id, s.clone()))
     }
+    /// Which of the drives that we hold has blocks of this one, too: its path and pool.
+    pub fn overlapping(&self, info: &DriveInfo) -> Option<(&str, &str)> {
+        self.pools.iter().find_map(|p| {
+            let legs = p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
+            let mut open = legs.chain(p.spares.iter().filter_map(|s| s.open.as_ref()));
+            let found = open.find(|o| o.info.overlaps(info))?;
+            Some((found.info.path.as_str(), p.config.name.as_str()))
+        })
+    }
     /// The pool of a drive that we hold, by its path or specification.
     pub fn holds(&self, spec: &str) -> Option<String> {
         let path = super::shaped::bare(spec);

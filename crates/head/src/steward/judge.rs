@@ -2,6 +2,7 @@
 
 use super::Office;
 use super::config::{LegRow, PoolConfig};
+use super::create::one_drive;
 use super::desk::{array_word, refuse};
 use super::drives::Probe;
 use super::released::in_memory;
@@ -42,6 +43,10 @@ impl Office {
             let twin = probes
                 .iter()
                 .find(|q| q.id != p.id && q.good_label().is_some_and(|l| l.drive == label.drive));
+            if let Some(q) = twin.filter(|q| q.info.overlaps(&p.info)) {
+                let next = format!("millrace pool import {label_name}, naming each drive once");
+                return Err(no(RefusalKind::Conflict, one_drive(p, q)).then(next));
+            }
             if let Some(q) = twin {
                 let message = format!(
                     "{} and {} carry the same label: one is a copy of the other",

@@ -698,6 +698,10 @@ impl Office {
             let open = |c: &String| named.contains(c) || probes.iter().any(|p| p.info.path == *c);
             let candidates: Vec<String> = self.candidates().await.into_iter().filter(|c| !open(c)).collect();
             let (more, failed) = self.patient().gather(&candidates, None).await;
+            // A loop device of a file that was named is no other drive.
+            let again = |p: &Probe| probes.iter().any(|q: &Probe| q.info.overlaps(&p.info));
+            let (again, more): (Vec<Probe>, Vec<Probe>) = more.into_iter().partition(again);
+            again.iter().for_each(|p| self.let_go(p.id));
             probes.extend(more);
             held = failed.into_iter().filter(|f| f.held && away.is_empty()).collect();
         }

@@ -247,7 +247,10 @@ impl Office {
             .probe(drive)
             .await
             .map_err(|e| refuse(RefusalKind::Invalid, "drive", e.words).then("millrace drive ls"))?;
-        let added = self.label_spare(id, &probe, force).await;
+        let added = match self.check_drives_apart(core::slice::from_ref(&probe)) {
+            Ok(()) => self.label_spare(id, &probe, force).await,
+            Err(r) => Err(Refusal { field: Some("drive".into()), ..r }),
+        };
         if let Err(r) = added {
             self.let_go(probe.id);
             return Err(r);

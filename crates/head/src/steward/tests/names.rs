@@ -57,3 +57,59 @@ fn a_name_is_free_once_the_pool_that_is_away_is_forgotten() {
     let s = w.status();
     assert!(s.pools.len() == 1 && s.pools[0].uuid != own);
 }
+
+#[test]
+fn two_names_of_one_drive_are_no_two_drives() {
+    let mut rest = drives(&["/f/a", "/f/b", "/dev/loop0", "/dev/loop1"]);
+    let mut set = |path: &str, names: &[&str]| {
+        let d = rest.drives.get_mut(path).expect("a drive");
+        d.names = names.iter().map(|n| n.to_string()).collect();
+    };
+    set("/f/a", &["file 1:7"]);
+    set("/dev/loop0", &["device 7:0", "file 1:7"]);
+    set("/dev/loop1", &["device 7:1", "file 1:8"]);
+    let mut w = World::start(rest, 1);
+    for pair in [("/f/a", "/dev/loop0"), ("/dev/loop0", "/f/a")] {
+        for force in [false, true] {
+            let Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, .. } =
+                create("tank", vec![mirror(pair.0, pair.1)])
+            else {
+                unreachable!("it makes a pool")
+            };
+            let order = Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force };
+            let (_, field, words) = w.refused(order);
+            assert!(field == "drives" && words.contains("are one drive"), "{words}");
+        }
+    }
+    assert!(w.open.is_empty());
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    for order in [
+        Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror("/dev/loop0", "/dev/loop1")], force: true },
+        Order::SpareAdd { pool: "tank".into(), drive: "/dev/loop0".into(), force: true },
+        Order::LegAdd { pool: "tank".into(), mirror: None, drive: "/dev/loop0".into(), force: true },
+        Order::DriveReplace { old: "/f/a".into(), new: "/dev/loop0".into(), force: true },
+    ] {
+        let (kind, _, words) = w.refused(order);
+        assert!(kind == RefusalKind::Conflict && words.contains("is a drive of pool tank"), "{words}");
+    }
+    w.good(Order::SpareAdd { pool: "tank".into(), drive: "/dev/loop1".into(), force: false });
+}
+
+#[test]
+fn a_pool_is_imported_by_each_drive_once_whatever_names_it_has() {
+    let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    release(&mut w);
+    // The same blocks by another name.
+    let mut again = w.rest.drives["/f/a"].clone();
+    again.names = vec!["file 1:7".into()];
+    w.rest.drives.get_mut("/f/a").expect("a drive").names = again.names.clone();
+    w.rest.drives.insert("/dev/loop0".into(), again);
+    let mut w = World::start(Rest { drives: w.rest.drives, ..Rest::default() }, 2);
+    let (_, _, words) = w.refused(import(&["/f/a", "/dev/loop0", "/f/b"], true));
+    assert!(words.contains("/f/a and /dev/loop0 are one drive"), "{words}");
+    assert!(w.open.is_empty());
+    // One that nobody named is passed over.
+    w.good(import(&["/f/a", "/f/b"], false));
+    assert_eq!(w.legs(0), [LegState::InSync; 2]);
+}

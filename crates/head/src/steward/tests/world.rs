@@ -27,6 +27,9 @@ pub(super) struct FakeDrive {
     pub(super) name: base::FileName,
     /// What lies behind its last whole 4096 bytes.
     pub(super) end: Vec<u8>,
+    /// What its blocks are called, and what they lie in.
+    pub(super) names: Vec<String>,
+    pub(super) lies_in: Vec<String>,
 }
 
 /// What survives a crash.
@@ -219,6 +222,8 @@ impl World {
                             kind: if spec.starts_with("/dev/") { "block" } else { "file" }.into(),
                             path: spec,
                             end: d.end.clone(),
+                            names: d.names.clone(),
+                            lies_in: d.lies_in.clone(),
                             ..DriveInfo::default()
                         })
                     }
@@ -478,6 +483,8 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         cut: None,
         name: base::FileName::There,
         end: vec![],
+        names: vec![],
+        lies_in: vec![],
         free: None,
     };
     Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
