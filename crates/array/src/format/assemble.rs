@@ -175,7 +175,7 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
     let was_full = own.leg(found.drive).is_none_or(|l| l.state == LegState::RebuildingFull);
     match (state, own.kin(record)) {
         (LegState::InSync, Kin::Same) => LegVerdict::Current,
-        (LegState::InSync, Kin::Forefather(n)) if n <= lag_max(record) => LegVerdict::Current,
+        (LegState::InSync, Kin::Forefather(n)) if n <= record.lag_max() => LegVerdict::Current,
         (LegState::InSync, Kin::Forefather(_) | Kin::TooOld | Kin::Unrelated) => {
             LegVerdict::Stale { full: true }
         }
@@ -188,12 +188,6 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
             LegVerdict::Stale { full: true }
         }
     }
-}
-
-/// How far behind a leg in sync may be. What closes a pool follows a record that was written when nothing changed any
-/// more: a leg that has not even that one is a copy from before.
-fn lag_max(record: &MembershipRecord) -> u64 {
-    if record.open { record.lag_max() } else { 1 }
 }
 
 /// Rule 1: the records that are nobody's forefather, with the drives that stand on each.

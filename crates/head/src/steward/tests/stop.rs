@@ -99,3 +99,34 @@ fn a_stop_before_the_pools_are_there_does_not_wait_for_them() {
     let w = w.crash(3);
     assert_eq!((w.legs(0), w.legs(1)), (vec![LegState::InSync; 2], vec![LegState::InSync; 2]));
 }
+
+/// A restart while drives were being made the same, and the next head believed them.
+#[test]
+fn what_was_not_compared_when_the_head_stopped_is_compared_by_the_next() {
+    let mut rest = drives(&["/f/a", "/f/b"]);
+    rest.drives.get_mut("/f/b").expect("there").zero = false;
+    let mut w = World::start(rest, 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    assert!(w.layout.arrays[0].unclean);
+    w.stop();
+    w.pass(SOON);
+    assert!(w.stopped.is_some());
+    let w = w.crash(2);
+    let array = &w.layout.arrays[0];
+    assert!(array.unclean && array.dirty.count() == array.geometry.regions());
+}
+
+/// It has the record of the same life of the head, and lacks what was written after the copy was made.
+#[test]
+fn an_older_copy_put_in_a_drives_place_while_the_head_was_stopped_starts_from_nothing() {
+    let mut w = usual();
+    let older = w.rest.drives["/f/b"].blocks.clone();
+    w.stop();
+    w.pass(SOON);
+    assert!(w.stopped.is_some());
+    w.rest.drives.get_mut("/f/b").expect("there").blocks = older;
+    let w = w.crash(2);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+    let array = &w.layout.arrays[0];
+    assert_eq!(array.dirty.count(), array.geometry.regions(), "all of it is copied");
+}
