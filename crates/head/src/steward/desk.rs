@@ -629,7 +629,8 @@ impl Desk {
         self.pools.iter().find_map(|p| {
             let legs = p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
             let mut open = legs.chain(p.spares.iter().filter_map(|s| s.open.as_ref()));
-            let found = open.find(|o| o.info.overlaps(info))?;
+            // A spare that takes a place is opened beside itself; who names a drive of ours by its own name is told elsewhere.
+            let found = open.find(|o| o.info.path != info.path && o.info.overlaps(info))?;
             Some((found.info.path.as_str(), p.config.name.as_str()))
         })
     }

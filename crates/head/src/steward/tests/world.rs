@@ -220,9 +220,10 @@ impl World {
                             block_bytes: d.block_bytes,
                             reads_zeroes: d.zero,
                             kind: if spec.starts_with("/dev/") { "block" } else { "file" }.into(),
+                            // As a file's inode, its own is among them.
+                            names: core::iter::once(spec.clone()).chain(d.names.clone()).collect(),
                             path: spec,
                             end: d.end.clone(),
-                            names: d.names.clone(),
                             lies_in: d.lies_in.clone(),
                             ..DriveInfo::default()
                         })
