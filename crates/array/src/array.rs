@@ -555,23 +555,7 @@ impl Array {
     ) -> u32 {
         let drive = self.legs[leg].leg.expect("operations go to members").drive;
         assert!(self.writable() & bit(leg) != 0, "an operation for a leg that gets none");
-        let tag = DriveTag {
-            owner,
-            leg,
-            buffer,
-            drive,
-            kind,
-            since: now,
-            at,
-            len,
-            data,
-            held: false,
-            watched: false,
-            previous: NONE,
-            next: NONE,
-            share: false,
-            given_up: false,
-        };
+        let tag = DriveTag::new(now, owner, leg, drive, kind, at, len, data, buffer);
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each flight");
         if let Some(buffer) = buffer {
             self.buffers.hold(buffer);

@@ -219,6 +219,41 @@ pub(crate) struct DriveTag {
     pub(crate) given_up: bool,
 }
 
+impl DriveTag {
+    /// An operation that begins now, in no list and with nothing of its own.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // each is what it does
+    pub(crate) fn new(
+        since: Instant,
+        owner: Owner,
+        leg: usize,
+        drive: DriveId,
+        kind: DriveOpKind,
+        at: u64,
+        len: u64,
+        data: Slice,
+        buffer: Option<BufferId>,
+    ) -> Self {
+        Self {
+            owner,
+            leg,
+            buffer,
+            drive,
+            kind,
+            since,
+            at,
+            len,
+            data,
+            held: false,
+            watched: false,
+            previous: NONE,
+            next: NONE,
+            share: false,
+            given_up: false,
+        }
+    }
+}
+
 /// A list of flights, linked through `Flight::next`, or of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct List {

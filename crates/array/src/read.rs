@@ -39,23 +39,8 @@ impl Array {
         standing.in_flight += 1;
         standing.last_end = at + len;
         let drive = standing.leg.expect("a leg in sync is a member").drive;
-        let tag = DriveTag {
-            owner: Owner::Read(ticket),
-            leg,
-            buffer: None,
-            drive,
-            kind: DriveOpKind::Read,
-            since: now,
-            at,
-            len,
-            data,
-            held: false,
-            watched: false,
-            previous: NONE,
-            next: NONE,
-            share: false,
-            given_up: false,
-        };
+        let (owner, kind) = (Owner::Read(ticket), DriveOpKind::Read);
+        let tag = DriveTag::new(now, owner, leg, drive, kind, at, len, data, None);
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each command");
         self.watch(tag);
         let at = self.geometry.data_at + at;

@@ -44,6 +44,7 @@ mod shaped;
 mod signature;
 mod spares;
 mod speed;
+mod start;
 mod status;
 mod stop;
 #[cfg(test)]

@@ -1,257 +1,32 @@
-//! Pools come: at the start, and by import.
+//! Pools come: by import, also at the start (`start`).
 
 use super::Office;
-use super::absent::{AbsentPool, LOOK_FIRST};
 use super::config::{PoolConfig, geometry_of};
 use super::create::STATE_DISK;
-use super::desk::{ArrayDesk, LegDesk, PoolDesk, Stop, refuse};
+use super::desk::{ArrayDesk, LegDesk, PoolDesk, refuse};
 use super::drives::Probe;
 use super::files::{POOLS, PoolRow};
 use super::found::Found;
 use super::join::{self, Boxed};
 use super::judge::Judged;
 use super::released::in_memory;
-use super::runtime::Patience;
 use super::scrub::ScrubDesk;
 use super::shaped::bare;
 use super::spares::SpareDesk;
 use super::witness::Witness;
 use crate::layout::PoolId;
-use crate::mail::Mail;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
 use base::machine::StateOp;
-use base::{Address, Bug, Duration, OpenError, Uuid, planted};
+use base::{Bug, OpenError, Uuid, planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// How long the start waits for pools before it serves the others.
-const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a start waits for drives that somebody holds, and how often it looks. A pool with a leg that does not answer is
-/// up within `START_MAX`: drives are looked at once more at the end of it, and where they may be today.
-const CLAIM_PATIENCE: Duration = Duration::from_secs(4);
-/// A pool that needs nothing of a drive that hangs, or is held, serves after that time.
-pub(crate) const START_MAX: Duration = Duration::from_secs(10);
-const _: () = assert!(CLAIM_PATIENCE.as_secs() + 2 * Patience::PROMPT.look.as_secs() <= START_MAX.as_secs());
-/// How long a drive may take to be let go of.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
-/// After that long the drives are another's, and not the rest of a life of this head: whoever does not need them
-/// is served.
-const HELD_PATIENCE: Duration = Duration::from_secs(2);
-const CLAIM_RETRY: Duration = Duration::from_millis(300);
+/// Why a leg in sync starts from nothing.
+const OLDER: &str = "it lacks the last membership record, as an older copy of the drive does: everything is being copied to it";
 
 impl Office {
-    /// The Steward's life: start, then orders one by one.
-    pub(crate) async fn live(self, hold: Option<String>) {
-        let mut notices = self.read_state().await;
-        let office = self.clone();
-        self.cx.spawn(async move { office.keep_log().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.count_turned_away().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_drives().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_directory().await });
-        self.read_released(&mut notices).await;
-        let rows = self.read_pools(&mut notices).await;
-        for row in &rows {
-            let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
-            let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
-            let kept = self.read_kept(row.uuid).await.unwrap_or_else(|words| {
-                notices.push(words);
-                None
-            });
-            self.desk_mut().absent.push(AbsentPool {
-                uuid: row.uuid,
-                name: row.name.clone(),
-                drives: row.drives.clone(),
-                reason,
-                next,
-                kept,
-                held: false,
-                look_at: None,
-                looks: 0,
-            });
-        }
-        if let Some(why) = hold {
-            self.desk_mut().held = true;
-            notices.push(why);
-        } else {
-            let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len()));
-            // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
-            let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
-            for row in rows {
-                let (office, left) = (self.clone(), busy.clone());
-                self.cx.spawn(async move {
-                    office.import_at_start(row).await;
-                    left.set(left.get() - 1);
-                    office.cx.changed();
-                });
-            }
-            let office = self.clone();
-            let over = move || {
-                let desk = office.desk();
-                desk.absent.iter().filter(waits).count() == busy.get() || desk.stop != Stop::No
-            };
-            self.cx.until_within(START_PATIENCE, over).await;
-            if !self.desk().losses.is_empty() {
-                // The list names them again. One that cannot be written is found to be lost at the next start, too.
-                let _ = self.write_pools().await;
-            }
-            let office = self.clone();
-            self.cx.spawn(async move { office.watch_absent().await });
-        }
-        self.publish().await;
-        {
-            let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            desk.ready = true;
-            notices
-                .extend(desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name, p.reason)));
-            for n in &notices {
-                desk.event(now, Weight::Warning, "head", n.clone());
-            }
-            if desk.stop == Stop::No {
-                desk.event(now, Weight::Note, "head", "the head serves");
-            }
-            let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name)).collect();
-            let lasting: Vec<String> =
-                notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
-            desk.notices.extend(lasting);
-        }
-        self.cx.mail(Address::Manager, Mail::Ready { notices });
-        loop {
-            let office = self.clone();
-            self.cx.until(move || !office.desk().orders.is_empty()).await;
-            let (id, order) = self.desk_mut().orders.pop_front().expect("there is one");
-            self.desk_mut().ordering = true;
-            let stop = matches!(order, crate::order::Order::Shutdown);
-            let answer = self.carry_out(order).await;
-            self.desk_mut().forget_stand_ins();
-            self.desk_mut().ordering = false;
-            if let Some(id) = id {
-                self.cx.mail(Address::Manager, Mail::Answered { id, answer });
-            }
-            if stop {
-                self.cx.mail(Address::Manager, Mail::Stopped);
-            }
-        }
-    }
-
-    /// Opens a pool's drives. After kill -9 the kernel may hold them until the last operation of the
-    /// daemon before has ended: going on without them would put legs out that are well.
-    async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<String>) {
-        let begin = self.cx.now();
-        let end = begin + CLAIM_PATIENCE;
-        let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
-        loop {
-            let (probes, failures) = self.gather(&drives, Some(row.uuid)).await;
-            if !failures.iter().any(|f| f.held) || self.cx.now() >= end {
-                return (probes, words(failures));
-            }
-            for probe in &probes {
-                self.let_go_wholly(probe.id, RELEASE_PATIENCE).await;
-            }
-            if self.cx.now() >= begin + HELD_PATIENCE
-                && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid)
-            {
-                p.held = true;
-                p.reason = held_words(failures.into_iter().filter(|f| f.held).collect()).join("; ");
-            }
-            self.cx.changed();
-            self.cx.sleep(CLAIM_RETRY).await;
-        }
-    }
-
-    async fn import_at_start(&self, row: PoolRow) {
-        if !row.drives.is_empty() && row.drives.iter().all(|d| in_memory(d)) {
-            if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
-                let r = ended_with_the_daemon(&row.name, &row.drives);
-                (p.reason, p.next) = (r.message, r.next);
-            }
-            return;
-        }
-        let (mut probes, mut failures) = self.gather_patiently(&row).await;
-        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
-            p.held = false;
-        }
-        let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
-        if !all_there {
-            // A drive may have another path today.
-            let seen: BTreeSet<String> =
-                probes.iter().map(|p| p.info.path.clone()).chain(row.drives.iter().cloned()).collect();
-            let candidates =
-                self.candidates().await.into_iter().filter(|c| !seen.contains(c)).collect::<Vec<_>>();
-            let (more, _) = self.gather(&candidates, Some(row.uuid)).await;
-            if !more.is_empty() {
-                failures.clear();
-            }
-            probes.extend(more);
-        }
-        if self.desk().stop != Stop::No {
-            // Who goes takes nothing: a leg that was not found in time would be put out for nothing.
-            probes.iter().for_each(|p| self.let_go(p.id));
-            return;
-        }
-        if self.ends_release(&row, &probes).await {
-            return;
-        }
-        let result = self.take(row.uuid, probes, false).await;
-        if result.is_ok() {
-            // Of a release that had not come far.
-            self.forget_released(row.uuid).await;
-        }
-        let now = self.cx.now();
-        let late = {
-            let mut desk = self.desk_mut();
-            match result {
-                Ok(notices) => {
-                    desk.absent.retain(|p| p.uuid != row.uuid);
-                    // What lies where a missing leg was explains why it is missing.
-                    for n in notices.into_iter().chain(failures) {
-                        desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
-                    }
-                }
-                Err(r) => {
-                    let reason = if failures.is_empty() {
-                        r.message
-                    } else {
-                        format!("{} ({})", r.message, failures.join("; "))
-                    };
-                    // Nothing was found: it is not a matter of where to look, but of drives that are away.
-                    let away = r.kind == RefusalKind::NotFound && !row.drives.is_empty();
-                    let shaped = |d: &&String| desk.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
-                    let clear: Vec<String> = row
-                        .drives
-                        .iter()
-                        .filter(shaped)
-                        .map(|d| format!("millrace drive shape {d} --clear"))
-                        .collect();
-                    let next = match away {
-                        // What was shaped away is attached already.
-                        true if !clear.is_empty() => {
-                            Some(format!("{}, then millrace pool import {}", clear.join(", then "), row.name))
-                        }
-                        true => Some(format!(
-                            "attach {}: then it is imported by itself within a minute, or by millrace pool import {}",
-                            row.drives.join(" and "),
-                            row.name
-                        )),
-                        false => r.next,
-                    };
-                    if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
-                        (p.reason, p.next, p.look_at) = (reason, next, Some(now + LOOK_FIRST));
-                    }
-                }
-            }
-            desk.ready
-        };
-        if late {
-            self.publish().await;
-        }
-    }
-
     /// Block devices of this machine that nobody holds.
     pub(crate) async fn candidates(&self) -> Vec<String> {
         match self.cx.state(StateOp::Candidates).await {
@@ -360,11 +135,13 @@ impl Office {
                 let uuid = next.arrays[i].legs[l].drive;
                 let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == uuid));
                 let open = probe.and_then(Probe::opened);
+                let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
                 let (state, reason) = match judged {
                     LegVerdict::Current => (LegState::InSync, ""),
                     LegVerdict::Stale { full: false } => {
                         (LegState::Rebuilding, "what it missed is being copied to it")
                     }
+                    LegVerdict::Stale { full: true } if was_in_sync => (LegState::RebuildingFull, OLDER),
                     LegVerdict::Stale { full: true } => {
                         (LegState::RebuildingFull, "everything is being copied to it")
                     }
@@ -390,6 +167,9 @@ impl Office {
                     row.path = f.path().into();
                 }
                 let reason = found.as_ref().map_or_else(|| reason.to_string(), Found::words);
+                if reason == OLDER {
+                    out_words.push((row.path.clone(), format!("it is of pool {config_name}: {OLDER}")));
+                }
                 if out {
                     out_words
                         .push((row.path.clone(), format!("it is out of pool {}: {reason}", config_name)));
@@ -896,7 +676,7 @@ fn imported_already(pool: &str) -> Refusal {
 }
 
 /// The end of a pool whose drives were in memory.
-fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
+pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
     let list = drives.join(", ");
     let message = match drives.iter().all(|d| d.starts_with("null:")) {
         true => format!("its drives ({list}) were those of a daemon that has ended, and kept nothing"),
@@ -909,7 +689,7 @@ fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
 }
 
 /// Drives that somebody holds, as many as a sentence bears.
-fn held_words(held: Vec<OpenError>) -> Vec<String> {
+pub(crate) fn held_words(held: Vec<OpenError>) -> Vec<String> {
     const SHOWN: usize = 4;
     let more = held.len().saturating_sub(SHOWN);
     let mut out: Vec<String> = held.into_iter().take(SHOWN).map(|f| f.words).collect();
@@ -920,7 +700,7 @@ fn held_words(held: Vec<OpenError>) -> Vec<String> {
 }
 
 /// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.
-fn words(failures: Vec<OpenError>) -> Vec<String> {
+pub(crate) fn words(failures: Vec<OpenError>) -> Vec<String> {
     failures.into_iter().filter(|f| !f.missing).map(|f| f.words).collect()
 }
 
