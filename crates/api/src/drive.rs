@@ -1,6 +1,6 @@
 //! Drives.
 
-use crate::{Counters, State};
+use crate::{Counters, State, Times};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,6 +38,12 @@ pub struct Drive {
     pub errors: u64,
     /// What was done to it, since the start.
     pub counters: Counters,
+    /// How long its reads take; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_times: Option<Times>,
+    /// How long its writes take; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_times: Option<Times>,
     /// Its artificial behaviour, if any.
     pub shape: Option<Shape>,
 }

@@ -25,7 +25,9 @@ pub use pool::{
     PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,
 };
 pub use portal::{Portal, PortalAdd, Protocol};
-pub use status::{Connection, Counters, Created, Daemon, Reason, Shard, State, Status, System};
+pub use status::{
+    Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
+};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet};
 
 /// Where the resources are, below the server's root.

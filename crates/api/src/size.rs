@@ -93,6 +93,20 @@ pub fn print_rate(bytes_per_second: u64) -> String {
     }
 }
 
+/// A short time as people read it: `0.4 µs`, `85 µs`, `1.2 ms`, `25 s`.
+pub fn print_ns(ns: u64) -> String {
+    let us = ns as f64 / 1e3;
+    match us {
+        ..0.05 => "0 µs".into(),
+        ..9.95 => format!("{us:.1} µs"),
+        ..999.5 => format!("{us:.0} µs"),
+        ..9_995.0 => format!("{:.1} ms", us / 1e3),
+        ..999_500.0 => format!("{:.0} ms", us / 1e3),
+        ..9_995_000.0 => format!("{:.1} s", us / 1e6),
+        _ => format!("{:.0} s", us / 1e6),
+    }
+}
+
 /// Seconds as people read them: `45 s`, `2 min 5 s`, `3 h 20 min`, `4 d 2 h`.
 pub fn print_seconds(seconds: u64) -> String {
     let two = |big: u64, big_word: &str, small: u64, small_word: &str| match small {
@@ -167,6 +181,9 @@ mod tests {
         assert_eq!(print_count(1_234_567), "1.2M");
         assert_eq!(print_rate(812_000_000), "812 MB/s");
         assert_eq!(print_rate(12_340_000_000), "12.3 GB/s");
+        let short = [0, 430, 9_960, 84_900, 999_700, 1_240_000, 25_300_000, 999_700_000, 25_000_000_000]
+            .map(print_ns);
+        assert_eq!(short, ["0 µs", "0.4 µs", "10 µs", "85 µs", "1.0 ms", "1.2 ms", "25 ms", "1.0 s", "25 s"]);
         assert_eq!(print_seconds(125), "2 min 5 s");
         assert_eq!(print_seconds(3600), "1 h");
         assert_eq!(print_seconds(90_000), "1 d 1 h");

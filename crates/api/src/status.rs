@@ -64,6 +64,59 @@ pub struct Counters {
     pub errors: u64,
 }
 
+/// How long commands took, or a part of them. One in 64 is timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Times {
+    /// The median of those of the last one to two minutes, nanoseconds. This and the next two are rounded up to a
+    /// quarter of an octave.
+    pub p50_ns: u64,
+    /// What 99 of 100 did not exceed.
+    pub p99_ns: u64,
+    /// What 999 of 1000 did not exceed.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The mean.
+    pub mean_ns: u64,
+    /// How many were timed in the last one to two minutes.
+    pub timed: u64,
+    /// Nanoseconds, summed over all that were timed since the start.
+    pub total_ns: u64,
+    /// How many these were.
+    pub total_timed: u64,
+}
+
+/// Where the time of a volume's reads or writes goes, stage by stage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Stages {
+    /// From its arrival until its answer was gone.
+    pub all: Times,
+    /// The wait for memory, and of a write for the host's data.
+    pub admitted: Times,
+    /// The wait for the volume's caps, and for a place at its array.
+    pub volume: Times,
+    /// In the array, until the drive operation starts that ends it: writes to the same blocks, the bitmap, the record of a
+    /// lost leg, another shard.
+    pub array: Times,
+    /// The last of its drive operations.
+    pub drive: Times,
+    /// Its answer, until it is on its way; that of a read until the kernel has taken the data.
+    pub replied: Times,
+}
+
+impl Stages {
+    /// Its parts in order, with their names.
+    pub fn parts(&self) -> [(&'static str, &Times); 5] {
+        [
+            ("admitted", &self.admitted),
+            ("volume", &self.volume),
+            ("array", &self.array),
+            ("drive", &self.drive),
+            ("replied", &self.replied),
+        ]
+    }
+}
+
 /// Who the system is, for life.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct System {

@@ -1,6 +1,6 @@
 //! Volumes and their exports.
 
-use crate::{Counters, State};
+use crate::{Counters, Stages, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,6 +38,12 @@ pub struct Volume {
     pub capped: u64,
     /// What hosts did with it since the start.
     pub counters: Counters,
+    /// Where the time of its reads goes; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_times: Option<Stages>,
+    /// Where the time of its writes goes; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_times: Option<Stages>,
 }
 
 /// A volume's export.

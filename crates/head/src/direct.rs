@@ -12,6 +12,7 @@
 
 use crate::request::{Phase, Request};
 use crate::shard::{Core, NO_LINK, Shard};
+use crate::stages::UNTIMED;
 use array::LegState;
 use base::{Command, DriveId, Instant, Memory, Slice, Status, Tag, VolumeId};
 
@@ -76,7 +77,11 @@ impl<M: Memory> Shard<M> {
         (request.door, request.phase) = (door, Phase::Turn);
         (request.buffer, request.command, request.data) = (Some(data), command, data);
         let inserted = self.core.requests.insert(request);
-        self.core.turns.push_back(inserted.expect("only as many commands are under way as were admitted"));
+        let index = inserted.expect("only as many commands are under way as were admitted");
+        if self.core.timing.is_due() {
+            self.core.time(index, now, now);
+        }
+        self.core.turns.push_back(index);
     }
     /// The next command that has ended. To be asked after `end_of_turn`.
     pub fn direct_done(&mut self) -> Option<Done> {
@@ -113,8 +118,11 @@ fn in_sync(leg: &array::Leg) -> Option<DriveId> {
 
 impl<M: Memory> Core<M> {
     /// A command without a connection has ended.
-    pub fn tell_direct(&mut self, index: u32) {
-        let Request { tag, status, data, second, .. } = self.requests[index];
+    pub fn tell_direct(&mut self, now: Instant, index: u32) {
+        let Request { tag, status, data, second, timed, .. } = self.requests[index];
+        if timed != UNTIMED {
+            self.timing.end(timed, (status == Status::Good).then_some(now));
+        }
         self.requests.free(index);
         if let Some(second) = second {
             self.buffers.release(second);
@@ -261,6 +269,62 @@ mod tests {
                 reached(&run(&mut shard, Door::Array(array), Op::Write, at, 1).0, legs);
             }
         }
+    }
+
+    #[test]
+    fn a_timed_write_tells_what_its_bitmap_and_its_slowest_leg_took() {
+        let mut shard = shard();
+        assert!(shard.direct_admit(1));
+        let data_at = shard.direct_places(VOLUME)[0].at;
+        let us = base::Duration::from_micros;
+        let mut write = |from: Instant| {
+            let data = shard.direct_buffer(4096).expect("memory");
+            let command = Command { volume: VOLUME, op: Op::Write, at: 0, blocks: 1, fua: false };
+            shard.direct_submit(from, Tag(7), Door::Volume, command, data);
+            let (mut now, mut fx, mut due) = (from, Effects::<Mail>::new(), vec![]);
+            loop {
+                shard.end_of_turn(now, &mut fx);
+                for effect in fx.drain(..) {
+                    let Effect::Drive(op) = effect else { continue };
+                    let took = match op.at < data_at {
+                        true => us(50),
+                        false => us(100 + 30 * u64::from(op.drive.0 % 2)),
+                    };
+                    due.push((now + took, op.token));
+                }
+                if let Some(done) = shard.direct_done() {
+                    shard.direct_release(done.data);
+                    break now;
+                }
+                due.sort_unstable_by_key(|(at, token)| (*at, token.0));
+                let (at, token) = due.remove(0);
+                now = at;
+                shard.on_event(now, Event::DriveDone { token, result: Ok(()) }, &mut fx);
+            }
+        };
+        let mut now = NOW;
+        for _ in 0..1000 {
+            now = write(now);
+        }
+        let (timed, ops) = shard.core_mut().timing.take();
+        // The first one is always timed, and it alone met a cold bitmap.
+        assert_eq!((timed[0].volume, timed[0].write), (VOLUME, true));
+        assert_eq!(timed[0].ns, [0, 0, 50_000, 130_000, 0]);
+        assert!(timed[1..].iter().all(|t| t.ns == [0, 0, 0, 130_000, 0]), "{timed:?}");
+        assert!((8..=30).contains(&timed.len()), "one in {}: {}", crate::stages::ONE_IN, timed.len());
+        // Both legs of the first array, each with its own time.
+        assert!((16..=60).contains(&ops.len()), "{}", ops.len());
+        let is_own = |op: &crate::stages::TimedOp| match op.drive.0 {
+            0 => op.ns == 100_000 || op.ns == 50_000,
+            _ => op.ns == 130_000 || op.ns == 50_000,
+        };
+        assert!(ops.iter().all(is_own), "{ops:?}");
+        assert!(
+            [0, 1].iter().all(|leg| ops.iter().any(|op| op.drive.0 == *leg)),
+            "a step of two meets one leg"
+        );
+        assert!(shard.idle(), "no stamp is left behind");
+        assert_eq!(shard.core_mut().timing.take(), (vec![], vec![]), "what was told is told once");
     }
 
     #[test]

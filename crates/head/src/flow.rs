@@ -9,8 +9,9 @@ use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
 use crate::report::DriveReport;
-use crate::request::{Flight, Orphan, Owner, Phase, worse};
+use crate::request::{Flight, Landed, Orphan, Owner, Phase, worse};
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
+use crate::stages::UNTIMED;
 use array::{Array, ArrayCommand, ArrayIo, Kind, Note, OpView, Ticket};
 use base::{
     Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,
@@ -25,6 +26,8 @@ const WRITE_LEAST: Duration = Duration::from_secs(1);
 /// Takes an array's effects, while the array is out of its place in the core.
 pub(crate) struct Sink<'a, M: Memory> {
     now: Instant,
+    /// When the operation had started whose end the array hears of, or now.
+    issued: Instant,
     array: ArrayId,
     core: &'a mut Core<M>,
     fx: &'a mut Effects<Mail>,
@@ -63,7 +66,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         self.fx.push(Effect::Drive(op));
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
-        self.core.landed.push_back((ticket, status));
+        self.core.landed.push_back(Landed { ticket, status, issued: self.issued });
     }
     fn note(&mut self, note: Note) {
         self.core.notes.push_back((self.array, note));
@@ -173,7 +176,7 @@ impl<M: Memory> Core<M> {
                 }
                 None => {
                     self.parked.pop_front();
-                    self.answer_peer(owner, Status::NotReady, fx);
+                    self.answer_peer(owner, Status::NotReady, now, fx);
                 }
             }
         }
@@ -252,6 +255,9 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         (request.begun, request.length, request.cursor) = (true, length, length);
         (request.flights, request.whole, request.phase) = (1, Some(array), Phase::Flights);
+        if request.timed != UNTIMED {
+            self.timing.handed(request.timed, now);
+        }
         let command = ArrayCommand { kind, at, len, data, fua: command.fua };
         self.take_off(now, Ticket(WHOLE | u64::from(index)), array, command, fx);
         true
@@ -375,6 +381,9 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         request.flights += 1;
         request.cursor += if kind == Kind::Flush { 1 } else { len };
+        if request.timed != UNTIMED {
+            self.timing.handed(request.timed, now);
+        }
         let command = ArrayCommand { kind, at, len, data, fua: command.fua };
         if here {
             self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
@@ -397,24 +406,28 @@ impl<M: Memory> Core<M> {
         let slot = &mut self.arrays[array.index()];
         let mut state = slot.take().expect("a command is for an array that is here");
         state.busy += 1;
-        state.array.on_command(now, ticket, command, &mut Sink { now, array, core: self, fx });
+        state.array.on_command(now, ticket, command, &mut Sink { now, issued: now, array, core: self, fx });
         self.arrays[array.index()] = Some(state);
     }
 
     /// A command of an array ended: its place there is free.
-    pub fn landed(&mut self, ticket: Ticket, mut status: Status, fx: &mut Effects<Mail>) {
+    pub fn landed(&mut self, now: Instant, landed: Landed, fx: &mut Effects<Mail>) {
+        let Landed { ticket, mut status, issued } = landed;
         if ticket.0 & WHOLE != 0 {
             // It was handed over in one piece, so this is its end.
             let index = ticket.0 as u32;
             let request = &mut self.requests[index];
             let array = request.whole.take().expect("it had one command, which was whole");
             (request.flights, status) = (0, worse(request.status, status));
+            if request.timed != UNTIMED {
+                self.timing.landed(request.timed, issued, now);
+            }
             self.leave_array(array);
             self.end(index, status);
         } else {
             let array = self.flights[ticket.0 as u32].array;
             self.leave_array(array);
-            self.flight_landed(ticket.0 as u32, status, fx);
+            self.flight_landed(now, ticket.0 as u32, status, issued, fx);
         }
     }
 
@@ -425,10 +438,23 @@ impl<M: Memory> Core<M> {
     }
 
     /// A flight ended, here or on another shard.
-    pub fn flight_landed(&mut self, flight: u32, status: Status, fx: &mut Effects<Mail>) {
+    pub fn flight_landed(
+        &mut self,
+        now: Instant,
+        flight: u32,
+        status: Status,
+        issued: Instant,
+        fx: &mut Effects<Mail>,
+    ) {
         match self.flights.remove(flight).owner {
-            Owner::Request(index) => self.part_landed(index, status),
-            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, fx),
+            Owner::Request(index) => {
+                let timed = self.requests[index].timed;
+                if timed != UNTIMED {
+                    self.timing.landed(timed, issued, now);
+                }
+                self.part_landed(index, status);
+            }
+            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, issued, fx),
         }
     }
 
@@ -524,9 +550,9 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    fn answer_peer(&mut self, owner: Owner, status: Status, fx: &mut Effects<Mail>) {
+    fn answer_peer(&mut self, owner: Owner, status: Status, issued: Instant, fx: &mut Effects<Mail>) {
         let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
-        fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Ran { flight, status } });
+        fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Ran { flight, status, issued } });
     }
 
     /// What is not at a drive yet never starts.
@@ -586,7 +612,7 @@ impl<M: Memory> Core<M> {
         let owner = Owner::Peer { shard, flight };
         if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.parked.remove(i);
-            self.answer_peer(owner, Status::Aborted, fx);
+            self.answer_peer(owner, Status::Aborted, now, fx);
             return;
         }
         let found = self.flights.iter().find(|(_, f)| f.owner == owner).map(|(index, _)| index);
@@ -605,7 +631,7 @@ impl<M: Memory> Core<M> {
         input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
     ) {
         let Some(mut state) = self.arrays.get_mut(id.index()).and_then(Option::take) else { return };
-        input(&mut state.array, &mut Sink { now, array: id, core: self, fx });
+        input(&mut state.array, &mut Sink { now, issued: now, array: id, core: self, fx });
         self.arrays[id.index()] = Some(state);
     }
 
@@ -627,7 +653,8 @@ impl<M: Memory> Core<M> {
         if given_up {
             figures.hung -= 1;
             self.let_go(data, fx);
-            state.array.on_drive_late(now, tag, &mut Sink { now, array: id, core: self, fx });
+            let io = &mut Sink { now, issued: now, array: id, core: self, fx };
+            state.array.on_drive_late(now, tag, io);
             self.arrays[id.index()] = Some(state);
             return;
         }
@@ -635,16 +662,18 @@ impl<M: Memory> Core<M> {
         if held {
             self.buffers.release(data);
         }
-        let counters = &mut figures.counters;
-        counters.busy_ns += now.0.saturating_sub(since.0);
+        let (counters, took) = (&mut figures.counters, now.0.saturating_sub(since.0));
+        counters.busy_ns += took;
         match (result, kind) {
             (Ok(()), DriveOpKind::Read) => {
                 counters.reads += 1;
                 counters.read_bytes += len;
+                self.timing.op(drive, false, took);
             }
             (Ok(()), DriveOpKind::Write | DriveOpKind::WriteZeroes) => {
                 counters.writes += 1;
                 counters.write_bytes += len;
+                self.timing.op(drive, true, took);
             }
             (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
             (Err(error), _) => {
@@ -652,7 +681,8 @@ impl<M: Memory> Core<M> {
                 figures.last_error = Some(error);
             }
         }
-        state.array.on_drive_done(now, tag, result, &mut Sink { now, array: id, core: self, fx });
+        let io = &mut Sink { now, issued: since, array: id, core: self, fx };
+        state.array.on_drive_done(now, tag, result, io);
         self.arrays[id.index()] = Some(state);
     }
 

@@ -20,6 +20,7 @@ pub mod order;
 pub mod report;
 mod request;
 mod shard;
+pub mod stages;
 pub mod steward;
 #[cfg(test)]
 mod trial;

@@ -288,21 +288,24 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         request.command = command;
         request.data = data;
         request.phase = Phase::Turn;
-        request.started = self.now;
+        let came = core::mem::replace(&mut request.started, self.now);
         (request.cursor, request.length, request.status) = (0, 0, Status::Good);
         request.begun = false;
+        if self.core.timing.is_due() {
+            self.core.time(index, came, self.now);
+        }
         self.core.arrive(self.now, index);
     }
     fn finish(&mut self, tag: Tag) {
         let index = self.link.forget(tag);
-        self.core.retire(self.link, index);
+        self.core.retire(self.link, index, Some(self.now));
     }
     fn finish_after_send(&mut self, tag: Tag) {
         let index = self.link.forget(tag);
         if self.link.outbox.release_after(index) {
             self.core.requests[index].phase = Phase::Sending;
         } else {
-            self.core.retire(self.link, index);
+            self.core.retire(self.link, index, Some(self.now));
         }
     }
     fn finish_with(&mut self, tag: Tag, header: &[u8], data: Slice, trailer: &[u8]) {

@@ -11,7 +11,7 @@ use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::View;
-use base::{Answer, Ask, ConnectionId, NetError, PortalId, Slice, Status, VolumeId};
+use base::{Answer, Ask, ConnectionId, Instant, NetError, PortalId, Slice, Status, VolumeId};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -248,6 +248,8 @@ pub enum Mail {
         flight: FlightId,
         /// How.
         status: Status,
+        /// When the drive operation had started that ended it.
+        issued: Instant,
     },
     /// Please do not start it if it has not begun. `Ran` follows in any case.
     Abort {

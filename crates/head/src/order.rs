@@ -16,7 +16,7 @@ mod snapshot;
 
 pub use snapshot::{
     Array, Connection, Counters, Drive, DriveRole, Exported, Finding, Host, Leg, Pool, PortalState, Reason,
-    Resync, Scrub, Shard, Snapshot, Spare, State, SystemInfo, Volume, Zone,
+    Resync, Scrub, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
 };
 
 /// What a manager wants.

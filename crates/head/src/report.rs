@@ -1,6 +1,7 @@
 //! Figures that a shard tells the Steward, for `status` and metrics. Counters only grow.
 
 use crate::layout::ArrayId;
+use crate::stages::{Timed, TimedOp};
 use array::Progress;
 use base::{ConnectionId, DriveError, DriveId, HostId, PortalId, VolumeId};
 use core::net::SocketAddr;
@@ -120,4 +121,8 @@ pub struct ShardReport {
     pub waiting: u32,
     /// Connections closed because they broke the protocol.
     pub protocol_errors: u64,
+    /// Commands that were timed since it told last, as far as it had room.
+    pub timed: Vec<Timed>,
+    /// Drive operations that were timed since it told last, as far as it had room.
+    pub timed_ops: Vec<TimedOp>,
 }

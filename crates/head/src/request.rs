@@ -7,7 +7,8 @@ use crate::layout::ArrayId;
 use crate::lending::{Borrower, Purpose};
 use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
-use array::{ArrayCommand, OpView};
+use crate::stages::UNTIMED;
+use array::{ArrayCommand, OpView, Ticket};
 use base::{Command, Instant, Slice, Status, Tag, Token, VolumeId};
 
 /// What a request waits for.
@@ -68,6 +69,8 @@ pub(crate) struct Request {
     pub whole: Option<ArrayId>,
     pub status: Status,
     pub aborted: bool,
+    /// Its number among those that are timed, or `UNTIMED`.
+    pub timed: u16,
     pub started: Instant,
 }
 
@@ -104,6 +107,7 @@ impl Request {
             whole: None,
             status: Status::Good,
             aborted: false,
+            timed: UNTIMED,
             started: now,
         }
     }
@@ -123,6 +127,15 @@ impl Request {
 pub(crate) enum Owner {
     Request(u32),
     Peer { shard: u16, flight: FlightId },
+}
+
+/// A command of an array has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Landed {
+    pub ticket: Ticket,
+    pub status: Status,
+    /// When the drive operation had started that ended it; this turn, if none did.
+    pub issued: Instant,
 }
 
 /// One command of one array.

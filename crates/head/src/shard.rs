@@ -28,8 +28,9 @@ use crate::limits;
 use crate::link::{Connection, Front, Io, Life};
 use crate::mail::Mail;
 use crate::report::{Counters, DriveReport, Ended};
-use crate::request::{Flight, Orphan, Parked, Phase, Request};
-use array::{Array, ArrayConfig, Geometry, Note, Ticket};
+use crate::request::{Flight, Landed, Orphan, Parked, Phase, Request};
+use crate::stages::Timing;
+use array::{Array, ArrayConfig, Geometry, Note};
 use base::front::Close;
 use base::view::View;
 use base::{
@@ -125,8 +126,10 @@ pub(crate) struct Core<M: Memory> {
     /// Commands of capped volumes that wait for their rate.
     pub gates: Gates,
     pub turns: VecDeque<u32>,
-    pub landed: VecDeque<(Ticket, Status)>,
+    pub landed: VecDeque<Landed>,
     pub told: VecDeque<u32>,
+    /// Where the time of commands goes.
+    pub timing: Timing,
     /// Commands without a connection that have ended.
     pub direct: VecDeque<Done>,
     pub parked: VecDeque<Parked>,
@@ -191,6 +194,7 @@ impl<M: Memory> Shard<M> {
                 turns: VecDeque::with_capacity(1024),
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
+                timing: Timing::new(),
                 direct: VecDeque::new(),
                 parked: VecDeque::with_capacity(1024),
                 notes: VecDeque::new(),
@@ -215,7 +219,10 @@ impl<M: Memory> Shard<M> {
     /// Nothing is under way: no request, flight, drive operation or buffer but those of connections
     /// and arrays themselves. For tests after quiescence.
     pub fn idle(&self) -> bool {
-        self.core.requests.is_empty() && self.core.flights.is_empty() && self.core.has_no_ops()
+        self.core.requests.is_empty()
+            && self.core.flights.is_empty()
+            && self.core.has_no_ops()
+            && self.core.timing.is_idle()
     }
     /// Bytes of buffers in use.
     pub fn buffers_used(&self) -> u64 {
@@ -370,7 +377,7 @@ impl<M: Memory> Shard<M> {
         let mut sent = vec![];
         link.outbox.clear(|mark| sent.push(mark));
         for request in sent {
-            self.core.retire(link, request);
+            self.core.retire(link, request, None);
         }
         // What is with the connection will never go on; what is under way ends by itself.
         for tag in 0..link.tags.len() {
@@ -382,7 +389,7 @@ impl<M: Memory> Shard<M> {
                 if matches!(self.core.requests[request].phase, Phase::Buffer(_)) {
                     self.core.wait_no_more(request);
                 }
-                self.core.retire(link, request);
+                self.core.retire(link, request, None);
             }
         }
         self.core.touch(link);
@@ -401,7 +408,7 @@ impl<M: Memory> Shard<M> {
                 counters.count(ended, took);
             }
             if request.link == NO_LINK {
-                self.core.tell_direct(index);
+                self.core.tell_direct(now, index);
                 continue;
             }
             let Connection { front, link } = &mut self.connections[request.link];
@@ -418,7 +425,7 @@ impl<M: Memory> Shard<M> {
                 Life::Ending { .. } | Life::Closing => {}
                 Life::Closed => {
                     link.forget(tag);
-                    self.core.retire(link, index);
+                    self.core.retire(link, index, None);
                 }
             }
         }
@@ -441,8 +448,8 @@ impl<M: Memory> Shard<M> {
     /// Everything that events left behind, until nothing is left to do.
     fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         loop {
-            while let Some((ticket, status)) = self.core.landed.pop_front() {
-                self.core.landed(ticket, status, fx);
+            while let Some(landed) = self.core.landed.pop_front() {
+                self.core.landed(now, landed, fx);
             }
             self.tell(now, fx);
             self.grant(now, fx);
@@ -581,7 +588,7 @@ impl<M: Memory> Machine for Shard<M> {
                 let mut marks = core::mem::take(&mut core.marks);
                 link.outbox.on_sent(bytes, |mark| marks.push(mark));
                 for request in marks.drain(..) {
-                    core.retire(link, request);
+                    core.retire(link, request, Some(now));
                 }
                 core.marks = marks;
                 self.with(now, index, fx, |front, io| front.on_sent(now, io));

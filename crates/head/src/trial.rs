@@ -272,8 +272,8 @@ impl Trial {
             let core = self.shards[shard].core_mut();
             core.notes.clear();
             core.touched.clear();
-            while let Some((ticket, status)) = core.landed.pop_front() {
-                core.landed(ticket, status, &mut fx);
+            while let Some(landed) = core.landed.pop_front() {
+                core.landed(self.now, landed, &mut fx);
             }
             let mut told = vec![];
             while let Some(index) = core.told.pop_front() {
@@ -283,7 +283,7 @@ impl Trial {
                 f.took += self.now.since(request.started);
                 f.done += 1;
                 f.link.forget(tag);
-                core.retire(&mut f.link, index);
+                core.retire(&mut f.link, index, Some(self.now));
                 told.push((flow, tag));
             }
             core.start_turns(self.now, &mut fx);

@@ -2,13 +2,12 @@
 //!
 //! - [`Initiator`]: one session with a target, NVMe/TCP or iSCSI, behind one door.
 //! - [`Load`]: a machine that carries out a [`Plan`] over several of them and makes a [`Report`].
-//! - [`Workload`], [`stamp`], [`Histogram`]: what comes next, what it must read back, how long it took.
+//! - [`Workload`], [`stamp`]: what comes next, and what it must read back.
 //!
 //! Promise: an error in the report is a real one. Connections lost and temporary refusals are retried
 //! for as long as the plan's patience lasts; a read is judged only if it is known what it must find.
 //! Does not know sockets, clocks or how figures are printed.
 
-mod histogram;
 mod initiator;
 mod machine;
 mod plan;
@@ -18,7 +17,6 @@ mod workload;
 
 /// How to reach a target by either protocol: what [`Target`] is made of.
 pub use ::{iscsi::initiator as iscsi_host, nvme::host as nvme_host};
-pub use histogram::Histogram;
 pub use initiator::{Config, Down, Initiator, START_MAX, State, Target, VolumeInfo};
 pub use machine::{Load, Mail};
 pub use plan::{IO_BYTES_MAX, Pattern, Plan, VERIFIED_UNITS_MAX};

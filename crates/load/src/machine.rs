@@ -8,12 +8,12 @@
 //! An operation belongs to one session for life: it is sent again only there, after that session's new
 //! login, which the target answers only when nothing of the old one can still land.
 
-use crate::histogram::Histogram;
 use crate::initiator::{Config, Down, Initiator, State, VolumeInfo};
 use crate::plan::Plan;
 use crate::report::{ConnectionFigures, End, Figures, Progress, Report};
 use crate::stamp;
 use crate::workload::{Pick, Workload};
+use base::Histogram;
 use base::machine::Dma;
 use base::{
     Address, ConnectionId, Duration, Effect, Effects, Event, FaultKind, HostCommand, HostDone, HostStatus,

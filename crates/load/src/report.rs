@@ -1,6 +1,6 @@
 //! What came of a run: plain figures for whoever prints them.
 
-use crate::histogram::Histogram;
+use base::Histogram;
 use base::{Duration, FaultKind};
 
 /// Figures of one kind of operation, or of one connection.

@@ -1,6 +1,7 @@
 //! Between the Steward's words and the API's: the only place that knows both.
 
 use head::order;
+use head::stages::Stage;
 
 /// A time as text.
 pub fn time(unix_seconds: u64) -> String {
@@ -24,6 +25,23 @@ fn state(s: order::State) -> api::State {
 fn counters(c: order::Counters) -> api::Counters {
     let order::Counters { reads, read_bytes, writes, write_bytes, flushes, errors } = c;
     api::Counters { reads, read_bytes, writes, write_bytes, flushes, errors }
+}
+
+fn times(s: order::Spread) -> api::Times {
+    let order::Spread { p50_ns, p99_ns, p999_ns, max_ns, mean_ns, timed, total_ns, total_timed } = s;
+    api::Times { p50_ns, p99_ns, p999_ns, max_ns, mean_ns, timed, total_ns, total_timed }
+}
+
+fn stages(s: order::Stages) -> api::Stages {
+    let of = |stage: Stage| times(s.parts[stage as usize]);
+    api::Stages {
+        all: times(s.all),
+        admitted: of(Stage::Admitted),
+        volume: of(Stage::Volume),
+        array: of(Stage::Array),
+        drive: of(Stage::Drive),
+        replied: of(Stage::Replied),
+    }
 }
 
 /// What is spoken at a portal.
@@ -130,6 +148,8 @@ pub fn drive(d: order::Drive) -> api::Drive {
         slow: d.slow,
         errors: d.errors,
         counters: counters(d.counters),
+        read_times: d.reads.map(times),
+        write_times: d.writes.map(times),
         shape: d.shape.as_ref().map(shape),
     }
 }
@@ -265,6 +285,8 @@ pub fn volume(v: order::Volume) -> api::Volume {
         mbps_max: v.mbps_max,
         capped: v.capped,
         counters: counters(v.counters),
+        read_times: v.reads.map(stages),
+        write_times: v.writes.map(stages),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the Steward says of everything, for `status`.
 
 use super::EventLine;
+use crate::stages::STAGES;
 use base::Uuid;
 use base::machine::Shape;
 use base::view::{Protocol, System};
@@ -161,6 +162,10 @@ pub struct Drive {
     pub errors: u64,
     /// What was done to it, since the start.
     pub counters: Counters,
+    /// How long its reads took, if some were timed,
+    pub reads: Option<Spread>,
+    /// and its writes.
+    pub writes: Option<Spread>,
     /// Its artificial behaviour, if any.
     pub shape: Option<Shape>,
 }
@@ -386,6 +391,41 @@ pub struct Volume {
     pub capped: u64,
     /// What hosts did with it since the start.
     pub counters: Counters,
+    /// Where the time of its reads went, if some were timed,
+    pub reads: Option<Stages>,
+    /// and of its writes.
+    pub writes: Option<Stages>,
+}
+
+/// How long commands took, or a part of them: those that were timed in the last one to two minutes, and all that were
+/// timed since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spread {
+    /// The median, nanoseconds; this and the next two are rounded up to a quarter of an octave.
+    pub p50_ns: u64,
+    /// What 99 of 100 did not exceed.
+    pub p99_ns: u64,
+    /// What 999 of 1000 did not exceed.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The mean.
+    pub mean_ns: u64,
+    /// How many these are of.
+    pub timed: u64,
+    /// Nanoseconds of all that were timed since the start,
+    pub total_ns: u64,
+    /// and how many they were.
+    pub total_timed: u64,
+}
+
+/// How long a volume's reads, or its writes, took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stages {
+    /// From their arrival until their answer was gone.
+    pub all: Spread,
+    /// The parts of it, as of `Stage::ALL`.
+    pub parts: [Spread; STAGES],
 }
 
 /// A volume given to a host.

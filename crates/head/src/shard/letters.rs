@@ -111,7 +111,9 @@ impl<M: Memory> Shard<M> {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.parked.push_back(Parked { shard, flight, array, command });
             }
-            Mail::Ran { flight, status } => self.core.flight_landed(flight.0, status, fx),
+            Mail::Ran { flight, status, issued } => {
+                self.core.flight_landed(now, flight.0, status, issued, fx);
+            }
             Mail::Abort { flight, array } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.abort_for_peer(now, shard, flight, array, fx);
@@ -149,7 +151,8 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    fn report(&self) -> ShardReport {
+    fn report(&mut self) -> ShardReport {
+        let (timed, timed_ops) = self.core.timing.take();
         let core = &self.core;
         let connections = self.connections.iter().map(|(_, c)| ConnectionReport {
             connection: c.link.id,
@@ -173,6 +176,8 @@ impl<M: Memory> Shard<M> {
             buffers_bytes: core.buffers.bytes(),
             waiting: core.lending.waiting(),
             protocol_errors: self.protocol_errors,
+            timed,
+            timed_ops,
         }
     }
 }

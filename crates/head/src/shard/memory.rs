@@ -5,7 +5,8 @@ use crate::lending::{Borrower, Purpose};
 use crate::limits;
 use crate::link::Link;
 use crate::request::Phase;
-use base::{Memory, Slice};
+use crate::stages::UNTIMED;
+use base::{Instant, Memory, Op, Slice, Status};
 
 impl<M: Memory> Core<M> {
     /// Remembers to look at the link in the end of the turn.
@@ -34,6 +35,17 @@ impl<M: Memory> Core<M> {
             self.lending.reserve(self.requests.capacity());
         }
         true
+    }
+    /// Times a command that has come at `came` and has all that it needs.
+    #[cold]
+    pub fn time(&mut self, index: u32, came: Instant, now: Instant) {
+        let request = &mut self.requests[index];
+        let write = match request.command.op {
+            Op::Read => Some(false),
+            Op::Write => Some(true),
+            Op::Compare | Op::CompareAndWrite | Op::WriteZeroes { .. } | Op::Deallocate | Op::Flush => None,
+        };
+        request.timed = self.timing.begin(request.command.volume, write, came, now);
     }
     /// A buffer for a request now, or a place in line.
     pub fn take_or_wait(&mut self, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
@@ -125,7 +137,13 @@ impl<M: Memory> Core<M> {
         self.lending.leave(request.borrower(), request.purpose, index);
     }
     /// Ends a request that nobody needs any more.
-    pub fn retire(&mut self, link: &mut Link, index: u32) {
+    /// `answered`: when its host had the answer, if it got one.
+    pub fn retire(&mut self, link: &mut Link, index: u32, answered: Option<Instant>) {
+        let request = &self.requests[index];
+        if request.timed != UNTIMED {
+            let well = request.status == Status::Good;
+            self.timing.end(request.timed, answered.filter(|_| well));
+        }
         let request = &self.requests[index];
         let (who, purpose) = (request.borrower(), request.purpose);
         let (buffer, second) = (request.buffer, request.second);

@@ -10,6 +10,7 @@ use super::scrub::ScrubDesk;
 use super::sessions::Sessions;
 use super::spares::SpareDesk;
 use super::speed::{Speed, Work};
+use super::times::Times;
 use super::turned_away::TurnedAway;
 use super::watch::Looks;
 use crate::layout::{ArrayId, PoolId};
@@ -88,6 +89,8 @@ pub(crate) struct Desk {
     /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
+    /// Where the time of commands went.
+    pub times: Times,
     pub shapes: BTreeMap<DriveId, Shape>,
     /// See `StewardConfig::shapes`.
     pub shapes_at_start: BTreeMap<String, Shape>,
@@ -384,6 +387,7 @@ impl Desk {
             unwritable: None,
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],
+            times: Times::default(),
             shapes: BTreeMap::new(),
             shapes_at_start: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),

@@ -50,6 +50,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 mod text;
+mod times;
 mod turned_away;
 mod unrecorded;
 mod volumes;
@@ -184,6 +185,7 @@ impl Steward {
                 }
             }
             Mail::Reported(report) => {
+                desk.times.add(self.office.cx.now(), &report);
                 let slot = usize::from(report.shard);
                 desk.reports[slot] = Some(*report);
                 desk.reported[slot] += 1;

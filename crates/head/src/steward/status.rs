@@ -193,6 +193,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         reasons.push(Reason { state: State::Degraded, what, message: words.clone(), next });
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
+    desk.times.turn(now);
     let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
     Snapshot {
@@ -538,6 +539,9 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     add(&mut drive.counters, &r.counters);
                     drive.errors += r.counters.errors + r.timeouts;
                 }
+                let ids = lives.into_iter().flatten();
+                drive.reads = desk.times.drive(ids.clone(), false);
+                drive.writes = desk.times.drive(ids, true);
                 drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).cloned();
                 if let Some(o) = &leg.open {
                     drive.kind = o.info.kind.clone();
@@ -604,6 +608,8 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
             mbps_max: caps.mbps_max,
             capped,
             counters,
+            reads: desk.times.volume(id, false),
+            writes: desk.times.volume(id, true),
         }
     };
     p.config.volumes.iter().map(volume).collect()

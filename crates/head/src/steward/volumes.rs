@@ -310,8 +310,11 @@ impl Office {
         config.grants.remove_volume(uuid);
         config.set_caps(uuid, Caps::default());
         self.commit(id, config).await?;
-        if let Some(p) = self.desk_mut().pool_mut(id) {
-            p.volume_ids.remove(&uuid);
+        {
+            let mut desk = self.desk_mut();
+            if let Some(gone) = desk.pool_mut(id).and_then(|p| p.volume_ids.remove(&uuid)) {
+                desk.times.forget(gone);
+            }
         }
         self.rest_of(id, v.map.runs().collect());
         self.publish().await;

@@ -3,7 +3,7 @@
 use super::inner::Tally;
 use super::report::Figures;
 use super::watch::Spent;
-use load::Histogram;
+use base::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// One path's part of a run: a connection, a drive, an array.

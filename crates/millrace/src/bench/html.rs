@@ -3,11 +3,11 @@
 use super::doc::Doc;
 use super::drives::Drives;
 use super::hosts::Hosts;
-use super::ladder::{LARGE, Ladder, micros_fine, title};
+use super::ladder::{LARGE, Ladder, Step, micros_fine, title};
 use super::micros;
 use super::svg::{self, Bar, Field, Marks, escape};
 use super::sweep::Sweep;
-use api::size::{print, print_count};
+use api::size::{print, print_count, print_ns};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
@@ -157,6 +157,25 @@ fn climb(out: &mut String, ladder: &Ladder) {
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table></div>");
+    let staged: Vec<&Step> = ladder.steps.iter().filter(|s| !s.stages.is_empty()).collect();
+    if let Some(first) = staged.first() {
+        out.push_str(
+            "<h3>Where the time goes</h3><div class=\"wide\"><table><thead><tr><th>step</th><th>in all</th>",
+        );
+        for stage in &first.stages {
+            let _ = write!(out, "<th>{}</th>", escape(&stage.stage));
+        }
+        out.push_str("</tr></thead><tbody>");
+        for step in &staged {
+            let all: f64 = step.stages.iter().map(|s| s.mean_us).sum();
+            let _ = write!(out, "<tr><th>{}</th>", escape(title(&step.name)));
+            for us in [all].into_iter().chain(step.stages.iter().map(|s| s.mean_us)) {
+                let _ = write!(out, "<td>{}</td>", escape(&print_ns((us * 1e3) as u64)));
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("</tbody></table></div><p>Mean of the commands that were timed inside the head, one in 64, from their arrival until their answer was gone: waiting for memory and the host's data, for a place at the array, in the array, at the drive, and for the answer to go.</p>");
+    }
     for step in ladder.steps.iter().filter(|s| s.deep.paths.len() > 1) {
         paths(out, title(&step.name), &step.deep);
     }
@@ -340,7 +359,7 @@ fn machines(out: &mut String, docs: &[Doc]) {
 mod tests {
     use super::*;
     use crate::bench::figures::{Measured, Path};
-    use crate::bench::ladder::Step;
+    use crate::bench::ladder::StageMean;
     use crate::bench::report::Figures;
     use crate::bench::svg::tests::well_formed;
 
@@ -358,6 +377,7 @@ mod tests {
             name: name.into(),
             deep: run(1e6 / (i + 1) as f64),
             alone: run(1e4),
+            stages: vec![StageMean { stage: "drive".into(), mean_us: 2.5 }],
         };
         let names = ["drive", "array", "pool", "volume", "nvme", "iscsi"];
         let ladder = Ladder {

@@ -10,12 +10,12 @@
 use base::machine::Shape;
 use base::{
     Command, ConnectionId, Dma, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
-    Instant, Machine, Memory, Op, OpenError, Slice, Status, Tag, Token,
+    Histogram, Instant, Machine, Memory, Op, OpenError, Slice, Status, Tag, Token,
 };
 use head::Shard;
 use head::direct::{Door, Place};
 use head::mail::Mail;
-use load::{Histogram, Pick, Plan, Progress, Workload, stamp};
+use load::{Pick, Plan, Progress, Workload, stamp};
 use std::sync::mpsc::{Receiver, Sender};
 
 /// Where the load is put.

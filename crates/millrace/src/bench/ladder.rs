@@ -6,10 +6,11 @@
 use super::doc::{Doc, finish};
 use super::figures::{Measured, queued};
 use super::inner::At;
-use super::stand::Stand;
+use super::stand::{Stand, Timed};
 use super::watch::{self, Live};
 use super::work::{ISCSI_DEPTH_MAX, StageArgs, WorkArgs, in_process, inside, is_null, lanes, outside};
 use super::{block, micros};
+use crate::cli::times::time;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::{print, print_count};
@@ -55,6 +56,33 @@ pub struct Step {
     pub deep: Measured,
     /// With one operation under way.
     pub alone: Measured,
+    /// Where the time of an operation went inside the head, with all of them under way; empty for bare drives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageMean>,
+}
+
+/// A stage of commands.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct StageMean {
+    /// `admitted`, `volume`, `array`, `drive`, `replied`.
+    pub stage: String,
+    /// The mean of the commands that were timed, microseconds.
+    pub mean_us: f64,
+}
+
+/// What was timed between two moments.
+fn means(before: &Timed, after: &Timed) -> Vec<StageMean> {
+    let commands = after.commands.saturating_sub(before.commands);
+    if commands == 0 {
+        return vec![];
+    }
+    let names = api::Stages::default().parts().map(|(name, _)| name);
+    let ns = after.ns.iter().zip(&before.ns).map(|(after, before)| after.saturating_sub(*before));
+    let mean = |(name, ns): (&str, u64)| StageMean {
+        stage: name.into(),
+        mean_us: ns as f64 / commands as f64 / 1e3,
+    };
+    names.into_iter().zip(ns).map(mean).collect()
 }
 
 /// The whole ladder.
@@ -154,9 +182,11 @@ pub fn climb(args: &LadderArgs, live: &mut Live, notes: &mut Vec<String>) -> Res
         let names = names(&at);
         // Each shard has its share of what is under way.
         let share = (depth / stage.shards).max(1);
+        let before = stand.timed()?;
         let deep = inside(&stand, at.clone(), &work.plan(*bs, region, work.seconds), share, &names, live)?;
+        let stages = means(&before, &stand.timed()?);
         let alone = inside(&stand, at, &work.plan(*bs, region, alone_for), 1, &names, live)?;
-        steps.push(Step { name: name.into(), deep, alone });
+        steps.push(Step { name: name.into(), deep, alone, stages });
     }
     if *qd > ISCSI_DEPTH_MAX {
         notes.push(format!("The iSCSI step had {ISCSI_DEPTH_MAX} commands under way on each connection: a session takes no more."));
@@ -167,12 +197,15 @@ pub fn climb(args: &LadderArgs, live: &mut Live, notes: &mut Vec<String>) -> Res
             break;
         }
         live.step(name);
-        let run = |jobs: u16, qd: u16, time: Duration| {
+        let run = |stand: &Stand, jobs: u16, qd: u16, time: Duration| {
             let plan = Plan { sessions: lanes(url, jobs, qd), ..work.plan(*bs, region, time) };
             outside(plan, client, stand.cpu(), live)
         };
-        let (deep, alone) = (run(*jobs, *qd, work.seconds)?, run(1, 1, alone_for)?);
-        steps.push(Step { name: name.into(), deep, alone });
+        let before = stand.timed()?;
+        let deep = run(&stand, *jobs, *qd, work.seconds)?;
+        let stages = means(&before, &stand.timed()?);
+        let alone = run(&stand, 1, 1, alone_for)?;
+        steps.push(Step { name: name.into(), deep, alone, stages });
     }
     notes.extend(stand.notices());
     if !drives.iter().all(|d| in_process(d)) && region < 4 << 30 {
@@ -290,6 +323,19 @@ impl Ladder {
         }
         notes
     }
+    /// Where the time went at each step.
+    fn stages(&self, terminal: Terminal) -> String {
+        let heads =
+            ["WHERE THE TIME GOES", ">IN ALL", ">ADMITTED", ">VOLUME", ">ARRAY", ">DRIVE", ">REPLIED"];
+        let mut table = Table::new(&heads);
+        for step in self.steps.iter().filter(|s| !s.stages.is_empty()) {
+            let all: f64 = step.stages.iter().map(|s| s.mean_us).sum();
+            let times = [all].into_iter().chain(step.stages.iter().map(|s| s.mean_us));
+            let cells = times.map(|us| time((us * 1e3) as u64));
+            table.row([Cell::new(Look::Bold, title(&step.name))].into_iter().chain(cells));
+        }
+        if table.is_empty() { String::new() } else { format!("\n{}", table.print(terminal, 0)) }
+    }
     /// The ladder for people.
     pub fn screen(&self, terminal: Terminal) -> String {
         let mut out = format!("{}\n\n", terminal.text(Look::Bold, &self.subject()));
@@ -314,6 +360,7 @@ impl Ladder {
             ]);
         }
         out.push_str(&table.print(terminal, 0));
+        out.push_str(&self.stages(terminal));
         for step in self.steps.iter().filter(|s| s.deep.paths.len() > 1) {
             let paths = &step.deep.paths;
             let rates: Vec<String> = paths.iter().map(|p| print_count(p.figures.iops as u64)).collect();
@@ -372,6 +419,7 @@ mod tests {
         let names: Vec<&str> = ladder.steps.iter().map(|s| &s.name[..]).collect();
         assert_eq!(names, ["drive", "array", "pool", "volume", "nvme", "iscsi"]);
         for step in &ladder.steps {
+            assert_eq!(step.stages.is_empty(), step.name == "drive", "{}: {:?}", step.name, step.stages);
             for run in [&step.deep, &step.alone] {
                 assert!(run.total.ops > 0 && run.errors == 0, "{}: {run:?}", step.name);
             }
@@ -388,6 +436,12 @@ mod tests {
         assert_eq!(ladder.steps[4].deep.paths.len(), 2, "every connection apart");
         let text = ladder.screen(Terminal::plain(120));
         assert!(text.contains("+ volume") && text.contains("over iSCSI"), "{text}");
+        let lines = text.lines().skip_while(|l| !l.contains("WHERE THE TIME GOES"));
+        let lines: Vec<&str> = lines.take_while(|l| !l.is_empty()).collect();
+        assert!(
+            lines.len() == 6 && lines[0].ends_with("REPLIED") && lines[5].starts_with("over iSCSI"),
+            "{text}"
+        );
     }
 
     #[test]

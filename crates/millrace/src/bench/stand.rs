@@ -12,6 +12,7 @@ use base::{Address, DriveId, DriveInfo};
 use head::direct::Place;
 use head::mail::Mail;
 use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot};
+use head::stages::STAGES;
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use load::Plan;
@@ -47,6 +48,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Ports that are asked for before it is given up.
 const PORTS_TRIED: u32 = 8;
 const STEWARD_MEMORY: u64 = 64 << 20;
+
+/// Commands that were timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timed {
+    /// How many.
+    pub commands: u64,
+    /// Nanoseconds of each stage, summed.
+    pub ns: [u64; STAGES],
+}
 
 /// The machines and the ways to them.
 pub struct Stand {
@@ -230,6 +240,19 @@ impl Stand {
             Reply::Snapshot(snapshot) => Ok(*snapshot),
             other => Err(Failure::internal(format!("no status, but {other:?}"))),
         }
+    }
+
+    /// What was timed of the volume's commands so far.
+    pub fn timed(&mut self) -> Result<Timed, Failure> {
+        let snapshot = self.snapshot()?;
+        let stages = snapshot.volumes.iter().flat_map(|v| [v.reads, v.writes]).flatten();
+        Ok(stages.fold(Timed::default(), |mut sum, s| {
+            sum.commands += s.all.total_timed;
+            for (ns, part) in sum.ns.iter_mut().zip(&s.parts) {
+                *ns += part.total_ns;
+            }
+            sum
+        }))
     }
 
     /// Opens portals on this machine, lets our host in, and says where the volume is by either protocol.

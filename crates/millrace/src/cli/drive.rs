@@ -1,6 +1,6 @@
 //! `millrace drive`.
 
-use super::{Context, drive_path};
+use super::{Context, drive_path, times};
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, look_of};
@@ -480,5 +480,6 @@ fn show(d: &Drive, context: &Context) -> String {
     if let Some(shape) = &d.shape {
         row("shape", Cell::new(Look::Warn, describe(shape)));
     }
-    table.print(context.terminal, 0)
+    let times = times::drives(core::slice::from_ref(d), context.terminal);
+    table.print(context.terminal, 0) + &times.map_or(String::new(), |table| format!("\n{table}"))
 }

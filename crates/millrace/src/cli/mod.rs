@@ -11,6 +11,7 @@ mod pool;
 mod portal;
 mod scrub;
 mod status;
+pub mod times;
 mod volume;
 
 use crate::client::Client;

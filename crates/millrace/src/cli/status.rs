@@ -1,7 +1,7 @@
 //! `millrace status`: the whole head on one screen, and what to do next.
 
 use super::volume::{caps_words, exports_words};
-use super::{Context, events, host, portal, put};
+use super::{Context, events, host, portal, put, times};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, bar, columns, count, look_of};
 use api::size::{print, print_count, print_free, print_rate, print_seconds};
@@ -17,11 +17,11 @@ Legs of a mirror are drawn as letters: [UU] both in sync, [UR] the second is bei
 
 Examples:
   millrace status
-  millrace status -v  # with identifiers, hosts, connections, shards, events
+  millrace status -v  # with identifiers, hosts, connections, latencies, shards
   millrace status --watch  # rates instead of totals, every second
   millrace status --json | jq .health")]
 pub struct StatusArgs {
-    /// Show identifiers, hosts, connections, shards and the latest events too
+    /// Show identifiers, hosts, connections, where the time of commands goes, shards and the latest events too
     #[arg(long, short)]
     verbose: bool,
     /// Show rates, again every second, until Ctrl-C
@@ -94,6 +94,8 @@ fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) 
     }
     if verbose {
         sections.extend(connections(status, terminal));
+        sections.extend(times::volumes(&status.volumes, terminal));
+        sections.extend(times::drives(&status.drives, terminal));
         sections.push(shards(status, terminal));
         if !status.events.is_empty() {
             let from = status.events.len().saturating_sub(10);

@@ -2,7 +2,7 @@
 
 use super::consent::Consent;
 use super::pool::block_size;
-use super::{Context, size, volume_name, volume_path};
+use super::{Context, size, times, volume_name, volume_path};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
 use api::size::{print, print_count};
@@ -246,5 +246,6 @@ fn show(v: &Volume, context: &Context) -> String {
     }
     let exports = exports_words(&v.exports);
     row("exported to", if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() });
-    table.print(context.terminal, 0)
+    let times = times::volumes(core::slice::from_ref(v), context.terminal);
+    table.print(context.terminal, 0) + &times.map_or(String::new(), |table| format!("\n{table}"))
 }

@@ -1,10 +1,11 @@
 //! `/metrics` in Prometheus' text format 0.0.4.
 
 use super::{Api, Refused};
-use api::{Counters, State as Health, Status};
+use api::{Counters, Stages, State as Health, Status, Times};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use core::fmt::Display;
 
 /// Metrics for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "head",
@@ -25,11 +26,26 @@ impl Text {
         self.0.push_str(&format!("# HELP millrace_{name} {help}\n# TYPE millrace_{name} {kind}\n"));
     }
     /// One sample; label values are escaped as the format asks.
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> = labels.iter().map(|(n, v)| format!("{n}=\"{}\"", escape(v))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         self.0.push_str(&format!("millrace_{name}{labels} {value}\n"));
+    }
+}
+
+impl Text {
+    /// The samples of a summary, in seconds: quantiles of the last one to two minutes, sum and count since the start.
+    fn summary(&mut self, name: &str, labels: &[(&str, &str)], times: &Times) {
+        let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+        if times.timed > 0 {
+            for (quantile, ns) in [("0.5", times.p50_ns), ("0.99", times.p99_ns), ("0.999", times.p999_ns)] {
+                let labels = [labels, &[("quantile", quantile)]].concat();
+                self.sample(name, &labels, seconds(ns));
+            }
+        }
+        self.sample(&format!("{name}_sum"), labels, seconds(times.total_ns));
+        self.sample(&format!("{name}_count"), labels, times.total_timed);
     }
 }
 
@@ -111,6 +127,7 @@ fn encode(status: &Status) -> String {
             out.sample("drive_state", &labels, u64::from(d.state == Some(state)));
         }
     }
+    times(status, &mut out);
     connections(status, &mut out);
     shards(status, &mut out);
     out.0
@@ -197,10 +214,45 @@ fn pools(status: &Status, out: &mut Text) {
     }
 }
 
+/// A kind of command and how to find its times.
+type Way<T, S> = (&'static str, fn(&T) -> &Option<S>);
+
+fn times(status: &Status, out: &mut Text) {
+    out.family(
+        "volume_stage_seconds",
+        "summary",
+        "How long commands took, and in which stage; of those that were timed, which is one in 64.",
+    );
+    let ways: [Way<api::Volume, Stages>; 2] = [("read", |v| &v.read_times), ("write", |v| &v.write_times)];
+    for v in &status.volumes {
+        for (op, of) in ways {
+            let Some(stages) = of(v) else { continue };
+            for (stage, times) in [("all", &stages.all)].into_iter().chain(stages.parts()) {
+                let labels = [("volume", &*v.name), ("op", op), ("stage", stage)];
+                out.summary("volume_stage_seconds", &labels, times);
+            }
+        }
+    }
+    out.family(
+        "drive_seconds",
+        "summary",
+        "How long the drive took; of operations that were timed, which is one in 64.",
+    );
+    let ways: [Way<api::Drive, Times>; 2] = [("read", |d| &d.read_times), ("write", |d| &d.write_times)];
+    for d in &status.drives {
+        for (op, of) in ways {
+            if let Some(times) = of(d) {
+                let labels = [("drive", &*crate::cli::drive_name(d)), ("op", op)];
+                out.summary("drive_seconds", &labels, times);
+            }
+        }
+    }
+}
+
 fn connections(status: &Status, out: &mut Text) {
     out.family("host_connections", "gauge", "Connections of the host.");
     for h in &status.hosts {
-        out.sample("host_connections", &[("host", &h.name)], h.connections.into());
+        out.sample("host_connections", &[("host", &h.name)], h.connections);
     }
     out.family("portal_up", "gauge", "1 if the portal is listening.");
     for p in &status.portals {
@@ -247,15 +299,18 @@ mod tests {
     fn every_sample_belongs_to_a_family_and_is_a_number() {
         let status = crate::convert::status(crate::http::tests::snapshot());
         let text = encode(&status);
-        let mut family = String::new();
+        let (mut family, mut summary) = (String::new(), false);
         let mut samples = 0;
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {
-                family = rest.split(' ').next().expect("a name").to_string();
+                let (name, kind) = rest.split_once(' ').expect("a name and a kind");
+                (family, summary) = (name.to_string(), kind == "summary");
             } else if !line.starts_with('#') {
                 let (name, value) = line.rsplit_once(' ').expect("a value");
-                assert_eq!(name.split('{').next(), Some(&*family), "{line}");
-                value.parse::<u64>().expect("a number");
+                let name = name.split('{').next().expect("a name");
+                let of = ["", "_sum", "_count"].map(|part| format!("{family}{part}"));
+                assert!(of.iter().take(if summary { 3 } else { 1 }).any(|n| n == name), "{line}");
+                assert!(value.parse::<f64>().expect("a number") >= 0.0);
                 samples += 1;
             }
         }
@@ -264,6 +319,12 @@ mod tests {
         assert!(text.contains("millrace_volume_state{volume=\"tank/vm1\",state=\"degraded\"} 1"), "{text}");
         assert!(text.contains("millrace_pool_spares{pool=\"tank\",state=\"ready\"} 1"), "{text}");
         assert!(text.contains("millrace_pool_scrub_running{pool=\"tank\"} 1"), "{text}");
+        let stage = "millrace_volume_stage_seconds{volume=\"tank/vm1\",op=\"read\",stage=\"drive\",quantile=\"0.99\"}";
+        assert!(text.contains(&format!("{stage} 0.000252000")), "{text}");
+        assert!(
+            text.contains("millrace_drive_seconds_count{drive=\"/dev/nvme0n1\",op=\"write\"} 80000"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use base::machine::Shape;
 use base::view::Protocol;
 use head::order::State;
 use head::order::*;
+use head::stages::STAGES;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
@@ -81,6 +82,24 @@ fn uuid(n: u64) -> Uuid {
     Uuid::from_random(0x1111_2222_3333_4444 + n, 0x5555_6666_7777_8888)
 }
 
+fn spread(ns: u64) -> Spread {
+    let (p50_ns, p99_ns, p999_ns, max_ns) = (ns, 3 * ns, 9 * ns, 11 * ns);
+    Spread {
+        p50_ns,
+        p99_ns,
+        p999_ns,
+        max_ns,
+        mean_ns: ns,
+        timed: 12_400,
+        total_ns: 80_000 * ns,
+        total_timed: 80_000,
+    }
+}
+
+fn stages(ns: [u64; STAGES]) -> Stages {
+    Stages { all: spread(ns.iter().sum()), parts: ns.map(spread) }
+}
+
 fn drives() -> Vec<Drive> {
     let drive = |n: u64, state: State, reason: &str| Drive {
         path: format!("/dev/nvme{n}n1"),
@@ -105,6 +124,8 @@ fn drives() -> Vec<Drive> {
             flushes: 12,
             errors: 0,
         },
+        reads: Some(spread(84_000 + n)),
+        writes: (n != 3).then(|| spread(21_000)),
         shape: None,
     };
     let mut all = vec![
@@ -207,6 +228,8 @@ pub fn snapshot() -> Snapshot {
         mbps_max: 0,
         capped: 0,
         counters,
+        reads: (n == 1).then(|| stages([600, 0, 400, 84_000, 9_400])),
+        writes: (n == 1).then(|| stages([31_000, 0, 1_100, 25_000, 0])),
     };
     let exported = |lun: u16, host: &str| Exported {
         host: Some(host.into()),

@@ -1,43 +1,71 @@
-//! A latency histogram in fixed memory: 16 steps per octave, so a figure is wrong by at most 1/16.
+//! Latency histograms in fixed memory.
 
-use base::Duration;
+use crate::Duration;
 
-const STEPS: usize = 16;
+/// Octaves above the first, whose values have a bucket each.
 const OCTAVES: usize = 32;
-const BUCKETS: usize = STEPS * (OCTAVES + 1);
 
-/// Latencies from 1 ns to about 68 s; longer ones count as that. Recording allocates nothing.
+/// 16 steps an octave, so a figure is too large by at most 1/16. From 1 ns to about 68 s; longer ones count as that.
+/// 4 KiB.
+pub type Histogram = Buckets<{ 16 * (OCTAVES + 1) }>;
+/// 4 steps an octave, so a figure is too large by at most 1/4. From 1 ns to about 17 s; longer ones count as that.
+/// 1 KiB.
+pub type Coarse = Buckets<{ 4 * (OCTAVES + 1) }>;
+
+/// How many latencies lay between which bounds. Recording allocates nothing.
 #[derive(Clone)]
-pub struct Histogram {
+pub struct Buckets<const BUCKETS: usize> {
     counts: Box<[u64; BUCKETS]>,
     count: u64,
     max: Duration,
     sum_ns: u128,
 }
 
-impl Default for Histogram {
+impl<const BUCKETS: usize> Default for Buckets<BUCKETS> {
     fn default() -> Self {
         Self { counts: Box::new([0; BUCKETS]), count: 0, max: Duration::ZERO, sum_ns: 0 }
     }
 }
 
-impl core::fmt::Debug for Histogram {
+impl<const BUCKETS: usize> core::fmt::Debug for Buckets<BUCKETS> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Histogram({} values, max {:?})", self.count, self.max)
     }
 }
 
-impl Histogram {
+impl<const BUCKETS: usize> Buckets<BUCKETS> {
+    /// Of an octave.
+    const STEPS: usize = BUCKETS / (OCTAVES + 1);
+    /// Bits that choose the step.
+    const BITS: u32 = Self::STEPS.ilog2();
+
+    /// Values below `STEPS` have a bucket each; then the leading one chooses the octave and the bits below it the step.
+    fn bucket(ns: u64) -> usize {
+        if ns < Self::STEPS as u64 {
+            return ns as usize;
+        }
+        let octave = 63 - ns.leading_zeros();
+        let step = (ns >> (octave - Self::BITS)) as usize & (Self::STEPS - 1);
+        (((octave - Self::BITS + 1) as usize) * Self::STEPS + step).min(BUCKETS - 1)
+    }
+    /// The largest value of bucket `i`, but for the last one, which holds all that is longer.
+    fn upper(i: usize) -> u64 {
+        if i < Self::STEPS {
+            return i as u64;
+        }
+        let (octave, step) = (i / Self::STEPS - 1, i % Self::STEPS);
+        ((Self::STEPS + step + 1) as u64) << octave
+    }
     /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.counts[bucket(ns)] += 1;
+        self.counts[Self::bucket(ns)] += 1;
         self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max = self.max.max(latency);
     }
     /// Adds everything that `other` counted.
-    pub fn merge(&mut self, other: &Histogram) {
+    pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
         }
@@ -53,6 +81,10 @@ impl Histogram {
     /// How many latencies were counted.
     pub fn count(&self) -> u64 {
         self.count
+    }
+    /// The sum of all, nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
     }
     /// The longest.
     pub fn max(&self) -> Duration {
@@ -70,47 +102,34 @@ impl Histogram {
         for (i, n) in self.counts.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                return Duration::from_nanos(upper(i)).min(self.max);
+                return Duration::from_nanos(Self::upper(i)).min(self.max);
             }
         }
         Duration::ZERO
     }
 }
 
-/// Values below 16 have a bucket each; then the leading one chooses the octave and the four bits
-/// below it the step.
-fn bucket(ns: u64) -> usize {
-    if ns < STEPS as u64 {
-        return ns as usize;
-    }
-    let octave = (63 - ns.leading_zeros()) as usize;
-    let step = (ns >> (octave - 4)) as usize & (STEPS - 1);
-    ((octave - 3) * STEPS + step).min(BUCKETS - 1)
-}
-
-/// The largest value of bucket `i`.
-fn upper(i: usize) -> u64 {
-    if i < STEPS {
-        return i as u64;
-    }
-    let (octave, step) = (i / STEPS + 3, i % STEPS);
-    ((STEPS + step + 1) as u64) << (octave - 4)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Buckets, Histogram};
+    use crate::Duration;
 
-    #[test]
-    fn every_value_lies_at_most_a_sixteenth_below_its_buckets_end() {
+    fn ends_are_near<const BUCKETS: usize>(part: u64, longest: u64) {
         let mut last = 0;
-        for ns in (0..5000).chain((5000..1 << 35).step_by(97_654_321)) {
-            let i = bucket(ns);
-            assert!(i >= last && ns <= upper(i), "{ns}");
-            assert!(upper(i) <= ns + ns / 16 + 1, "{ns} {}", upper(i));
+        for ns in (0..5000).chain((5000..longest).step_by(97_654_321)) {
+            let i = Buckets::<BUCKETS>::bucket(ns);
+            let upper = Buckets::<BUCKETS>::upper(i);
+            assert!(i >= last && ns <= upper, "{ns}");
+            assert!(upper <= ns + ns / part + 1, "{ns} {upper}");
             last = i;
         }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        assert_eq!(Buckets::<BUCKETS>::bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn every_value_lies_at_most_a_step_below_its_buckets_end() {
+        ends_are_near::<{ 16 * 33 }>(16, 1 << 35);
+        ends_are_near::<{ 4 * 33 }>(4, 1 << 33);
     }
 
     #[test]
