@@ -50,7 +50,7 @@ pub enum Order {
     PoolRelease {
         /// The pool.
         pool: String,
-        /// Even though its drives cannot be marked as released.
+        /// Even though its drives cannot be marked as released, or what it holds ends by it.
         force: bool,
         /// Even though hosts are connected that lose something by it.
         disconnect: bool,

@@ -2,10 +2,11 @@
 
 use super::Office;
 use super::create::STATE_DISK;
-use super::desk::{OpenDrive, PoolDesk, array_word, error_words, refuse};
+use super::desk::{OpenDrive, PoolDesk, array_word, count, error_words, refuse};
 use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
 use super::members::losses;
+use super::released::in_memory;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
@@ -47,6 +48,9 @@ impl Office {
             (p.id, p.row())
         };
         let (uuid, name) = (row.uuid, row.name.clone());
+        if !force {
+            self.check_outlives_release(id)?;
+        }
         // Nobody is asked for something that is refused then.
         let failed = self.check_drives_answer(id).await?;
         if !force {
@@ -94,6 +98,25 @@ impl Office {
         let what = format!("pool {name}");
         self.desk_mut().event(now, Weight::Note, what, "it was forgotten: its drives are away");
         Ok(Reply::Done)
+    }
+    /// Refuses what would lose volumes: those of a pool with an array in memory end with the daemon that has it, and no
+    /// other one can import them.
+    fn check_outlives_release(&self, id: PoolId) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let Some(p) = desk.pool(id) else { return Ok(()) };
+        let volumes = p.config.volumes.iter().len();
+        let lost = p.arrays.iter().find(|a| a.legs.iter().all(|l| in_memory(&l.path)));
+        let Some(lost) = lost.filter(|_| volumes > 0) else { return Ok(()) };
+        let name = &p.config.name;
+        let drives: Vec<&str> = lost.legs.iter().map(|l| l.path.as_str()).collect();
+        let message = format!(
+            "pool {name} lies in memory ({}): no other head can import it, and what its {} hold{} is lost",
+            drives.join(", "),
+            if volumes == 1 { "volume".to_string() } else { count(volumes, "volume") },
+            if volumes == 1 { "s" } else { "" },
+        );
+        let next = format!("millrace pool release {name} --force");
+        Err(refuse(RefusalKind::Unsafe, "force", message).then(next))
     }
     /// Refuses if some array has no leg in sync but those that failed: nothing would tell that the pool was released.
     fn check_marked(&self, id: PoolId, failed: &[(usize, usize, DriveError)]) -> Result<(), Refusal> {

@@ -60,7 +60,8 @@ Examples:
     #[command(after_help = "\
 Its volumes vanish from the hosts; nothing on it is lost. If hosts are
 connected that use them, you are asked first. A pool whose drives cannot be
-marked as released stays, unless --force lets go of it all the same.
+marked as released stays, unless --force lets go of it all the same; so does
+one in memory (ram:) that has volumes, since those are lost.
 
 Examples:
   millrace pool release tank  # here
@@ -69,7 +70,7 @@ Examples:
         /// The pool
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
-        /// Even though its drives cannot be marked as released
+        /// Even though no drive can be marked as released, or volumes in memory are lost
         #[arg(long)]
         force: bool,
         #[command(flatten)]

@@ -235,7 +235,7 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
 /// Let go of a pool, so that another head may import it
 #[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
-           ("force" = Option<bool>, Query, description = "Even though its drives cannot be marked as released"),
+           ("force" = Option<bool>, Query, description = "Even though its drives cannot be marked as released, or what it holds ends by it"),
            ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 200, description = "It is done; what the next import should know is told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn release_pool(

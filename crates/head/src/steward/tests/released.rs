@@ -175,6 +175,28 @@ fn a_pool_of_which_every_leg_of_a_mirror_is_gone_stays_until_force_lets_go_of_it
 }
 
 #[test]
+fn volumes_that_would_end_with_a_release_take_force() {
+    let mut w = World::start(drives(&["ram:a,80M", "ram:b,80M"]), 1);
+    let create = || create("tank", vec![mirror("ram:a,80M", "ram:b,80M")]);
+    w.good(create());
+    w.good(release());
+    w.rest.drives.values_mut().for_each(|d| d.blocks.clear());
+    for order in [create(), volume("vm1", 9 * MIB)] {
+        w.good(order);
+    }
+    let r = w.order(release()).expect_err("its volume would be lost");
+    assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("force")));
+    assert!(
+        r.message.contains("ram:a,80M, ram:b,80M") && r.message.contains("its volume holds is lost"),
+        "{r:?}"
+    );
+    assert_eq!(r.next.as_deref(), Some("millrace pool release tank --force"));
+    assert_eq!(w.status().pools.len(), 1);
+    w.good(release_by_force());
+    assert!(w.status().pools.is_empty());
+}
+
+#[test]
 fn what_proves_the_leg_that_has_the_last_writes_outlives_a_release_that_marks_nothing() {
     let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
     w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
