@@ -98,8 +98,10 @@ impl Features {
     pub const PREFERS: u64 = 4;
     /// Incompat, of configurations: the extras end with caps of volumes.
     pub const CAPS: u64 = 16;
+    /// Incompat, of configurations: the pool is being made, and holds nothing yet.
+    pub const UNFINISHED: u64 = 32;
     /// What this program knows in configurations.
-    pub const CONFIG: u64 = Self::EXTRAS | Self::LEGS | Self::PREFERS | Self::CAPS;
+    pub const CONFIG: u64 = Self::EXTRAS | Self::LEGS | Self::PREFERS | Self::CAPS | Self::UNFINISHED;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

@@ -23,6 +23,15 @@ impl ConfigSlot {
     pub fn slot(&self) -> usize {
         (self.generation % 2) as usize
     }
+    /// The same, of a pool that is being made: whoever finds it on every drive finds a pool that was never finished.
+    pub fn unfinished(mut self) -> Self {
+        self.features.incompat |= Features::UNFINISHED;
+        self
+    }
+    /// The pool was being made as it was written.
+    pub fn is_unfinished(&self) -> bool {
+        self.features.incompat & Features::UNFINISHED != 0
+    }
     /// The bytes to write, rounded up to 4096; None if the body does not fit a slot.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut w = header(MAGIC, self.features);

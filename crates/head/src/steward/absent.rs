@@ -39,6 +39,20 @@ pub(crate) struct AbsentPool {
 }
 
 impl AbsentPool {
+    /// One that is being imported at the start.
+    pub fn new(row: &PoolRow) -> Self {
+        Self {
+            uuid: row.uuid,
+            name: row.name.clone(),
+            drives: row.drives.clone(),
+            reason: "it is being imported".into(),
+            next: None,
+            kept: None,
+            held: false,
+            look_at: None,
+            looks: 0,
+        }
+    }
     /// Why it is not here, and what that means for hosts: one sentence.
     pub fn words(&self) -> String {
         let volumes = self.kept.as_ref().map_or(0, |k| k.config.volumes.iter().len());

@@ -4,17 +4,18 @@ use super::Office;
 use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
 use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size, size_there};
 use super::drives::Probe;
-use super::files::POOLS;
+use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
 use super::released::anonymous;
 use super::room::Promised;
 use super::shaped;
+use super::unfinished::CREATING;
 use crate::layout::PoolId;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
 use array::format::{
-    BITMAP_AT, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord, RecordArray,
-    tail_at,
+    BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord,
+    RecordArray, tail_at,
 };
 use array::{Bitmap, Geometry};
 use base::{DriveId, Uuid};
@@ -33,6 +34,9 @@ struct Plan {
     dirty: Bitmap,
     unclean: bool,
 }
+
+/// The generation of the configuration with which a new pool is whole: those before it are written while it is made.
+const GENERATION_FIRST: u64 = 3;
 
 /// What the operator asked for, with `PoolCreate`'s defaults filled in.
 pub(crate) struct NewPool {
@@ -55,6 +59,7 @@ impl Office {
     /// Order: create.
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
         self.check_read(POOLS)?;
+        self.check_read(CREATING)?;
         volume::check_name(&new.name)
             .map_err(|e| bad("name", e.to_string()).then("the same command with a name such as tank"))?;
         let taken = {
@@ -145,13 +150,21 @@ impl Office {
             extras: Default::default(),
         };
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
+        let drives = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.path.clone()).collect();
+        let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
+        creating.map_err(|r| r.then(STATE_DISK))?;
         // What the state directory does not take is found out before a drive is touched.
         let noted = self.write_witness(uuid, &record.encode()).await;
-        noted.map_err(|words| refuse(RefusalKind::Internal, "", words).then(STATE_DISK))?;
-        let arrays = match self.patient().label_all(plans, 0, &config, 1, &record).await {
+        if let Err(words) = noted {
+            self.leave_creating(uuid, vec![]).await;
+            return Err(refuse(RefusalKind::Internal, "", words).then(STATE_DISK));
+        }
+        let unfinished = config.slot(1).unfinished();
+        let arrays = match self.patient().label_all(plans, 0, &config, &unfinished, &record).await {
             Ok(arrays) => arrays,
-            Err(r) => {
+            Err((r, left)) => {
                 self.remove_witness(uuid).await;
+                self.leave_creating(uuid, left).await;
                 return Err(r);
             }
         };
@@ -163,21 +176,41 @@ impl Office {
                     .to_string(),
             );
         }
-        let slot = config.slot(1);
-        let id = self.settle_in(config, 1, record.clone(), arrays, &mut notices)?;
+        let open: Vec<OpenDrive> =
+            arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+        let id = match self.settle_in(config, GENERATION_FIRST, record.clone(), arrays, &mut notices) {
+            Ok(id) => id,
+            Err(r) => {
+                let left = self.patient().unlabel_all(&open).await;
+                self.remove_witness(uuid).await;
+                self.leave_creating(uuid, left).await;
+                return Err(r);
+            }
+        };
         drop(room);
         let made = self.patient().put_on_all(id, &record).await;
         if let Err(r) = made {
             self.patient().undo(id).await;
             return Err(r);
         }
+        self.leave_creating(uuid, vec![]).await;
+        let slot = self.desk().pool(id).expect("orders come one by one").config_slot();
         self.keep_config(id, &slot).await;
         self.start_keeper(id);
         Ok((uuid, notices))
     }
-    /// The first record of a pool that is being made, and the pool among those that this head has.
+    /// The first record of a pool that is being made, its configuration, and the pool among those that this head has.
     async fn put_on_all(&self, id: PoolId, record: &MembershipRecord) -> Result<(), Refusal> {
-        let (failed, witness) = self.write_record(id, record, &[]).await;
+        let (mut failed, witness) = self.write_record(id, record, &[]).await;
+        // The first of them makes it a pool. The other one goes where the first slot says that it is being made: older
+        // programs do not read a drive that has such a slot.
+        for generation in GENERATION_FIRST - 1..=GENERATION_FIRST {
+            if failed.is_empty() && witness.is_ok() {
+                let slot =
+                    self.desk().pool(id).map(|p| p.config.slot(generation)).expect("it was just added");
+                failed = self.put_config(id, &slot).await;
+            }
+        }
         let trouble =
             witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
         if let Some(words) = trouble {
@@ -189,20 +222,26 @@ impl Office {
     }
     /// A pool that could not be made leaves nothing behind: its drives are free as they were.
     async fn undo(&self, id: PoolId) {
+        // Cut off from here on, no drive says any more that it was whole.
+        let slot = self.desk().pool(id).map(|p| p.config.slot(GENERATION_FIRST + 1).unfinished());
+        if let Some(slot) = slot {
+            self.put_config(id, &slot).await;
+        }
         let gone = {
             let mut desk = self.desk_mut();
             let at = desk.pools.iter().position(|p| p.id == id);
             at.map(|at| desk.pools.remove(at))
         };
         let Some(gone) = gone else { return };
-        for open in gone.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref()) {
-            // One that cannot be unlabelled either says itself whose it was.
-            let _ = self.unlabel_drive(open.id, &open.label).await;
-        }
+        let open: Vec<OpenDrive> =
+            gone.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+        let left = self.unlabel_all(&open).await;
         self.remove_witness(gone.config.uuid).await;
         // No shard knows its drives any more before they are closed.
         self.publish().await;
-        let _ = self.write_pools().await;
+        if self.write_pools().await.is_ok() {
+            self.leave_creating(gone.config.uuid, left).await;
+        }
     }
 
     /// Opens the drives of new arrays and checks everything that can be checked. On refusal they are let go of.
@@ -353,27 +392,23 @@ impl Office {
             .collect()
     }
 
-    /// Labels the drives of new arrays, all at once. `first` is the index of the first of them in the pool.
+    /// Labels the drives of new arrays, all at once. `first` is the index of the first of them in the pool. With a refusal
+    /// come the paths of drives that still have their label.
     async fn label_all(
         &self,
         plans: &[Plan],
         first: usize,
         config: &PoolConfig,
-        generation: u64,
+        slot: &ConfigSlot,
         record: &MembershipRecord,
-    ) -> Result<Vec<ArrayDesk>, Refusal> {
-        let slot = config.slot(generation);
+    ) -> Result<Vec<ArrayDesk>, (Refusal, Vec<String>)> {
         if slot.encode().is_none() {
-            return Err(refuse(
-                RefusalKind::NoSpace,
-                "arrays",
-                "the configuration does not fit its place on the drives",
-            ));
+            let words = "the configuration does not fit its place on the drives";
+            return Err((refuse(RefusalKind::NoSpace, "arrays", words), vec![]));
         }
         let created = self.desk().unix(self.cx.now());
         let mut arrays = vec![];
         let mut writes: Vec<Boxed<'_, Result<(), String>>> = vec![];
-        let (slot, record) = (&slot, record);
         for (i, plan) in plans.iter().enumerate() {
             let index = first + i;
             let mut legs = vec![];
@@ -422,12 +457,10 @@ impl Office {
         if failed.is_empty() {
             return Ok(arrays);
         }
-        for leg in arrays.iter().flat_map(|a| &a.legs) {
-            let open = leg.open.as_ref().expect("all of them are");
-            // What cannot be unlabelled either stays as a pool of missing drives, and says so.
-            let _ = self.unlabel_drive(open.id, &open.label).await;
-        }
-        Err(refuse(RefusalKind::Internal, "drives", failed.join("; ")))
+        let open: Vec<OpenDrive> =
+            arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+        let left = self.unlabel_all(&open).await;
+        Err((refuse(RefusalKind::Internal, "drives", failed.join("; ")), left))
     }
 
     /// Finds weights where none are given: how fast an array's drives read what was just written there (reads of
@@ -565,8 +598,8 @@ impl Office {
         if let Some(words) = trouble {
             return Err(refuse(RefusalKind::Internal, "", words));
         }
-        let arrays = self.label_all(plans, first, &config, generation, &record).await?;
         let slot = config.slot(generation);
+        let arrays = self.label_all(plans, first, &config, &slot, &record).await.map_err(|(r, _)| r)?;
         {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("orders come one by one");

@@ -59,6 +59,8 @@ pub(crate) struct Desk {
     pub appeared: Vec<String>,
     /// Pools that were let go of, and where their drives lay.
     pub released: Vec<PoolRow>,
+    /// Pools that are being made, or whose drives could not be freed after they were not.
+    pub creating: Vec<PoolRow>,
     /// The looks at drives.
     pub looks: Looks,
     pub sessions: Sessions,
@@ -370,6 +372,7 @@ impl Desk {
             released: vec![],
             looks: Looks::default(),
             sessions: Sessions::default(),
+            creating: vec![],
             orders: VecDeque::new(),
             ordering: false,
             importing: BTreeSet::new(),

@@ -51,6 +51,10 @@ impl Probe {
     pub fn objection(&self) -> Option<String> {
         let path = &self.info.path;
         match (&self.label, self.foreign) {
+            (Ok(l), _) if self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) => Some(format!(
+                "{path} is labelled as a drive of pool {} ({}), which was never finished and holds nothing",
+                l.pool_name, l.pool
+            )),
             (Ok(l), _) => Some(format!("{path} is labelled as a drive of pool {} ({})", l.pool_name, l.pool)),
             (Err(Fault::Newer), _) => Some(format!("{path} carries a label of a newer version of millrace")),
             (Err(Fault::Damaged), _) => Some(format!("{path} carries a damaged label of millrace")),
@@ -348,6 +352,19 @@ impl Office {
         pool: PoolId,
         slot: &ConfigSlot,
     ) -> Vec<(usize, usize, DriveError)> {
+        let all = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let failed = self.put_config(pool, slot).await;
+        if failed.len() < all {
+            self.keep_config(pool, slot).await;
+        }
+        failed
+    }
+    /// The same on the drives alone.
+    pub(crate) async fn put_config(
+        &self,
+        pool: PoolId,
+        slot: &ConfigSlot,
+    ) -> Vec<(usize, usize, DriveError)> {
         let targets = self.desk().pool(pool).map(|p| p.reachable()).unwrap_or_default();
         let bytes = slot.encode().expect("the caller checked that it fits");
         let bytes = &bytes;
@@ -360,11 +377,6 @@ impl Office {
                 })
             })
             .collect();
-        let all = writes.len();
-        let failed: Vec<_> = join::all(writes).await.into_iter().flatten().collect();
-        if failed.len() < all {
-            self.keep_config(pool, slot).await;
-        }
-        failed
+        join::all(writes).await.into_iter().flatten().collect()
     }
 }

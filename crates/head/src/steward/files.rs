@@ -5,6 +5,7 @@ use super::absent::KeptFile;
 use super::desk::{PortalDesk, Unread, refuse};
 use super::released::RELEASED;
 use super::text::{self, Section, TextError};
+use super::unfinished::CREATING;
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{EventLine, Refusal, RefusalKind, Weight};
@@ -346,7 +347,7 @@ impl Office {
             },
             Err(words) => words,
         };
-        let next = if [POOLS, RELEASED].contains(&file) { REPAIR_OR_REMOVE } else { REPAIR };
+        let next = if [POOLS, RELEASED, CREATING].contains(&file) { REPAIR_OR_REMOVE } else { REPAIR };
         self.leave_unread(file, &words, follows, next);
         troubles.push(words);
         None

@@ -7,6 +7,7 @@ use super::desk::{array_word, refuse};
 use super::drives::Probe;
 use super::released::in_memory;
 use super::spares::is_spare;
+use super::unfinished::never_finished;
 use crate::order::{Refusal, RefusalKind};
 use array::format::{
     Assembly, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict, assemble,
@@ -133,6 +134,9 @@ impl Office {
             );
             return Err(no(RefusalKind::Internal, message).then(others_first(&label_name)));
         };
+        if slot.is_unfinished() {
+            return Err(never_finished(&label_name, probes));
+        }
         if config.holder == me {
             self.check_witness_age(&config.name, witness.as_ref(), &assembly.record);
         }

@@ -7,6 +7,7 @@ use super::config::PoolConfig;
 use super::desk::Desk;
 use super::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, PoolRow, WITNESS};
 use super::released::RELEASED;
+use super::unfinished::CREATING;
 use crate::order::Weight;
 use array::format::MembershipRecord;
 use base::Uuid;
@@ -34,7 +35,7 @@ fn list(names: &[String]) -> String {
 
 /// Whether a file tells of a head that was, and not only of somebody who tried whether one can be written.
 fn tells(name: &str) -> bool {
-    [IDENTITY, HOSTS, PORTALS, POOLS, RELEASED, EVENTS].contains(&name)
+    [IDENTITY, HOSTS, PORTALS, POOLS, RELEASED, CREATING, EVENTS].contains(&name)
         || name.starts_with(KEPT)
         || name.starts_with(WITNESS)
 }

@@ -52,6 +52,7 @@ mod tests;
 mod text;
 mod times;
 mod turned_away;
+mod unfinished;
 mod unrecorded;
 mod volumes;
 mod watch;

@@ -4,7 +4,7 @@ use super::Office;
 use super::absent::{AbsentPool, LOOK_FIRST};
 use super::desk::Stop;
 use super::drives::Probe;
-use super::files::PoolRow;
+use super::files::{POOLS, PoolRow};
 use super::pools::{ended_with_the_daemon, held_words, words};
 use super::released::in_memory;
 use super::runtime::Patience;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a start waits for drives that somebody holds, and how often it looks. A pool with a leg that does not answer is
 /// up within `START_MAX`: drives are looked at once more at the end of it, and where they may be today.
-const CLAIM_PATIENCE: Duration = Duration::from_secs(4);
+pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(4);
 /// A pool that needs nothing of a drive that hangs, or is held, serves after that time.
 pub(crate) const START_MAX: Duration = Duration::from_secs(10);
 const _: () = assert!(CLAIM_PATIENCE.as_secs() + 2 * Patience::PROMPT.look.as_secs() <= START_MAX.as_secs());
@@ -26,7 +26,7 @@ const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// After that long the drives are another's, and not the rest of a life of this head: whoever does not need them
 /// is served.
 const HELD_PATIENCE: Duration = Duration::from_secs(2);
-const CLAIM_RETRY: Duration = Duration::from_millis(300);
+pub(crate) const CLAIM_RETRY: Duration = Duration::from_millis(300);
 
 impl Office {
     /// The Steward's life: start, then orders one by one.
@@ -41,37 +41,49 @@ impl Office {
         let office = self.clone();
         self.cx.spawn(async move { office.watch_directory().await });
         self.read_released(&mut notices).await;
+        self.read_creating(&mut notices).await;
         let rows = self.read_pools(&mut notices).await;
         for row in &rows {
-            let reason = hold.clone().unwrap_or_else(|| "it is being imported".into());
-            let next = hold.is_some().then(|| format!("millrace pool import {}", row.name));
+            // Listed, it was whole.
+            self.leave_creating(row.uuid, vec![]).await;
             let kept = self.read_kept(row.uuid).await.unwrap_or_else(|words| {
                 notices.push(words);
                 None
             });
-            self.desk_mut().absent.push(AbsentPool {
-                uuid: row.uuid,
-                name: row.name.clone(),
-                drives: row.drives.clone(),
-                reason,
-                next,
-                kept,
-                held: false,
-                look_at: None,
-                looks: 0,
-            });
+            let mut absent = AbsentPool { kept, ..AbsentPool::new(row) };
+            if let Some(why) = &hold {
+                (absent.reason, absent.next) =
+                    (why.clone(), Some(format!("millrace pool import {}", row.name)));
+            }
+            self.desk_mut().absent.push(absent);
         }
         if let Some(why) = hold {
             self.desk_mut().held = true;
             notices.push(why);
         } else {
-            let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len()));
+            let creating = self.desk().creating.clone();
+            let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len() + creating.len()));
             // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
             let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
             for row in rows {
                 let (office, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {
                     office.import_at_start(row).await;
+                    left.set(left.get() - 1);
+                    office.cx.changed();
+                });
+            }
+            for row in creating {
+                let (office, left) = (self.clone(), busy.clone());
+                self.cx.spawn(async move {
+                    if let Some(row) = office.end_creation(row).await {
+                        office.desk_mut().absent.push(AbsentPool::new(&row));
+                        let uuid = row.uuid;
+                        office.import_at_start(row).await;
+                        if office.check_read(POOLS).and(office.write_pools().await).is_ok() {
+                            office.leave_creating(uuid, vec![]).await;
+                        }
+                    }
                     left.set(left.get() - 1);
                     office.cx.changed();
                 });

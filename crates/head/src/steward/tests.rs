@@ -33,6 +33,7 @@ mod silent;
 mod space;
 mod spares;
 mod stop;
+mod unfinished;
 mod unrecorded;
 mod watch;
 mod world;

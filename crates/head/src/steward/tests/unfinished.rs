@@ -1,0 +1,102 @@
+//! A creation that is cut off: the pool is whole, or its drives are free.
+
+use super::*;
+use crate::order::Importable;
+
+const ALL: [&str; 4] = ["/f/a", "/f/b", "/f/c", "/f/d"];
+
+fn importable(w: &mut World) -> Vec<Importable> {
+    let drives = ALL.iter().map(|d| d.to_string()).collect();
+    match w.good(Order::PoolImportable { drives }) {
+        Reply::Importable(rows) => rows,
+        other => panic!("{other:?}"),
+    }
+}
+fn creating(w: &World) -> String {
+    String::from_utf8(w.rest.files.get("creating").cloned().unwrap_or_default()).expect("text")
+}
+/// What the power leaves that goes after `n` effects, while a pool is being made; and whether that was answered.
+fn cut(n: u64) -> (Rest, bool, bool) {
+    let mut w = World::power_on(four(), 1, n);
+    w.run();
+    w.send(tank());
+    w.run();
+    (w.rest, !w.answers.is_empty(), w.effects_left > 0)
+}
+
+#[test]
+fn a_creation_that_is_cut_off_is_undone_or_brought_to_its_end_at_the_next_start() {
+    let (mut undone, mut ended) = (0, 0);
+    for n in World::start(four(), 1).effects_done.. {
+        let (rest, answered, over) = cut(n);
+        let mut w = World::start(rest, 2);
+        let pools = w.status().pools;
+        assert!(!answered || pools.len() == 1, "cut after effect {n}");
+        let told = w.events().into_iter().filter(|e| e.starts_with("pool tank: its creation")).count();
+        if pools.is_empty() {
+            undone += told;
+            assert!(importable(&mut w).is_empty(), "cut after effect {n}");
+            assert!(!w.rest.files.keys().any(|f| f.starts_with("witness-") || f.starts_with("config-")));
+            w.good(tank());
+        } else {
+            ended += told;
+        }
+        assert_eq!(w.status().health, State::Optimal, "cut after effect {n}");
+        assert!(!creating(&w).contains("tank"), "cut after effect {n}: {}", creating(&w));
+        let mut w = w.crash(3);
+        assert_eq!((w.status().health, w.status().pools.len()), (State::Optimal, 1), "cut after effect {n}");
+        if over {
+            break;
+        }
+    }
+    assert!(undone > 20 && ended > 0, "undone {undone}, brought to its end {ended}");
+}
+
+#[test]
+fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
+    let mut never = 0;
+    for n in World::start(four(), 1).effects_done.. {
+        let (mut rest, _, over) = cut(n);
+        rest.files.clear();
+        let mut w = World::start(rest, 7);
+        for row in importable(&mut w) {
+            assert_eq!(row.state, State::Offline, "cut after effect {n}");
+            if row.reason.contains("never finished") {
+                never += 1;
+                assert!(row.next.is_some_and(|n| n.contains("pool create tank … --force")));
+                for force in [false, true] {
+                    let (kind, _, words) = w.refused(import(&ALL, force));
+                    assert!(kind == RefusalKind::NotReady && words.contains("never finished"), "{words}");
+                }
+                let (_, _, words) = w.refused(tank());
+                assert!(words.contains("was never finished and holds nothing"), "{words}");
+            } else {
+                assert!(row.reason.contains("was not released"), "cut after effect {n}: {}", row.reason);
+            }
+        }
+        if over {
+            break;
+        }
+    }
+    assert!(never > 5, "{never}");
+}
+
+#[test]
+fn a_drive_that_is_away_when_a_creation_is_undone_is_freed_at_a_later_start() {
+    let labelled = |n: &u64| {
+        let rest = cut(*n).0;
+        rest.drives["/f/a"].blocks.get(&8).is_some_and(|b| b.iter().any(|x| *x != 0))
+    };
+    let n = (World::start(four(), 1).effects_done..).find(labelled).expect("it is labelled once");
+    let mut rest = cut(n).0;
+    let away = rest.drives.remove("/f/a").expect("it is there");
+    let mut w = World::start(rest, 2);
+    let told = w.events().into_iter().find(|e| e.contains("its creation had been cut off")).expect("told");
+    assert!(told.contains("/f/a could not be freed"), "{told}");
+    assert!(creating(&w).contains("drive = /f/a"));
+    w.rest.drives.insert("/f/a".into(), FakeDrive { held: false, ..away });
+    assert!(importable(&mut w).iter().all(|r| r.reason.contains("never finished")));
+    let mut w = w.crash(3);
+    assert!(importable(&mut w).is_empty() && !creating(&w).contains("tank"));
+    w.good(tank());
+}
