@@ -465,10 +465,7 @@ impl Office {
         // What is not where it was explains more than what somebody else uses.
         let file =
             |spec: &str| bare(spec).trim_start_matches("file:").split('?').next().unwrap_or("").to_string();
-        let of = |f: &OpenError, path: &str| {
-            f.missing && f.words.strip_prefix(path).is_some_and(|rest| rest.starts_with([' ', ':']))
-        };
-        let is_away = |path: &String| failures.iter().any(|f| of(f, path));
+        let is_away = |path: &String| failures.iter().any(|f| f.missing && is_about(f, path));
         let away: Vec<String> = named.iter().map(|spec| file(spec)).filter(is_away).collect();
         let mut failures = words(failures);
         // Of drives that nobody named those matter that somebody holds: the pool may be on them.
@@ -517,7 +514,7 @@ impl Office {
                 let are = if away.len() == 1 { "is" } else { "are" };
                 failures.push(format!("{} {are} not there", away.join(", ")));
             }
-            failures.extend(held_words(held));
+            failures.extend(others_held(held.len()));
             let words =
                 if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
             let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
@@ -545,7 +542,12 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "pool", message)
                 .then(format!("millrace pool import {uuid}, or another of them")));
         }
-        // A drive that is missing may be one that somebody holds.
+        // A drive that is missing may be one that somebody holds: the one where it lay last, more than any other.
+        let configs = mine.iter().filter_map(|p| PoolConfig::of_slot(p.config.as_ref().ok()?).ok());
+        let places: BTreeSet<String> =
+            configs.flat_map(|c| c.arrays).flat_map(|a| a.legs).map(|l| l.path).collect();
+        let (theirs, held): (Vec<OpenError>, Vec<OpenError>) =
+            held.into_iter().partition(|f| places.iter().any(|path| is_about(f, path)));
         let refused = |r: &Refusal| r.kind == RefusalKind::Unsafe || r.kind == RefusalKind::NotFound;
         // Cut off before the list of pools names it, it was not lost from there.
         let on_record = {
@@ -566,7 +568,8 @@ impl Office {
             }
         }
         if taken.as_ref().is_err_and(refused) {
-            failures.extend(held_words(held));
+            failures.extend(held_words(theirs));
+            failures.extend(others_held(held.len()));
         }
         let with_failures = |r: Refusal| match failures.is_empty() {
             true => r,
@@ -697,6 +700,20 @@ pub(crate) fn held_words(held: Vec<OpenError>) -> Vec<String> {
         out.push(format!("{} more are in use", more));
     }
     out
+}
+
+/// Drives that somebody holds and that nobody named: which ones, `--list` tells.
+fn others_held(drives: usize) -> Option<String> {
+    match drives {
+        0 => None,
+        1 => Some("1 other drive is in use (millrace pool import --list names it)".into()),
+        n => Some(format!("{n} other drives are in use (millrace pool import --list names them)")),
+    }
+}
+
+/// Whether it is the drive at this path that could not be opened.
+fn is_about(error: &OpenError, path: &str) -> bool {
+    error.words.strip_prefix(path).is_some_and(|rest| rest.starts_with([' ', ':']))
 }
 
 /// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.

@@ -262,7 +262,7 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
 }
 
 #[test]
-fn drives_that_somebody_holds_are_named_where_a_pool_is_looked_for() {
+fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_in_the_list() {
     let mut rest = drives(&["/dev/a", "/dev/b"]);
     rest.drives.values_mut().for_each(|d| d.held = true);
     let mut w = World::power_on(rest, 1, u64::MAX);
@@ -274,11 +274,35 @@ fn drives_that_somebody_holds_are_named_where_a_pool_is_looked_for() {
     assert_eq!(kind, RefusalKind::NotFound);
     assert_eq!(
         words,
-        "no drive of pool tank was found: /dev/a belongs to somebody; /dev/b belongs to somebody"
+        "no drive of pool tank was found: 2 other drives are in use (millrace pool import --list names them)"
     );
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     let told: Vec<(&str, &str)> = list.iter().map(|i| (&*i.name, &*i.reason)).collect();
     assert_eq!(told, [("", "/dev/a belongs to somebody"), ("", "/dev/b belongs to somebody")]);
+}
+
+/// The legs that lack were hidden behind a list of whatever else was in use on the machine.
+#[test]
+fn an_import_that_lacks_a_leg_names_that_one_first_and_counts_what_others_use() {
+    let mut w = World::start(drives(&["/dev/a", "/dev/b"]), 1);
+    w.good(create("tank", vec![mirror("/dev/a", "/dev/b")]));
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
+    let mut rest = Rest { drives: w.rest.drives, ..Rest::default() };
+    rest.drives.extend(drives(&["/dev/x", "/dev/y"]).drives);
+    for at_its_place in [false, true] {
+        let mut w = World::start(rest.clone(), 7);
+        w.held_candidates = true;
+        ["/dev/x", "/dev/y"].iter().for_each(|d| w.rest.drives.get_mut(*d).expect("there").held = true);
+        match at_its_place {
+            true => w.rest.drives.get_mut("/dev/b").expect("there").held = true,
+            false => drop(w.rest.drives.remove("/dev/b")),
+        }
+        let (_, _, words) = w.refused(import(&[], false));
+        let place = if at_its_place { "/dev/b belongs to somebody; " } else { "" };
+        let end = format!("({place}2 other drives are in use (millrace pool import --list names them))");
+        assert!(words.ends_with(&end) && words.contains("missing: /dev/b"), "{words}");
+        assert!(!words.contains("/dev/x"), "{words}");
+    }
 }
 
 #[test]
