@@ -65,7 +65,7 @@ pub enum StateOp {
         name: String,
     },
     /// Whether the directory would take a file of so many bytes, as far as its file system says so without writing
-    /// anything: an error if it would not.
+    /// anything: an error if it would not, else the names of all files, as `List` gives them.
     Look {
         /// The file's size.
         bytes: u64,

@@ -248,6 +248,11 @@ pub enum Order {
         /// The pool.
         pool: base::Uuid,
     },
+    /// The Steward's own: files that were removed from the state directory are written again.
+    StateRestore {
+        /// Their names.
+        files: Vec<String>,
+    },
     /// The Steward's own: legs that were gone or silent are tried again.
     LegReturn {
         /// The pool.

@@ -75,7 +75,10 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
             append(dir, &path, contents, *bytes_max).map(|()| Vec::new())
         }
         StateOp::Remove { .. } => remove(dir, &path).map(|()| Vec::new()),
-        StateOp::Look { bytes } => return look(dir, *bytes).map(|()| Vec::new()),
+        StateOp::Look { bytes } => {
+            look(dir, *bytes)?;
+            list(dir)
+        }
         StateOp::List => list(dir),
         StateOp::Candidates | StateOp::Clock => unreachable!("answered above"),
     };
@@ -267,6 +270,9 @@ mod tests {
         let look = |dir: &Path, bytes| op(dir, StateOp::Look { bytes });
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(look(dir.path(), 1), Ok(String::new()));
+        write(dir.path(), "hosts", "").unwrap();
+        assert_eq!(look(dir.path(), 1), Ok("hosts".into()));
+        fs::remove_file(dir.path().join("hosts")).unwrap();
         assert_eq!(look(dir.path(), u64::MAX), Err(StateError::NoSpace));
         assert_eq!(look(&dir.path().join("comes/with/the/first/file"), u64::MAX), Ok(String::new()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -161,7 +161,7 @@ impl Office {
         let Some((uuid, name, deallocates)) = found else { return };
         let text = KeptFile { slot: slot.clone(), deallocates }.text();
         let op = StateOp::Write { name: file_name(uuid), contents: text.into_bytes() };
-        if let Err(e) = self.cx.state(op).await {
+        if let Err(e) = self.change_file(op).await {
             self.not_kept(uuid, &name, &e).await;
         }
     }
@@ -172,10 +172,21 @@ impl Office {
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), words);
     }
+    /// What is kept of a pool that is away, once more. The error is a sentence.
+    pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), String> {
+        let file = {
+            let desk = self.desk();
+            let kept = desk.absent.iter().find(|p| p.uuid == pool).and_then(|p| p.kept.as_ref());
+            let file = |k: &Kept| KeptFile { slot: k.config.slot(k.generation), deallocates: k.deallocates };
+            kept.map(file).ok_or("the pool is away, and it was not known what it held")?
+        };
+        let op = StateOp::Write { name: file_name(pool), contents: file.text().into_bytes() };
+        self.change_file(op).await.map_err(|e| state_words("the kept configuration", &e))
+    }
     /// The pool is not this head's any more.
     pub(crate) async fn remove_kept(&self, pool: Uuid) {
         // One that stays is found at the next start to be of a pool that this head let go of.
-        let _ = self.cx.state(StateOp::Remove { name: file_name(pool) }).await;
+        let _ = self.change_file(StateOp::Remove { name: file_name(pool) }).await;
     }
 
     /// Looks now and then whether the drives of absent pools are back.

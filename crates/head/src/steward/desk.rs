@@ -85,6 +85,8 @@ pub(crate) struct Desk {
     pub unread: Vec<Unread>,
     /// What was lost of the state directory, and that its file of hosts was not there at the start.
     pub losses: Vec<Loss>,
+    /// Files of the state directory that are there, as far as the head knows: those that it found or wrote.
+    pub files: BTreeSet<String>,
     pub hosts_missing: bool,
     /// Why the state directory takes nothing, if that is so.
     pub unwritable: Option<String>,
@@ -370,9 +372,9 @@ impl Desk {
             absent: vec![],
             appeared: vec![],
             released: vec![],
+            creating: vec![],
             looks: Looks::default(),
             sessions: Sessions::default(),
-            creating: vec![],
             orders: VecDeque::new(),
             ordering: false,
             importing: BTreeSet::new(),
@@ -386,6 +388,7 @@ impl Desk {
             notices,
             unread: vec![],
             losses: vec![],
+            files: BTreeSet::new(),
             hosts_missing: false,
             unwritable: None,
             reports: vec![None; usize::from(shards)],

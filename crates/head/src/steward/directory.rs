@@ -18,17 +18,26 @@ const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
 
 impl Office {
-    /// Looks each second, and writes something each minute, or as soon as something seems to have changed; witness records
+    /// Looks each second, also for files that somebody removed, and writes something each minute, or as soon as something seems to have changed; witness records
     /// that could not be written are, once there is space again.
     pub(crate) async fn watch_directory(&self) {
         let (mut looked_well, mut probe_at) = (true, self.cx.now());
         loop {
             if self.desk().stop == Stop::No {
                 let look = StateOp::Look { bytes: PROBE_BYTES as u64 };
-                let well = self.cx.state(look).await.is_ok();
+                let before = self.desk().files.clone();
+                let seen = self.cx.state(look).await;
+                let well = seen.is_ok();
+                if let Ok(seen) = seen
+                    && self.desk().ready
+                    && self.desk().stop == Stop::No
+                {
+                    self.on_files_seen(&seen, &before);
+                }
                 if well != looked_well || self.cx.now() >= probe_at {
                     looked_well = well;
                     self.probe_directory().await;
+                    self.restore_later();
                     probe_at = self.cx.now() + PROBE_INTERVAL;
                 }
             }
@@ -93,7 +102,7 @@ impl Office {
         self.free_keeper(id);
     }
     /// A record for the witness, one try: if it fails again, the pool still says so.
-    async fn write_missing_witness(&self, id: PoolId) {
+    pub(crate) async fn write_missing_witness(&self, id: PoolId) {
         self.hold_keeper(id).await;
         if !self.desk().pool(id).is_none_or(|p| p.leaving)
             && let Some(record) = self.next_record(id)

@@ -315,7 +315,7 @@ impl Office {
     pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
         self.check_read(name)?;
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
-        self.cx.state(op).await.map(drop).map_err(|e| state_refusal(&format!("the file {name}"), &e))
+        self.change_file(op).await.map_err(|e| state_refusal(&format!("the file {name}"), &e))
     }
     /// Puts on the desk what is wrong with a file, what follows and what helps.
     fn leave_unread(&self, file: &'static str, words: &str, follows: &str, next: &'static str) {
@@ -374,15 +374,16 @@ impl Office {
             Err(words) => troubles.push(words),
         }
         // A first start finds nothing of a head.
-        let first = self.files_there().await.is_empty();
+        let there = self.files_there().await;
+        let first = there.is_empty();
+        self.desk_mut().files.extend(there);
         let another = "hosts do not know this head until then, and pools of its old name stay away";
         match self.read_known(IDENTITY, another, parse_identity, &mut troubles).await {
             Some(Some(system)) => self.desk_mut().system = system,
             Some(None) => {
                 let system = new_identity(self.desk_mut().new_uuid());
-                let text = identity_text(&system);
                 self.desk_mut().system = system;
-                if let Err(r) = self.write_file(IDENTITY, text).await {
+                if let Err(r) = self.write_identity().await {
                     troubles.push(format!(
                         "{}; this system will have another name after the next start",
                         r.message
@@ -474,6 +475,21 @@ impl Office {
             },
         }
     }
+    pub(crate) async fn write_identity(&self) -> Result<(), Refusal> {
+        let text = identity_text(&self.desk().system);
+        self.write_file(IDENTITY, text).await
+    }
+    /// Writes the log anew, as far as its lines are still known. The error is a sentence.
+    pub(crate) async fn write_log(&self) -> Result<(), String> {
+        let contents: String = {
+            let desk = self.desk();
+            // Those that wait are appended behind it.
+            let logged = |e: &&EventLine| !desk.unlogged.iter().any(|u| u.number == e.number);
+            desk.events.iter().filter(logged).map(event_text).collect()
+        };
+        let op = StateOp::Write { name: EVENTS.into(), contents: contents.into_bytes() };
+        self.change_file(op).await.map_err(|e| state_words("the event log", &e))
+    }
     pub(crate) async fn write_hosts(&self, hosts: &Hosts) -> Result<(), Refusal> {
         self.write_file(HOSTS, hosts_text(hosts)).await
     }
@@ -511,7 +527,7 @@ impl Office {
             let contents = lines.iter().map(event_text).collect::<String>().into_bytes();
             let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };
             // A log that cannot be written must not stop anything: `status` says so, once.
-            if let Err(e) = self.cx.state(op).await {
+            if let Err(e) = self.change_file(op).await {
                 let words = state_words("the event log", &e);
                 let mut desk = self.desk_mut();
                 if !desk.notices.contains(&words) {

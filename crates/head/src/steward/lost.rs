@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 /// What was found to be lost, and what helps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Loss {
+    /// The file that is told as lost until it is written again; empty for what is not made good so.
+    pub file: String,
     /// A sentence.
     pub words: String,
     pub next: String,
@@ -26,7 +28,7 @@ pub(crate) struct Loss {
 const SHOWN: usize = 4;
 
 /// Names in a sentence.
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     match names.len() {
         0..=SHOWN => names.join(", "),
         n => format!("{} and {} more", names[..SHOWN - 1].join(", "), n - (SHOWN - 1)),
@@ -56,7 +58,7 @@ impl Office {
     pub(crate) fn tell_loss(&self, words: String, next: impl Into<String>) {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        let loss = Loss { words, next: next.into() };
+        let loss = Loss { file: String::new(), words, next: next.into() };
         if !desk.losses.contains(&loss) {
             desk.event(now, Weight::Warning, "state directory", loss.words.clone());
             desk.losses.push(loss);
@@ -133,6 +135,7 @@ impl Desk {
         let names: BTreeSet<&String> = unknown.filter_map(|g| g.nqns.first().or(g.iqns.first())).collect();
         let names: Vec<String> = names.into_iter().cloned().collect();
         (self.hosts_missing && !names.is_empty()).then(|| Loss {
+            file: String::new(),
             words: format!(
                 "the file {HOSTS} was missing, and volumes are exported to hosts that are not known without it: {}; they are not let in",
                 list(&names)

@@ -54,6 +54,7 @@ mod times;
 mod turned_away;
 mod unfinished;
 mod unrecorded;
+mod vanished;
 mod volumes;
 mod watch;
 mod witness;

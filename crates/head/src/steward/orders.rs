@@ -82,6 +82,7 @@ impl Office {
             Order::LegAdd { pool, mirror, drive, force } => self.leg_add(&pool, mirror, &drive, force).await,
             Order::Replaced { pool } => self.replaced(pool).await,
             Order::PoolReturn { pool } => self.pool_return(pool).await,
+            Order::StateRestore { files } => self.state_restore(files).await,
             Order::LegReturn { pool } => self.legs_return(pool).await,
             Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,

@@ -64,7 +64,7 @@ impl Office {
             let _ = self.write_released().await;
         }
     }
-    async fn write_released(&self) -> Result<(), Refusal> {
+    pub(crate) async fn write_released(&self) -> Result<(), Refusal> {
         let contents = pools_text(RELEASED_IS, &self.desk().released);
         self.write_file(RELEASED, contents).await
     }

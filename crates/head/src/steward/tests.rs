@@ -35,6 +35,7 @@ mod spares;
 mod stop;
 mod unfinished;
 mod unrecorded;
+mod vanished;
 mod watch;
 mod world;
 

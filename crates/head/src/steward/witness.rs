@@ -103,10 +103,10 @@ impl Office {
     /// Writes the witness. The error is a sentence.
     pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
         let op = StateOp::Write { name: witness_name(pool), contents: witness_text(record) };
-        self.cx.state(op).await.map(drop).map_err(|e| state_words("the witness record", &e))
+        self.change_file(op).await.map_err(|e| state_words("the witness record", &e))
     }
     /// Removes the witness; false if it may still be there.
     pub(crate) async fn remove_witness(&self, pool: Uuid) -> bool {
-        self.cx.state(StateOp::Remove { name: witness_name(pool) }).await.is_ok()
+        self.change_file(StateOp::Remove { name: witness_name(pool) }).await.is_ok()
     }
 }

@@ -35,8 +35,9 @@ impl World {
                 self.state.remove(&name);
                 Ok(vec![])
             }
-            StateOp::Look { .. } => Ok(vec![]),
-            StateOp::List => Ok(self.state.keys().map(|k| format!("{k}\n")).collect::<String>().into_bytes()),
+            StateOp::Look { .. } | StateOp::List => {
+                Ok(self.state.keys().map(|k| format!("{k}\n")).collect::<String>().into_bytes())
+            }
             StateOp::Candidates => {
                 Ok(self.disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())
             }

@@ -342,7 +342,6 @@ impl World {
         match op {
             StateOp::Look { .. } if read_only => Err(StateError::Failed("it is read-only".into())),
             StateOp::Look { .. } if full => Err(StateError::NoSpace),
-            StateOp::Look { .. } => Ok(vec![]),
             StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { .. } | StateOp::Append { .. } if full => Err(StateError::NoSpace),
             StateOp::Write { name, .. } if refused == Some(name.as_str()) => Err(StateError::NoSpace),
@@ -359,7 +358,9 @@ impl World {
                 files.remove(&name);
                 Ok(vec![])
             }
-            StateOp::List => Ok(files.keys().map(|n| format!("{n}\n")).collect::<String>().into_bytes()),
+            StateOp::Look { .. } | StateOp::List => {
+                Ok(files.keys().map(|n| format!("{n}\n")).collect::<String>().into_bytes())
+            }
             StateOp::Candidates => {
                 let held = self.held_candidates;
                 let free = self

@@ -1,0 +1,116 @@
+//! Files that are removed from the state directory under a running head.
+
+use super::*;
+use crate::order::Reason;
+
+fn told(w: &mut World) -> Vec<Reason> {
+    w.status().reasons.into_iter().filter(|r| r.what == "state directory").collect()
+}
+/// A head as usual, with a portal and a pool that was let go of.
+fn all_files() -> World {
+    let mut rest = four();
+    rest.drives.extend(drives(&["/g/a", "/g/b"]).drives);
+    let mut w = World::start(rest, 1);
+    w.good(create("gone", vec![mirror("/g/a", "/g/b")]));
+    w.good(Order::PoolRelease { pool: "gone".into(), force: false, disconnect: false });
+    let portal =
+        Order::PortalAdd { protocol: Protocol::Iscsi, address: "10.0.0.1:3260".parse().expect("an address") };
+    for order in [tank(), volume("vm1", 9 * MIB), host(), export(), portal] {
+        w.good(order);
+    }
+    w.pass(5);
+    w
+}
+
+#[test]
+fn files_that_are_removed_under_a_running_head_are_told_within_seconds_and_written_again() {
+    let names: Vec<String> = all_files().rest.files.keys().cloned().collect();
+    assert!(names.len() >= 8, "{names:?}");
+    let each = names.iter().map(|n| vec![n.clone()]);
+    for gone in each.chain([names.clone()]) {
+        let mut w = all_files();
+        let before = w.rest.files.clone();
+        gone.iter().for_each(|n| drop(w.rest.files.remove(n)));
+        w.pass(3);
+        let now: Vec<&String> = w.rest.files.keys().collect();
+        assert!(names.iter().all(|n| now.contains(&n)), "{gone:?}: {now:?}");
+        for (name, bytes) in &before {
+            // The log goes on, and the witness is of a later record.
+            let same = w.rest.files[name] == *bytes;
+            assert!(same || name == "events" || name.starts_with("witness-"), "{name}");
+        }
+        assert!(w.rest.files["events"].starts_with(&before["events"]), "{gone:?}");
+        let s = w.status();
+        assert!(s.notices.iter().any(|n| n.contains("while the head ran; written again")), "{:?}", s.notices);
+        assert_eq!(s.health, State::Optimal, "{gone:?}: {:?}", s.reasons);
+        assert!(w.events().iter().any(|e| e.contains("removed from the state directory")));
+        // And nothing was lost by it.
+        let mut w = w.crash(2);
+        assert!(told(&mut w).is_empty(), "{gone:?}: {:?}", told(&mut w));
+        let s = w.status();
+        assert_eq!((s.health, s.hosts.len(), s.portals.len()), (State::Optimal, 1, 1));
+        assert!(w.view.hosts[0].exports[0].ready);
+    }
+}
+
+#[test]
+fn what_the_head_removes_itself_was_not_removed_by_others() {
+    let mut w = all_files();
+    for order in [
+        Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect: true },
+        Order::PoolRelease { pool: "tank".into(), force: false, disconnect: true },
+        import(&["/f/a", "/f/b", "/f/c", "/f/d"], false),
+        Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: true },
+    ] {
+        w.good(order);
+        w.pass(3);
+    }
+    assert!(told(&mut w).is_empty() && !w.events().iter().any(|e| e.contains("removed from the state")));
+}
+
+#[test]
+fn the_witness_of_a_pool_that_is_away_is_told_and_not_made_up() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let mut rest = w.rest;
+    rest.drives.clear();
+    let mut w = World::start(rest, 2);
+    let gone: Vec<String> = w.rest.files.keys().filter(|n| n.contains('-')).cloned().collect();
+    assert_eq!(gone.len(), 2, "a witness and what is kept");
+    let before = w.rest.files.clone();
+    gone.iter().for_each(|n| drop(w.rest.files.remove(n)));
+    w.pass(3);
+    let told = told(&mut w);
+    assert!(told.len() == 1 && told[0].message.contains("witness-"), "{told:?}");
+    assert!(told[0].message.contains("cannot be written again: the pool is away"), "{told:?}");
+    for name in gone {
+        assert_eq!(w.rest.files.get(&name), before.get(&name).filter(|_| name.starts_with("config-")));
+    }
+}
+
+/// The rule of docs/formats/membership.md: what proves a leg never outlives a loss that it does not know of.
+#[test]
+fn a_leg_that_is_lost_while_the_witness_is_away_is_on_record_in_the_new_one() {
+    let mut w = usual();
+    w.pass(5);
+    let witness = w.rest.files.keys().find(|n| n.starts_with("witness-")).expect("there").clone();
+    w.rest.files.remove(&witness);
+    lose(&mut w, 0);
+    w.pass(3);
+    assert!(w.rest.files.contains_key(&witness));
+    let mut rest = w.rest;
+    rest.drives.remove("/f/b");
+    let mut w = World::start(rest, 3);
+    assert!(w.layout.arrays.is_empty() && w.status().health == State::Offline, "/f/a was put out");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_again_degrades_the_head_until_somebody_helps() {
+    let mut w = all_files();
+    w.rest.files.remove("hosts");
+    w.rest.refused = Some("hosts");
+    w.pass(3);
+    let told = told(&mut w);
+    assert!(told.len() == 1 && told[0].message.contains("hosts was removed"), "{told:?}");
+    assert!(told[0].next.as_ref().is_some_and(|n| n.contains("restore it from a copy")), "{told:?}");
+}

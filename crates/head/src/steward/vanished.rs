@@ -1,0 +1,189 @@
+//! Files that somebody removes from the state directory under a running head: noticed at the next look, told, and written
+//! again from what the head knows (docs/formats/state.md, "What is lost").
+//!
+//! Changes and looks are carried out in their order, so that a file which stood there before a look, and which the head did
+//! not remove, and which the look does not find, was removed by somebody else.
+
+use super::Office;
+use super::absent::KEPT;
+use super::desk::{Desk, PoolDesk};
+use super::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, WITNESS};
+use super::lost::{Loss, list};
+use super::released::RELEASED;
+use super::unfinished::CREATING;
+use super::witness::Witness;
+use crate::layout::PoolId;
+use crate::order::{Answered, Order, Refusal, Reply, Weight};
+use base::Uuid;
+use base::machine::{StateError, StateOp};
+use std::collections::BTreeSet;
+
+const RESTORE: &str = "restore it from a copy, then systemctl restart millrace";
+
+impl Office {
+    /// Changes a file, and remembers whether it is there.
+    pub(crate) async fn change_file(&self, op: StateOp) -> Result<(), StateError> {
+        let (name, stays) = match &op {
+            StateOp::Write { name, .. } | StateOp::Append { name, .. } => (name.clone(), true),
+            StateOp::Remove { name } => (name.clone(), false),
+            StateOp::Read { .. }
+            | StateOp::Look { .. }
+            | StateOp::List
+            | StateOp::Candidates
+            | StateOp::Clock => panic!("this changes no file: {op:?}"),
+        };
+        if !stays {
+            self.desk_mut().files.remove(&name);
+        }
+        self.cx.state(op).await?;
+        if stays {
+            let mut desk = self.desk_mut();
+            desk.losses.retain(|l| l.file != name);
+            desk.files.insert(name);
+        }
+        Ok(())
+    }
+    /// A look has found these files, where those of `before` should be.
+    pub(crate) fn on_files_seen(&self, seen: &[u8], before: &BTreeSet<String>) {
+        let seen = String::from_utf8_lossy(seen);
+        let seen: BTreeSet<&str> = seen.lines().collect();
+        let gone: Vec<String> = before.iter().filter(|f| !seen.contains(f.as_str())).cloned().collect();
+        if gone.is_empty() {
+            return;
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let desk = &mut *desk;
+        desk.files.retain(|f| !gone.contains(f));
+        // Who takes away what could not be read does as was advised; what is of no pool of ours says nothing.
+        let (unread, absent, pools) = (&desk.unread, &desk.absent, &desk.pools);
+        let known = |uuid: &str| {
+            let uuid = uuid.parse::<Uuid>().ok();
+            let uuids = pools.iter().map(|p| p.config.uuid).chain(absent.iter().map(|p| p.uuid));
+            uuids.into_iter().any(|u| Some(u) == uuid)
+        };
+        let ours = |f: &String| match f.strip_prefix(KEPT).or(f.strip_prefix(WITNESS)) {
+            Some(uuid) => known(uuid),
+            None => !unread.iter().any(|u| u.file == f),
+        };
+        let gone: Vec<String> = gone.into_iter().filter(ours).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for p in desk.pools.iter_mut().filter(|p| gone.contains(&super::files::witness_name(p.config.uuid))) {
+            p.witness = Witness::Gone;
+        }
+        desk.event(now, Weight::Warning, "state directory", vanished(&gone));
+        for file in &gone {
+            let words = vanished(core::slice::from_ref(file));
+            let next = "millrace status, in a few seconds: it is being written again".to_string();
+            desk.losses.push(Loss { file: file.clone(), words, next });
+        }
+        desk.orders.push_back((None, Order::StateRestore { files: gone }));
+    }
+    /// What could not be written again is tried once more.
+    pub(crate) fn restore_later(&self) {
+        let mut desk = self.desk_mut();
+        let files: Vec<String> =
+            desk.losses.iter().map(|l| l.file.clone()).filter(|f| !f.is_empty()).collect();
+        if !files.is_empty() && desk.ready {
+            desk.orders.push_back((None, Order::StateRestore { files }));
+        }
+    }
+    /// Order of the Steward's own: files that were removed under the running head are written again.
+    pub(crate) async fn state_restore(&self, files: Vec<String>) -> Answered {
+        let mut failed: Vec<(String, String)> = vec![];
+        for file in &files {
+            if let Err(words) = self.restore(file).await {
+                failed.push((file.clone(), words));
+            }
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let is_well = |f: &&String| !failed.iter().any(|(x, _)| x == *f);
+        let again: Vec<String> = files.iter().filter(is_well).cloned().collect();
+        desk.losses.retain(|l| !again.contains(&l.file));
+        if !again.is_empty() {
+            let words = format!("{}; written again", vanished(&again));
+            desk.event(now, Weight::Note, "state directory", words.clone());
+            if !desk.notices.contains(&words) {
+                desk.notices.push(words);
+            }
+        }
+        for (file, why) in failed {
+            let words =
+                format!("{}, and cannot be written again: {why}", vanished(core::slice::from_ref(&file)));
+            let known = desk.losses.iter().any(|l| l.words == words);
+            desk.losses.retain(|l| l.file != file);
+            if !known {
+                desk.event(now, Weight::Warning, "state directory", words.clone());
+            }
+            desk.losses.push(Loss { file, words, next: RESTORE.into() });
+        }
+        Ok(Reply::Done)
+    }
+    async fn restore(&self, file: &str) -> Result<(), String> {
+        let words = |r: Refusal| r.message;
+        match file {
+            IDENTITY => self.write_identity().await.map_err(words),
+            HOSTS => {
+                let hosts = self.desk().hosts.clone();
+                self.write_hosts(&hosts).await.map_err(words)
+            }
+            PORTALS => self.write_portals().await.map_err(words),
+            POOLS => self.write_pools().await.map_err(words),
+            RELEASED => self.write_released().await.map_err(words),
+            CREATING => self.write_creating().await.map_err(words),
+            EVENTS => self.write_log().await,
+            _ => {
+                let uuid = |prefix: &str| file.strip_prefix(prefix).and_then(|u| u.parse::<Uuid>().ok());
+                match (uuid(WITNESS), uuid(KEPT)) {
+                    (Some(pool), _) => self.restore_witness(pool).await,
+                    (None, Some(pool)) => self.restore_kept(pool).await,
+                    (None, None) => Err("nobody knows what it held".into()),
+                }
+            }
+        }
+    }
+    /// The record is not written as it was: while the file was not there, one may have gone to the drives. The next one,
+    /// which changes nothing, goes to the drives and here.
+    async fn restore_witness(&self, pool: Uuid) -> Result<(), String> {
+        let Some(id) = self.desk().pool_of(pool) else {
+            return Err(
+                "the pool is away, and only its drives and this file tell which of them has the last writes"
+                    .into(),
+            );
+        };
+        // Somebody is at it already, and as long as he is not done, nobody is answered.
+        if self.desk().pool(id).is_some_and(|p| p.recording.is_some()) {
+            return Ok(());
+        }
+        self.write_missing_witness(id).await;
+        match self.desk().pool(id).and_then(|p| p.trouble.clone()) {
+            Some(words) => Err(words),
+            None => Ok(()),
+        }
+    }
+    async fn restore_kept(&self, pool: Uuid) -> Result<(), String> {
+        let Some(id) = self.desk().pool_of(pool) else { return self.keep_absent(pool).await };
+        self.hold_keeper(id).await;
+        let slot = self.desk().pool(id).filter(|p| !p.leaving).map(PoolDesk::config_slot);
+        if let Some(slot) = slot {
+            self.keep_config(id, &slot).await;
+        }
+        self.free_keeper(id);
+        Ok(())
+    }
+}
+
+impl Desk {
+    fn pool_of(&self, uuid: Uuid) -> Option<PoolId> {
+        self.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.id)
+    }
+}
+
+/// Names without what nobody reads: of a witness that it is one, and not of which pool.
+fn vanished(files: &[String]) -> String {
+    let (were, s) = if files.len() == 1 { ("was", "") } else { ("were", "s") };
+    format!("the file{s} {} {were} removed from the state directory while the head ran", list(files))
+}
