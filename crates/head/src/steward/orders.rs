@@ -262,7 +262,11 @@ impl Office {
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match found {
             Ok(leg) => leg,
-            Err(r) if self.desk().spare_named(drive).is_some() => return Err(r),
+            Err(r) if self.desk().spare_named(drive).is_some() => {
+                let spare = self.desk().spare_named(drive).filter(|(_, s)| s.open.is_none());
+                let Some((pool, spare)) = spare else { return Err(r) };
+                return self.patient().spare_return(pool, spare.uuid).await;
+            }
             // It may have another path today: then its label says whose it is.
             Err(r) => {
                 let Ok(probe) = self.patient().probe(drive).await else { return Err(r) };

@@ -12,7 +12,7 @@ use super::judge::Judged;
 use super::released::in_memory;
 use super::scrub::ScrubDesk;
 use super::shaped::bare;
-use super::spares::SpareDesk;
+use super::spares::{SpareDesk, return_after};
 use super::witness::Witness;
 use crate::layout::PoolId;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
@@ -246,7 +246,10 @@ impl Office {
                 None => self.desk().found_for(row.drive, &row.path),
                 Some(_) => None,
             };
-            spares.push(SpareDesk { uuid: row.drive, path: row.path.clone(), open, found });
+            let block_bytes = open.as_ref().map(|o| o.info.block_bytes);
+            let look_at = open.is_none().then(|| now + return_after(0));
+            let (uuid, path) = (row.drive, row.path.clone());
+            spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0 });
         }
         for p in probes.iter().filter(|p| !used.contains(&p.id)) {
             notices.push(format!(

@@ -1,4 +1,4 @@
-//! Legs that are out: those that were gone or silent are taken back when they answer again; hot spares take
+//! Legs that are out: those that were gone or silent are taken back when they answer again, and so are spares; hot spares take
 //! the place of those that do not. A spare is a drive that belongs to a pool and waits for that.
 //!
 //! A spare carries a label of the pool and nothing else of it; the pool's configuration lists it. When a leg
@@ -18,7 +18,7 @@ use super::legs::Seat;
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
 use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
-use base::{Duration, Uuid};
+use base::{Duration, Instant, Uuid};
 
 /// How often it is looked whether a leg needs a spare.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -48,9 +48,19 @@ pub(crate) struct SpareDesk {
     /// None: it was not found, or is not what it was.
     pub open: Option<OpenDrive>,
     pub found: Option<Found>,
+    /// Its smallest write, bytes: None if it was not seen in this life of the head.
+    pub block_bytes: Option<u32>,
+    /// When it is looked whether one that was not found is back; None if it is open, or could not be used. And how often
+    /// that was done.
+    pub look_at: Option<Instant>,
+    pub looks: u32,
 }
 
 impl SpareDesk {
+    /// It was not found, and is looked for again.
+    fn is_due(&self, now: Instant) -> bool {
+        self.open.is_none() && self.look_at.is_some_and(|at| at <= now)
+    }
     /// Why it is not ready: one sentence, empty if it is.
     pub fn reason(&self) -> String {
         match (&self.open, &self.found) {
@@ -137,10 +147,18 @@ impl PoolDesk {
     /// The first spare that no volume of such blocks leaves a use for, and that has one now.
     pub(crate) fn spare_made_useless(&self, block_bytes: u32) -> Option<&SpareDesk> {
         let loses = |s: &&SpareDesk| {
-            let block = s.open.as_ref().map_or(0, |o| o.info.block_bytes);
+            // One that hangs, or is away, comes back as what it was.
+            let block = s.block_bytes.unwrap_or(0);
             block > self.config.drive_block_bytes && block > block_bytes && !self.needs_smaller_blocks(block)
         };
         self.spares.iter().find(loses)
+    }
+    /// The spares of which nobody knows whether the first volume of such blocks leaves a use for them.
+    pub(crate) fn spares_unseen(&self, block_bytes: u32) -> Vec<String> {
+        if block_bytes >= 4096 || self.config.volumes.iter().any(|v| v.block_bytes < 4096) {
+            return vec![];
+        }
+        self.spares.iter().filter(|s| s.block_bytes.is_none()).map(|s| s.path.clone()).collect()
     }
     /// What keeps the spares that are there from the place of a leg that is out, if every one of them: each with its
     /// reason.
@@ -171,7 +189,7 @@ impl PoolDesk {
         out
     }
     /// The first leg that needs a spare, and the spare for it.
-    fn match_spare(&self, now: base::Instant) -> Option<(usize, usize, SpareDesk)> {
+    fn match_spare(&self, now: Instant) -> Option<(usize, usize, SpareDesk)> {
         for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config.arrays[*a].mirror) {
             let in_sync =
                 |(l, leg): (usize, &LegDesk)| leg.open.is_some() && self.leg_state(a, l) == LegState::InSync;
@@ -197,7 +215,7 @@ impl PoolDesk {
         None
     }
     /// Legs that are out and may be back.
-    fn due_to_return(&self, now: base::Instant) -> Vec<(usize, usize)> {
+    fn due_to_return(&self, now: Instant) -> Vec<(usize, usize)> {
         let mut due = vec![];
         for (a, array) in self.arrays.iter().enumerate() {
             for (l, leg) in array.legs.iter().enumerate() {
@@ -332,7 +350,9 @@ impl Office {
         }
         let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.spares.push(SpareDesk { uuid, path, open: Some(open), found: None });
+            let block_bytes = Some(block);
+            let (found, look_at, looks) = (None, None, 0);
+            p.spares.push(SpareDesk { uuid, path, open: Some(open), found, block_bytes, look_at, looks });
         }
         Ok(())
     }
@@ -371,6 +391,7 @@ impl Office {
     /// Order of the Steward's own: legs of the pool that may be back are tried. Nothing is said if they are not.
     pub(crate) async fn legs_return(&self, pool: PoolId) -> Answered {
         self.reopen_last_legs(pool).await;
+        self.spares_return(pool).await;
         let now = self.cx.now();
         let due = {
             let mut desk = self.desk_mut();
@@ -390,6 +411,67 @@ impl Office {
             }
         }
         Ok(Reply::Done)
+    }
+
+    /// Looks for spares that were not found.
+    async fn spares_return(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let due: Vec<Uuid> = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let due = p.spares.iter_mut().filter(|s| s.is_due(now));
+            due.map(|s| {
+                s.look_at = Some(now + return_after(s.looks));
+                s.looks += 1;
+                s.uuid
+            })
+            .collect()
+        };
+        for spare in due {
+            // Why it is not back is on the desk.
+            let _ = self.spare_return(pool, spare).await;
+        }
+    }
+    /// Opens a spare that was not found, if it is there now.
+    pub(crate) async fn spare_return(&self, pool: PoolId, uuid: Uuid) -> Answered {
+        let there = |p: &PoolDesk| {
+            let spare = p.spares.iter().find(|s| s.uuid == uuid && s.open.is_none())?;
+            Some((spare.path.clone(), p.config.name.clone()))
+        };
+        let Some((path, name)) = self.desk().pool(pool).and_then(there) else { return Ok(Reply::Done) };
+        let probe = self.probe(&path).await;
+        let ours = |p: &Probe| p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
+        let (open, found, answer) = match &probe {
+            Ok(p) if ours(p) => (p.opened(), None, Ok(Reply::Done)),
+            Ok(p) => {
+                self.let_go(p.id);
+                let found = Found::of(p);
+                let message = format!("{path} is not the spare that was there: {}", found.words());
+                (None, Some(found), Err(refuse(RefusalKind::Conflict, "drive", message)))
+            }
+            Err(e) => {
+                let found = self.desk().found_for(uuid, &path);
+                (None, found, Err(refuse(RefusalKind::NotReady, "drive", e.words.clone())))
+            }
+        };
+        let back = open.is_some();
+        {
+            let mut desk = self.desk_mut();
+            let spare = desk.pool_mut(pool).and_then(|p| p.spares.iter_mut().find(|s| s.uuid == uuid));
+            if let Some(s) = spare {
+                s.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(s.block_bytes);
+                (s.open, s.found) = (open, found);
+                if back {
+                    (s.look_at, s.looks) = (None, 0);
+                }
+            }
+        }
+        if back {
+            let now = self.cx.now();
+            let message = format!("its spare {path} is back");
+            self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        }
+        answer.map_err(|r| r.then("millrace status"))
     }
 
     /// Looks now and then whether a leg of the pool is back, needs a spare, or has been replaced.
@@ -413,7 +495,8 @@ impl Office {
                     continue;
                 }
                 let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
-                let back = !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
+                let missed = p.spares.iter().any(|s| s.is_due(now));
+                let back = missed || !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
                 (back, needed, p.replacement_over().is_some())
             };
             if over {

@@ -7,6 +7,7 @@ use super::desk::{
     error_words,
 };
 use super::files::protocol_word;
+use super::found::Found;
 use super::sessions::Place;
 use super::spares::Fit;
 use super::speed::Work;
@@ -295,14 +296,30 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
         let (path, name) = (&spare.path, &p.config.name);
+        let hangs = desk.shapes_at_start.get(path).is_some_and(|s| s.hang || s.gone);
         let (message, next) = match &spare.found {
+            found if hangs => {
+                let why = found.as_ref().map_or("it is shaped to be away".into(), Found::words);
+                (
+                    format!("its spare {path} is of no use: {why}"),
+                    format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
+                )
+            }
+            // Another label would not make it answer.
+            Some(found @ Found::Mute { .. }) => (
+                format!("its spare {path} is of no use: {}", found.words()),
+                format!(
+                    "unplug or reset it: once it answers, it is a spare again by itself (millrace drive return {path}, at once); or millrace drive rm {path}, to go on without it"
+                ),
+            ),
             Some(found) => (
                 format!("its spare {path} is of no use: {}", found.words()),
                 format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),
             ),
-            None => {
-                (format!("its spare {path} is not there"), format!("attach it, or millrace drive rm {path}"))
-            }
+            None => (
+                format!("its spare {path} is not there"),
+                format!("attach it: then it is a spare again by itself; or millrace drive rm {path}"),
+            ),
         };
         let next = Some(next);
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });

@@ -133,7 +133,7 @@ impl Office {
         bytes: u64,
         block_bytes: Option<u32>,
     ) -> Answered {
-        let (id, mut config, uuid, nsid, mut space) = {
+        let (id, mut config, uuid, nsid, mut space, unseen) = {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
             let p = desk.pool_named(pool)?;
@@ -151,9 +151,10 @@ impl Office {
                     format!("the same command with --block 4096, or millrace drive rm {path} before it");
                 return Err(refuse(RefusalKind::Conflict, "block_bytes", message).then(next));
             }
+            let unseen = p.spares_unseen(block);
             let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
-            (p.id, p.config.clone(), uuid, nsid, p.space())
+            (p.id, p.config.clone(), uuid, nsid, p.space(), unseen)
         };
         let want = Volume::granules_for(bytes);
         let taken = space.take(want, None).map_err(|e| {
@@ -186,7 +187,12 @@ impl Office {
         }
         self.publish().await;
         self.note(format!("volume {pool}/{name}"), "it was created");
-        Ok(Reply::Created { uuid, notices: vec![] })
+        let told = |path: String| {
+            format!(
+                "the spare {path} cannot be looked at: if it takes no 512-byte writes, it stands in for no drive from now on"
+            )
+        };
+        Ok(Reply::Created { uuid, notices: unseen.into_iter().map(told).collect() })
     }
 
     /// Order: resize.

@@ -355,6 +355,68 @@ fn a_volume_for_which_a_spare_is_of_no_use_is_not_made() {
     assert_eq!(w.refused(spare("/f/s")).0, RefusalKind::Invalid, "and the other way round");
 }
 
+/// A spare that hung was advised to be removed and added again, and nothing else had it back before the next start.
+#[test]
+fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
+    for (by_hand, hangs) in [(false, true), (true, true), (false, false)] {
+        let mut rest = with_spare().rest;
+        let drive = FakeDrive { held: false, ..rest.drives["/f/s"].clone() };
+        match hangs {
+            true => rest.drives.get_mut("/f/s").expect("there").hangs = true,
+            false => drop(rest.drives.remove("/f/s")),
+        }
+        let mut w = World::start(rest, 2);
+        w.pass(120);
+        assert_eq!(spares(&mut w), ["/f/s false"]);
+        let next = w.status().reasons[0].next.clone().expect("what helps");
+        assert!(next.contains("a spare again by itself") && !next.contains("--force"), "{next}");
+        w.rest.drives.insert("/f/s".into(), FakeDrive { hangs: false, held: hangs, ..drive });
+        w.hung.clear();
+        w.open.iter().filter(|(_, spec)| *spec == "/f/s").for_each(|_| panic!("it was let go of"));
+        w.rest.drives.get_mut("/f/s").expect("there").held = false;
+        match by_hand {
+            true => drop(w.good(Order::DriveReturn { drive: "/f/s".into() })),
+            false => w.pass(700),
+        }
+        assert_eq!(spares(&mut w), ["/f/s true"]);
+        assert!(w.events().contains(&"pool tank: its spare /f/s is back".to_string()));
+        assert_eq!(w.status().health, State::Optimal, "{:?}", w.status().reasons);
+    }
+}
+
+/// Only a spare that was open was asked, and whoever came back later was of no use.
+#[test]
+fn a_spare_that_is_not_open_counts_as_what_it_was_and_is_told_if_that_is_not_known() {
+    let halves = || Order::VolumeCreate {
+        pool: "tank".into(),
+        name: "b".into(),
+        bytes: 9 * MIB,
+        block_bytes: Some(512),
+    };
+    let mut rest = four();
+    rest.drives.extend(drives(&["/f/s"]).drives);
+    rest.drives.get_mut("/f/s").expect("there").block_bytes = 4096;
+    let mut w = World::start(rest, 1);
+    w.good(tank());
+    w.good(spare("/f/s"));
+    let mut rest = w.rest.clone();
+    // It was to stand in for a leg, and the kernel did not let go of it.
+    w.rest.drives.get_mut("/f/s").expect("there").stuck = true;
+    w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
+    lose(&mut w, 0);
+    w.pass(330);
+    assert!(!w.status().pools[0].spares[0].ready);
+    assert_eq!(w.refused(halves()).0, RefusalKind::Conflict);
+    // It was away from the start on.
+    rest.drives.remove("/f/s");
+    let mut w = World::start(rest, 2);
+    let Reply::Created { notices, .. } = w.good(halves()) else { panic!("it is made") };
+    assert!(
+        notices.len() == 1 && notices[0].starts_with("the spare /f/s cannot be looked at"),
+        "{notices:?}"
+    );
+}
+
 #[test]
 fn a_spare_is_called_one_by_orders_about_legs() {
     let mut w = with_spare();
