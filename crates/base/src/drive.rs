@@ -76,18 +76,76 @@ pub struct DriveInfo {
     pub serial: String,
     /// What lies behind `bytes`, less than 4096 bytes: no part of the drive, but others keep their marks at the very end.
     pub end: Vec<u8>,
-    /// What its blocks are called, whatever the path: for comparison only. Empty if unknown.
-    pub names: Vec<String>,
-    /// Names of what its blocks lie in: the disk of a partition, the devices below a mapped one.
-    pub lies_in: Vec<String>,
+    /// Where its blocks lie, whatever the path: for comparison only. Empty if unknown.
+    pub places: Vec<Place>,
+}
+
+/// Where blocks of a drive lie: in itself by another name, in the disk of a partition, in the file of a loop device, in the
+/// devices below a mapped one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// What they lie in: for comparison only.
+    pub within: String,
+    /// The first byte there that may be one of the drive's.
+    pub first: u64,
+    /// Behind the last one.
+    pub end: u64,
+    /// All bytes between are the drive's; else it is not known which of them.
+    pub all: bool,
+}
+
+/// What a name that a drive has for life, and on each of its paths, begins with, as in `wwid naa.5000…`.
+const WWID: &str = "wwid ";
+
+impl Place {
+    /// All of what is called so.
+    pub fn whole(within: impl Into<String>) -> Self {
+        Self { within: within.into(), first: 0, end: u64::MAX, all: true }
+    }
+    /// Somewhere in what is called so.
+    pub fn somewhere(within: impl Into<String>) -> Self {
+        Self { all: false, ..Self::whole(within) }
+    }
+    /// These bytes of what is called so.
+    pub fn range(within: impl Into<String>, first: u64, bytes: u64) -> Self {
+        Self { first, end: first.saturating_add(bytes), ..Self::whole(within) }
+    }
+    /// These bytes of the drive with this name for life.
+    pub fn wwid(id: &str, bytes: u64) -> Self {
+        Self::range(format!("{WWID}{id}"), 0, bytes)
+    }
+    /// The same blocks of something that itself lies so: `bytes` of `whole` from `first` on, if that is known.
+    #[must_use]
+    pub fn part(self, first: Option<u64>, bytes: u64) -> Self {
+        match first.filter(|_| self.all) {
+            Some(first) => {
+                let first = self.first.saturating_add(first);
+                Self { first, end: first.saturating_add(bytes).min(self.end), ..self }
+            }
+            None => Self { all: false, ..self },
+        }
+    }
+    /// Whether a block may be in both. Of two that lie somewhere in a third, as mapped devices do, nobody knows: they
+    /// count as apart.
+    fn meets(&self, other: &Self) -> bool {
+        let same = self.within == other.within && (self.all || other.all);
+        same && self.first < other.end && other.first < self.end
+    }
 }
 
 impl DriveInfo {
     /// Whether blocks of the other are blocks of this one, too: one is the other by another name, or lies in it. Two that lie in
     /// a third one, as partitions of a disk do, are two.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let any = |mine: &[String], theirs: &[String]| mine.iter().any(|n| theirs.contains(n));
-        any(&self.names, &other.names) || any(&self.names, &other.lies_in) || any(&self.lies_in, &other.names)
+        self.places.iter().any(|a| other.places.iter().any(|b| a.meets(b)))
+    }
+    /// The name for life by which both are the same, if they are two paths to it.
+    pub fn wwid_with(&self, other: &Self) -> Option<&str> {
+        let same = self
+            .places
+            .iter()
+            .find(|a| a.within.starts_with(WWID) && other.places.iter().any(|b| a.meets(b)));
+        same.map(|p| &p.within[WWID.len()..])
     }
 }
 
@@ -135,13 +193,16 @@ pub enum FileName {
 
 #[cfg(test)]
 mod tests {
-    use super::DriveInfo;
+    use super::{DriveInfo, Place};
 
     #[test]
     fn drives_overlap_if_one_is_the_other_or_lies_in_it_and_not_because_both_lie_in_a_third() {
         let drive = |names: &[&str], lies_in: &[&str]| DriveInfo {
-            names: names.iter().map(|n| n.to_string()).collect(),
-            lies_in: lies_in.iter().map(|n| n.to_string()).collect(),
+            places: names
+                .iter()
+                .map(|n| Place::whole(*n))
+                .chain(lies_in.iter().map(|n| Place::somewhere(*n)))
+                .collect(),
             ..DriveInfo::default()
         };
         let disk = drive(&["device 8:0"], &[]);
@@ -155,5 +216,40 @@ mod tests {
         {
             assert!(!a.overlaps(b) && !b.overlaps(a));
         }
+    }
+
+    #[test]
+    fn parts_of_a_third_overlap_if_their_ranges_do() {
+        let drive = |places: Vec<Place>| DriveInfo { places, ..DriveInfo::default() };
+        let part = |first, bytes| drive(vec![Place::range("file 1:7", first, bytes)]);
+        let (first, second, both) = (part(0, 100), part(100, 100), part(50, 100));
+        assert!(!first.overlaps(&second) && !second.overlaps(&first));
+        assert!(both.overlaps(&first) && both.overlaps(&second));
+        // A part of a part, and what lies somewhere in a part.
+        let disk = Place::range("device 8:0", 0, 1000);
+        let (a, b) = (disk.clone().part(Some(100), 300), disk.clone().part(Some(400), 600));
+        assert_eq!((a.first, a.end, b.end), (100, 400, 1000));
+        let nested = a.clone().part(Some(290), 100);
+        assert_eq!((nested.first, nested.end), (390, 400), "no part is larger than what it lies in");
+        let mapped = drive(vec![a.clone().part(None, 50)]);
+        assert!(mapped.overlaps(&drive(vec![a])) && mapped.overlaps(&drive(vec![nested])));
+        assert!(!mapped.overlaps(&drive(vec![b])) && mapped.overlaps(&drive(vec![disk])));
+    }
+
+    #[test]
+    fn two_paths_to_a_drive_are_known_by_its_name_for_life() {
+        let path = |number: &str, id: &str| DriveInfo {
+            places: vec![Place::range(number, 0, 100), Place::wwid(id, 100)],
+            ..DriveInfo::default()
+        };
+        let (a, b, c) =
+            (path("device 8:0", "naa.5"), path("device 8:16", "naa.5"), path("device 8:32", "naa.6"));
+        assert!(a.overlaps(&b) && !a.overlaps(&c));
+        assert_eq!((a.wwid_with(&b), a.wwid_with(&c)), (Some("naa.5"), None));
+        let first = |d: &DriveInfo| DriveInfo {
+            places: d.places.iter().map(|p| p.clone().part(Some(10), 20)).collect(),
+            ..DriveInfo::default()
+        };
+        assert!(first(&a).overlaps(&first(&b)) && first(&a).overlaps(&b), "partitions of it");
     }
 }

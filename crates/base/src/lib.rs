@@ -21,7 +21,7 @@ pub mod time;
 pub mod view;
 
 pub use command::{Command, Op, Status};
-pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError};
+pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError, Place};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use histogram::{Coarse, Histogram};
 pub use host::{Fault, FaultKind, HostCommand, HostDone, HostIo, HostStatus};

@@ -8,7 +8,7 @@ use crate::shaper::Shaper;
 use crate::spec::Spec;
 use crate::sysfs::{self, BlockDevice};
 use base::machine::Shape;
-use base::{DriveError, DriveHealth, DriveId, DriveInfo, FileName, OpenError, Token};
+use base::{DriveError, DriveHealth, DriveId, DriveInfo, FileName, OpenError, Place, Token};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{self, File};
 use std::io;
@@ -404,7 +404,7 @@ fn open_block(
     let (depth, queues) = device.as_ref().map_or((128, 1), BlockDevice::queue_depth);
     let (model, serial) = device.as_ref().map(BlockDevice::identity).unwrap_or_default();
     let block_bytes = if physical <= 512 { 512 } else { 4096 };
-    let (names, lies_in) = device.as_ref().map(BlockDevice::whereabouts).unwrap_or_default();
+    let places = device.as_ref().map(BlockDevice::places).unwrap_or_default();
     let info = DriveInfo {
         bytes: bytes - bytes % 4096,
         // A 512e drive takes 512 bytes by reading, changing and writing 4096, which a power cut can tear.
@@ -418,8 +418,7 @@ fn open_block(
         model,
         serial,
         end: read_end(&file, bytes),
-        names,
-        lies_in,
+        places,
     };
     // Beyond the device's tags the kernel parks operations in worker threads, which costs far more than
     // waiting here.
@@ -535,8 +534,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         model: String::new(),
         serial: String::new(),
         end: read_end(&file, meta.len()),
-        names: vec![sysfs::file_name(&meta)],
-        lies_in: vec![],
+        places: vec![Place::whole(sysfs::file_name(&meta))],
     };
     let shaper = Shaper::new(seed());
     Ok(Drive {

@@ -1,5 +1,6 @@
 //! What Linux tells of block devices in /sys and /proc.
 
+use base::Place;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -58,38 +59,46 @@ impl BlockDevice {
         let find = |names: &[&str]| names.iter().find_map(|n| self.attribute(n)).unwrap_or_default();
         (find(&["device/model"]), find(&["device/serial", "serial", "device/wwid"]))
     }
-    /// What it is called, and in what its blocks lie: the disk of a partition, the parts of a device-mapper or md device; and
-    /// below those again. A loop device is its file by another name.
-    pub(crate) fn whereabouts(&self) -> (Vec<String>, Vec<String>) {
-        self.whereabouts_within(DEPTH_MAX)
+    /// Where its blocks lie: in itself by its number and its name for life, in the disk of a partition, in the parts of a
+    /// device-mapper or md device, in the file of a loop device; and in what those lie in again.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.places_within(DEPTH_MAX)
     }
-    fn whereabouts_within(&self, depth: u32) -> (Vec<String>, Vec<String>) {
-        let number = self.own_attribute("dev").unwrap_or_default();
-        let (mut names, mut lies_in) = (vec![format!("device {number}")], vec![]);
+    fn places_within(&self, depth: u32) -> Vec<Place> {
+        const SECTOR: u64 = 512;
+        let own = |name: &str| self.own_attribute(name)?.trim().parse::<u64>().ok();
+        let bytes = own("size").map_or(u64::MAX, |n| n.saturating_mul(SECTOR));
+        let mut places =
+            vec![Place::range(format!("device {}", self.own_attribute("dev").unwrap_or_default()), 0, bytes)];
+        let wwid = self.own_attribute("wwid").or_else(|| self.own_attribute("device/wwid"));
+        places.extend(wwid.filter(|id| is_for_life(id)).map(|id| Place::wwid(id.trim(), bytes)));
         if depth == 0 {
-            return (names, lies_in);
+            return places;
         }
+        // What lies below, and from which byte on; None if only the mapping knows.
         let slaves = self.sys.join("slaves");
-        let mut below: Vec<Self> =
-            entries(&slaves).into_iter().filter_map(|name| Self::by_path(&slaves.join(name))).collect();
+        let mut below: Vec<(Self, Option<u64>)> = entries(&slaves)
+            .into_iter()
+            .filter_map(|name| Some((Self::by_path(&slaves.join(name))?, None)))
+            .collect();
         if self.is_partition() {
-            below.extend(self.sys.parent().and_then(Self::by_path));
+            let disk = self.sys.parent().and_then(Self::by_path);
+            below.extend(disk.map(|d| (d, own("start").map(|n| n.saturating_mul(SECTOR)))));
         }
         let file = self.own_attribute("loop/backing_file").and_then(|path| fs::metadata(path).ok());
         if let Some(meta) = file {
+            let first = own("loop/offset");
             if meta.file_type().is_block_device() {
                 let (major, minor) = device_number(&meta);
-                below.extend(Self::by_number(major, minor));
+                below.extend(Self::by_number(major, minor).map(|d| (d, first)));
             } else {
-                // Also where it begins further back: two that lie in one file may share blocks.
-                names.push(file_name(&meta));
+                places.push(Place::whole(file_name(&meta)).part(first, bytes));
             }
         }
-        for part in below {
-            let (own, deeper) = part.whereabouts_within(depth - 1);
-            lies_in.extend(own.into_iter().chain(deeper));
+        for (part, first) in below {
+            places.extend(part.places_within(depth - 1).into_iter().map(|p| p.part(first, bytes)));
         }
-        (names, lies_in)
+        places
     }
     fn by_path(sys: &Path) -> Option<Self> {
         let sys = fs::canonicalize(sys).ok()?;
@@ -133,7 +142,15 @@ impl BlockDevice {
     }
 }
 
-/// What a regular file is called in `DriveInfo::names`.
+/// Whether an identifier of `wwid` is one drive's alone, by the rules of those who give them out. What is made of words (`t10.`)
+/// is often the same for all drives of a kind.
+fn is_for_life(wwid: &str) -> bool {
+    let registered =
+        ["naa.", "eui.", "uuid.", "nvme."].iter().find_map(|kind| wwid.trim().strip_prefix(kind));
+    registered.is_some_and(|id| id.bytes().any(|b| b.is_ascii_alphanumeric() && b != b'0'))
+}
+
+/// What a regular file is called in `DriveInfo::places`.
 pub(crate) fn file_name(meta: &fs::Metadata) -> String {
     format!("file {}:{}", meta.dev(), meta.ino())
 }

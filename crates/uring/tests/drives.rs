@@ -285,7 +285,10 @@ struct LoopDevice(String);
 
 impl LoopDevice {
     fn over(file: &Path) -> Option<Self> {
-        let made = sh("losetup", &["-f", "--show", file.to_str().unwrap()]);
+        Self::of(file, &[])
+    }
+    fn of(file: &Path, options: &[&str]) -> Option<Self> {
+        let made = sh("losetup", &[&["-f", "--show"], options, &[file.to_str().unwrap()]].concat());
         if made.is_none() {
             eprintln!("SKIPPED: this machine does not let us make a loop device (losetup needs root)");
         }
@@ -339,6 +342,22 @@ fn a_loop_device_is_its_file_by_another_name() {
         assert!(bench.info.overlaps(same) && same.overlaps(&bench.info), "{same:?}");
         assert!(!other.overlaps(same) && !same.overlaps(&other), "{same:?}");
     }
+}
+
+#[test]
+fn loop_devices_of_disjoint_parts_of_a_file_are_two_drives() {
+    let dir = folder();
+    let path = dir.path().join("f");
+    File::create(&path).unwrap().set_len(32 << 20).unwrap();
+    let part =
+        |first: u64| LoopDevice::of(&path, &["-o", &(first << 20).to_string(), "--sizelimit", "16777216"]);
+    let (Some(first), Some(second), Some(both)) = (part(0), part(16), part(8)) else { return };
+    let bench = Bench::with(&first.0);
+    let [second, both] = [(1, &second), (2, &both)].map(|(id, l)| bench.open(id, &l.0).unwrap());
+    assert!(!bench.info.overlaps(&second) && !second.overlaps(&bench.info), "{second:?}");
+    assert!(both.overlaps(&bench.info) && both.overlaps(&second), "{both:?}");
+    let file = bench.open(3, &path.display().to_string()).unwrap();
+    assert!(file.overlaps(&bench.info) && file.overlaps(&second), "{file:?}");
 }
 
 #[test]

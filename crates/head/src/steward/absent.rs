@@ -227,7 +227,9 @@ impl Office {
             (PoolRow { uuid, name: p.name.clone(), drives: p.drives.clone() }, specs)
         };
         let me = self.desk().system.uuid;
-        let (probes, _) = self.gather(&specs, Some(uuid)).await;
+        let (found, _) = self.gather(&specs, Some(uuid)).await;
+        let mut probes = vec![];
+        self.add_others(&mut probes, found);
         if self.ends_release(&row, &probes).await {
             return Ok(Reply::Done);
         }

@@ -361,7 +361,11 @@ impl Office {
     pub(crate) fn check_drives_apart(&self, probes: &[Probe]) -> Result<(), Refusal> {
         for (i, p) in probes.iter().enumerate() {
             if let Some(q) = probes[..i].iter().find(|q| q.info.overlaps(&p.info)) {
-                return Err(bad("drives", one_drive(q, p)).then("millrace drive ls"));
+                let next = match q.info.wwid_with(&p.info) {
+                    Some(_) => "the same command with one of them, or with the multipath device above both",
+                    None => "millrace drive ls",
+                };
+                return Err(bad("drives", one_drive(q, p)).then(next));
             }
             if let Some((path, pool)) = self.desk().overlapping(&p.info) {
                 let message = format!(
@@ -703,6 +707,12 @@ fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
 
 /// Two names of one drive.
 pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
+    if let Some(id) = a.info.wwid_with(&b.info) {
+        return format!(
+            "{} and {} are two paths to one drive ({id}), or to parts of it",
+            a.info.path, b.info.path
+        );
+    }
     match a.info.path == b.info.path {
         true => format!("{} and {} are the same drive", a.spec, b.spec),
         false => format!("{} and {} are one drive, or one lies in the other", a.info.path, b.info.path),

@@ -74,6 +74,17 @@ impl Office {
         (good, failures)
     }
 
+    /// Adds the drives that are not among them yet by another name: a loop device of a file, or another path to a drive, is
+    /// no other drive, and nobody named it. It is let go of.
+    pub(crate) fn add_others(&self, probes: &mut Vec<Probe>, more: Vec<Probe>) {
+        for p in more {
+            match probes.iter().any(|q| q.info.overlaps(&p.info)) {
+                true => self.let_go(p.id),
+                false => probes.push(p),
+            }
+        }
+    }
+
     /// Takes a pool whose drives are open. They are let go of if it is refused.
     pub(crate) async fn take(
         &self,
@@ -478,11 +489,7 @@ impl Office {
             let open = |c: &String| named.contains(c) || probes.iter().any(|p| p.info.path == *c);
             let candidates: Vec<String> = self.candidates().await.into_iter().filter(|c| !open(c)).collect();
             let (more, failed) = self.patient().gather(&candidates, None).await;
-            // A loop device of a file that was named is no other drive.
-            let again = |p: &Probe| probes.iter().any(|q: &Probe| q.info.overlaps(&p.info));
-            let (again, more): (Vec<Probe>, Vec<Probe>) = more.into_iter().partition(again);
-            again.iter().for_each(|p| self.let_go(p.id));
-            probes.extend(more);
+            self.add_others(&mut probes, more);
             held = failed.into_iter().filter(|f| f.held && away.is_empty()).collect();
         }
         let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
@@ -610,7 +617,9 @@ impl Office {
     pub(crate) async fn pool_importable(&self, drives: Vec<String>) -> Answered {
         let absent = self.places_of_absent(None);
         let specs: Vec<String> = drives.into_iter().chain(absent).chain(self.candidates().await).collect();
-        let (probes, failures) = self.patient().gather(&specs, None).await;
+        let (found, failures) = self.patient().gather(&specs, None).await;
+        let mut probes = vec![];
+        self.add_others(&mut probes, found);
         let mut pools: BTreeMap<Uuid, Vec<Probe>> = BTreeMap::new();
         for p in probes {
             pools.entry(p.good_label().expect("gathered by label").pool).or_default().push(p);

@@ -186,7 +186,7 @@ impl Office {
             if !more.is_empty() {
                 failures.clear();
             }
-            probes.extend(more);
+            self.add_others(&mut probes, more);
         }
         if self.desk().stop != Stop::No {
             // Who goes takes nothing: a leg that was not found in time would be put out for nothing.

@@ -103,7 +103,7 @@ impl Office {
         if !away.is_empty() {
             // A drive may have another path today.
             let (more, _) = self.gather(&self.candidates().await, Some(row.uuid)).await;
-            found.extend(more);
+            self.add_others(&mut found, more);
         }
         let whole = found.iter().any(|p| p.config.as_ref().is_ok_and(|c| !c.is_unfinished()));
         let (what, now) = (format!("pool {}", row.name), self.cx.now());

@@ -63,7 +63,7 @@ fn two_names_of_one_drive_are_no_two_drives() {
     let mut rest = drives(&["/f/a", "/f/b", "/dev/loop0", "/dev/loop1"]);
     let mut set = |path: &str, names: &[&str]| {
         let d = rest.drives.get_mut(path).expect("a drive");
-        d.names = names.iter().map(|n| n.to_string()).collect();
+        d.places = names.iter().map(|n| base::Place::whole(*n)).collect();
     };
     set("/f/a", &["file 1:7"]);
     set("/dev/loop0", &["device 7:0", "file 1:7"]);
@@ -102,8 +102,8 @@ fn a_pool_is_imported_by_each_drive_once_whatever_names_it_has() {
     release(&mut w);
     // The same blocks by another name.
     let mut again = w.rest.drives["/f/a"].clone();
-    again.names = vec!["file 1:7".into()];
-    w.rest.drives.get_mut("/f/a").expect("a drive").names = again.names.clone();
+    again.places = vec![base::Place::whole("file 1:7")];
+    w.rest.drives.get_mut("/f/a").expect("a drive").places = again.places.clone();
     w.rest.drives.insert("/dev/loop0".into(), again);
     let mut w = World::start(Rest { drives: w.rest.drives, ..Rest::default() }, 2);
     let (_, _, words) = w.refused(import(&["/f/a", "/dev/loop0", "/f/b"], true));
@@ -112,4 +112,48 @@ fn a_pool_is_imported_by_each_drive_once_whatever_names_it_has() {
     // One that nobody named is passed over.
     w.good(import(&["/f/a", "/f/b"], false));
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
+}
+
+/// Two drives of a SAN, each seen by two paths.
+fn by_two_paths(first: &Rest) -> Rest {
+    let mut rest = first.clone();
+    for (path, other, id) in [("/dev/sda", "/dev/sdc", "naa.5a"), ("/dev/sdb", "/dev/sdd", "naa.5b")] {
+        let drive = rest.drives.get_mut(path).expect("a drive");
+        (drive.places, drive.held) = (vec![base::Place::wwid(id, drive.bytes)], false);
+        let again = drive.clone();
+        rest.drives.insert(other.into(), again);
+    }
+    rest
+}
+
+#[test]
+fn two_paths_of_one_drive_are_no_mirror() {
+    let mut w = World::start(by_two_paths(&drives(&["/dev/sda", "/dev/sdb"])), 1);
+    let r = w.order(create("tank", vec![mirror("/dev/sda", "/dev/sdc")])).expect_err("one drive");
+    assert!(r.message.contains("/dev/sda and /dev/sdc are two paths to one drive (naa.5a)"), "{r:?}");
+    assert!(r.next.is_some_and(|n| n.contains("multipath")));
+    w.good(create("tank", vec![mirror("/dev/sda", "/dev/sdb")]));
+    let (_, _, words) =
+        w.refused(Order::SpareAdd { pool: "tank".into(), drive: "/dev/sdc".into(), force: true });
+    assert!(words.contains("/dev/sda") && words.contains("is a drive of pool tank"), "{words}");
+}
+
+#[test]
+fn a_pool_whose_drives_have_two_paths_each_is_found_by_one_of_them() {
+    let mut w = World::start(drives(&["/dev/sda", "/dev/sdb"]), 1);
+    w.good(create("tank", vec![mirror("/dev/sda", "/dev/sdb")]));
+    w.good(volume("vm1", 9 * MIB));
+    // At a start, where both have other paths than they had.
+    let mut rest = by_two_paths(&w.rest);
+    rest.drives.remove("/dev/sda");
+    let mut started = World::start(rest, 2);
+    assert_eq!(started.status().health, State::Optimal, "{:?}", started.status().reasons);
+    // By another head that looks for it.
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
+    let mut other = World::start(Rest { files: BTreeMap::new(), ..by_two_paths(&w.rest) }, 7);
+    let list = Order::PoolImportable { drives: vec![] };
+    let Reply::Importable(list) = other.good(list) else { panic!("a list") };
+    assert!(list.len() == 1 && list[0].state == State::Optimal, "{list:?}");
+    other.good(import(&[], false));
+    assert_eq!(other.legs(0), [LegState::InSync; 2]);
 }

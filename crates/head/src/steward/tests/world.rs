@@ -27,9 +27,8 @@ pub(super) struct FakeDrive {
     pub(super) name: base::FileName,
     /// What lies behind its last whole 4096 bytes.
     pub(super) end: Vec<u8>,
-    /// What its blocks are called, and what they lie in.
-    pub(super) names: Vec<String>,
-    pub(super) lies_in: Vec<String>,
+    /// Where its blocks lie, but for itself.
+    pub(super) places: Vec<base::Place>,
 }
 
 /// What survives a crash.
@@ -221,10 +220,11 @@ impl World {
                             reads_zeroes: d.zero,
                             kind: if spec.starts_with("/dev/") { "block" } else { "file" }.into(),
                             // As a file's inode, its own is among them.
-                            names: core::iter::once(spec.clone()).chain(d.names.clone()).collect(),
+                            places: core::iter::once(base::Place::whole(spec.clone()))
+                                .chain(d.places.clone())
+                                .collect(),
                             path: spec,
                             end: d.end.clone(),
-                            lies_in: d.lies_in.clone(),
                             ..DriveInfo::default()
                         })
                     }
@@ -485,8 +485,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         cut: None,
         name: base::FileName::There,
         end: vec![],
-        names: vec![],
-        lies_in: vec![],
+        places: vec![],
         free: None,
     };
     Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
