@@ -519,7 +519,7 @@ impl Office {
         Ok(Reply::Done)
     }
     /// A drive that is not open behaves so when it is.
-    fn shape_later(&self, drive: &str, shape: Shape) {
+    pub(crate) fn shape_later(&self, drive: &str, shape: Shape) {
         if shape != Shape::default() {
             self.desk_mut().shapes_at_start.insert(drive.into(), shape);
         }

@@ -11,7 +11,7 @@ use super::join::{self, Boxed};
 use super::judge::Judged;
 use super::released::in_memory;
 use super::scrub::ScrubDesk;
-use super::shaped::bare;
+use super::shaped::{bare, split};
 use super::spares::{SpareDesk, return_after};
 use super::witness::Witness;
 use crate::layout::PoolId;
@@ -37,9 +37,10 @@ impl Office {
 
     /// Opens drives; keeps those of one pool, or all labelled ones. Also what could not be opened, in words.
     pub(crate) async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<OpenError>) {
+        // Of two that name one drive the first counts: who names it with a shape means that.
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
-            if !unique.contains(&spec) && self.desk().holds(spec).is_none() {
+            if !unique.iter().any(|u| bare(u) == bare(spec)) && self.desk().holds(spec).is_none() {
                 unique.push(spec);
             }
         }
@@ -486,7 +487,8 @@ impl Office {
         let mut held = vec![];
         if !only_named {
             // Those that are open by now are held by this very order.
-            let open = |c: &String| named.contains(c) || probes.iter().any(|p| p.info.path == *c);
+            let open =
+                |c: &String| named.iter().any(|n| bare(n) == c) || probes.iter().any(|p| p.info.path == *c);
             let candidates: Vec<String> = self.candidates().await.into_iter().filter(|c| !open(c)).collect();
             let (more, failed) = self.patient().gather(&candidates, None).await;
             self.add_others(&mut probes, more);
@@ -602,6 +604,7 @@ impl Office {
                 );
             }
         }
+        self.shape_missing(&named, uuid);
         self.publish().await;
         // It is imported: what follows from a list that could not be written is told.
         let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.message);
@@ -611,6 +614,21 @@ impl Office {
             notices.extend(self.desk().open_by_name(Some(uuid), None));
         }
         Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Drives that were named with a shape that keeps them away are legs that are out: when they are looked for again, they
+    /// still have it.
+    fn shape_missing(&self, named: &[String], pool: Uuid) {
+        for spec in named {
+            let Ok((Some(shape), path)) = split(spec) else { continue };
+            let missing = |p: &PoolDesk| {
+                p.config.uuid == pool
+                    && p.arrays.iter().flat_map(|a| &a.legs).any(|l| l.path == path && l.open.is_none())
+            };
+            if self.desk().pools.iter().any(missing) {
+                self.shape_later(path, shape);
+            }
+        }
     }
 
     /// Order: what could be imported.

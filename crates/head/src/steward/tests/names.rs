@@ -157,3 +157,28 @@ fn a_pool_whose_drives_have_two_paths_each_is_found_by_one_of_them() {
     other.good(import(&[], false));
     assert_eq!(other.legs(0), [LegState::InSync; 2]);
 }
+
+/// A drive whose place was remembered was opened twice, and the one without the shape won.
+#[test]
+fn a_drive_that_an_import_names_with_a_shape_has_it_though_its_place_is_known() {
+    let mut w = usual();
+    let shapes = |w: &mut World| {
+        let drives = w.status().drives;
+        let drive = drives.iter().find(|d| d.path == "/f/b");
+        drive.and_then(|d| d.shape.as_ref()).map_or(0, |s| s.latency_us)
+    };
+    release(&mut w);
+    w.good(import(&["shape:latency-us=7@/f/b"], false));
+    assert_eq!((shapes(&mut w), w.legs(0)), (7, vec![LegState::InSync; 2]));
+    release(&mut w);
+    let (_, _, words) = w.refused(import(&["shape:hang@/f/b"], false));
+    assert!(words.contains("missing: /f/b"), "{words}");
+    w.good(import(&["/f/a", "shape:hang@/f/b", "/f/c", "/f/d"], true));
+    assert_eq!(w.legs(0)[0], LegState::InSync);
+    assert_ne!(w.legs(0)[1], LegState::InSync);
+    w.pass(60);
+    assert_ne!(w.legs(0)[1], LegState::InSync, "it still hangs when it is tried again");
+    w.good(Order::DriveShape { drive: "/f/b".into(), shape: Shape::default() });
+    w.pass(60);
+    assert_eq!(w.legs(0)[1], LegState::Rebuilding);
+}
