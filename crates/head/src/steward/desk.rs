@@ -87,6 +87,8 @@ pub(crate) struct Desk {
     pub losses: Vec<Loss>,
     /// Files of the state directory that are there, as far as the head knows: those that it found or wrote.
     pub files: BTreeSet<String>,
+    /// How often each of them was changed.
+    pub file_changes: BTreeMap<String, u64>,
     pub hosts_missing: bool,
     /// Why the state directory takes nothing, if that is so.
     pub unwritable: Option<String>,
@@ -389,6 +391,7 @@ impl Desk {
             unread: vec![],
             losses: vec![],
             files: BTreeSet::new(),
+            file_changes: BTreeMap::new(),
             hosts_missing: false,
             unwritable: None,
             reports: vec![None; usize::from(shards)],

@@ -12,6 +12,7 @@ use super::join::{self, Boxed};
 use super::released::in_memory;
 use super::start::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::order::{Refusal, RefusalKind, Weight};
+use array::format::ConfigSlot;
 use base::Uuid;
 
 /// The file.
@@ -115,12 +116,16 @@ impl Office {
             self.desk_mut().event(now, Weight::Note, what, words);
             return Some(row);
         }
-        let open: Vec<OpenDrive> = found.iter().filter_map(Probe::opened).collect();
+        // Only what says itself that it holds nothing loses its label.
+        let (empty, doubtful): (Vec<&Probe>, Vec<&Probe>) =
+            found.iter().partition(|p| p.config.as_ref().is_ok_and(ConfigSlot::is_unfinished));
+        let open: Vec<OpenDrive> = empty.iter().filter_map(|p| p.opened()).collect();
         let failed = self.unlabel_all(&open).await;
         found.iter().for_each(|p| self.let_go(p.id));
         let freed: Vec<&str> =
             open.iter().map(|o| o.info.path.as_str()).filter(|p| !failed.iter().any(|f| f == p)).collect();
-        let left: Vec<String> = failed.into_iter().chain(away).collect();
+        let doubtful = doubtful.iter().map(|p| p.info.path.clone());
+        let left: Vec<String> = failed.into_iter().chain(away).chain(doubtful).collect();
         let mut words = String::from("its creation had been cut off, and was undone");
         if !freed.is_empty() {
             let are = if freed.len() == 1 { "is" } else { "are" };

@@ -32,12 +32,19 @@ impl Office {
             | StateOp::Candidates
             | StateOp::Clock => panic!("this changes no file: {op:?}"),
         };
-        if !stays {
-            self.desk_mut().files.remove(&name);
-        }
-        self.cx.state(op).await?;
-        if stays {
+        let change = {
             let mut desk = self.desk_mut();
+            if !stays {
+                desk.files.remove(&name);
+            }
+            let last = desk.file_changes.entry(name.clone()).or_default();
+            *last += 1;
+            *last
+        };
+        self.cx.state(op).await?;
+        let mut desk = self.desk_mut();
+        // Whoever removes it meanwhile has the last word.
+        if stays && desk.file_changes.get(&name) == Some(&change) {
             desk.losses.retain(|l| l.file != name);
             desk.files.insert(name);
         }
