@@ -170,9 +170,6 @@ impl Disk {
         if let Err(error) = check(&local.drive, &op) {
             return Some((op.token, Err(error)));
         }
-        if !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush) {
-            local.drive.note_change();
-        }
         let shaped = local.drive.shaper.is_active();
         if !shaped && in_process(&local.drive.backend, &self.region, &op) {
             return Some((op.token, Ok(())));

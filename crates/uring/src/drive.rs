@@ -15,7 +15,6 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -48,8 +47,8 @@ pub(crate) struct Drive {
     path: Option<PathBuf>,
     /// Something that the operator should know.
     notice: Option<String>,
-    /// Its file was made as it was opened, and nothing was written to it since.
-    unused: AtomicBool,
+    /// Its file was made as it was opened.
+    made: bool,
 }
 
 impl Drive {
@@ -58,12 +57,6 @@ impl Drive {
         match &self.backend {
             Backend::Kernel(file) => Some(file),
             Backend::Ram(_) | Backend::Null => None,
-        }
-    }
-    /// An operation begins that may leave something on the drive.
-    pub(crate) fn note_change(&self) {
-        if self.unused.load(Ordering::Relaxed) {
-            self.unused.store(false, Ordering::Relaxed);
         }
     }
     /// Its descriptor.
@@ -260,12 +253,21 @@ fn run_cold(name: &str, work: impl FnOnce() + Send + 'static) {
     assert!(spawned.is_ok(), "a helper thread can be started: {spawned:?}");
 }
 
-/// Takes a file away again that was made as the drive was opened, if nothing was ever written to it: who made it was
-/// refused then.
+/// Whether nothing was ever written to a file, or all of it was given back.
+fn is_hole(file: &File, meta: &fs::Metadata) -> bool {
+    let data = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(0));
+    data == Err(rustix::io::Errno::NXIO) && meta.blocks() == 0
+}
+
+/// Takes a file away again that was made as the drive was opened, if it holds nothing: who made it was refused then, and
+/// has given back what was written.
 fn remove_unused(drive: &Drive) {
     let (Backend::Kernel(file), Some(path)) = (&drive.backend, &drive.path) else { return };
-    let ours = drive.unused.load(Ordering::Relaxed);
-    if ours && file.metadata().is_ok_and(|open| name_of(&open, path) == FileName::There) {
+    // One that somebody else cut off is not as it was made.
+    let whole =
+        |open: &fs::Metadata| open.len() >= drive.info.bytes && name_of(open, path) == FileName::There;
+    let empty = |open: &fs::Metadata| whole(open) && is_hole(file, open);
+    if drive.made && file.metadata().is_ok_and(|open| empty(&open)) {
         // It is in the way of nobody if it cannot be removed.
         let _ = fs::remove_file(path);
     }
@@ -316,7 +318,7 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
                 // Only what we have just made ourselves is taken away again.
                 let _ = fs::remove_file(&path);
             }
-            drive.map(|drive| Drive { unused: AtomicBool::new(new), ..drive })
+            drive.map(|drive| Drive { made: new, ..drive })
         }
         Spec::Path(path) => {
             let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
@@ -357,7 +359,7 @@ fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool
         depth: u32::MAX,
         path: None,
         notice: None,
-        unused: AtomicBool::new(false),
+        made: false,
     }
 }
 
@@ -431,7 +433,7 @@ fn open_block(
         depth,
         path: Some(path),
         notice: None,
-        unused: AtomicBool::new(false),
+        made: false,
     })
 }
 
@@ -517,14 +519,13 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
             path.display()
         )
     });
-    let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
     let info = DriveInfo {
         bytes,
         block_bytes,
         // The file system keeps both data and extents until it is told.
         volatile_cache: true,
         deallocate_zeroes: true,
-        reads_zeroes: hole == Err(rustix::io::Errno::NXIO) && meta.blocks() == 0,
+        reads_zeroes: is_hole(&file, &meta),
         kind: "file".into(),
         // Opened by this, it is the same drive again.
         path: match block_bytes {
@@ -544,7 +545,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         depth: FILE_DEPTH,
         path: Some(path),
         notice,
-        unused: AtomicBool::new(false),
+        made: false,
     })
 }
 

@@ -361,6 +361,28 @@ fn loop_devices_of_disjoint_parts_of_a_file_are_two_drives() {
 }
 
 #[test]
+fn a_file_that_was_made_for_a_drive_goes_with_it_if_it_holds_nothing_then() {
+    let dir = folder();
+    let path = dir.path().join("d");
+    let spec = format!("file:{}?size=16M", path.display());
+    let (put, free) = (|| write(8192, pattern(4096, 1)), |len| other(DriveOpKind::Deallocate, 0, len));
+    for (jobs, stays) in [
+        (vec![], false),
+        (vec![vec![put()], vec![free(16 << 20)]], false),
+        (vec![vec![put()], vec![free(4096)]], true),
+        // It is there by now: nobody takes away what he found.
+        (vec![vec![free(16 << 20)]], true),
+    ] {
+        let bench = Bench::with(&spec);
+        for job in jobs {
+            assert!(bench.run_at(0, 0, job).iter().all(|(result, _)| result.is_ok()));
+        }
+        bench.close(0);
+        assert_eq!(path.exists(), stays);
+    }
+}
+
+#[test]
 fn a_file_is_a_drive() {
     let dir = folder();
     contract_of(&format!("file:{}?size=16M", dir.path().join("d").display()), "file", true);

@@ -416,6 +416,11 @@ impl Cx {
             .await?;
         self.flush(drive).await
     }
+    /// The drive forgets the range, where `DriveInfo::deallocate_zeroes`.
+    pub async fn deallocate(&self, drive: DriveId, at: u64, len: u64) -> Result<(), DriveError> {
+        let (kind, data) = (DriveOpKind::Deallocate, Slice::default());
+        self.operate(DriveOp { drive, kind, at, len, data, fua: false, token: Token(0) }, None, |_| {}).await
+    }
     /// Everything written before is durable when this ends.
     pub async fn flush(&self, drive: DriveId) -> Result<(), DriveError> {
         let (kind, data) = (DriveOpKind::Flush, Slice::default());

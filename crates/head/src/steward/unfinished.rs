@@ -68,6 +68,14 @@ impl Office {
         let one = |o: &OpenDrive| -> Boxed<'_, Option<String>> {
             let o = o.clone();
             Box::pin(async move {
+                // What was empty is empty again. A file that was made for it is taken away so, and a file system that has no
+                // room for a label may have none for zeroes in its place either.
+                if o.info.reads_zeroes
+                    && o.info.deallocate_zeroes
+                    && self.cx.deallocate(o.id, 0, o.info.bytes).await.is_ok()
+                {
+                    return None;
+                }
                 let done = self.unlabel_drive(o.id, &o.label).await;
                 done.is_err().then(|| o.info.path.clone())
             })

@@ -100,3 +100,15 @@ fn a_drive_that_is_away_when_a_creation_is_undone_is_freed_at_a_later_start() {
     assert!(importable(&mut w).is_empty() && !creating(&w).contains("tank"));
     w.good(tank());
 }
+
+/// The files that it had made stayed, with nothing in them but zeroes in place of labels.
+#[test]
+fn drives_that_were_empty_are_empty_again_after_a_creation_that_came_to_nothing() {
+    let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
+    w.rest.drives.values_mut().for_each(|d| d.frees = true);
+    w.rest.drives.get_mut("/f/b").expect("there").full = true;
+    let (_, _, words) = w.refused(create("tank", vec![mirror("/f/a", "/f/b")]));
+    assert!(words.contains("/f/b could not be labelled"), "{words}");
+    assert!(w.open.is_empty() && w.rest.drives.values().all(|d| d.blocks.is_empty()));
+    assert!(!creating(&w).contains("tank"));
+}

@@ -9,6 +9,8 @@ pub(super) struct FakeDrive {
     pub(super) bytes: u64,
     pub(super) held: bool,
     pub(super) zero: bool,
+    /// It can give blocks back.
+    pub(super) frees: bool,
     pub(super) fails: Option<DriveError>,
     /// It is read, and its file system has no room for what is written.
     pub(super) full: bool,
@@ -225,6 +227,7 @@ impl World {
                                 .collect(),
                             path: spec,
                             end: d.end.clone(),
+                            deallocate_zeroes: d.frees,
                             ..DriveInfo::default()
                         })
                     }
@@ -331,7 +334,10 @@ impl World {
             DriveOpKind::WriteZeroes => {
                 (op.at / 512..(op.at + op.len) / 512).for_each(|b| drop(blocks.remove(&b)))
             }
-            DriveOpKind::Flush | DriveOpKind::Deallocate => {}
+            DriveOpKind::Deallocate => {
+                (op.at / 512..(op.at + op.len) / 512).for_each(|b| drop(blocks.remove(&b)))
+            }
+            DriveOpKind::Flush => {}
         }
         Ok(())
     }
@@ -476,6 +482,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         bytes: 80 * MIB + 12345 / 512 * 512,
         held: false,
         zero: true,
+        frees: false,
         fails: None,
         full: false,
         block_bytes: 512,
