@@ -97,6 +97,8 @@ pub enum Order {
         bytes: u64,
         /// Needed to shrink: what lies beyond is lost.
         force: bool,
+        /// Even though hosts are connected that lose something by it.
+        disconnect: bool,
     },
     /// Give a volume another name.
     VolumeRename {

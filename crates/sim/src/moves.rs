@@ -67,7 +67,7 @@ pub fn next_volume(rng: &mut Prng, snapshot: &Snapshot) -> Option<Order> {
             Order::VolumeRemove { volume: rng.pick(&there).clone(), force: true, disconnect: true }
         }
         1 if !there.is_empty() => {
-            Order::VolumeResize { volume: rng.pick(&there).clone(), bytes, force: true }
+            Order::VolumeResize { volume: rng.pick(&there).clone(), bytes, force: true, disconnect: true }
         }
         _ => {
             let name = format!("x{}", rng.below(1000));

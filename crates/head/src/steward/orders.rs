@@ -53,7 +53,9 @@ impl Office {
             Order::VolumeCreate { pool, name, bytes, block_bytes } => {
                 self.volume_create(&pool, &name, bytes, block_bytes).await
             }
-            Order::VolumeResize { volume, bytes, force } => self.volume_resize(&volume, bytes, force).await,
+            Order::VolumeResize { volume, bytes, force, disconnect } => {
+                self.volume_resize(&volume, bytes, force, disconnect).await
+            }
             Order::VolumeRename { volume, name } => self.volume_rename(&volume, &name).await,
             Order::VolumeCaps { volume, caps } => self.volume_caps(&volume, caps).await,
             Order::VolumeRemove { volume, force, disconnect } => {

@@ -469,7 +469,15 @@ fn wrong_sizes_names_and_numbers_are_refused_with_their_field_and_change_nothing
     assert_eq!(field(volume("v", 4097)), "bytes");
     assert_eq!(field(volume("a/b", 4096)), "name");
     assert_eq!(field(volume("vm1", 4096)), "name");
-    assert_eq!(field(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 4096, force: false }), "bytes");
+    assert_eq!(
+        field(Order::VolumeResize {
+            volume: "tank/vm1".into(),
+            bytes: 4096,
+            force: false,
+            disconnect: false
+        }),
+        "bytes"
+    );
     assert_eq!(
         field(Order::VolumeRemove { volume: "tank/vm1".into(), force: false, disconnect: false }),
         "volume"
@@ -512,9 +520,14 @@ fn volumes_grow_shrink_change_names_and_go() {
     let mut w = usual();
     let bytes = |w: &World| w.layout.volumes[0].blocks * 4096;
     let id = w.layout.volumes[0].id;
-    w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 30 * MIB, force: false });
+    w.good(Order::VolumeResize {
+        volume: "tank/vm1".into(),
+        bytes: 30 * MIB,
+        force: false,
+        disconnect: false,
+    });
     assert_eq!((bytes(&w), w.layout.volumes[0].id), (30 * MIB, id));
-    w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 5 * MIB, force: true });
+    w.good(Order::VolumeResize { volume: "tank/vm1".into(), bytes: 5 * MIB, force: true, disconnect: false });
     w.good(Order::VolumeRename { volume: "tank/vm1".into(), name: "web".into() });
     assert_eq!((bytes(&w), w.view.hosts[0].exports[0].name.as_str()), (5 * MIB, "tank/web"));
     let cap = |iops_max, mbps_max| Order::VolumeCaps {

@@ -196,7 +196,13 @@ impl Office {
     }
 
     /// Order: resize.
-    pub(crate) async fn volume_resize(&self, name: &str, bytes: u64, force: bool) -> Answered {
+    pub(crate) async fn volume_resize(
+        &self,
+        name: &str,
+        bytes: u64,
+        force: bool,
+        disconnect: bool,
+    ) -> Answered {
         let (id, uuid, mut config, mut space) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
@@ -213,6 +219,12 @@ impl Office {
             );
             return Err(refuse(RefusalKind::Unsafe, "bytes", message)
                 .then(format!("millrace volume resize {name} --size {bytes} --force")));
+        }
+        // What they hold beyond it they lose under their feet, as with a volume that goes.
+        if bytes < v.bytes && !disconnect {
+            let command = format!("millrace volume resize {name} --size {bytes} --force --yes");
+            let what = format!("what lies beyond {} of volume {name}", size(bytes));
+            self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &command)?;
         }
         let (have, want) = (v.map.granules(), Volume::granules_for(bytes));
         let mut freed = vec![];

@@ -52,7 +52,8 @@ Examples:
     },
     /// Grow a volume while it is in use, or with --force shrink it
     #[command(after_help = "\
-Hosts notice the new size at once.
+Hosts notice the new size at once. If hosts are connected that use a volume
+which is to shrink, you are asked first.
 
 Examples:
   millrace volume resize tank/vm1 --size 800G
@@ -67,6 +68,8 @@ Examples:
         /// Needed to shrink: what lies beyond is lost
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Give a volume another name; hosts see no difference
     #[command(after_help = "\
@@ -135,9 +138,10 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
             let volume: Volume = client.get(&volume_path(&name))?;
             Ok(context.show(&volume, |volume| show(volume, context)))
         }
-        VolumeCommand::Resize { name, size, force } => {
-            client
-                .patch(&volume_path(&name), &VolumeSet { bytes: Some(size), force, ..Default::default() })?;
+        VolumeCommand::Resize { name, size, force, consent } => {
+            let path = volume_path(&name);
+            let body = VolumeSet { bytes: Some(size), force, ..Default::default() };
+            consent.obtain(context, |yes| client.patch(&format!("{path}?disconnect={yes}"), &body))?;
             Ok(context.done(format!("Volume {name} is {} now.", print(size)), ""))
         }
         VolumeCommand::Rename { name, new } => {

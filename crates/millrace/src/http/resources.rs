@@ -351,17 +351,21 @@ async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>)
 /// Resize, rename or cap a volume
 #[utoipa::path(patch, path = "/volumes/{pool}/{volume}", tag = "volumes", request_body = api::VolumeSet,
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
-           ("volume" = String, Path, description = "Name within the pool")),
+           ("volume" = String, Path, description = "Name within the pool"),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn set_volume(
     State(api): State<Api>,
     Path((pool, volume)): Path<(String, String)>,
+    mut params: Params,
     Body(b): Body<api::VolumeSet>,
 ) -> Done {
     let volume = format!("{pool}/{volume}");
+    let disconnect = params.one("disconnect", false)?;
+    params.end()?;
     let caps = VolumeCaps { iops_max: b.iops_max, mbps_max: b.mbps_max };
     let order = match (b.bytes, b.name, caps != VolumeCaps::default()) {
-        (Some(bytes), None, false) => Order::VolumeResize { volume, bytes, force: b.force },
+        (Some(bytes), None, false) => Order::VolumeResize { volume, bytes, force: b.force, disconnect },
         (None, Some(name), false) => Order::VolumeRename { volume, name },
         (None, None, true) => Order::VolumeCaps { volume, caps },
         (None, None, false) => {

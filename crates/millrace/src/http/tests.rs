@@ -489,7 +489,7 @@ fn every_request_becomes_its_order() {
         Order::DriveReturn { drive: drive() },
         Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
-        Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false },
+        Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false, disconnect: false },
         Order::VolumeCaps {
             volume: "tank/vm1".into(),
             caps: VolumeCaps { iops_max: Some(5000), mbps_max: Some(0) },

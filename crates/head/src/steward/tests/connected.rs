@@ -23,11 +23,12 @@ fn connect(w: &mut World, slot: u32, discovery: bool) {
     w.run();
 }
 /// Every order that would send esx1 away, as it is given first.
-fn orders(disconnect: bool) -> [Order; 7] {
+fn orders(disconnect: bool) -> [Order; 8] {
     let secret = Some(Some(Secret(b"another secret of esx1".to_vec())));
     [
         Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect },
         Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect },
+        Order::VolumeResize { volume: "tank/vm1".into(), bytes: MIB, force: true, disconnect },
         Order::HostRemove { name: "esx1".into(), force: true, disconnect },
         Order::HostSet {
             name: "esx1".into(),

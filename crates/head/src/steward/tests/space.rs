@@ -55,7 +55,12 @@ fn space_that_rests_is_nobodys_also_while_the_pool_grows() {
 fn what_rests_comes_back_once_whatever_happens_meanwhile() {
     let mut w = world();
     make(&mut w, "old", 40);
-    w.good(Order::VolumeResize { volume: "tank/old".into(), bytes: 20 * MIB, force: true });
+    w.good(Order::VolumeResize {
+        volume: "tank/old".into(),
+        bytes: 20 * MIB,
+        force: true,
+        disconnect: false,
+    });
     remove(&mut w, "old");
     check(&mut w, 40);
     add(&mut w, "/f/c", "/f/d");
