@@ -233,6 +233,9 @@ pub struct PoolImport {
     /// Name or UUID; the only one there is if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The name that it has from now on; its own if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Drives to look at beside the machine's own (files are found only so).
     #[serde(default)]
     pub drives: Vec<String>,

@@ -59,6 +59,8 @@ pub enum Order {
     PoolImport {
         /// Name or UUID; None: the only one that could be imported.
         pool: Option<String>,
+        /// The name that it has from now on; its own if None.
+        name: Option<String>,
         /// Drives to look at beside this machine's candidates (file drives are found only so).
         drives: Vec<String>,
         /// Take it even if another head did not release it, or a leg cannot be proven current.

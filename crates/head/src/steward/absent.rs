@@ -10,6 +10,7 @@ use super::config::PoolConfig;
 use super::desk::{Desk, PoolDesk, count};
 use super::drives::Probe;
 use super::files::{PoolRow, hex, state_words, unhex};
+use super::pools::{Claim, is_about};
 use super::text::{self, TextError};
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Reply, Weight};
@@ -21,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
 pub(crate) const LOOK_FIRST: Duration = Duration::from_secs(5);
 const LOOK_MOST: Duration = Duration::from_secs(60);
+/// Drives that hung together come back one by one: so long the others are waited for, which are there and do not answer.
+const SILENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A pool that was looked for in vain.
 pub(crate) struct AbsentPool {
@@ -36,6 +39,8 @@ pub(crate) struct AbsentPool {
     /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
     pub look_at: Option<Instant>,
     pub looks: u32,
+    /// Since when nothing keeps it away but legs that are there and do not answer.
+    pub silent_since: Option<Instant>,
 }
 
 impl AbsentPool {
@@ -51,6 +56,7 @@ impl AbsentPool {
             held: false,
             look_at: None,
             looks: 0,
+            silent_since: None,
         }
     }
     /// Why it is not here, and what that means for hosts: one sentence.
@@ -227,32 +233,55 @@ impl Office {
             (PoolRow { uuid, name: p.name.clone(), drives: p.drives.clone() }, specs)
         };
         let me = self.desk().system.uuid;
-        let (found, _) = self.gather(&specs, Some(uuid)).await;
+        let (found, failures) = self.gather(&specs, Some(uuid)).await;
         let mut probes = vec![];
         self.add_others(&mut probes, found);
         if self.ends_release(&row, &probes).await {
             return Ok(Reply::Done);
         }
-        let away = |l: &LegVerdict| matches!(l, LegVerdict::Missing { in_sync: true });
-        let complete = match self.judge(uuid, &probes, false).await {
-            Ok(j) => {
-                let mut legs = j.assembly.arrays.iter().take(j.config.arrays.len()).flat_map(|a| &a.legs);
-                j.config.holder == me && !legs.any(away)
-            }
-            Err(_) => false,
+        let mutes = |path: &str| {
+            let mut about = failures.iter().filter(|f| is_about(f, path));
+            about.any(|f| !f.missing && !f.held)
         };
-        if !complete {
+        let (mut complete, mut silent) = (false, false);
+        if let Ok(j) = self.judge(uuid, &probes, false).await
+            && j.config.holder == me
+        {
+            let legs = j
+                .assembly
+                .arrays
+                .iter()
+                .zip(&j.config.arrays)
+                .flat_map(|(a, row)| a.legs.iter().zip(&row.legs));
+            let away = legs.filter(|(l, _)| matches!(l, LegVerdict::Missing { in_sync: true }));
+            let away: Vec<&str> = away.map(|(_, row)| row.path.as_str()).collect();
+            complete = away.is_empty();
+            // A start does not wait for a leg that hangs either.
+            silent = !complete && away.iter().all(|path| mutes(path));
+        }
+        let (now, mut waited) = (self.cx.now(), false);
+        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == uuid) {
+            p.silent_since = silent.then(|| p.silent_since.unwrap_or(now));
+            waited = p.silent_since.is_some_and(|since| now.since(since) >= SILENT_PATIENCE);
+        }
+        if !complete && !waited {
             probes.iter().for_each(|p| self.let_go(p.id));
             self.keep_unless_elsewhere(uuid, &probes).await;
             return Ok(Reply::Done);
         }
-        let notices = self.take(uuid, probes, false).await?;
+        let notices = self.take(uuid, probes, &Claim::default()).await?;
         let now = self.cx.now();
         {
             let mut desk = self.desk_mut();
             desk.absent.retain(|p| p.uuid != uuid);
             let what = format!("pool {}", row.name);
-            desk.event(now, Weight::Note, what.clone(), "its drives are back: it was imported by itself");
+            let words = match complete {
+                true => "its drives are back: it was imported by itself",
+                false => {
+                    "some of its drives are back, and the others do not answer: it was imported by itself"
+                }
+            };
+            desk.event(now, Weight::Note, what.clone(), words);
             for n in notices {
                 desk.event(now, Weight::Warning, what.clone(), n);
             }

@@ -6,6 +6,7 @@ use super::desk::{Outlook, Wish, error_words, refuse};
 use super::drives::Probe;
 use super::found::Found;
 use super::join::{self, Boxed};
+use super::pools::Claim;
 use super::watch::lacks_room_below;
 use crate::layout::PoolId;
 use crate::mail::Mail;
@@ -45,7 +46,9 @@ impl Office {
             Order::PoolRelease { pool, force, disconnect } => {
                 self.pool_release(&pool, force, disconnect).await
             }
-            Order::PoolImport { pool, drives, force } => self.pool_import(pool, drives, force).await,
+            Order::PoolImport { pool, name, drives, force } => {
+                self.pool_import(pool, drives, Claim { force, name }).await
+            }
             Order::PoolImportable { drives } => self.pool_importable(drives).await,
             Order::PoolDestroy { pool, force, disconnect } => {
                 self.pool_destroy(&pool, force, disconnect).await

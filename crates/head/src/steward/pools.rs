@@ -26,6 +26,15 @@ use std::sync::Arc;
 /// Why a leg in sync starts from nothing.
 const OLDER: &str = "it lacks the last membership record, as an older copy of the drive does: everything is being copied to it";
 
+/// How a pool is taken.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Claim {
+    /// Even if another head did not release it, or a leg cannot be proven current.
+    pub force: bool,
+    /// Under this name from now on.
+    pub name: Option<String>,
+}
+
 impl Office {
     /// Block devices of this machine that nobody holds.
     pub(crate) async fn candidates(&self) -> Vec<String> {
@@ -91,7 +100,7 @@ impl Office {
         &self,
         uuid: Uuid,
         probes: Vec<Probe>,
-        force: bool,
+        claim: &Claim,
     ) -> Result<Vec<String>, Refusal> {
         // One at a time: a start and an order that each have a leg would both go on from theirs.
         let office = self.clone();
@@ -102,7 +111,7 @@ impl Office {
             Some(name) => Err(imported_already(&name)),
             None => {
                 self.desk_mut().importing.insert(uuid);
-                let taken = self.try_take(uuid, &probes, force).await;
+                let taken = self.try_take(uuid, &probes, claim).await;
                 self.desk_mut().importing.remove(&uuid);
                 taken
             }
@@ -127,9 +136,12 @@ impl Office {
             }
         }
     }
-    async fn try_take(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Vec<String>, Refusal> {
+    async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
-            self.judge(uuid, probes, force).await?;
+            self.judge(uuid, probes, claim.force).await?;
+        if let Some(name) = &claim.name {
+            config.name.clone_from(name);
+        }
         self.check_name_free(uuid, &config.name)?;
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
@@ -308,7 +320,7 @@ impl Office {
         let conflict = |message: String| refuse(RefusalKind::Conflict, "pool", message);
         let here = desk.pools.iter().map(|p| &p.config).find(|c| c.uuid == uuid || c.name == name);
         // Of two that are on record under one name, whichever comes first has it.
-        let on_record = desk.absent.iter().any(|p| p.uuid == uuid);
+        let on_record = desk.absent.iter().any(|p| p.uuid == uuid && p.name == name);
         let away = desk.absent.iter().find(|p| p.name == name && !on_record);
         match (here, away) {
             (Some(c), _) if c.uuid == uuid => {
@@ -318,7 +330,7 @@ impl Office {
                 let message =
                     format!("pool {uuid} is called {name}, and that is another pool here, {}", c.uuid);
                 Err(conflict(message)
-                    .then(format!("millrace pool release {name}, the one here, and this again")))
+                    .then(format!("millrace pool import {uuid} --as NAME; or millrace pool release {name}, the one here, and this again")))
             }
             (None, Some(p)) => {
                 let message = format!(
@@ -326,7 +338,7 @@ impl Office {
                     p.uuid, p.reason
                 );
                 Err(conflict(message).then(format!(
-                    "millrace pool release {name}, which forgets the one that is away, and this again"
+                    "millrace pool import {uuid} --as NAME; or millrace pool release {name}, which forgets the one that is away, and this again"
                 )))
             }
             (None, None) => Ok(()),
@@ -461,8 +473,14 @@ impl Office {
         &self,
         pool: Option<String>,
         drives: Vec<String>,
-        force: bool,
+        claim: Claim,
     ) -> Answered {
+        let force = claim.force;
+        if let Some(name) = &claim.name {
+            let wrong = |e: volume::VolumeError| refuse(RefusalKind::Invalid, "name", e.to_string());
+            volume::check_name(name)
+                .map_err(|e| wrong(e).then("the same command with a name such as tank"))?;
+        }
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
         let here = {
             let desk = self.desk();
@@ -572,7 +590,7 @@ impl Office {
             // A directory that takes nothing keeps nothing for the hosts either.
             let _ = self.list_released(PoolRow { uuid, name: label(&mine[0]).pool_name, drives }).await;
         }
-        let taken = self.take(uuid, mine, force).await;
+        let taken = self.take(uuid, mine, &claim).await;
         if taken.is_err() && !on_record {
             self.remove_kept(uuid).await;
             if !released_here {
@@ -742,7 +760,7 @@ fn others_held(drives: usize) -> Option<String> {
 }
 
 /// Whether it is the drive at this path that could not be opened.
-fn is_about(error: &OpenError, path: &str) -> bool {
+pub(crate) fn is_about(error: &OpenError, path: &str) -> bool {
     error.words.strip_prefix(path).is_some_and(|rest| rest.starts_with([' ', ':']))
 }
 

@@ -5,7 +5,7 @@ use super::absent::{AbsentPool, LOOK_FIRST};
 use super::desk::Stop;
 use super::drives::Probe;
 use super::files::{POOLS, PoolRow};
-use super::pools::{ended_with_the_daemon, held_words, words};
+use super::pools::{Claim, ended_with_the_daemon, held_words, words};
 use super::released::in_memory;
 use super::runtime::Patience;
 use crate::mail::Mail;
@@ -196,7 +196,7 @@ impl Office {
         if self.ends_release(&row, &probes).await {
             return;
         }
-        let result = self.take(row.uuid, probes, false).await;
+        let result = self.take(row.uuid, probes, &Claim::default()).await;
         if result.is_ok() {
             // Of a release that had not come far.
             self.forget_released(row.uuid).await;

@@ -102,7 +102,8 @@ Examples:
   millrace pool import --list
   millrace pool import tank
   millrace pool import tank --drive /srv/images/a.img --drive /srv/images/b.img
-  millrace pool import tank --force  # the head that had it is gone for good")]
+  millrace pool import tank --force  # the head that had it is gone for good
+  millrace pool import tank --as tank2  # another pool here is called tank")]
     Import(ImportArgs),
     /// Wipe a pool's labels; its volumes are lost
     #[command(after_help = "\
@@ -193,11 +194,14 @@ pub struct ImportArgs {
     /// Its name or UUID
     #[arg(value_name = "POOL")]
     pool: Option<String>,
+    /// The name that it has from now on
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
     /// A drive to look at beside this machine's own; files are found only so
     #[arg(long = "drive", value_name = "DRIVE")]
     drives: Vec<String>,
     /// Only list what could be imported
-    #[arg(long, conflicts_with_all = ["pool", "force"])]
+    #[arg(long, conflicts_with_all = ["pool", "force", "name"])]
     list: bool,
     /// Even if another head did not release it, or a leg cannot be proven current
     #[arg(long)]
@@ -397,10 +401,14 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                 let found: Vec<Importable> = client.get(&format!("/imports?{}", query.join("&")))?;
                 return Ok(context.show(&found, |found| importable(found, context)));
             }
-            let name = args.pool.clone().map_or_else(|| "The pool".to_string(), |n| format!("Pool {n}"));
-            let created: api::Created =
-                client.post("/imports", &PoolImport { pool: args.pool, drives, force: args.force })?;
-            Ok(context.created(&created, format!("{name} is imported."), "millrace status"))
+            let what = args.pool.clone().map_or_else(|| "The pool".to_string(), |n| format!("Pool {n}"));
+            let what = match &args.name {
+                Some(name) => format!("{what} is imported, and called {name} from now on."),
+                None => format!("{what} is imported."),
+            };
+            let body = PoolImport { pool: args.pool, name: args.name, drives, force: args.force };
+            let created: api::Created = client.post("/imports", &body)?;
+            Ok(context.created(&created, what, "millrace status"))
         }
         PoolCommand::Destroy { pool, force, consent } => {
             let path = format!("/pools/{}?force={force}", segment(&pool));

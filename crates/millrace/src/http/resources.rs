@@ -309,8 +309,8 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
 #[utoipa::path(post, path = "/imports", tag = "pools", request_body = api::PoolImport,
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn import_pool(State(api): State<Api>, Body(b): Body<api::PoolImport>) -> Made {
-    let api::PoolImport { pool, drives, force } = b;
-    let reply = api.order(Order::PoolImport { pool, drives, force }).await?;
+    let api::PoolImport { pool, name, drives, force } = b;
+    let reply = api.order(Order::PoolImport { pool, name, drives, force }).await?;
     api.resume();
     made(reply)
 }

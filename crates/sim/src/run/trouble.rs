@@ -399,7 +399,7 @@ impl Run {
             }
         }
         if snapshot.pools.is_empty() || snapshot.health == State::Offline {
-            self.orders.push_back(Order::PoolImport { pool: None, drives: vec![], force: false });
+            self.orders.push_back(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
         }
     }
 }

@@ -25,7 +25,8 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     for force in [false, true] {
         let (kind, _, words) = w.refused(import(&["/g/a", "/g/b"], force));
         assert!(kind == RefusalKind::Conflict && words.contains(&own.to_string()), "{words}");
-        let unnamed = Order::PoolImport { pool: None, drives: vec!["/g/a".into(), "/g/b".into()], force };
+        let unnamed =
+            Order::PoolImport { pool: None, name: None, drives: vec!["/g/a".into(), "/g/b".into()], force };
         assert_eq!(w.refused(unnamed).0, RefusalKind::Conflict);
     }
     assert!(w.open.is_empty(), "drives that are refused are let go of");
@@ -39,7 +40,7 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     w.good(import(&["/g/a", "/g/b"], false));
     let s = w.status();
     assert_eq!((s.pools.len(), s.pools[0].uuid, s.pools[0].state), (1, own, State::Optimal));
-    let unnamed = Order::PoolImport { pool: None, drives: vec!["/g/a".into()], force: true };
+    let unnamed = Order::PoolImport { pool: None, name: None, drives: vec!["/g/a".into()], force: true };
     let (kind, _, words) = w.refused(unnamed);
     assert!(kind == RefusalKind::Conflict && words.contains(&own.to_string()), "{words}");
 }
@@ -181,4 +182,42 @@ fn a_drive_that_an_import_names_with_a_shape_has_it_though_its_place_is_known() 
     w.good(Order::DriveShape { drive: "/f/b".into(), shape: Shape::default() });
     w.pass(60);
     assert_eq!(w.legs(0)[1], LegState::Rebuilding);
+}
+
+#[test]
+fn a_pool_is_imported_under_another_name_where_its_own_is_taken_and_keeps_it() {
+    let renamed = |pool: &str, name: &str| Order::PoolImport {
+        pool: Some(pool.into()),
+        name: Some(name.into()),
+        drives: vec!["/g/a".into(), "/g/b".into()],
+        force: false,
+    };
+    let mut w = usual();
+    w.rest.drives.extend(strangers(9, ["/g/a", "/g/b"]).drives);
+    let uuid = {
+        let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
+        let Reply::Importable(list) = w.good(list) else { panic!("a list") };
+        assert!(list[0].next.as_ref().is_some_and(|n| n.contains("--as NAME")), "{list:?}");
+        list[0].uuid.to_string()
+    };
+    assert_eq!(w.refused(renamed(&uuid, "tank")).0, RefusalKind::Conflict);
+    let (kind, field, _) = w.refused(renamed(&uuid, "a/b"));
+    assert_eq!((kind, &*field), (RefusalKind::Invalid, "name"));
+    w.good(renamed(&uuid, "tank2"));
+    let names = |w: &mut World| w.status().pools.into_iter().map(|p| p.name).collect::<Vec<_>>();
+    assert_eq!(names(&mut w), ["tank", "tank2"]);
+    w.good(Order::VolumeCreate { pool: "tank2".into(), name: "v".into(), bytes: 9 * MIB, block_bytes: None });
+    let mut w = w.crash(2);
+    assert_eq!(names(&mut w), ["tank", "tank2"]);
+    assert_eq!(w.status().health, State::Optimal);
+    // On its own head, too, whoever had it before.
+    w.good(Order::PoolRelease { pool: "tank2".into(), force: false, disconnect: false });
+    let mut other = World::start(Rest { files: BTreeMap::new(), ..w.rest }, 8);
+    other.good(Order::PoolImport {
+        pool: Some("tank2".into()),
+        name: None,
+        drives: vec!["/g/a".into(), "/g/b".into()],
+        force: false,
+    });
+    assert_eq!(names(&mut other), ["tank2"]);
 }

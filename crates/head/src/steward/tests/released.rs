@@ -34,7 +34,7 @@ fn a_released_pool_is_found_again_where_its_files_lay_and_not_on_another_head() 
     assert_eq!((list.len(), list[0].released, list[0].found.len()), (1, true, 4));
     let mut elsewhere = w.rest.clone();
     elsewhere.files.clear();
-    w.good(Order::PoolImport { pool: None, drives: vec![], force: false });
+    w.good(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
     assert_eq!((w.status().pools[0].name.as_str(), w.status().health), ("tank", State::Optimal));
     let mut other = World::start(elsewhere, 3);
     let (kind, _, words) = other.refused(import(&[], false));

@@ -213,7 +213,7 @@ fn a_pool_that_is_released_in_the_middle_of_a_scrub_goes_on_where_it_is_imported
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     w.scrubs.clear();
     let drives = ["/f/a", "/f/b", "/f/c", "/f/d"].map(String::from).to_vec();
-    w.good(Order::PoolImport { pool: Some("tank".into()), drives, force: false });
+    w.good(Order::PoolImport { pool: Some("tank".into()), name: None, drives, force: false });
     w.pass(15);
     assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
 }

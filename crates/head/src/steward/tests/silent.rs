@@ -56,6 +56,23 @@ fn a_pool_of_which_every_leg_hangs_is_absent_with_words_and_served_when_they_ans
     assert_eq!(w.status().health, State::Optimal, "no leg was put out");
 }
 
+/// It waited for an operator, where a start beside the same drives would have taken it at once.
+#[test]
+fn a_pool_of_which_every_leg_hung_is_served_by_those_that_answer_again() {
+    let (mut w, _) = started_beside(&["/f/a", "/f/b", "/f/c", "/f/d"]);
+    w.pass(10);
+    for path in ["/f/a", "/f/c"] {
+        w.unstick(path);
+    }
+    w.pass(20);
+    assert!(!ready(&w), "the others may answer in a moment");
+    w.pass(200);
+    assert!(ready(&w), "{:?}", w.status().reasons);
+    assert_eq!(w.legs(0)[0], LegState::InSync);
+    assert_ne!(w.legs(0)[1], LegState::InSync);
+    assert!(w.events().iter().any(|e| e.contains("the others do not answer: it was imported by itself")));
+}
+
 #[test]
 fn a_drive_of_nobody_that_hangs_keeps_nothing_away() {
     let mut w = usual();
@@ -135,7 +152,7 @@ fn a_pool_is_imported_once_also_by_an_order_beside_the_start() {
     w.rest.drives.get_mut("/f/b").expect("there").held = false;
     assert!(w.layout.arrays.is_empty(), "it is being imported");
     let (_, _, words) =
-        w.refused(Order::PoolImport { pool: Some("tank".into()), drives: vec![], force: false });
+        w.refused(Order::PoolImport { pool: Some("tank".into()), name: None, drives: vec![], force: false });
     assert!(
         words.starts_with("pool tank is imported already"),
         "it does not go on from the other leg: {words}"

@@ -70,7 +70,7 @@ fn what_rests_comes_back_once_whatever_happens_meanwhile() {
     make(&mut w, "old", 40);
     remove(&mut w, "old");
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: true });
-    w.good(Order::PoolImport { pool: Some("tank".into()), drives: vec![], force: false });
+    w.good(Order::PoolImport { pool: Some("tank".into()), name: None, drives: vec![], force: false });
     make(&mut w, "new", 40);
     w.pass(20);
     check(&mut w, 0);

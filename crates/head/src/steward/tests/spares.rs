@@ -47,7 +47,7 @@ fn a_spare_is_kept_with_the_pool_and_comes_back_with_it() {
     assert!(w.status().drives.iter().any(|d| d.role == DriveRole::Spare && d.path == "/f/s"));
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let all = ["/f/a", "/f/b", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
-    w.good(Order::PoolImport { pool: Some("tank".into()), drives: all, force: false });
+    w.good(Order::PoolImport { pool: Some("tank".into()), name: None, drives: all, force: false });
     assert_eq!(spares(&mut w), ["/f/s true"]);
     // One that is missing is told, and does not keep the pool from coming up.
     w.rest.drives.remove("/f/s");
@@ -285,7 +285,7 @@ fn a_spare_that_stands_in_no_more_is_told_no_more() {
         if release {
             w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
             let all = ["/f/a", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
-            w.good(Order::PoolImport { pool: Some("tank".into()), drives: all, force: false });
+            w.good(Order::PoolImport { pool: Some("tank".into()), name: None, drives: all, force: false });
         } else {
             w.good(replace("/f/s", "/f/t"));
             assert_eq!(w.status().notices.len(), 1, "it serves until everything is copied");

@@ -533,6 +533,7 @@ pub(super) fn export() -> Order {
 pub(super) fn import(drives: &[&str], force: bool) -> Order {
     Order::PoolImport {
         pool: Some("tank".into()),
+        name: None,
         drives: drives.iter().map(|d| d.to_string()).collect(),
         force,
     }
