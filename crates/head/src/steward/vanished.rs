@@ -66,8 +66,8 @@ impl Office {
         let (unread, absent, pools) = (&desk.unread, &desk.absent, &desk.pools);
         let known = |uuid: &str| {
             let uuid = uuid.parse::<Uuid>().ok();
-            let uuids = pools.iter().map(|p| p.config.uuid).chain(absent.iter().map(|p| p.uuid));
-            uuids.into_iter().any(|u| Some(u) == uuid)
+            let mut uuids = pools.iter().map(|p| p.config.uuid).chain(absent.iter().map(|p| p.uuid));
+            uuids.any(|u| Some(u) == uuid)
         };
         let ours = |f: &String| match f.strip_prefix(KEPT).or(f.strip_prefix(WITNESS)) {
             Some(uuid) => known(uuid),
