@@ -372,7 +372,7 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
         assert!(next.contains("a spare again by itself") && !next.contains("--force"), "{next}");
         w.rest.drives.insert("/f/s".into(), FakeDrive { hangs: false, held: hangs, ..drive });
         w.hung.clear();
-        w.open.iter().filter(|(_, spec)| *spec == "/f/s").for_each(|_| panic!("it was let go of"));
+        assert!(w.open.values().all(|spec| spec != "/f/s"), "it was let go of");
         w.rest.drives.get_mut("/f/s").expect("there").held = false;
         match by_hand {
             true => drop(w.good(Order::DriveReturn { drive: "/f/s".into() })),
