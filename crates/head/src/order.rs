@@ -193,6 +193,8 @@ pub enum Order {
     DriveFail {
         /// Its path, or its UUID.
         drive: String,
+        /// Even though only files without a name are left in sync, which are gone once the daemon stops.
+        force: bool,
     },
     /// Take a drive back into its mirror: partial resync by bitmap where it can be proven safe.
     DriveReturn {

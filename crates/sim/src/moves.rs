@@ -51,7 +51,7 @@ pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String], mirrors: usi
         0..5 => Order::DriveReplace { old: leg, new, force },
         5..7 => Order::LegAdd { pool: name, mirror: Some(format!("mirror-{a}")), drive: new, force },
         7..9 => Order::DriveRemove { drive: leg, force: rng.chance(1, 4) },
-        9 => Order::DriveFail { drive: leg },
+        9 => Order::DriveFail { drive: leg, force: false },
         10 => Order::SpareAdd { pool: name, drive: new, force },
         _ => Order::DriveRemove { drive: pool.spares.first()?.path.clone(), force: false },
     })

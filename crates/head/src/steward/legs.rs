@@ -426,7 +426,7 @@ impl Office {
                     let message = format!("no other drive of the mirror of {old} is in sync yet");
                     return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace status"));
                 }
-                self.drive_fail(old).await.map(drop)
+                self.drive_fail(old, false).await.map(drop)
             }
         }
     }

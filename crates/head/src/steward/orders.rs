@@ -13,7 +13,7 @@ use crate::mail::Mail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
 use array::format::{Label, LegState, Return, judge_return};
 use base::machine::Shape;
-use base::{Duration, OpenError, Uuid};
+use base::{Duration, FileName, OpenError, Uuid};
 
 /// How long a drive may take to come back from the kernel.
 pub(crate) const RETURN_PATIENCE: Duration = Duration::from_secs(5);
@@ -74,7 +74,7 @@ impl Office {
             Order::Export { volume, host, lun } => self.export(&volume, &host, lun).await,
             Order::Unexport { volume, host, disconnect } => self.unexport(&volume, &host, disconnect).await,
             Order::DriveList { drives } => self.drive_list(drives).await,
-            Order::DriveFail { drive } => self.drive_fail(&drive).await,
+            Order::DriveFail { drive, force } => self.drive_fail(&drive, force).await,
             Order::DriveReturn { drive } => {
                 let answer = self.drive_return(&drive).await;
                 self.look_now().await;
@@ -177,7 +177,7 @@ impl Office {
     }
 
     /// Order: fail.
-    pub(crate) async fn drive_fail(&self, drive: &str) -> Answered {
+    pub(crate) async fn drive_fail(&self, drive: &str, force: bool) -> Answered {
         let (pool, array, leg) = self.leg_of("drive", drive)?;
         let (last, out, mirror, path, other) = {
             let desk = self.desk();
@@ -205,9 +205,45 @@ impl Office {
             };
             return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
         }
+        if !force {
+            self.leaves_a_named_leg(pool, array, leg).await?;
+        }
         let why = "the operator took it out".to_string();
         self.put_out(pool, array, leg, why, Outlook::ByHand).await?;
         Ok(Reply::Done)
+    }
+
+    /// Whether a mirror is left with a leg in sync that the next start finds. A file that was removed while it is open works
+    /// as before, and is gone once the daemon stops; what cannot be asked is taken as there.
+    async fn leaves_a_named_leg(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
+        let (path, others) = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool) else { return Ok(()) };
+            if p.leg_state(array, leg) != LegState::InSync {
+                return Ok(());
+            }
+            let legs = p.arrays[array].legs.iter().enumerate();
+            let in_sync = legs.filter(|(l, _)| *l != leg && p.leg_state(array, *l) == LegState::InSync);
+            let open =
+                in_sync.map(|(l, x)| (p.drive_path(array, l).to_string(), x.open.as_ref().map(|o| o.id)));
+            (p.drive_path(array, leg).to_string(), open.collect::<Vec<_>>())
+        };
+        let mut removed = None;
+        for (other, open) in others {
+            let Some(open) = open else { return Ok(()) };
+            match self.cx.inspect(open).await {
+                Ok(health) if health.name == FileName::Removed => removed = Some(other),
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+        let Some(other) = removed else { return Ok(()) };
+        let message = format!(
+            "the file of {other} was removed: without {path} nothing that stays holds what the mirror holds, and it is gone once the daemon stops"
+        );
+        let next = format!(
+            "millrace drive replace {other} NEW, another file, and this again once that is in sync; or --force"
+        );
+        Err(refuse(RefusalKind::Conflict, "force", message).then(next))
     }
 
     /// A leg is put out by the keeper, and that is on record.

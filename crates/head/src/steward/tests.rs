@@ -289,9 +289,9 @@ fn two_legs_lost_at_once_leave_one() {
 #[test]
 fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     let mut w = usual();
-    w.good(Order::DriveFail { drive: "/f/a".into() });
+    w.good(Order::DriveFail { drive: "/f/a".into(), force: false });
     assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
-    let last = w.order(Order::DriveFail { drive: "/f/b".into() }).expect_err("the last one");
+    let last = w.order(Order::DriveFail { drive: "/f/b".into(), force: false }).expect_err("the last one");
     assert_eq!((last.kind, last.field.as_deref()), (RefusalKind::Conflict, Some("drive")));
     assert!(last.next.as_deref().is_some_and(|n| n.starts_with("millrace drive return /f/a")), "{last:?}");
     let new = drives(&["/f/new"]).drives.remove("/f/new").expect("made");
@@ -808,7 +808,7 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     assert_eq!(told(&w.status(), "as fast as the other legs"), 2, "it was closed already");
     // The one beside it goes: what is alone is slower than nobody.
     w.note(0, array, judged(1, Verdict::Slow));
-    w.good(Order::DriveFail { drive: "/f/a".into() });
+    w.good(Order::DriveFail { drive: "/f/a".into(), force: false });
     let legs = &w.status().pools[0].arrays[0].legs;
     assert_eq!((legs[0].state, legs[1].state, legs[1].slow), (State::Failed, State::Optimal, false));
 }

@@ -50,6 +50,9 @@ Examples:
         /// Its path, the last part of it, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
+        /// Even though the files of all other legs were removed
+        #[arg(long)]
+        force: bool,
     },
     /// Take a drive back into its mirror; only what was written meanwhile is copied
     #[command(after_help = "\
@@ -187,9 +190,9 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             let drive: Drive = client.get(&resource(&drive, context)?.0)?;
             Ok(context.show(&drive, |drive| show(drive, context)))
         }
-        DriveCommand::Fail { drive } => {
+        DriveCommand::Fail { drive, force } => {
             let (path, name) = resource(&drive, context)?;
-            client.act(&format!("{path}/fail"), &serde_json::json!({}))?;
+            client.act(&format!("{path}/fail?force={force}"), &serde_json::json!({}))?;
             let next = format!("millrace drive return {name}, or millrace drive replace {name} NEW");
             Ok(context.done(format!("Drive {name} is out of its mirror."), &next))
         }

@@ -165,10 +165,13 @@ async fn remove_drive(State(api): State<Api>, Path(drive): Path<String>, mut par
 
 /// Take a drive out of its mirror
 #[utoipa::path(post, path = "/drives/{drive}/fail", tag = "drives",
-    params(("drive" = String, Path, description = "Path or UUID")),
+    params(("drive" = String, Path, description = "Path or UUID"),
+        ("force" = Option<bool>, Query, description = "Even though the files of all other legs were removed")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
-    done(api.order(Order::DriveFail { drive }).await?)
+async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>, mut params: Params) -> Done {
+    let force = params.one("force", false)?;
+    params.end()?;
+    done(api.order(Order::DriveFail { drive, force }).await?)
 }
 
 /// Take a drive back into its mirror

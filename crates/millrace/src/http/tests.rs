@@ -464,6 +464,7 @@ fn every_request_becomes_its_order() {
     let created: api::Created = c.post("/pools", &create).expect("created");
     assert!(created.uuid.is_some());
     c.act("/drives/%2Fdev%2Fsdb/fail", &serde_json::json!({})).expect("done");
+    c.act("/drives/%2Fdev%2Fsdb/fail?force=true", &serde_json::json!({})).expect("done");
     c.act("/drives/%2Fdev%2Fsdb/return", &serde_json::json!({})).expect("done");
     c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
     c.delete("/pools/tank?force=true").expect("done");
@@ -485,7 +486,8 @@ fn every_request_becomes_its_order() {
             measure: false,
             force: true,
         },
-        Order::DriveFail { drive: drive() },
+        Order::DriveFail { drive: drive(), force: false },
+        Order::DriveFail { drive: drive(), force: true },
         Order::DriveReturn { drive: drive() },
         Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },

@@ -186,7 +186,7 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
 #[test]
 fn the_last_drive_in_sync_is_replaced_without_giving_it_up() {
     let mut w = with_more();
-    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     w.good(replace("/f/a", "/f/n"));
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b failed", "/f/n rebuilding for /f/a"]);
     copied(&mut w, "/f/n");
@@ -312,7 +312,7 @@ fn wherever_the_power_goes_while_a_leg_joins_or_leaves_no_data_is_lost() {
 fn a_drive_that_left_long_ago_and_one_that_was_away_meanwhile_are_no_other_history() {
     let mut w = with_more();
     let old = w.rest.drives["/f/a"].clone();
-    w.good(Order::DriveFail { drive: "/f/d".into() });
+    w.good(Order::DriveFail { drive: "/f/d".into(), force: false });
     let away = w.rest.drives["/f/d"].clone();
     w.good(replace("/f/a", "/f/n"));
     copied(&mut w, "/f/n");
@@ -338,7 +338,7 @@ fn another_drive_in_the_same_place_takes_it() {
     let mut w = with_more();
     // One that serves stays.
     assert_eq!(w.refused(replace("/f/b", "/f/b")).0, RefusalKind::Conflict);
-    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     // The old one is still there: its label says so.
     let (kind, field, words) = w.refused(replace("/f/b", "/f/b"));
     assert_eq!((kind, &*field), (RefusalKind::Unsafe, "new"), "{words}");
@@ -351,7 +351,7 @@ fn another_drive_in_the_same_place_takes_it() {
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
     assert_eq!(w.status().health, State::Optimal);
     // The same drive, everything on it given up.
-    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     let uuid = w.status().pools[0].arrays[0].legs[1].uuid;
     w.good(Order::DriveReplace { old: uuid.to_string(), new: "/f/b".into(), force: true });
     copied(&mut w, "/f/b");
@@ -365,7 +365,7 @@ fn a_name_that_two_drives_have_is_refused() {
     for array in &mut w.steward.office.desk_mut().pools[0].arrays {
         array.legs[1].path = "ram:1G".into();
     }
-    let (kind, field, words) = w.refused(Order::DriveFail { drive: "ram:1G".into() });
+    let (kind, field, words) = w.refused(Order::DriveFail { drive: "ram:1G".into(), force: false });
     assert_eq!((kind, &*field), (RefusalKind::Invalid, "drive"));
     assert_eq!(words, "2 drives are called ram:1G: their UUIDs tell them apart");
 }
@@ -373,7 +373,7 @@ fn a_name_that_two_drives_have_is_refused() {
 #[test]
 fn the_rate_of_a_resync_is_known_at_the_first_look() {
     let mut w = with_more();
-    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     w.good(Order::DriveReturn { drive: "/f/b".into() });
     for array in w.layout.arrays.clone() {
         for shard in 0..SHARDS {
@@ -429,7 +429,7 @@ fn a_return_that_is_refused_leaves_the_drive_where_it_was_with_its_shape() {
     let mut w = with_more();
     let shape = Shape { latency_us: 7, ..Shape::default() };
     w.good(Order::DriveShape { drive: "/f/b".into(), shape: shape.clone() });
-    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     w.rest.drives.get_mut("/f/b").expect("there").free = Some(0);
     let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("nothing fits there");
     assert!(r.message.contains("is full"), "{}", r.message);
@@ -451,7 +451,7 @@ fn a_leg_that_is_shaped_to_hang_while_it_takes_anothers_place_is_cleared_first()
     let mut w = with_more();
     w.good(replace("/f/a", "/f/n"));
     w.good(Order::DriveShape { drive: "/f/n".into(), shape: Shape { hang: true, ..Shape::default() } });
-    w.good(Order::DriveFail { drive: "/f/n".into() });
+    w.good(Order::DriveFail { drive: "/f/n".into(), force: false });
     let next = w.status().reasons.iter().find_map(|r| r.next.clone()).unwrap_or_default();
     let steps =
         "millrace drive shape /f/n --clear, then millrace drive return /f/n, or millrace drive rm /f/n,";

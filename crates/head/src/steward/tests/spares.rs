@@ -229,7 +229,7 @@ fn a_drive_that_overheats_is_taken_back_by_bitmap_and_the_events_tell_the_story(
 fn a_leg_that_was_taken_out_by_hand_stays_out_and_one_that_comes_and_goes_is_tried_less_often() {
     let mut w = with_spare();
     w.good(rm("/f/s"));
-    w.good(Order::DriveFail { drive: "/f/b".into() });
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     w.pass(1000);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
     w.good(Order::DriveReturn { drive: "/f/b".into() });
@@ -421,7 +421,7 @@ fn a_spare_that_is_not_open_counts_as_what_it_was_and_is_told_if_that_is_not_kno
 fn a_spare_is_called_one_by_orders_about_legs() {
     let mut w = with_spare();
     let orders = [
-        Order::DriveFail { drive: "/f/s".into() },
+        Order::DriveFail { drive: "/f/s".into(), force: false },
         Order::DriveReturn { drive: "/f/s".into() },
         Order::DriveShape { drive: "/f/s".into(), shape: Default::default() },
     ];

@@ -257,6 +257,17 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     assert_eq!(told(&mut w), (State::Degraded, (moved.to_string(), "mv the file back to /f/b".to_string())));
     name(&mut w, "/f/b", There);
     assert_eq!(told(&mut w).0, State::Optimal);
+    // Beside a file that has a name no more the other leg is kept, and nothing keeps that one.
+    name(&mut w, "/f/b", Removed);
+    let (kind, field, words) = w.refused(Order::DriveFail { drive: "/f/a".into(), force: false });
+    assert_eq!((kind, &*field), (RefusalKind::Conflict, "force"));
+    assert!(words.starts_with("the file of /f/b was removed: without /f/a nothing that stays"), "{words}");
+    assert_eq!(w.legs(0), [LegState::InSync; 2]);
+    let mut other = World::start(w.rest.clone(), 2);
+    name(&mut other, "/f/b", Removed);
+    other.good(Order::DriveFail { drive: "/f/b".into(), force: false });
+    w.good(Order::DriveFail { drive: "/f/a".into(), force: true });
+    assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
     let mut w = single();
     name(&mut w, "/f/a", Removed);
     let (state, (message, next)) = told(&mut w);
