@@ -61,6 +61,7 @@ bugs! {
     BitMissingOnLeg promise 4 within 600 in Seesaw: "a bit counts as durable that a leg in sync has not got",
     LossNotAwaited promise 5 within 100: "a write is answered before the loss of a leg is on record",
     LossNotRecorded promise 5 within 300: "the loss of a leg is put on no drive",
+    RecordedBeforeLegs promise 5 within 100: "a write is answered when the witness alone knows of its loss",
     WitnessOutlives promise 5 within 100 in Frozen: "a write is answered whose loss record an older witness contradicts",
     OlderCopyBelieved promise 5 within 1000: "an older copy of a drive is taken for current after a stop in order",
     StopForgetsUnclean promise 3 within 1000: "legs that differ since a crash are believed after a stop in order",

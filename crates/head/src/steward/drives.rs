@@ -15,7 +15,7 @@ use array::format::{
 };
 use array::{Bitmap, Geometry};
 use base::machine::Shape;
-use base::{DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid};
+use base::{Bug, DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid, planted};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, String>;
@@ -291,6 +291,12 @@ impl Office {
             // The witness first: if it can neither be replaced nor removed, it would prove the leg that is lost, and what the
             // legs that are left had from then on would be a history apart from that one's.
             witness = self.write_witness(uuid, bytes).await;
+            if planted(Bug::RecordedBeforeLegs) {
+                let arrays =
+                    self.desk().pool(pool).map(|p| p.arrays.iter().map(|a| a.id).collect::<Vec<_>>());
+                let epochs = record.arrays.iter().map(|a| a.epoch);
+                self.recorded(&arrays.unwrap_or_default().into_iter().zip(epochs).collect::<Vec<_>>());
+            }
             if witness.is_err() {
                 let removable = self.desk_mut().pool_mut(pool).is_some_and(|p| {
                     p.witness = p.witness.missed(false);

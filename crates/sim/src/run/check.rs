@@ -15,10 +15,6 @@ const REOPENED: Duration = Duration::from_secs(8);
 const UP: Duration = Duration::from_secs(12);
 /// The same where whole mirrors hung, which are looked for again at longer and longer intervals.
 const UP_LATE: Duration = Duration::from_secs(60);
-/// By then the head knows that its state directory is read-only, and has left the witness behind; with the time
-/// after which a drive that hangs is given up.
-const FREEZE_KNOWN: Duration = Duration::from_secs(3);
-
 impl Run {
     /// What the hosts have seen so far: only data that may be there, and no error without a cause.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
@@ -40,7 +36,7 @@ impl Run {
     /// The head has been up for long, no drive became ill or well of late, and every mirror has a good leg.
     fn is_calm(&self) -> bool {
         let since = |then: Instant| self.world.now().since(then);
-        let up = if self.options.ill_max == 1 { UP } else { UP_LATE };
+        let up = if self.options.ill_max == 1 || self.froze { UP } else { UP_LATE };
         let long_up = self.lives == 1 || since(self.booted) > up;
         let patience = match (self.pulled, self.options.seesaw) {
             (true, _) => REOPENED,
@@ -49,8 +45,13 @@ impl Run {
             (false, false) => RECOVERED,
         };
         // A loss that came before it was known that the state directory takes nothing waits until it does.
-        let waits = self.froze_at.is_some_and(|at| self.ailed_at <= at + FREEZE_KNOWN);
-        long_up && !waits && !self.stalls && since(self.ailed_at) > patience && self.world.has_good_legs()
+        let waits = self.world.may_be_unrecorded(self.ailed_at);
+        let served = since(self.ailed_at) > patience && self.world.has_good_legs();
+        // Whatever was on record: all drives are there, and have been for long.
+        let whole = self.world.frozen_at.is_none()
+            && self.world.disks.iter().all(|d| !d.faults.any())
+            && since(self.ailed_at.max(self.booted)) > UP_LATE;
+        long_up && !waits && !self.stalls && (served || whole)
     }
     /// What the surface of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {
@@ -105,9 +106,11 @@ impl Run {
     }
     /// Promise 7. While the head is down nobody answers, and when it is back there is much to do; links
     /// that keep bytes back make anything late; a mirror without a leg answers when it has one; and who
-    /// waits for memory waits as long as those whose memory a drive holds.
+    /// waits for memory waits as long as those whose memory a drive holds. Where the state directory froze nobody waits
+    /// for it: what can be put on record nowhere is told to come again.
     fn check_times(&self) -> Result<(), String> {
-        if self.lives > 1 || self.stalls || self.options.ill_max > 1 || self.options.tight {
+        let late = self.lives > 1 || self.options.ill_max > 1;
+        if late && !self.froze || self.stalls || self.options.tight {
             return Ok(());
         }
         let more = if self.options.stingy.is_empty() { Duration::ZERO } else { STINGY_MAX };

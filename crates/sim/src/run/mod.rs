@@ -141,8 +141,8 @@ struct Run {
     slowest_start: Duration,
     /// When a drive became ill or well last.
     ailed_at: Instant,
-    /// The state directory takes nothing since then.
-    froze_at: Option<Instant>,
+    /// The state directory took nothing once.
+    froze: bool,
     /// Some drive was ill once.
     ailed: bool,
     /// Some drive was pulled, and came back as another.
@@ -204,7 +204,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         serves: false,
         slowest_start: Duration::ZERO,
         ailed_at: Instant(0),
-        froze_at: None,
+        froze: false,
         ailed: false,
         pulled: false,
         repair: Repair::default(),
@@ -642,7 +642,7 @@ impl Run {
         for disk in &mut self.world.disks {
             disk.faults = Default::default();
         }
-        (self.world.state_read_only, self.froze_at) = (false, None);
+        self.world.frozen_at = None;
         self.world.alarm(trouble::LANDED_AFTER, ALARM_LANDED);
         self.snapshot = None;
     }

@@ -252,8 +252,8 @@ impl Run {
                 return self.world.doom(0, fate);
             }
             Deed::Freeze | Deed::Thaw => {
-                self.world.state_read_only = deed == Deed::Freeze;
-                self.froze_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
+                self.world.frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
+                self.froze = true;
                 return;
             }
         }

@@ -218,9 +218,10 @@ impl World {
             let _ = self.carry(&pending, true);
             self.drives.ops[i] = Some(pending);
         }
-        let Self { disks, rng, .. } = self;
+        let Self { disks, rng, surface, now, .. } = self;
         if power {
             disks[disk].power_cut(rng);
+            surface.drained.insert(disk, *now);
         }
         disks[disk].appearance += 1;
         disks[disk].faults.gone = true;

@@ -150,8 +150,8 @@ pub struct World {
     surface: Surface,
     /// The state directory.
     pub state: BTreeMap<String, Vec<u8>>,
-    /// It takes nothing, and lets go of nothing.
-    pub state_read_only: bool,
+    /// Since then it takes nothing, and lets go of nothing.
+    pub frozen_at: Option<Instant>,
     to_manager: VecDeque<Mail>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
@@ -189,7 +189,7 @@ impl World {
             drives: Drives::default(),
             surface: Surface::default(),
             state: BTreeMap::new(),
-            state_read_only: false,
+            frozen_at: None,
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             doom: None,

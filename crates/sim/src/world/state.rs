@@ -12,7 +12,7 @@ impl World {
             | StateOp::Look { .. } => true,
             StateOp::Read { .. } | StateOp::List | StateOp::Candidates | StateOp::Clock => false,
         };
-        if wants && self.state_read_only {
+        if wants && self.frozen_at.is_some() {
             return Err(StateError::Failed("read-only file system".into()));
         }
         match op {

@@ -9,6 +9,7 @@
 //! | 4 | data go to a leg in sync only where the region's bit is durable on it |
 //! | 4 | a bit goes only when no leg is absent, and every leg has the region, durably |
 //! | 5 | when a write is answered, legs that are in sync on record hold the same in its blocks |
+//! | 5 | when a write is answered that a leg lacks, each leg in sync has the record that puts that leg out |
 //! | 7 | memory that the kernel holds is neither read into twice nor changed |
 //! | 7 | a leg that holds a change for longer than its deadline is put out, unless it is the last |
 //!
@@ -23,6 +24,7 @@ use array::Geometry;
 use array::format::{Features, Label};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
+use head::Deadlines;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A change that a drive holds for longer than this was given up: the head's deadline, its next look, and the
@@ -32,6 +34,8 @@ const GIVEN_UP: Duration = Duration::from_millis(4800);
 const NOT_GIVEN_UP: Duration = Duration::from_millis(900);
 /// A failed operation may make a leg differ until its loss is on record, which takes less than this.
 const SETTLED: Duration = Duration::from_secs(2);
+/// By then the head knows that its state directory is read-only, and has left the witness behind.
+const FREEZE_KNOWN: Duration = Duration::from_secs(3);
 /// The first bytes of a block of a bitmap (docs/formats/bitmap.md).
 const MAGIC: [u8; 8] = *b"MRBITMAP";
 const BLOCK: u64 = array::BITMAP_BLOCK_BYTES as u64;
@@ -54,6 +58,8 @@ struct Held {
     stamp: Option<(u64, u64)>,
     /// Blocks of a bitmap: where, whose, and their bits.
     images: Vec<(u64, Image)>,
+    /// Bits that it clears: where, and whose.
+    clears: Vec<(u64, Image)>,
     record: Option<Box<MembershipRecord>>,
 }
 
@@ -105,7 +111,7 @@ pub struct Surface {
     life_began: Instant,
     /// When an operation of it failed last.
     failed_at: Instant,
-    /// Changes that failed of late: where, and when.
+    /// Changes and flushes that failed of late, or came too late: where, and when.
     failures: Vec<(usize, u64, u64, Instant)>,
     /// Array and byte of its data space, by block of the volume.
     places: BTreeMap<u64, (usize, u64)>,
@@ -113,8 +119,14 @@ pub struct Surface {
     first: BTreeMap<(u64, u64), Instant>,
     /// Legs were lost or joined since all were last compared.
     moved: bool,
-    /// Blocks of bitmaps that a drive of this life of the head did not take: they are written again.
+    /// Clearings that a drive of this life of the head did not take, until one of their bits is set again.
     refused: Vec<(usize, u64, Image)>,
+    /// When each drive joined as a leg last, to be copied to.
+    joined: Vec<Instant>,
+    /// Drives that failed to take the last record that they were given in this life of the head.
+    untaken: BTreeSet<usize>,
+    /// When a drive lost its power alone, and with it what had been written to it before.
+    pub(super) drained: BTreeMap<usize, Instant>,
     /// The clearing that was looked at last: it goes to all legs at once.
     cleared: Option<(Instant, usize, u64)>,
     /// The first promise that was broken.
@@ -163,6 +175,28 @@ impl Surface {
         };
         (0..self.homes.len()).filter(is_leg).collect()
     }
+    /// A record is asked for: legs that are rebuilding by it, and were not, join.
+    fn on_record_asked(&mut self, record: &MembershipRecord, now: Instant) {
+        self.moved = true;
+        self.joined.resize(self.homes.len().max(self.joined.len()), Instant(0));
+        for (disk, home) in self.homes.iter().enumerate() {
+            let state = |r: &MembershipRecord| home.and_then(|h| r.leg(h.drive)).map(|l| l.state);
+            let was = self.asked.as_ref().and_then(state);
+            if state(record) == Some(LegState::Rebuilding) && was != Some(LegState::Rebuilding) {
+                self.joined[disk] = now;
+            }
+        }
+        self.asked = Some(record.clone());
+    }
+    /// A block of a bitmap is on its way to some leg. Clearings of the bits that it sets are history.
+    fn set_again(&mut self, at: u64, image: &Image) {
+        for (_, place, cleared) in &mut self.refused {
+            if *place == at && cleared.array == image.array {
+                cleared.bits &= !image.bits;
+            }
+        }
+        self.refused.retain(|(.., cleared)| cleared.bits != 0);
+    }
     fn writes_there(&self, disk: usize, at: u64, len: u64) -> bool {
         self.held.iter().any(|h| h.place.disk == disk && h.changes() && h.overlaps(at, len))
     }
@@ -190,6 +224,7 @@ impl World {
             looks: 0,
             stamp: None,
             images: vec![],
+            clears: vec![],
             record: None,
         };
         let by_shard = self.is_shard(actor);
@@ -231,13 +266,12 @@ impl World {
             self.learn_home(place.disk, op.at, label);
         }
         if let Some(record) = &held.record {
-            self.surface.moved = true;
-            self.surface.asked = Some((**record).clone());
+            self.surface.on_record_asked(record, self.now);
         }
         self.check_meetings(&held);
         if by_shard && held.changes() {
             self.check_bit(&held);
-            self.check_clearing(&held);
+            self.check_clearing(&mut held);
         }
         self.surface.held.push(held);
     }
@@ -307,10 +341,11 @@ impl World {
     }
 
     /// Promise 4: a bit is cleared only when no leg is absent and all have the region, durably.
-    fn check_clearing(&mut self, new: &Held) {
+    fn check_clearing(&mut self, new: &mut Held) {
         let disk = new.place.disk;
         let Some(Home { array, geometry, .. }) = self.surface.home(disk).copied() else { return };
         for (at, image) in &new.images {
+            self.surface.set_again(*at, image);
             let there = self.surface.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
             let coming = there.filter(|(place, _)| place == at).map(|(_, image)| *image);
             let old = self.disks[disk].images(*at).into_iter().flatten().chain(coming);
@@ -319,12 +354,15 @@ impl World {
             if gone == 0 || self.disks[disk].has_rotted(at / self.disks[disk].sector) {
                 continue;
             }
-            // The last leg refused this clearing before: all legs had these regions durably then, and one that is
-            // absent since lacks nothing of them, or their bits were set again.
-            let again = |(d, place, old): &(usize, u64, Image)| {
-                *d == disk && place == at && old.array == image.array && gone & old.bits == 0
+            new.clears.push((*at, Image { array: image.array, bits: gone }));
+            // What the leg refused to clear before: all legs had these regions durably then, and one that is absent
+            // since lacks nothing of them, as no bit of them was set again.
+            let again = |(d, place, old): &&(usize, u64, Image)| {
+                *d == disk && place == at && old.array == image.array
             };
-            if self.surface.refused.iter().any(again) {
+            let refused = self.surface.refused.iter().filter(again);
+            let gone = refused.fold(gone, |gone, (.., old)| gone & !old.bits);
+            if gone == 0 {
                 continue;
             }
             if self.surface.has_absent(array) {
@@ -388,17 +426,25 @@ impl World {
         let surface = &mut self.surface;
         let Some(i) = surface.held.iter().position(|h| h.nth == nth) else { return };
         let held = surface.held.swap_remove(i);
+        if held.record.is_some() && !held.orphan {
+            match result {
+                Ok(()) => surface.untaken.remove(&held.place.disk),
+                Err(_) => surface.untaken.insert(held.place.disk),
+            };
+        }
         if result.is_err() {
             surface.failed_at = self.now;
             surface.moved = true;
-            let of_now = held.images.iter().filter(|_| !held.orphan);
-            surface.refused.extend(of_now.map(|(at, image)| (held.place.disk, *at, *image)));
-            if held.changes() {
-                let now = self.now;
-                surface.failures.retain(|(.., at)| now.since(*at) < SETTLED);
-                surface.failures.push((held.place.disk, held.at, held.len, now));
-            }
-        } else if let Some(record) = held.record.filter(|_| !held.orphan) {
+            let of_now = held.clears.iter().filter(|_| !held.orphan);
+            surface.refused.extend(of_now.map(|(at, cleared)| (held.place.disk, *at, *cleared)));
+        }
+        let late = held.changes() && self.now.since(held.began) > Deadlines::default().write;
+        if late || result.is_err() && held.kind != DriveOpKind::Read {
+            let now = self.now;
+            surface.failures.retain(|(.., at)| now.since(*at) < SETTLED);
+            surface.failures.push((held.place.disk, held.at, held.len, now));
+        }
+        if let Some(record) = held.record.filter(|_| !held.orphan && result.is_ok()) {
             let disk = held.place.disk;
             surface.records.resize_with(self.disks.len().max(surface.records.len()), || None);
             let drive = surface.home(disk).map(|h| h.drive);
@@ -420,11 +466,23 @@ impl World {
         let legs: Vec<usize> = self.legs_in_use(array).into_iter().filter(|d| *d != disk).collect();
         let size = self.disks[disk].sector;
         let (now, mut found) = (self.now, None);
-        for leg in legs.iter().filter(|_| self.is_open(disk)) {
+        // What a leg was given for longer than that was given up, as if it had failed.
+        let given_up = |h: &Held| {
+            let late = now.since(h.began) > Deadlines::default().write;
+            h.place.disk == disk && h.changes() && !h.orphan && late
+        };
+        let lost = self.surface.held.iter().any(given_up);
+        for leg in legs.iter().filter(|_| self.is_open(disk) && !lost) {
             let moves = |at: u64| {
-                // Whoever sees a change fail at a leg writes nothing more to it, and answers nothing until that is on record.
+                // Whoever sees a change fail at the leg writes nothing more to it, and answers nothing until that is on
+                // record; what failed before it joined was copied since. Elsewhere what failed may be tried again.
                 let failed = |(leg, from, len, then): &(usize, u64, u64, Instant)| {
-                    (*leg == disk || *from < at + size && at < from + len) && now.since(*then) < SETTLED
+                    let counts = if *leg == disk {
+                        self.surface.joined.get(disk).is_none_or(|joined| then > joined)
+                    } else {
+                        *from < at + size && at < from + len
+                    };
+                    counts && now.since(*then) < SETTLED
                 };
                 [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
                     || self.surface.failures.iter().any(failed)
@@ -440,13 +498,18 @@ impl World {
                 .breaks(|| format!("d{disk} is in sync from now on, and differs from d{leg} at byte {at}"));
         }
     }
+    /// Whether a loss of then can be put on record nowhere yet: the state directory takes nothing, and what lies there
+    /// proved the leg still.
+    pub fn may_be_unrecorded(&self, then: Instant) -> bool {
+        self.frozen_at.is_some_and(|at| then <= at + FREEZE_KNOWN)
+    }
     /// Promise 7: a leg that does not answer is put out.
     pub(super) fn surface_hangs(&mut self, nth: u64) {
         let Some(held) = self.surface.held.iter().find(|h| h.nth == nth) else { return };
         let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
         let disk = held.place.disk;
         // It is, but nothing takes that on record.
-        let unrecorded = self.state_read_only;
+        let unrecorded = self.may_be_unrecorded(held.began);
         if !old || unrecorded || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
             return;
         }
@@ -467,6 +530,7 @@ impl World {
         }
         surface.records.clear();
         surface.refused.clear();
+        surface.untaken.clear();
         (surface.witness, surface.asked) = (None, None);
         (surface.life_began, surface.moved) = (self.now, true);
     }
@@ -481,29 +545,43 @@ impl World {
 
     /// Promises 3 and 5: changes were answered, and nobody else is at these blocks.
     pub fn surface_answered(&mut self, answers: &[Answer]) {
-        let mut known: Option<(usize, Vec<usize>)> = None;
+        let mut known: Option<(usize, Vec<usize>, Vec<(usize, usize)>)> = None;
         let life_began = self.surface.life_began;
         for answer in answers.iter().filter(|a| a.began > life_began) {
             // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
             let begun = |id| self.surface.first.contains_key(&(id, answer.block));
             // What is told to come again, as its loss can be put on record nowhere, is not read until it is.
-            let unrecorded = self.state_read_only;
+            let unrecorded = self.may_be_unrecorded(answer.began);
             if answer.failed.is_some_and(|id| !begun(id) || unrecorded) {
                 continue;
             }
             let Some((array, at)) = self.surface.places.get(&answer.block).copied() else { continue };
-            if known.as_ref().is_none_or(|(a, _)| *a != array) {
-                known = Some((array, self.legs_in_use(array)));
+            if known.as_ref().is_none_or(|(a, ..)| *a != array) {
+                let legs = self.legs_in_use(array);
+                let unaware = self.unaware(array, &legs);
+                known = Some((array, legs, unaware));
             }
-            let Some((_, legs)) = &known else { continue };
+            let Some((_, legs, unaware)) = &known else { continue };
             let Some(first) = legs.first().copied() else { continue };
             let home = self.surface.home(first).expect("a leg has a label");
             let (at, len) = (home.geometry.data_at + at, self.disks[first].sector);
-            let other = legs.iter().find(|d| !self.disks[first].agrees(&self.disks[**d], at / len));
-            let moves = |other| {
-                [first, other].into_iter().any(|d| self.surface.writes_there(d, at, len))
-                    || self.disks.iter().any(|d| d.has_rotted(at / len))
+            let rotted = self.disks.iter().any(|d| d.has_rotted(at / len));
+            let lacks = |(leg, out): &&(usize, usize)| {
+                let had = self.surface.drained.get(out).is_some_and(|at| answer.began <= *at);
+                !rotted
+                    && !had
+                    && !self.disks[*leg].agrees(&self.disks[*out], at / len)
+                    && !self.surface.writes_there(*leg, at, len)
             };
+            if let Some((leg, out)) = unaware.iter().find(lacks).copied() {
+                let block = answer.block;
+                self.surface.breaks(|| {
+                    format!("block {block} was answered, d{out} lacks it, and the record on d{leg} has d{out} in sync")
+                });
+            }
+            let other = legs.iter().find(|d| !self.disks[first].agrees(&self.disks[**d], at / len));
+            let moves =
+                |other| rotted || [first, other].into_iter().any(|d| self.surface.writes_there(d, at, len));
             if let Some(other) = other.copied().filter(|other| !moves(*other)) {
                 let block = answer.block;
                 self.surface.breaks(|| {
@@ -519,6 +597,30 @@ impl World {
             state.is_some_and(|l| l.state == LegState::InSync)
         };
         self.surface.legs(array).into_iter().filter(|d| in_sync(*d) && self.is_open(*d)).collect()
+    }
+    /// Legs in use whose own record has another drive in sync that is so no more, each with that drive; but for those
+    /// that failed to take the record: for the last one in sync the witness has it.
+    fn unaware(&self, array: usize, legs: &[usize]) -> Vec<(usize, usize)> {
+        let Some(newest) = self.surface.record() else { return vec![] };
+        let in_sync = |r: &MembershipRecord, disk: usize| {
+            let leg = self.surface.home(disk).filter(|h| h.array == array).and_then(|h| r.leg(h.drive));
+            leg.is_some_and(|l| l.state == LegState::InSync)
+        };
+        let given_up = |leg: usize| {
+            let old = |h: &Held| {
+                h.place.disk == leg && h.record.is_some() && self.now.since(h.began) > NOT_GIVEN_UP
+            };
+            self.surface.held.iter().any(old)
+        };
+        let mut found = vec![];
+        for leg in legs.iter().copied().filter(|leg| !self.surface.untaken.contains(leg)) {
+            let Some(own) = self.surface.records.get(leg).and_then(|r| r.as_deref()) else { continue };
+            if own.counter < newest.counter && !given_up(leg) {
+                let out = (0..self.disks.len()).filter(|d| in_sync(own, *d) && !in_sync(newest, *d));
+                found.extend(out.map(|out| (leg, out)));
+            }
+        }
+        found
     }
     /// Promise 3: a host is let in again. The writes that it lost with its last session have ended, but for
     /// those that were given up, and those at legs that are out on record: nobody reads there, and a leg is taken back only when
