@@ -2,7 +2,9 @@
 //! cores, to the first failure.
 
 use sim::run::{Options, Outcome, run};
+use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -16,7 +18,22 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
-  --tight   the least memory that works, or a little more, and long commands";
+  --tight   the least memory that works, or a little more, and long commands
+  --calm    worlds of one size in which nothing goes wrong: what speed is measured by
+
+Many seeds end with a row for the table of docs/faults.md.";
+
+/// `println!` to whoever reads: who reads no more, as `head` does, ends the program, as a signal would.
+macro_rules! say {
+    ($($words:tt)*) => {
+        if writeln!(std::io::stdout(), $($words)*).is_err() {
+            std::process::exit(NOBODY_READS);
+        }
+    };
+}
+
+/// What a shell makes of a program that SIGPIPE ended.
+const NOBODY_READS: i32 = 141;
 
 struct Words {
     seed: Option<u64>,
@@ -30,6 +47,7 @@ struct Words {
     pairs: bool,
     seesaw: bool,
     frozen: bool,
+    calm: bool,
 }
 
 impl Words {
@@ -38,10 +56,22 @@ impl Words {
             (_, _, true) => Options::frozen(seed),
             (_, true, false) => Options::seesaw(seed),
             (true, false, false) => Options::pairs(seed),
+            (false, false, false) if self.calm => Options::calm(seed),
             (false, false, false) => Options::swarm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
+    }
+    /// What kind of worlds these are, as a prefix of their seeds; empty for the usual ones.
+    fn kind(&self) -> String {
+        let kinds = [
+            (self.frozen, "frozen "),
+            (self.seesaw && !self.frozen, "seesaw "),
+            (self.pairs && !self.seesaw && !self.frozen, "pairs "),
+            (self.calm && !self.pairs && !self.seesaw && !self.frozen, "calm "),
+            (self.tight, "tight "),
+        ];
+        kinds.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect()
     }
 }
 
@@ -69,6 +99,7 @@ fn words() -> Option<Words> {
         pairs: false,
         seesaw: false,
         frozen: false,
+        calm: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -85,6 +116,7 @@ fn words() -> Option<Words> {
             "--pairs" => words.pairs = true,
             "--seesaw" => words.seesaw = true,
             "--frozen" => words.frozen = true,
+            "--calm" => words.calm = true,
             _ => return None,
         }
     }
@@ -93,21 +125,21 @@ fn words() -> Option<Words> {
 
 fn one(seed: u64, words: &Words) -> ExitCode {
     let mut options = words.options(seed);
-    println!("{options:#?}");
+    say!("{options:#?}");
     (options.tell, options.trace) = (words.story, words.trace);
     match attempt(options) {
         Ok(outcome) => {
-            println!("{outcome:#?}");
+            say!("{outcome:#?}");
             match attempt(words.options(seed)) {
                 Ok(again) if again.hash == outcome.hash => ExitCode::SUCCESS,
                 _ => {
-                    println!("seed {seed}: the second run was another one");
+                    say!("seed {seed}: the second run was another one");
                     ExitCode::FAILURE
                 }
             }
         }
         Err(what) => {
-            println!("{what}");
+            say!("{what}");
             ExitCode::FAILURE
         }
     }
@@ -154,6 +186,9 @@ fn many(words: &Words) -> ExitCode {
         PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default());
     }));
     let (next, stop, done) = (AtomicU64::new(from), AtomicBool::new(false), AtomicU64::new(0));
+    // As it was when the run began: who runs seeds may go on working.
+    let commit = commit();
+    let failures = Mutex::new(vec![]);
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let failed: u64 = std::thread::scope(|scope| {
@@ -171,8 +206,16 @@ fn many(words: &Words) -> ExitCode {
                     let what = attempt(options).err().unwrap_or_else(|| {
                         format!("seed {seed}: it failed once, and not when it was run again")
                     });
-                    println!("{} {}", last_lines(what.trim_start()), PLACE.take());
-                    println!("at commit {}; see it again: make sim SEED={seed} STORY=1", commit());
+                    say!("{} {}", last_lines(what.trim_start()), PLACE.take());
+                    let (kind, flag) = (words.kind(), words.kind().replace(' ', " --"));
+                    match kind.is_empty() {
+                        true => say!("at commit {commit}; see it again: make sim SEED={seed} STORY=1"),
+                        false => say!(
+                            "at commit {commit}; see it again: sim --seed {seed} --{} --story",
+                            flag.trim_end_matches(" --")
+                        ),
+                    }
+                    failures.lock().expect("nobody panics with it").push(seed);
                     stop.store(!words.all, Ordering::Relaxed);
                     failed += 1;
                 }
@@ -181,7 +224,7 @@ fn many(words: &Words) -> ExitCode {
                     let seconds = began.elapsed().as_secs_f64();
                     let rate = n as f64 / seconds;
                     let left = (count - n) as f64 / rate;
-                    println!("{n} of {count} seeds, {:.0} a minute, {left:.0} s left", rate * 60.0);
+                    say!("{n} of {count} seeds, {:.0} a minute, {left:.0} s left", rate * 60.0);
                 }
             }
             failed
@@ -191,7 +234,16 @@ fn many(words: &Words) -> ExitCode {
     });
     let seconds = began.elapsed().as_secs_f64();
     let done = done.load(Ordering::Relaxed);
-    println!("{done} seeds from {from} in {seconds:.1} s, {failed} failed");
+    say!("{done} seeds from {from} in {seconds:.1} s, {failed} failed");
+    let mut failures = failures.into_inner().expect("nobody panics with it");
+    failures.sort_unstable();
+    let result = match &failures[..] {
+        [] => "none failed".into(),
+        seeds => format!("failed: {}", seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    if done > 0 {
+        say!("| {}{from} to {} | {commit} | {result} |", words.kind(), from + done - 1);
+    }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
