@@ -63,7 +63,7 @@ bugs! {
     LossNotRecorded promise 5 within 300: "the loss of a leg is put on no drive",
     RecordedBeforeLegs promise 5 within 100: "a write is answered when the witness alone knows of its loss",
     WitnessOutlives promise 5 within 100 in Frozen: "a write is answered whose loss record an older witness contradicts",
-    OlderCopyBelieved promise 5 within 1000: "an older copy of a drive is taken for current after a stop in order",
+    OlderCopyBelieved promise 5 within 0: "an older copy of a drive is taken for current after a stop in order",
     StopForgetsUnclean promise 3 within 1000: "legs that differ since a crash are believed after a stop in order",
     OwnBitmapIgnored promise 5 within 300 in Seesaw: "a leg returns without what its own bitmap says",
     SyncedWithoutFlush promise 5 within 2000: "a leg counts as in sync before its cache is flushed",
