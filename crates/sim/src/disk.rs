@@ -189,7 +189,8 @@ impl Disk {
                 if rng.chance(u64::from(errors), 1_000_000) {
                     return Err(DriveError::Medium);
                 }
-                self.durable.append(&mut self.cached);
+                // One by one: `append` would build the whole map anew.
+                self.durable.extend(core::mem::take(&mut self.cached));
                 Ok(())
             }
         }

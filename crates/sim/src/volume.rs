@@ -268,8 +268,12 @@ pub fn stamp(id: WriteId, at: u64, block_bytes: usize, out: &mut [u8]) {
         let mut mark = [0; STAMP];
         mark[..8].copy_from_slice(&id.to_le_bytes());
         mark[8..].copy_from_slice(&(at + i as u64).to_le_bytes());
-        for piece in block.chunks_mut(STAMP) {
-            piece.copy_from_slice(&mark);
+        block[..STAMP].copy_from_slice(&mark);
+        let mut filled = STAMP;
+        while filled < block.len() {
+            let n = filled.min(block.len() - filled);
+            block.copy_within(..n, filled);
+            filled += n;
         }
     }
 }
