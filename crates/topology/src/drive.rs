@@ -1,7 +1,7 @@
 //! Drives: what they are, where they are, how warm, and what they did between two readings.
 
 use crate::pci::is_address;
-use crate::recording::Recording;
+use crate::recording::{Clock, Recording};
 use serde::Serialize;
 
 /// What kind of block device.
@@ -231,7 +231,7 @@ fn temperature(from: &Recording, controller: Option<&str>, path: &str) -> Option
 
 /// From two readings of /sys/block/X/stat.
 fn activity(from: &Recording, path: &str) -> Option<Activity> {
-    let seconds = from.seconds()?;
+    let seconds = from.seconds_of(Clock::Counters)?;
     let numbers =
         |text: &str| -> Vec<u64> { text.split_whitespace().map_while(|w| w.parse().ok()).collect() };
     let (before, after) = (numbers(from.file(path)?), numbers(from.later(path)?));

@@ -1,7 +1,7 @@
 //! Interrupts: whose they are, which CPUs take them, how many a second.
 
 use crate::pci::is_address;
-use crate::recording::{Recording, members};
+use crate::recording::{Clock, Recording, members};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub(crate) fn interrupts(from: &Recording, gaps: &mut Vec<String>) -> Vec<Interr
     }
     let before = table(text);
     let after = from.later("/proc/interrupts").map(table);
-    let seconds = from.seconds();
+    let seconds = from.seconds_of(Clock::Counters);
     let mut out: Vec<Interrupt> = Vec::new();
     for (name, line) in &before {
         let number = name.parse::<u32>().ok();

@@ -7,7 +7,7 @@ use crate::net::{self, Port};
 use crate::own::Own;
 use crate::pci::{self, Class, Device, PortKind};
 use crate::record::{OWN, plain_name};
-use crate::recording::{Recording, members};
+use crate::recording::{Clock, Recording, members};
 use serde::Serialize;
 
 /// A machine: what is known of it, and by name what is not.
@@ -46,8 +46,10 @@ pub struct Machine {
     /// The same at the second reading.
     #[serde(skip)]
     pub own_later: Option<Own>,
-    /// Seconds between two readings, if there are two.
+    /// Seconds between two readings of Linux' counters, if there are two.
     pub seconds: Option<f64>,
+    /// Seconds between two readings of the head's status, if there are two.
+    pub own_seconds: Option<f64>,
     /// What could not be read, and what follows: sentences.
     pub gaps: Vec<String>,
 }
@@ -90,7 +92,8 @@ impl Machine {
             interrupts,
             own: None,
             own_later: None,
-            seconds: from.seconds(),
+            seconds: from.seconds_of(Clock::Counters),
+            own_seconds: from.seconds_of(Clock::Status),
             gaps,
         };
         machine.read_own(from);
@@ -132,7 +135,7 @@ impl Machine {
             };
             let gone = from.file(&stat).and_then(ticks).zip(from.later(&stat).and_then(ticks));
             // Linux counts 100 ticks a second towards user space on every architecture that we run on.
-            shard.busy = gone.zip(from.seconds()).map(|((before, after), seconds)| {
+            shard.busy = gone.zip(from.seconds_of(Clock::Threads)).map(|((before, after), seconds)| {
                 (after.saturating_sub(before) as f64 / 100.0 / seconds).clamp(0.0, 1.0) as f32
             });
         }

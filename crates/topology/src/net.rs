@@ -1,7 +1,7 @@
 //! Network ports.
 
 use crate::pci::is_address;
-use crate::recording::Recording;
+use crate::recording::{Clock, Recording};
 use serde::Serialize;
 
 /// A network port.
@@ -89,5 +89,5 @@ pub(crate) fn ports(from: &Recording) -> Vec<Port> {
 /// How fast a counter rose between the readings.
 fn rate(from: &Recording, path: &str) -> Option<f64> {
     let after: u64 = from.later(path)?.trim().parse().ok()?;
-    Some(after.saturating_sub(from.number(path)?) as f64 / from.seconds()?)
+    Some(after.saturating_sub(from.number(path)?) as f64 / from.seconds_of(Clock::Counters)?)
 }

@@ -1,7 +1,7 @@
 //! Which files of a machine are worth keeping, and how they are made small and, on request, anonymous.
 
 use crate::own::{Named, Own};
-use crate::recording::{FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION};
+use crate::recording::{CLOCK, Clock, FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION};
 use std::collections::BTreeMap;
 
 /// A place whose files are kept. In the folder `*` stands for any name and `#` for a number.
@@ -172,8 +172,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Reads everything. `at` says when, in whatever words; `own` is the daemon's status as JSON, if it answers.
-    pub fn begin(source: &mut impl Source, at: &str, own: Option<&str>, anonymous: bool) -> Self {
+    /// Reads everything. `at` says when, in whatever words.
+    pub fn begin(source: &mut impl Source, at: &str, anonymous: bool) -> Self {
         let recording = Recording { version: VERSION, anonymous, at: at.into(), ..Recording::default() };
         let mut me = Self { recording, names: BTreeMap::new(), pid: None };
         let mut reading = Reading::default();
@@ -204,23 +204,36 @@ impl Recorder {
                 reading.files.insert("/proc/irqbalance/comm".into(), "irqbalance\n".into());
             }
         }
-        // What changes comes last, so that the time until the second reading is known.
-        for place in LIVE {
-            me.take(source, place.folder, place, &mut reading);
-        }
-        me.own(source, own, &mut reading);
+        me.live(source, &mut reading);
         me.recording.first = reading;
         me
     }
 
-    /// Reads again what changes, `ms` milliseconds later.
-    pub fn again(&mut self, source: &mut impl Source, ms: u64, own: Option<&str>) {
-        let mut reading = Reading { ms: ms.max(1), ..Reading::default() };
-        for place in LIVE {
-            self.take(source, place.folder, place, &mut reading);
-        }
-        self.own(source, own, &mut reading);
+    /// Reads again what changes.
+    pub fn again(&mut self, source: &mut impl Source) {
+        let mut reading = Reading::default();
+        self.live(source, &mut reading);
+        let since = reading.clock(Clock::Counters).zip(self.recording.first.clock(Clock::Counters));
+        reading.ms = since.map_or(0, |(now, then)| now.saturating_sub(then) / 1000).max(1);
         self.recording.second = Some(reading);
+    }
+
+    /// Reads what changes, in the same order each time, and notes when each part of it was read: a machine with
+    /// thousands of files takes a good part of a second to look through, and a rate over another time is wrong.
+    fn live(&mut self, source: &mut impl Source, reading: &mut Reading) {
+        let mut clock = format!("{} {}\n", Clock::Counters.word(), source.now_us());
+        for place in LIVE {
+            self.take(source, place.folder, place, reading);
+        }
+        let asked = source.now_us();
+        let own = source.status();
+        // The head answers at some moment of the time that asking took.
+        let answered = source.now_us();
+        clock.push_str(&format!("{} {}\n", Clock::Status.word(), asked + answered.saturating_sub(asked) / 2));
+        self.own(own.as_deref(), source, reading);
+        clock.push_str(&format!("{} {}\n", Clock::Threads.word(), source.now_us()));
+        self.threads(source, reading);
+        reading.files.insert(CLOCK.into(), clock);
     }
 
     /// The recording.
@@ -228,7 +241,7 @@ impl Recorder {
         self.recording
     }
 
-    fn own(&mut self, source: &mut impl Source, own: Option<&str>, reading: &mut Reading) {
+    fn own(&mut self, own: Option<&str>, source: &mut impl Source, reading: &mut Reading) {
         if let Some(own) = own {
             let text = Own::reduced(own, self.recording.anonymous, &mut |what, name| match what {
                 Named::Path => {
@@ -244,6 +257,9 @@ impl Recorder {
             self.pid = Own::decode(&text).ok().and_then(|own| own.pid).or(self.pid);
             reading.files.insert(OWN.into(), text);
         }
+    }
+
+    fn threads(&mut self, source: &mut impl Source, reading: &mut Reading) {
         let Some(pid) = self.pid else { return };
         self.file(source, &format!("/proc/{pid}/limits"), reading);
         for task in source.list(&format!("/proc/{pid}/task")).into_iter().take(1024) {
@@ -463,12 +479,19 @@ mod tests {
         }
     }
 
-    /// A folder in memory.
-    struct Tree(BTreeMap<&'static str, &'static str>);
+    /// A folder in memory, a head that answers, and a clock by which every look at something takes so many
+    /// microseconds.
+    struct Tree {
+        files: BTreeMap<&'static str, &'static str>,
+        status: Option<&'static str>,
+        look_us: u64,
+        now_us: u64,
+    }
 
     impl Source for Tree {
         fn read(&mut self, path: &str) -> Result<Vec<u8>, Missing> {
-            match self.0.get(path) {
+            self.now_us += self.look_us;
+            match self.files.get(path) {
                 Some(&"REFUSED") => Err(Missing::Refused),
                 Some(text) => Ok(text.as_bytes().to_vec()),
                 None => Err(Missing::Absent),
@@ -477,17 +500,23 @@ mod tests {
         fn list(&mut self, path: &str) -> Vec<String> {
             let prefix = format!("{path}/");
             let name = |p: &&str| Some(p.strip_prefix(&prefix)?.split('/').next()?.to_string());
-            let mut names: Vec<String> = self.0.keys().filter_map(name).collect();
+            let mut names: Vec<String> = self.files.keys().filter_map(name).collect();
             names.dedup();
             names
         }
         fn link(&mut self, path: &str) -> Option<String> {
-            self.0.get(path)?.strip_prefix("-> ").map(String::from)
+            self.files.get(path)?.strip_prefix("-> ").map(String::from)
+        }
+        fn status(&mut self) -> Option<String> {
+            self.status.map(String::from)
+        }
+        fn now_us(&mut self) -> u64 {
+            self.now_us
         }
     }
 
     fn tree() -> Tree {
-        Tree(BTreeMap::from([
+        let files = BTreeMap::from([
             (
                 "/proc/cpuinfo",
                 "processor\t: 0\nmodel name\t: Some CPU\nflags\t: fpu hypervisor\n\nprocessor\t: 1\n",
@@ -502,13 +531,14 @@ mod tests {
             ("/sys/class/nvme/nvme0", "-> /sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0"),
             ("/sys/class/nvme/nvme0/serial", "S123456  \n"),
             ("/sys/bus/pci/devices/0000:00:01.0/config", "REFUSED"),
-        ]))
+        ]);
+        Tree { files, status: None, look_us: 0, now_us: 7 }
     }
 
     #[test]
     fn what_matters_is_kept_and_empty_devices_are_not() {
-        let mut recorder = Recorder::begin(&mut tree(), "now", None, false);
-        recorder.again(&mut tree(), 1000, None);
+        let mut recorder = Recorder::begin(&mut tree(), "now", false);
+        recorder.again(&mut tree());
         let got = recorder.end();
         assert_eq!(got.text("/sys/block/nvme0n1/queue/scheduler"), Some("[none] mq-deadline"));
         assert_eq!(got.file("/sys/block/loop0/queue/nomerges"), None);
@@ -521,11 +551,42 @@ mod tests {
     }
 
     #[test]
+    fn each_counter_has_the_time_of_its_own_reading() {
+        let mut tree = tree();
+        tree.status = Some(r#"{"daemon":{"pid":77},"volumes":[]}"#);
+        tree.files.insert("/proc/stat", "cpu0 1 2 3 4\n");
+        tree.look_us = 100_000;
+        let mut recorder = Recorder::begin(&mut tree, "now", false);
+        tree.now_us += 1_000_000;
+        // What was slow the first time is in the cache the second.
+        tree.look_us = 1_000;
+        recorder.again(&mut tree);
+        let got = recorder.end();
+        let clock = |which: Clock| got.seconds_of(which).expect("two readings");
+        let (counters, status) = (clock(Clock::Counters), clock(Clock::Status));
+        assert!(counters - status > 0.2, "{counters} s for counters, {status} s for the status");
+        assert!(status > 1.0 && got.seconds().expect("two") > status);
+        assert_eq!(Recording::decode(got.encode().as_bytes()), Ok(got));
+        // A recording of before has one time for everything.
+        let mut old = Recording::default();
+        old.put_later(2_000, "/proc/stat", "");
+        assert_eq!(old.seconds_of(Clock::Status), Some(2.0));
+        // A clock that says nonsense is none.
+        for nonsense in ["status x", "status 0", "status 99999999999999999999", ""] {
+            old.put(CLOCK, "status 5\n");
+            old.put_later(2_000, CLOCK, nonsense);
+            assert_eq!(old.seconds_of(Clock::Status), Some(2.0), "{nonsense}");
+        }
+    }
+
+    #[test]
     fn an_anonymous_recording_has_no_serials_or_names() {
-        let text = Recorder::begin(&mut tree(), "now", Some(r#"{"drives":[{"path":"/srv/mine","serial":"S123456","model":"M"}],
-            "system":{"serial":"XYZ"},"hosts":[{"name":"bob"}],"connections":[{"host":"bob","peer":"10.0.0.9:1"}]}"#), true)
-        .end()
-        .encode();
+        let mut tree = tree();
+        tree.status = Some(
+            r#"{"drives":[{"path":"/srv/mine","serial":"S123456","model":"M"}],
+            "system":{"serial":"XYZ"},"hosts":[{"name":"bob"}],"connections":[{"host":"bob","peer":"10.0.0.9:1"}]}"#,
+        );
+        let text = Recorder::begin(&mut tree, "now", true).end().encode();
         for word in ["S123456", "secret-host", "XYZ", "bob", "10.0.0.9", "/srv/mine"] {
             assert!(!text.contains(word), "{word} in {text}");
         }
@@ -537,8 +598,10 @@ mod tests {
         let own = r#"{"drives":[{"path":"/dev/sda","pool":"payroll"}],
             "pools":[{"name":"payroll","scrub":{"findings":[{"volume":"payroll/db","what":"/srv/mine differs"}]}}],
             "volumes":[{"name":"payroll/db","size":1},{"name":"payroll/log"}]}"#;
-        let mut recorder = Recorder::begin(&mut tree(), "now", Some(own), true);
-        recorder.again(&mut tree(), 1000, Some(own));
+        let mut tree = tree();
+        tree.status = Some(own);
+        let mut recorder = Recorder::begin(&mut tree, "now", true);
+        recorder.again(&mut tree);
         let recording = recorder.end();
         let text = recording.encode();
         for word in ["payroll", "/db", "/log", "/srv/mine"] {

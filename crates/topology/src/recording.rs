@@ -14,7 +14,8 @@
 //! end
 //! ```
 //!
-//! A second reading holds only what changes; its number is the milliseconds since the first. In paths and contents `\`
+//! A second reading holds only what changes; its number is the milliseconds since the first. Looking through a machine
+//! takes a while: `/millrace/clock` says of each reading when its parts were read. In paths and contents `\`
 //! is written `\\`, a line break `\n`, a blank in a path `\s`. Lines that begin with another word are from a later
 //! version and are skipped.
 
@@ -38,6 +39,34 @@ pub trait Source {
     fn list(&mut self, path: &str) -> Vec<String>;
     /// The absolute path that a link leads to, None if it is not a link.
     fn link(&mut self, path: &str) -> Option<String>;
+    /// The head's status as JSON, None if no head answers.
+    fn status(&mut self) -> Option<String>;
+    /// Microseconds by a clock that never goes back.
+    fn now_us(&mut self) -> u64;
+}
+
+/// Where a reading keeps when its parts were read: a line for each, its word and microseconds.
+pub(crate) const CLOCK: &str = "/millrace/clock";
+
+/// Parts of a reading that are read at a time of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// Counters of Linux: drives, ports, interrupts, CPUs.
+    Counters,
+    /// What the head tells.
+    Status,
+    /// The time that the head's threads used.
+    Threads,
+}
+
+impl Clock {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Clock::Counters => "counters",
+            Clock::Status => "status",
+            Clock::Threads => "threads",
+        }
+    }
 }
 
 /// Why a file has no content.
@@ -232,6 +261,14 @@ impl Recording {
         self.second.as_ref().filter(|s| s.ms > 0).map(|s| s.ms as f64 / 1000.0)
     }
 
+    /// Seconds between the two readings of one part; between the readings as a whole where they keep no such times.
+    pub fn seconds_of(&self, which: Clock) -> Option<f64> {
+        let whole = self.seconds()?;
+        let own = self.second.as_ref().and_then(|s| s.clock(which)).zip(self.first.clock(which));
+        let own = own.filter(|(after, before)| after > before);
+        Some(own.map_or(whole, |(after, before)| (after - before) as f64 / 1e6))
+    }
+
     /// Names below a folder, in their order.
     pub fn list(&self, folder: &str) -> Vec<String> {
         self.first.list(folder)
@@ -274,6 +311,12 @@ impl Reading {
     /// The whole content of a file.
     pub fn file(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
+    }
+
+    /// When a part of it was read, microseconds by the clock of whoever read it.
+    pub(crate) fn clock(&self, which: Clock) -> Option<u64> {
+        let mut lines = self.file(CLOCK)?.lines();
+        lines.find_map(|l| l.strip_prefix(which.word())?.trim().parse().ok())
     }
 
     /// Names below a folder, each once, in their order.

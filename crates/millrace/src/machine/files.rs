@@ -3,18 +3,20 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use topology::{FILE_MAX, Missing, Source};
 use uring::ethtool::{self, Knob};
 
 /// A tree of files.
 pub struct Files {
     root: PathBuf,
+    began: Instant,
 }
 
 impl Files {
     /// The tree below `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), began: Instant::now() }
     }
     /// The port and its value that a path means, if this tree is the machine itself.
     fn knob<'a>(&self, path: &'a str) -> Option<(&'a str, Knob)> {
@@ -80,5 +82,11 @@ impl Source for Files {
         let real = std::fs::canonicalize(place).ok()?;
         let root = std::fs::canonicalize(&self.root).ok()?;
         Some(Path::new("/").join(real.strip_prefix(root).ok()?).to_str()?.to_string())
+    }
+    fn status(&mut self) -> Option<String> {
+        None
+    }
+    fn now_us(&mut self) -> u64 {
+        self.began.elapsed().as_micros() as u64
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     use topology::{Recorder, Recording};
 
     fn machine(files: &mut Files) -> Machine {
-        let recording: Recording = Recorder::begin(files, "2026-11-22T08:00:00Z", None, false).end();
+        let recording: Recording = Recorder::begin(files, "2026-11-22T08:00:00Z", false).end();
         Machine::of(&recording)
     }
 

@@ -14,10 +14,10 @@ mod tune;
 
 use crate::cli::Context;
 use crate::failure::Failure;
-use ::topology::{Recorder, Recording};
+use ::topology::{Missing, Recorder, Recording, Source};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 pub use explain::{ExplainArgs, run as explain};
 pub use files::Files;
@@ -71,23 +71,47 @@ fn read(path: &Path) -> Result<Recording, Failure> {
 
 /// Records this machine, and the head on it if one answers.
 fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
-    let mut files = Files::new("/");
-    // A machine is looked at also while no head runs on it, or one that hangs.
-    let own =
-        || context.client.get_within::<serde_json::Value>("/status", PATIENCE).ok().map(|v| v.to_string());
-    let own_now = own();
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let at = crate::convert::time(unix);
-    let mut recorder = Recorder::begin(&mut files, &at, own_now.as_deref(), anonymous);
-    // Counters are the last that a reading takes: the time between two of them is that from here on.
-    let began = Instant::now();
+    let mut here = Here { files: Files::new("/"), context, silent: false };
+    let mut recorder = Recorder::begin(&mut here, &at, anonymous);
     if seconds > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(seconds));
-        let own_then = own_now.as_ref().and_then(|_| own());
-        let ms = began.elapsed().as_millis() as u64;
-        recorder.again(&mut files, ms, own_then.as_deref());
+        recorder.again(&mut here);
     }
     recorder.end()
+}
+
+/// This machine with the head on it.
+struct Here<'a> {
+    files: Files,
+    context: &'a Context,
+    /// The head did not answer: it is not waited for again.
+    silent: bool,
+}
+
+impl Source for Here<'_> {
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, Missing> {
+        self.files.read(path)
+    }
+    fn list(&mut self, path: &str) -> Vec<String> {
+        self.files.list(path)
+    }
+    fn link(&mut self, path: &str) -> Option<String> {
+        self.files.link(path)
+    }
+    fn status(&mut self) -> Option<String> {
+        if self.silent {
+            return None;
+        }
+        // A machine is looked at also while no head runs on it, or one that hangs.
+        let status = self.context.client.get_within::<serde_json::Value>("/status", PATIENCE).ok();
+        self.silent = status.is_none();
+        status.map(|v| v.to_string())
+    }
+    fn now_us(&mut self) -> u64 {
+        self.files.now_us()
+    }
 }
 
 /// This machine, as it is now.

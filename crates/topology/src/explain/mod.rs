@@ -125,6 +125,7 @@ struct View<'a> {
     m: &'a Machine,
     before: &'a Own,
     after: &'a Own,
+    /// Between the two.
     seconds: f64,
 }
 
@@ -193,7 +194,7 @@ pub fn explain(m: &Machine) -> Explanation {
             ..Explanation::default()
         };
     };
-    let (Some(after), Some(seconds)) = (&m.own_later, m.seconds) else {
+    let (Some(after), Some(seconds)) = (&m.own_later, m.own_seconds) else {
         return Explanation {
             load: "There is one reading only: rates need two.".into(),
             ..Explanation::default()

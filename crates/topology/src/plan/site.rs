@@ -253,7 +253,7 @@ impl Site {
             self.shape(&name, shape);
         }
         // A head under load tells how much its shards can: what they do for the time that they take.
-        let (Some(later), Some(seconds)) = (&m.own_later, m.seconds) else { return };
+        let (Some(later), Some(seconds)) = (&m.own_later, m.own_seconds) else { return };
         let (mut busy, mut commands) = (0.0, 0.0);
         for shard in &own.shards {
             let Some(after) = later.shards.iter().find(|s| s.shard == shard.shard) else { continue };

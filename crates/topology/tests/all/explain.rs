@@ -50,7 +50,7 @@ fn own_of(drives: &[u32]) -> Own {
 impl Scene {
     fn new(drives: &[u32], rate: u64) -> Self {
         let mut m = Machine::of(&machines::two_sockets());
-        m.seconds = Some(1.0);
+        (m.seconds, m.own_seconds) = (Some(1.0), Some(1.0));
         m.own = Some(own_of(drives));
         let mut after = own_of(drives);
         after.volumes[0].counters = Counters { reads: rate, read_bytes: rate * 4096, ..Counters::default() };
@@ -141,9 +141,30 @@ fn a_head_with_nothing_wrong_has_a_next_limit() {
 }
 
 #[test]
+fn rates_of_the_head_follow_from_the_time_between_its_own_two_answers() {
+    let mut s = Scene::new(&[0, 12], 100_000);
+    (s.m.seconds, s.m.own_seconds) = (Some(1.0), Some(1.25));
+    s.after().volumes[0].iops_max = 100_000;
+    let e = explain(&s.m);
+    says(&e.load, &["80 K reads", "328 MB/s"]);
+    assert_eq!(e.findings, [], "four fifths of a cap are not at it");
+    // A recording tells both times: the scan of its files was slow the first time.
+    let mut files = machines::two_sockets();
+    let status =
+        |reads: u64| format!(r#"{{"volumes":[{{"name":"tank/vm","counters":{{"reads":{reads}}}}}]}}"#);
+    files.put("/millrace/clock", "counters 1000000\nstatus 1400000\n");
+    files.put("/millrace/status", &status(0));
+    files.put_later(1_500, "/millrace/clock", "counters 2500000\nstatus 2600000\n");
+    files.put_later(1_500, "/millrace/status", &status(120_000));
+    let m = Machine::of(&files);
+    assert_eq!((m.seconds, m.own_seconds), (Some(1.5), Some(1.2)));
+    says(&explain(&m).load, &["100 K reads"]);
+}
+
+#[test]
 fn nothing_is_explained_without_two_readings_or_without_a_head() {
     let mut s = Scene::new(&[0, 12], 100_000);
-    s.m.seconds = None;
+    (s.m.seconds, s.m.own_seconds) = (None, None);
     says(&explain(&s.m).load, &["one reading"]);
     s.m.own = None;
     says(&explain(&s.m).load, &["No head"]);
@@ -156,7 +177,7 @@ fn nothing_is_explained_without_two_readings_or_without_a_head() {
 #[test]
 fn a_drive_in_a_slower_slot_is_named_with_what_it_costs() {
     let mut m = Machine::of(&machines::gen1_slot());
-    m.seconds = Some(1.0);
+    (m.seconds, m.own_seconds) = (Some(1.0), Some(1.0));
     let own = Own {
         pools: vec![OwnPool {
             name: "fast".into(),
@@ -180,7 +201,7 @@ fn a_drive_in_a_slower_slot_is_named_with_what_it_costs() {
 #[test]
 fn a_link_that_trained_badly_is_told_from_a_slow_slot() {
     let mut m = Machine::of(&machines::four_sockets());
-    m.seconds = Some(1.0);
+    (m.seconds, m.own_seconds) = (Some(1.0), Some(1.0));
     let mut own = own_of(&[6, 7, 8, 9]);
     own.shards.clear();
     (m.own, m.own_later) = (Some(own.clone()), Some(own));
@@ -251,7 +272,7 @@ fn a_link_that_shapes_share_is_an_uplink_too() {
             }
             let later = s.m.own_later.as_mut().expect("a head");
             later.drives[i].counters.read_bytes =
-                (mb as f64 * 1e6 * s.m.seconds.expect("two readings")) as u64;
+                (mb as f64 * 1e6 * s.m.own_seconds.expect("two readings")) as u64;
         }
     };
     moves(&mut s, [240, 240, 240, 240]);

@@ -140,7 +140,7 @@ pub fn run(args: &TuneArgs, context: &Context) -> Result<String, Failure> {
     }
     let recording = match args.root == Path::new("/") {
         true => args.machine.recording(context, false)?,
-        false => topology::Recorder::begin(&mut place.files, "", None, false).end(),
+        false => topology::Recorder::begin(&mut place.files, "", false).end(),
     };
     let machine = Machine::of(&recording);
     let mut settings = settings(&machine, &recording);

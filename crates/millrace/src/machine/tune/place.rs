@@ -440,7 +440,7 @@ pub mod tests {
             Place { files: Files::new(self.folder.path().join("root")), record }
         }
         pub fn settings(&self) -> Vec<Setting> {
-            let recording = Recorder::begin(&mut self.place().files, "", None, false).end();
+            let recording = Recorder::begin(&mut self.place().files, "", false).end();
             settings(&Machine::of(&recording), &recording)
         }
         /// Everything below the root, without blanks at the ends.
