@@ -104,6 +104,8 @@ pub struct OwnVolume {
     pub iops_max: u64,
     /// A cap of bytes a second, 0 for none.
     pub bytes_max: u64,
+    /// The hosts to which it is given, None if that is not told.
+    pub hosts: Option<Vec<String>>,
 }
 
 /// A connection.
@@ -262,6 +264,7 @@ impl Own {
                 counters: counters(v),
                 iops_max: count(v, "iops_max"),
                 bytes_max: count(v, "mbps_max").saturating_mul(1_000_000),
+                hosts: v["exports"].is_array().then(|| all(v, "exports", |e| word(e, "host"))),
             }),
             connections: all(&v, "connections", |v| OwnConnection {
                 host: word(v, "host"),
@@ -369,7 +372,6 @@ const SECRET: &[&str] = &[
     "uuid",
     "notices",
     "last_protocol_error",
-    "exports",
     "replaces",
 ];
 

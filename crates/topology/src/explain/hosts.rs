@@ -1,7 +1,8 @@
 //! What hosts do: their paths, what they keep in flight, and what would be full next if they did more.
 
 use super::links::below;
-use super::{Finding, Flow, Kind, LOAD_MIN, View, count, mb, micros, names, percent};
+use super::scope::Scope;
+use super::{FULL, Finding, Flow, Kind, LOAD_MIN, View, count, mb, micros, names, percent};
 use std::collections::BTreeMap;
 
 pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
@@ -101,7 +102,7 @@ pub(super) struct Next {
     pub(super) rate: f64,
 }
 
-pub(super) fn next_limit(view: &View, rate: f64) -> Option<Next> {
+pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<Next> {
     let m = view.m;
     let mut all: Vec<(f64, String)> = Vec::new();
     for shard in &view.before.shards {
@@ -119,6 +120,10 @@ pub(super) fn next_limit(view: &View, rate: f64) -> Option<Next> {
                 .collect(),
             _ => continue,
         };
+        let about: Vec<String> = here.iter().map(|d| d.0.clone()).collect();
+        if about.is_empty() || !scope.takes(&about) {
+            continue;
+        }
         let (read, write) = here.iter().fold((0.0, 0.0), |(r, w), d| (r + d.1, w + d.2));
         let name = match here.first() {
             Some(first) if device.port == crate::pci::PortKind::Endpoint => {
@@ -129,13 +134,14 @@ pub(super) fn next_limit(view: &View, rate: f64) -> Option<Next> {
         };
         all.push((f64::max(read, write) / limit, name));
     }
-    for port in &m.ports {
+    for port in m.ports.iter().filter(|p| scope.takes(core::slice::from_ref(&p.name))) {
         if let (Some(limit), Some(rx), Some(tx)) = (port.payload_bytes(), port.rx_bytes, port.tx_bytes) {
             all.push((f64::max(rx, tx) / limit, format!("the network port {}", port.name)));
         }
     }
-    let (part, what) = all.into_iter().filter(|(p, _)| p.is_finite()).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (part > 0.02).then(|| Next { what, why: percent(part.min(1.0)), rate: rate / part.min(1.0) })
+    // What is full already is told as that.
+    let (part, what) = all.into_iter().filter(|(p, _)| *p < FULL).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (part > 0.02).then(|| Next { what, why: percent(part), rate: rate / part })
 }
 
 /// Little's law: what is in flight is rate times time.

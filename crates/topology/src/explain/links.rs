@@ -73,6 +73,50 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
     }
 }
 
+/// Drives that move what their own links pass: each link's name once, with all drives behind such a one.
+pub(super) fn own_links(view: &View, out: &mut Vec<Finding>) {
+    let m = view.m;
+    let mut full: Vec<(String, f64, Vec<(String, f64)>)> = Vec::new();
+    for drive in &m.drives {
+        let device = drive.device.as_deref().and_then(|a| m.device(a)).map(|at| &m.devices[at]);
+        // The link of an HBA is not that of one drive.
+        let Some(device) = device.filter(|d| d.class == crate::pci::Class::Nvme) else { continue };
+        let Some((link, limit)) = device.link.and_then(|l| Some((l.now?.name(), l.payload_mb()? * 1e6)))
+        else {
+            continue;
+        };
+        let Some(moved) = drive.activity.map(|a| f64::max(a.read_bytes, a.write_bytes)) else { continue };
+        if moved < FULL * limit {
+            continue;
+        }
+        match full.iter_mut().find(|(name, ..)| *name == link) {
+            Some((.., drives)) => drives.push((drive.name.clone(), moved)),
+            None => full.push((link, limit, vec![(drive.name.clone(), moved)])),
+        }
+    }
+    for (link, limit, drives) in full {
+        let names: Vec<String> = drives.iter().map(|d| d.0.clone()).collect();
+        let moved = drives.iter().map(|d| d.1).sum::<f64>() / drives.len() as f64;
+        let sentence = match &names[..] {
+            [one] => format!("The link of {one} is full: {link}."),
+            all => format!("The links of {} drives are full, {link} each: {}.", all.len(), super::names(all)),
+        };
+        out.push(Finding {
+            kind: Kind::Link,
+            about: names,
+            sentence,
+            arithmetic: vec![format!(
+                "{} of {} that {link} passes as payload: {}",
+                mb(moved),
+                mb(limit),
+                percent(moved / limit)
+            )],
+            next: "millrace topology, for slots that can more; else more drives: each adds its own link"
+                .into(),
+        });
+    }
+}
+
 /// A link that several drives fill, each with what it moves, bytes a second.
 fn full_link(name: &str, passes: &str, limit: f64, drives: Vec<(String, f64)>, next: String) -> Finding {
     let moved: f64 = drives.iter().map(|(_, moved)| moved).sum();

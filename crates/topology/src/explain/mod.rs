@@ -5,11 +5,13 @@ mod cores;
 mod drives;
 mod hosts;
 mod links;
+mod scope;
 
 use self::cores::{cores, shards};
 use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
-use self::links::{ports, uplinks};
+use self::links::{own_links, ports, uplinks};
+use self::scope::Scope;
 use crate::machine::Machine;
 use crate::own::{Own, OwnConnection, OwnDrive};
 use crate::record::plain_name;
@@ -24,6 +26,8 @@ pub enum Kind {
     Cap,
     /// A link that several drives share passes no more.
     Uplink,
+    /// A drive's own link passes no more.
+    Link,
     /// A network port passes no more.
     Port,
     /// A shard has no time left.
@@ -52,6 +56,30 @@ pub enum Kind {
     FarNode,
 }
 
+impl Kind {
+    /// Something passes no more: what comes beside it can wait.
+    fn is_full(self) -> bool {
+        match self {
+            Kind::Cap
+            | Kind::Uplink
+            | Kind::Link
+            | Kind::Port
+            | Kind::Shard
+            | Kind::Cores
+            | Kind::Softirq => true,
+            Kind::SlowDrive
+            | Kind::Degraded
+            | Kind::Repair
+            | Kind::ColdBitmap
+            | Kind::Interrupts
+            | Kind::Path
+            | Kind::TooMany
+            | Kind::TooFew
+            | Kind::FarNode => false,
+        }
+    }
+}
+
 /// Something that limits.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
@@ -76,6 +104,8 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// What would limit next, and at what rate; empty if that is not known.
     pub next_limit: String,
+    /// Limits of what was not asked for.
+    pub elsewhere: usize,
 }
 
 /// From here on a link, a port, a core counts as full.
@@ -188,6 +218,16 @@ impl<'a> View<'a> {
 
 /// Explains what limits the head on this machine.
 pub fn explain(m: &Machine) -> Explanation {
+    explained(m, &Scope::everything())
+}
+
+/// Explains what limits the pool, volume, host, drive or port `name`: all that it depends on. None if there is nothing of
+/// that name.
+pub fn explain_one(m: &Machine, name: &str) -> Option<Explanation> {
+    Scope::of(m, name).map(|scope| explained(m, &scope))
+}
+
+fn explained(m: &Machine, scope: &Scope) -> Explanation {
     let Some(before) = &m.own else {
         return Explanation {
             load: "No head answers here, so there is nothing to explain.".into(),
@@ -206,6 +246,7 @@ pub fn explain(m: &Machine) -> Explanation {
     let mut findings = Vec::new();
     caps(&view, &mut findings);
     uplinks(&view, &mut findings);
+    own_links(&view, &mut findings);
     ports(&view, &mut findings);
     shards(&view, rate, &mut findings);
     cores(&view, &mut findings);
@@ -215,13 +256,15 @@ pub fn explain(m: &Machine) -> Explanation {
     }
     paths(&view, &mut findings);
     far_nodes(&view, &mut findings);
-    let full = findings.iter().any(|f| {
-        matches!(f.kind, Kind::Cap | Kind::Uplink | Kind::Port | Kind::Shard | Kind::Cores | Kind::Softirq)
-    });
+    let full = findings.iter().any(|f| f.kind.is_full());
     // Where no core is left, what a shard could do with more of its own is of no use.
-    let next = if findings.iter().any(|f| f.kind == Kind::Cores) { None } else { next_limit(&view, rate) };
+    let cores_full = findings.iter().any(|f| f.kind == Kind::Cores);
+    let next = if cores_full { None } else { next_limit(&view, rate, scope) };
     depth(&view, rate, full, next.as_ref(), &mut findings);
     findings.sort_by_key(|f| f.kind);
+    let all = findings.len();
+    findings.retain(|f| scope.takes(&f.about));
+    let elsewhere = all - findings.len();
     let load = match rate {
         r if r < LOAD_MIN => format!("Hardly anything is asked of it: {r:.0} commands a second."),
         _ => format!(
@@ -238,7 +281,7 @@ pub fn explain(m: &Machine) -> Explanation {
         }
         _ => String::new(),
     };
-    Explanation { load, findings, next_limit }
+    Explanation { load, findings, next_limit, elsewhere }
 }
 
 fn caps(view: &View, out: &mut Vec<Finding>) {

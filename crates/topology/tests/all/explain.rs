@@ -1,7 +1,7 @@
 //! A test for each limit that `explain` recognises, and for each that it must not see.
 
 use crate::machines;
-use topology::explain::{Kind, explain};
+use topology::explain::{Kind, explain, explain_one};
 use topology::{
     Activity, Counters, Machine, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard,
     OwnVolume, Temperature,
@@ -446,6 +446,88 @@ fn a_drive_that_was_shaped_slow_is_told_as_that_and_not_as_ill() {
         &["Somebody shaped the drive nvme1n1: each operation takes 50 ms more", "--clear"],
     );
     assert!(!s.kinds().contains(&Kind::SlowDrive), "{:?}", s.kinds());
+}
+
+#[test]
+fn names_are_those_of_pools_volumes_hosts_drives_and_ports() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    s.connection("esx1", "10.0.0.5:1000", 1, 10_000, 4);
+    for name in ["tank", "tank/vm", "esx1", "/dev/nvme0n1", "nvme0n1", "nvme19n1", "ens1f0np0"] {
+        assert!(explain_one(&s.m, name).is_some(), "{name}");
+    }
+    for name in ["nope", "", "vm", "tank/", "tank/vm2"] {
+        assert!(explain_one(&s.m, name).is_none(), "{name}");
+    }
+    // Where no head answers nobody can say that a pool is not there.
+    assert!(explain_one(&Machine::default(), "nope").is_some());
+}
+
+#[test]
+fn what_limits_a_thing_is_told_of_everything_that_depends_on_it() {
+    let kinds = |s: &Scene, name: &str| -> Vec<Kind> {
+        let e = explain_one(&s.m, name).unwrap_or_else(|| panic!("no {name}"));
+        e.findings.iter().map(|f| f.kind).collect()
+    };
+    let scene = || {
+        let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+        s.connection("esx1", "10.0.0.5:1000", 1, 10_000, 4);
+        for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
+            // A pool, a volume and a host that have nothing to do with the first.
+            own.pools.push(OwnPool {
+                name: "cold".into(),
+                arrays: vec![OwnArray {
+                    layout: "single".into(),
+                    legs: vec![OwnLeg { path: "/dev/nvme12n1".into(), ..OwnLeg::default() }],
+                    ..OwnArray::default()
+                }],
+                ..OwnPool::default()
+            });
+            own.volumes[0].hosts = Some(vec!["esx1".into()]);
+            let other = Some(vec!["web1".to_string()]);
+            own.volumes.push(OwnVolume { name: "cold/log".into(), hosts: other, ..OwnVolume::default() });
+        }
+        s
+    };
+    let mut uplink = scene();
+    (0..12).for_each(|drive| uplink.reads(drive, 1_020.0, 200.0));
+    let mut port = scene();
+    port.m.ports[0].tx_bytes = Some(11.8e9);
+    let mut cap = scene();
+    cap.after().volumes[0].iops_max = 10_000;
+    let all = ["tank", "tank/vm", "esx1", "nvme0n1"];
+    for name in all {
+        assert!(kinds(&uplink, name).contains(&Kind::Uplink), "{name}");
+        assert!(kinds(&port, name).contains(&Kind::Port), "{name}");
+        assert!(kinds(&cap, name).contains(&Kind::Cap), "{name}");
+    }
+    // What is full is nothing that comes next.
+    assert!(!explain_one(&port.m, "tank").expect("there").next_limit.contains("ens1f0np0"));
+    // Nobody else's limit is its own, and that there is one is said.
+    for name in ["cold", "cold/log", "web1", "nvme12n1"] {
+        assert_eq!((kinds(&uplink, name), kinds(&cap, name)), (vec![], vec![]), "{name}");
+        assert_eq!(explain_one(&cap.m, name).expect("there").elsewhere, 1, "{name}");
+    }
+    assert_eq!(explain(&cap.m).elsewhere, 0);
+}
+
+#[test]
+fn a_drive_that_fills_its_own_link_is_at_its_limit() {
+    let mut s = Scene::new(&[0, 12, 1, 13], 10_000);
+    let passes = |s: &Scene| {
+        let device =
+            s.m.drives.iter().find(|d| d.name == "nvme0n1").and_then(|d| s.m.device(d.device.as_deref()?));
+        s.m.devices[device.expect("a device")].link.and_then(|l| l.payload_mb()).expect("a rate")
+    };
+    let most = passes(&s);
+    s.reads(0, 0.97 * most, 300.0);
+    says(&s.told(Kind::Link), &["The link of nvme0n1 is full: Gen", "97 %"]);
+    assert!(!s.kinds().contains(&Kind::TooFew));
+    for drive in [12, 1, 13] {
+        s.reads(drive, 0.97 * most, 300.0);
+    }
+    says(&s.told(Kind::Link), &["The links of 4 drives are full", "nvme0n1"]);
+    s.reads(0, 0.8 * most, 300.0);
+    says(&s.told(Kind::Link), &["The links of 3 drives are full"]);
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! What a thing depends on: a finding is about it if it is about one of these.
+
+use crate::machine::Machine;
+use crate::own::{Own, OwnVolume};
+use crate::record::plain_name;
+use std::collections::BTreeSet;
+
+/// Names of pools, volumes, hosts, drives and ports.
+pub(super) struct Scope {
+    /// None: everything is asked for.
+    names: Option<BTreeSet<String>>,
+}
+
+impl Scope {
+    /// The whole head.
+    pub(super) fn everything() -> Self {
+        Self { names: None }
+    }
+
+    /// What the pool, volume, host, drive or port `name` depends on; None if there is nothing of that name.
+    pub(super) fn of(m: &Machine, name: &str) -> Option<Self> {
+        let mut names = BTreeSet::new();
+        if let Some(drive) = m.drive_at(name) {
+            names.insert(drive.name.clone());
+        }
+        if m.ports.iter().any(|p| p.name == name) {
+            names.insert(name.to_string());
+        }
+        match m.own_later.as_ref().or(m.own.as_ref()) {
+            Some(own) => of_head(m, own, name, &mut names),
+            // Where no head answers nobody can say that there is no such pool.
+            None => names.extend([name.to_string()]),
+        }
+        (!names.is_empty()).then_some(Self { names: Some(names) })
+    }
+
+    /// Whether it depends on one of these. What is about nobody is about everybody.
+    pub(super) fn takes(&self, about: &[String]) -> bool {
+        let Some(names) = &self.names else { return true };
+        about.is_empty() || about.iter().any(|a| names.contains(a))
+    }
+}
+
+fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
+    let is_drive = |path: &str| path == name || plain_name(path) == name;
+    // A drive of a pool waits for the others: each command that is spread over all is as late as the last part of it.
+    let drive = own.drives.iter().find(|d| is_drive(&d.path));
+    let pool_of_drive = drive.map(|d| d.pool.as_str()).filter(|p| !p.is_empty());
+    let hosts_of = |v: &OwnVolume| v.hosts.clone();
+    let mut pools: BTreeSet<&str> = own
+        .pools
+        .iter()
+        .map(|p| p.name.as_str())
+        .filter(|p| *p == name || Some(*p) == pool_of_drive)
+        .collect();
+    let mut volumes: BTreeSet<&str> =
+        own.volumes.iter().filter(|v| pools.contains(pool_of(v))).map(|v| v.name.as_str()).collect();
+    let volume = own.volumes.iter().find(|v| v.name == name);
+    volumes.extend(volume.map(|v| v.name.as_str()));
+    let host = own.connections.iter().any(|c| !c.host.is_empty() && c.host == name)
+        || own.volumes.iter().filter_map(hosts_of).flatten().any(|h| h == name);
+    let mut hosts: BTreeSet<&str> = BTreeSet::new();
+    if host {
+        hosts.insert(name);
+        // A status that does not tell to whom volumes are given leaves all of them possible.
+        let its = own.volumes.iter().filter(|v| v.hosts.as_ref().is_none_or(|h| h.iter().any(|h| h == name)));
+        volumes.extend(its.map(|v| v.name.as_str()));
+    }
+    let asked: Vec<&OwnVolume> = own.volumes.iter().filter(|v| volumes.contains(v.name.as_str())).collect();
+    pools.extend(asked.iter().map(|v| pool_of(v)));
+    if !host {
+        for connection in own.connections.iter().filter(|c| !c.host.is_empty()) {
+            let uses = |v: &&OwnVolume| v.hosts.as_ref().is_none_or(|h| h.contains(&connection.host));
+            if asked.iter().any(uses) {
+                hosts.insert(&connection.host);
+            }
+        }
+    }
+    if let Some(drive) = drive {
+        names.extend([drive.path.clone(), plain_name(&drive.path).to_string()]);
+    }
+    for pool in own.pools.iter().filter(|p| pools.contains(p.name.as_str())) {
+        for leg in pool.arrays.iter().flat_map(|a| &a.legs) {
+            names.extend([leg.path.clone(), plain_name(&leg.path).to_string()]);
+        }
+        names.insert(pool.name.clone());
+    }
+    // Which port a host comes in by is not told: any of them may be its.
+    if !hosts.is_empty() || !pools.is_empty() {
+        names.extend(m.ports.iter().map(|p| p.name.clone()));
+        // A host that nobody knows by name may use anything.
+        names.insert(String::new());
+    }
+    names.extend(volumes.into_iter().chain(hosts).map(String::from));
+}
+
+/// The pool of a volume, by its name.
+fn pool_of(volume: &OwnVolume) -> &str {
+    volume.name.split('/').next().unwrap_or("")
+}
