@@ -73,10 +73,20 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
     }
 }
 
+/// Links of one kind that are full.
+struct Filled {
+    /// `Gen3 x2`.
+    link: String,
+    /// What passes each, bytes a second.
+    limit: f64,
+    /// The drive behind each, and what it moves, bytes a second.
+    drives: Vec<(String, f64)>,
+}
+
 /// Drives that move what their own links pass: each link's name once, with all drives behind such a one.
 pub(super) fn own_links(view: &View, out: &mut Vec<Finding>) {
     let m = view.m;
-    let mut full: Vec<(String, f64, Vec<(String, f64)>)> = Vec::new();
+    let mut full: Vec<Filled> = Vec::new();
     for drive in &m.drives {
         let device = drive.device.as_deref().and_then(|a| m.device(a)).map(|at| &m.devices[at]);
         // The link of an HBA is not that of one drive.
@@ -89,12 +99,12 @@ pub(super) fn own_links(view: &View, out: &mut Vec<Finding>) {
         if moved < FULL * limit {
             continue;
         }
-        match full.iter_mut().find(|(name, ..)| *name == link) {
-            Some((.., drives)) => drives.push((drive.name.clone(), moved)),
-            None => full.push((link, limit, vec![(drive.name.clone(), moved)])),
+        match full.iter_mut().find(|f| f.link == link) {
+            Some(known) => known.drives.push((drive.name.clone(), moved)),
+            None => full.push(Filled { link, limit, drives: vec![(drive.name.clone(), moved)] }),
         }
     }
-    for (link, limit, drives) in full {
+    for Filled { link, limit, drives } in full {
         let names: Vec<String> = drives.iter().map(|d| d.0.clone()).collect();
         let moved = drives.iter().map(|d| d.1).sum::<f64>() / drives.len() as f64;
         let sentence = match &names[..] {
