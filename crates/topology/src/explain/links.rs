@@ -1,6 +1,6 @@
 //! Links that several drives share, and network ports.
 
-use super::{APART, FULL, Finding, Kind, View, mb, percent};
+use super::{APART, FULL, Finding, Kind, View, mb, micros, percent};
 use crate::own::OwnDrive;
 use crate::record::plain_name;
 
@@ -29,16 +29,23 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
         }
         let drives = below(view, at);
         let (read, write) = drives.iter().fold((0.0, 0.0), |(r, w), d| (r + d.1, w + d.2));
-        let (moved, direction) = if read >= write { (read, "reads") } else { (write, "writes") };
+        let (moved, reads) = if read >= write { (read, true) } else { (write, false) };
         if drives.len() < 2 || moved < FULL * limit {
             continue;
         }
         let address = device.address.trim_start_matches("0000:");
         let passes = device.link.and_then(|l| l.now).map_or(String::new(), |l| l.name());
-        let each =
-            drives.iter().map(|d| (d.0.clone(), if direction == "reads" { d.1 } else { d.2 })).collect();
-        let next = "millrace topology, for a bank with room: drives there add their own rate".into();
-        out.push(full_link(&format!("uplink of switch {address}"), &passes, limit, each, next));
+        let each: Vec<(String, f64)> =
+            drives.iter().map(|d| (d.0.clone(), if reads { d.1 } else { d.2 })).collect();
+        let unfair = unfair(view, &each, reads);
+        let next = match &unfair {
+            Some((poor, _)) => format!(
+                "millrace bench drives --drive {poor}: alone it tells whether the link or the drive is slow"
+            ),
+            None => "millrace topology, for a bank with room: drives there add their own rate".into(),
+        };
+        let unfair = unfair.map(|(_, why)| why);
+        out.push(full_link(&format!("uplink of switch {address}"), &passes, limit, each, unfair, next));
     }
     // Links that somebody made by shapes.
     let mut numbers: Vec<u64> = view.after.drives.iter().map(|d| d.uplink).filter(|n| *n > 0).collect();
@@ -62,11 +69,18 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
                 continue;
             }
             let next = format!("millrace drive shape {} --clear, and so for the others", members[0].path);
+            // How this one divides is written down.
+            let shares: Vec<u64> = members.iter().map(|d| d.uplink_share.max(1)).collect();
+            let unfair = shares.iter().any(|s| *s != shares[0]).then(|| {
+                let words: Vec<String> = shares.iter().map(u64::to_string).collect();
+                format!("where all of them have work waiting it gives them {}", words.join(":"))
+            });
             out.push(full_link(
                 &format!("link {number}, which somebody made by shapes,"),
                 "it",
                 limit,
                 each,
+                unfair,
                 next,
             ));
         }
@@ -127,8 +141,48 @@ pub(super) fn own_links(view: &View, out: &mut Vec<Finding>) {
     }
 }
 
-/// A link that several drives fill, each with what it moves, bytes a second.
-fn full_link(name: &str, passes: &str, limit: f64, drives: Vec<(String, f64)>, next: String) -> Finding {
+/// Whether a full link divides unfairly what it passes: a drive with at least as much waiting as another, which takes no
+/// more and has to wait far longer for it. A drive that gets less because less is asked of it (its pool, its weight, its
+/// host) has less waiting, and says nothing of the link. Gives the drive, and the reason in words.
+fn unfair(view: &View, each: &[(String, f64)], reads: bool) -> Option<(String, String)> {
+    let mut all: Vec<(&str, f64, f64, f64)> = Vec::new();
+    for (name, moved) in each.iter().filter(|(_, moved)| *moved > 0.0) {
+        let activity = view.m.drives.iter().find(|d| d.name == *name)?.activity?;
+        let (rate, us) = match reads {
+            true => (activity.reads, activity.read_us?),
+            false => (activity.writes, activity.write_us?),
+        };
+        all.push((name, *moved, rate * us / 1e6, us));
+    }
+    let is_unfair = |poor: &(&str, f64, f64, f64), rich: &(&str, f64, f64, f64)| {
+        let waits_longer = poor.2 / poor.1 > 1.5 * rich.2 / rich.1;
+        poor.2 >= 1.0 && poor.2 >= rich.2 && poor.1 <= rich.1 * 1.05 && waits_longer
+    };
+    let poor = all.iter().max_by(|a, b| (a.2 / a.1).total_cmp(&(b.2 / b.1)))?;
+    let rich = all.iter().min_by(|a, b| (a.2 / a.1).total_cmp(&(b.2 / b.1)))?;
+    is_unfair(poor, rich).then(|| {
+        let why = format!(
+            "{} has {:.0} commands waiting, {} for each; {} has {:.0}, {} for each",
+            poor.0,
+            poor.2,
+            micros(poor.3),
+            rich.0,
+            rich.2,
+            micros(rich.3)
+        );
+        (poor.0.to_string(), why)
+    })
+}
+
+/// A link that several drives fill, each with what it moves, bytes a second. `unfair`: why it is known to divide so.
+fn full_link(
+    name: &str,
+    passes: &str,
+    limit: f64,
+    drives: Vec<(String, f64)>,
+    unfair: Option<String>,
+    next: String,
+) -> Finding {
     let moved: f64 = drives.iter().map(|(_, moved)| moved).sum();
     let each: Vec<f64> = drives.iter().map(|(_, moved)| *moved).filter(|b| *b > 0.0).collect();
     let (least, most) = each.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
@@ -139,17 +193,24 @@ fn full_link(name: &str, passes: &str, limit: f64, drives: Vec<(String, f64)>, n
         percent(moved / limit)
     )];
     let n = drives.len();
-    let mut sentence = format!("The {name} is full: {n} drives share it, {} for each.", mb(moved / n as f64));
-    if most > 0.0 && (most - least) / most > APART {
-        sentence = format!(
-            "The {name} is full, and divided unfairly: its {n} drives get from {} to {}.",
-            mb(least),
-            mb(most)
-        );
+    let apart = most > 0.0 && (most - least) / most > APART;
+    let share = match apart {
+        true => format!("from {} to {}", mb(least), mb(most)),
+        false => format!("{} for each", mb(moved / n as f64)),
+    };
+    let sentence = match unfair.is_some() {
+        true => format!("The {name} is full, and divided unfairly: its {n} drives get {share}."),
+        false => format!("The {name} is full: {n} drives share it, {share}."),
+    };
+    if let Some(why) = unfair {
+        arithmetic.push(why);
         arithmetic.push(
             "weights that were measured on single drives are wrong while the link is full: the slowest drive sets the pace"
                 .into(),
         );
+    } else if apart {
+        arithmetic
+            .push("nothing tells that it prefers some: less may be asked of those that get less".into());
     }
     Finding {
         kind: Kind::Uplink,

@@ -252,12 +252,49 @@ fn a_full_uplink_is_named_with_who_shares_it() {
 fn a_switch_that_divides_unfairly_makes_measured_weights_wrong() {
     let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
     for drive in 0..12 {
-        s.reads(drive, if drive < 6 { 1_300.0 } else { 740.0 }, 200.0);
+        let (mb, us) = if drive < 6 { (1_300.0, 200.0) } else { (740.0, 800.0) };
+        s.reads(drive, mb, us);
     }
     says(
         &s.told(Kind::Uplink),
-        &["unfairly", "740 MB/s to 1300 MB/s", "weights that were measured on single drives are wrong"],
+        &[
+            "unfairly",
+            "740 MB/s to 1300 MB/s",
+            "145 commands waiting, 800 µs for each",
+            "weights that were measured on single drives are wrong",
+        ],
     );
+}
+
+#[test]
+fn a_stripe_of_equal_shares_hides_an_unfair_link_in_the_time_that_commands_wait() {
+    let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+    // The slowest drive sets the pace: all move the same, and only those that the link favours answer at once.
+    for drive in 0..12 {
+        s.reads(drive, 1_020.0, if drive < 6 { 90.0 } else { 900.0 });
+    }
+    says(
+        &s.told(Kind::Uplink),
+        &["unfairly: its 12 drives get 1020 MB/s for each", "900 µs for each", "90.0 µs"],
+    );
+}
+
+#[test]
+fn drives_of_which_less_is_asked_do_not_make_a_link_unfair() {
+    let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+    // Weights of 2 and 1, another pool, a host with a shallow queue: what gets less has less waiting.
+    for us in [200.0, 400.0] {
+        for drive in 0..12 {
+            let (mb, us) = if drive < 6 { (1_360.0, 200.0) } else { (680.0, us / 2.0) };
+            s.reads(drive, mb, us);
+        }
+        let told = s.told(Kind::Uplink);
+        says(
+            &told,
+            &["is full: 12 drives share it, from 680 MB/s to 1360 MB/s", "less may be asked of those"],
+        );
+        assert!(!told.contains("unfair") && !told.contains("wrong"), "{told}");
+    }
 }
 
 #[test]
@@ -280,8 +317,14 @@ fn a_link_that_shapes_share_is_an_uplink_too() {
         &s.told(Kind::Uplink),
         &["link 7", "4 drives share it, 240 MB/s for each", "960 MB/s of 1000", "96 %"],
     );
+    // Nobody said that this link prefers a drive: less is asked of the others.
     moves(&mut s, [600, 120, 120, 120]);
-    says(&s.told(Kind::Uplink), &["divided unfairly", "120 MB/s to 600 MB/s"]);
+    says(&s.told(Kind::Uplink), &["4 drives share it, from 120 MB/s to 600 MB/s"]);
+    assert!(!s.told(Kind::Uplink).contains("unfair"));
+    for own in [&mut s.m.own, &mut s.m.own_later] {
+        own.as_mut().expect("a head").drives[0].uplink_share = 3;
+    }
+    says(&s.told(Kind::Uplink), &["divided unfairly", "120 MB/s to 600 MB/s", "gives them 3:1:1:1"]);
     moves(&mut s, [100, 100, 100, 100]);
     assert!(!s.kinds().contains(&Kind::Uplink));
 }
