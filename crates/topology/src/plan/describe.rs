@@ -165,7 +165,9 @@ pub fn site(from: &Description) -> Result<Site, String> {
     let commands = positive("commands of [head]", from.head.commands)?;
     match (from.head.shards, commands) {
         (Some(0), _) => return Err("a head has one shard at least".into()),
-        (Some(n), Some(each)) => site.shards(n, each),
+        (Some(n), Some(each)) => {
+            site.shards(n, each);
+        }
         _ => {}
     }
     Ok(site)

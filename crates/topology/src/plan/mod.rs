@@ -19,7 +19,7 @@ use crate::machine::Machine;
 use crate::record::plain_name;
 use flow::{Net, SINK, SOURCE, UNLIMITED};
 use serde::Serialize;
-use site::{Ability, Drive};
+use site::{Ability, Drive, Says};
 
 /// An array of a layout.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -56,7 +56,7 @@ pub struct Prediction {
     pub load: Load,
     /// Commands a second; None if nothing is known that limits them.
     pub iops: Option<f64>,
-    /// It may be less: what a drive of the layout itself can is not known for this load.
+    /// It may be less: what a drive of the layout itself can, or a shard, is not known for this load.
     pub at_most: bool,
     /// 10^6 bytes a second.
     pub mbps: Option<f64>,
@@ -224,12 +224,13 @@ impl View {
         let weighed = |a: Ability, most: f64| {
             a.iops[usize::from(load.write)].is_none_or(|iops| iops > most) && a != Ability::default()
         };
-        let part_limit = |p: &site::Part| {
-            let most = p.ability.rate(load.write, bytes).unwrap_or(UNLIMITED);
+        let part_limit = |(at, p): (usize, &site::Part)| {
+            let known = site.says(at, load.write, bytes) != Says::Nothing;
+            let most = p.ability.rate(load.write, bytes).filter(|_| known).unwrap_or(UNLIMITED);
             let weighed = weighed(p.ability, most);
             Limit { most, name: p.name.clone(), plural: p.plural, why: String::new(), weighed }
         };
-        limits.extend(site.parts.iter().map(part_limit));
+        limits.extend(site.parts.iter().enumerate().map(part_limit));
         // A link that divides unfairly gives each drive of this layout its part of it when all work.
         let mut shares = vec![(0.0, f64::NAN, false); site.parts.len()];
         let drives = |a: &Array| a.drives.iter().filter_map(|d| site.find(d).ok()).collect::<Vec<_>>();
@@ -391,7 +392,9 @@ fn predict(site: &Site, arrays: &[Array], load: Load) -> Prediction {
     let then = (!behind.is_empty() && next > rate * 1.000_1).then(|| (view.words(&behind), next));
     let bytes = f64::from(load.bytes);
     let silent = |name: &String| site.find(name).is_ok_and(|d| !d.ability.knows(load.write, bytes));
-    let at_most = arrays.iter().flat_map(|a| &a.drives).any(silent);
+    // What every command passes, and of which less is known than what this load takes of it, may be full before.
+    let vague = |part: &usize| site.says(*part, load.write, bytes) != Says::Exactly;
+    let at_most = arrays.iter().flat_map(|a| &a.drives).any(silent) || site.common.iter().any(vague);
     Prediction { load, iops: Some(rate), at_most, mbps: Some(rate * bytes / 1e6), limit, then }
 }
 

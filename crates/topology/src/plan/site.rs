@@ -2,6 +2,7 @@
 
 use crate::explain::{LOAD_MIN, count};
 use crate::machine::Machine;
+use crate::own::Own;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
 
@@ -137,6 +138,28 @@ pub fn is_memory(path: &str) -> bool {
     path.starts_with("ram:") || path.starts_with("null")
 }
 
+/// What the shards of a head under load do, from which follows what they can: for such commands alone.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Worked {
+    /// Their part.
+    part: usize,
+    /// These are writes.
+    write: bool,
+    /// Mean bytes of a command.
+    bytes: f64,
+}
+
+/// What a limit says of a load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Says {
+    /// So much.
+    Exactly,
+    /// Not more than so much.
+    AtMost,
+    /// Nothing.
+    Nothing,
+}
+
 /// Drives and what they hang on.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Site {
@@ -144,6 +167,8 @@ pub struct Site {
     pub(super) parts: Vec<Part>,
     /// Parts that every command passes.
     pub(super) common: Vec<usize>,
+    /// What is known of the shards from their work.
+    pub(super) worked: Option<Worked>,
     /// What is not known, sentences.
     pub(super) gaps: Vec<String>,
 }
@@ -165,13 +190,25 @@ impl Site {
         self.common.push(part);
     }
 
-    /// Shards, and commands that each serves a second.
-    pub(super) fn shards(&mut self, count: u64, each: f64) {
+    /// What a part says of a load. A shard's time for a command depends on its direction, and grows with its bytes.
+    pub(super) fn says(&self, part: usize, write: bool, bytes: f64) -> Says {
+        let Some(worked) = self.worked.filter(|w| w.part == part) else { return Says::Exactly };
+        match bytes / worked.bytes {
+            _ if worked.write != write => Says::Nothing,
+            than if than < 0.5 => Says::Nothing,
+            than if than <= 2.0 => Says::Exactly,
+            _ => Says::AtMost,
+        }
+    }
+
+    /// Shards, and commands that each serves a second. Gives their part.
+    pub(super) fn shards(&mut self, count: u64, each: f64) -> usize {
         let all = Some(count as f64 * each);
         let name = if count == 1 { "the shard".into() } else { format!("the {count} shards") };
         let ability = Ability { iops: [all; 2], ..Ability::default() };
         let part = self.part(Part { name, plural: "shards", ability });
         self.common.push(part);
+        part
     }
 
     /// The place that a machine is: its hardware drives, and those of its head.
@@ -266,13 +303,22 @@ impl Site {
                 "what these drives can alone is not known beside load: hosts ask the head for {rate} commands a second now, and what is measured meanwhile is a lower bound"
             ));
         }
-        if busy > 0.2 && commands > 1000.0 {
-            self.shards(own.shards.len() as u64, commands / busy);
-        } else {
-            self.gaps.push(
-                "the shards are not counted: a head that works tells what they can (plan under load), a description too"
+        let kind = kind_of_load(own, later);
+        match kind.filter(|_| busy > 0.2 && commands > 1000.0) {
+            Some((write, bytes)) => {
+                let part = self.shards(own.shards.len() as u64, commands / busy);
+                self.worked = Some(Worked { part, write, bytes });
+                self.gaps.push(format!(
+                    "the shards are counted as they serve {} of {:.0} KiB now: larger ones take more of their time, and of smaller ones and of {} it tells nothing",
+                    if write { "writes" } else { "reads" },
+                    (bytes / 1024.0).max(1.0),
+                    if write { "reads" } else { "writes" },
+                ));
+            }
+            None => self.gaps.push(
+                "the shards are not counted: a head that works tells what they can (plan under a load of reads alone, or of writes alone), a description too"
                     .into(),
-            );
+            ),
         }
     }
 
@@ -348,4 +394,22 @@ impl Site {
     pub fn free(&self) -> Vec<String> {
         self.drives.iter().filter(|d| !d.taken).map(|d| d.name.clone()).collect()
     }
+}
+
+/// What hosts ask for, if nearly all of it is of one direction: whether it writes, and the mean bytes of a command.
+fn kind_of_load(before: &Own, after: &Own) -> Option<(bool, f64)> {
+    let (mut reads, mut read_bytes, mut writes, mut write_bytes) = (0.0, 0.0, 0.0, 0.0);
+    for volume in &after.volumes {
+        let Some(was) = before.volumes.iter().find(|v| v.name == volume.name) else { continue };
+        let (now, was) = (&volume.counters, &was.counters);
+        reads += now.reads.saturating_sub(was.reads) as f64;
+        read_bytes += now.read_bytes.saturating_sub(was.read_bytes) as f64;
+        writes += now.writes.saturating_sub(was.writes) as f64;
+        write_bytes += now.write_bytes.saturating_sub(was.write_bytes) as f64;
+    }
+    let (write, ops, bytes, other) = match writes > reads {
+        true => (true, writes, write_bytes, reads),
+        false => (false, reads, read_bytes, writes),
+    };
+    (ops > 0.0 && bytes > 0.0 && other <= 0.1 * ops).then(|| (write, bytes / ops))
 }

@@ -2,7 +2,7 @@
 
 use crate::machines;
 use topology::plan::{Array, Bank, Description, Kind, Plan, Ports, Shards, Site, pair, plan, site};
-use topology::{Machine, Own, OwnShard};
+use topology::{Counters, Machine, Own, OwnDrive, OwnShard, OwnVolume};
 
 fn kind(name: &str, count: usize) -> Kind {
     Kind {
@@ -319,4 +319,41 @@ fn a_plan_beside_load_says_that_what_is_measured_is_a_lower_bound() {
     );
     m.own_later = Some(own(3));
     assert!(!gaps(&m).contains("lower bound"));
+}
+
+#[test]
+fn what_shards_do_under_one_load_is_not_said_of_others() {
+    let mut m = Machine::of(&machines::two_sockets());
+    (m.seconds, m.own_seconds) = (Some(1.0), Some(1.0));
+    m.ports.clear();
+    let own = |commands: u64, reads: u64, writes: u64| Own {
+        shards: vec![OwnShard { commands, busy: Some(0.5), ..OwnShard::default() }],
+        drives: vec![OwnDrive { path: "ram:1G".into(), ..OwnDrive::default() }],
+        volumes: vec![OwnVolume {
+            name: "tank/v".into(),
+            counters: Counters { reads, read_bytes: reads * 4096, writes, write_bytes: writes * 4096 },
+            ..OwnVolume::default()
+        }],
+        ..Own::default()
+    };
+    let planned = |m: &Machine| {
+        let found = plan(&Site::of(m), &singles(&["ram:1G"])).expect("a plan");
+        let all: Vec<(Option<f64>, bool)> = found.predictions.iter().map(|p| (p.iops, p.at_most)).collect();
+        (all, found.gaps.join("; "))
+    };
+    // Reads of 4 KiB: exact for those, a bound for larger ones, nothing for writes.
+    (m.own, m.own_later) = (Some(own(0, 0, 0)), Some(own(50_000, 50_000, 0)));
+    let (all, gaps) = planned(&m);
+    assert_eq!((all[0], all[2]), ((Some(100_000.0), false), (Some(100_000.0), true)));
+    assert!(all[1].1 && all[3].1 && all[1].0.is_none_or(|n| n.is_infinite()), "{all:?}");
+    assert!(gaps.contains("as they serve reads of 4 KiB now"), "{gaps}");
+    // Both at once tell of neither.
+    m.own_later = Some(own(50_000, 25_000, 25_000));
+    let (all, gaps) = planned(&m);
+    assert!(all.iter().all(|(iops, _)| iops.is_none_or(|n| n.is_infinite())), "{all:?}");
+    assert!(gaps.contains("the shards are not counted"), "{gaps}");
+    m.own_later = Some(own(50_000, 0, 50_000));
+    let (all, _) = planned(&m);
+    assert_eq!(all[1], (Some(100_000.0), false));
+    assert!(all[0].1, "{all:?}");
 }
