@@ -74,6 +74,15 @@ pub struct Activity {
     pub busy: f64,
 }
 
+/// What operations were before the first reading, since the machine started.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Usual {
+    /// Mean time of one, microseconds.
+    pub us: f64,
+    /// Mean size of one, bytes.
+    pub bytes: f64,
+}
+
 /// A drive.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Drive {
@@ -107,6 +116,8 @@ pub struct Drive {
     pub slaves: Vec<String>,
     /// What it did.
     pub activity: Option<Activity>,
+    /// What its reads and its writes were before that, if there were enough of them.
+    pub usual: [Option<Usual>; 2],
 }
 
 pub(crate) fn drives(from: &Recording) -> Vec<Drive> {
@@ -170,6 +181,7 @@ pub(crate) fn drives(from: &Recording) -> Vec<Drive> {
             temperature: temperature(from, controller.as_deref(), path),
             slaves: from.list(&file("slaves")),
             activity: activity(from, &file("stat")),
+            usual: usual(from, &file("stat")),
             controller,
             name,
         });
@@ -227,6 +239,21 @@ fn temperature(from: &Recording, controller: Option<&str>, path: &str) -> Option
         }
     }
     None
+}
+
+/// Operations below which their mean says little.
+const USUAL_MIN: u64 = 1_000;
+
+/// From the first reading of /sys/block/X/stat: reads and writes.
+fn usual(from: &Recording, path: &str) -> [Option<Usual>; 2] {
+    let text = from.file(path).unwrap_or("");
+    let numbers: Vec<u64> = text.split_whitespace().map_while(|w| w.parse().ok()).collect();
+    [0, 4].map(|at| {
+        let &[ops, _, sectors, ms] = numbers.get(at..at + 4)? else { return None };
+        let per = |n: f64| n / ops as f64;
+        (ops >= USUAL_MIN && ms > 0)
+            .then(|| Usual { us: per(ms as f64 * 1000.0), bytes: per(sectors as f64 * 512.0) })
+    })
 }
 
 /// From two readings of /sys/block/X/stat.

@@ -21,9 +21,9 @@ mod svg;
 pub mod tune;
 
 pub use cpu::{Cpu, Node, Socket, cores_busy};
-pub use drive::{Activity, Drive, DriveKind, Temperature};
+pub use drive::{Activity, Drive, DriveKind, Temperature, Usual};
 pub use interrupt::Interrupt;
-pub use machine::{Machine, SharedBank, size};
+pub use machine::{Machine, Measured, SharedBank, size};
 pub use net::{Port, payload_share};
 pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard, OwnVolume};
 pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};

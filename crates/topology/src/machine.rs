@@ -50,8 +50,24 @@ pub struct Machine {
     pub seconds: Option<f64>,
     /// Seconds between two readings of the head's status, if there are two.
     pub own_seconds: Option<f64>,
+    /// What single drives were measured to do alone.
+    #[serde(skip)]
+    pub measured: Vec<Measured>,
     /// What could not be read, and what follows: sentences.
     pub gaps: Vec<String>,
+}
+
+/// What a drive did alone, as somebody measured it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Measured {
+    /// Its path or name.
+    pub drive: String,
+    /// It wrote.
+    pub write: bool,
+    /// Bytes of an operation.
+    pub bytes: u32,
+    /// Operations a second.
+    pub iops: f64,
 }
 
 impl Machine {
@@ -94,6 +110,7 @@ impl Machine {
             own_later: None,
             seconds: from.seconds_of(Clock::Counters),
             own_seconds: from.seconds_of(Clock::Status),
+            measured: Vec::new(),
             gaps,
         };
         machine.read_own(from);
@@ -150,6 +167,16 @@ impl Machine {
     pub fn drive_at(&self, path: &str) -> Option<&Drive> {
         let name = plain_name(path.strip_prefix("block:").unwrap_or(path));
         self.drives.iter().find(|d| d.name == name)
+    }
+
+    /// Operations of about so many bytes that a drive was measured to do a second, alone.
+    pub(crate) fn ability(&self, drive: &Drive, write: bool, bytes: f64) -> Option<f64> {
+        let like = |m: &&Measured| {
+            let of = f64::from(m.bytes);
+            m.write == write && m.iops > 0.0 && of <= 2.0 * bytes && bytes <= 2.0 * of
+        };
+        let mut its = self.measured.iter().filter(|m| plain_name(&m.drive) == drive.name);
+        its.find(like).map(|m| m.iops)
     }
 
     /// The ports above a device, nearest first.

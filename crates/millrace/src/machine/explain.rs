@@ -5,6 +5,7 @@ use crate::cli::Context;
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal, count};
 use clap::Args;
+use std::path::PathBuf;
 use topology::Machine;
 use topology::explain::{Explanation, explain, explain_one};
 
@@ -18,11 +19,15 @@ Examples:
   millrace explain
   millrace explain tank              # a pool, a volume, a host or a drive alone
   millrace explain --seconds 10
+  millrace explain --measured r.json # what bench drives found
   millrace explain --machine machine.rec")]
 pub struct ExplainArgs {
     /// A pool, a volume, a host or a drive [default: everything]
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// What drives do alone: results of `bench drives --json`
+    #[arg(long, value_name = "FILE")]
+    measured: Vec<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
 }
@@ -30,7 +35,10 @@ pub struct ExplainArgs {
 /// Carries it out.
 pub fn run(args: &ExplainArgs, context: &Context) -> Result<String, Failure> {
     let recording = args.machine.recording(context, false)?;
-    let machine = Machine::of(&recording);
+    let mut machine = Machine::of(&recording);
+    for path in &args.measured {
+        machine.measured.extend(super::results(path)?);
+    }
     let found = match &args.name {
         None => explain(&machine),
         Some(name) => explain_one(&machine, name).ok_or_else(|| {

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 pub use explain::{ExplainArgs, run as explain};
 pub use files::Files;
 pub use locate::locate;
-pub use plan::{PlanArgs, about_to_create, paired, run as plan, site_here, whereabouts};
+pub use plan::{PlanArgs, about_to_create, paired, results, run as plan, site_here, whereabouts};
 pub use topology::{TopologyArgs, run as topology};
 pub use tune::{TuneArgs, run as tune};
 

@@ -8,9 +8,9 @@ use api::{ArrayLayout, ArraySpec};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use topology::Machine;
 use topology::explain::count as commands;
 use topology::plan::{self, Array, Plan, Prediction, Shaped, Site};
+use topology::{Machine, Measured};
 
 /// `millrace plan`.
 #[derive(Args, Debug)]
@@ -160,7 +160,8 @@ fn described(path: &std::path::Path) -> Result<Site, Failure> {
     plan::site(&described).map_err(bad)
 }
 
-fn measured(site: &mut Site, path: &std::path::Path, here: bool) -> Result<(), Failure> {
+/// What drives did alone, by a result of `bench drives --json`.
+pub fn results(path: &std::path::Path) -> Result<Vec<Measured>, Failure> {
     let bad = |why: String| {
         Failure::usage(format!("{}: {why}", path.display())).with_next("millrace bench drives --json > FILE")
     };
@@ -172,10 +173,18 @@ fn measured(site: &mut Site, path: &std::path::Path, here: bool) -> Result<(), F
         "write" | "randwrite" => true,
         other => return Err(bad(format!("it has {other}: reads alone or writes alone are needed"))),
     };
-    for (drive, alone) in drives.drives.iter().zip(&drives.alone) {
-        check_there(site, drive, here).map_err(|e| bad(e.message))?;
-        let name = known(site, drive);
-        site.measured(&name, write, drives.block_bytes, alone.total.iops);
+    let alone = drives.drives.iter().zip(&drives.alone);
+    let bytes = drives.block_bytes;
+    Ok(alone.map(|(d, did)| Measured { drive: d.clone(), write, bytes, iops: did.total.iops }).collect())
+}
+
+fn measured(site: &mut Site, path: &std::path::Path, here: bool) -> Result<(), Failure> {
+    for m in results(path)? {
+        check_there(site, &m.drive, here).map_err(|e| {
+            Failure::usage(format!("{}: {}", path.display(), e.message)).with_next("millrace drive ls")
+        })?;
+        let name = known(site, &m.drive);
+        site.measured(&name, m.write, m.bytes, m.iops);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::links::below;
 use super::scope::Scope;
+use super::waiting::Waiting;
 use super::{FULL, Finding, Flow, Kind, LOAD_MIN, View, count, mb, micros, names, percent};
 use std::collections::BTreeMap;
 
@@ -108,6 +109,20 @@ pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<Next> 
     for shard in &view.before.shards {
         all.extend(shard.busy.map(|b| (f64::from(b), format!("shard {}", shard.shard))));
     }
+    for own in view.after.drives.iter().filter(|d| !d.pool.is_empty()) {
+        let Some(drive) = m.drive_at(&own.path).filter(|d| scope.takes(core::slice::from_ref(&d.name)))
+        else {
+            continue;
+        };
+        let Some(a) = drive.activity else { continue };
+        for (write, rate, bytes) in [(false, a.reads, a.read_bytes), (true, a.writes, a.write_bytes)] {
+            if rate > 0.0
+                && let Some(most) = m.ability(drive, write, bytes / rate)
+            {
+                all.push((rate / most, format!("the drive {}", drive.name)));
+            }
+        }
+    }
     for (at, device) in m.devices.iter().enumerate() {
         let Some(limit) = device.link.and_then(|l| l.payload_mb()).map(|mb| mb * 1e6) else { continue };
         let here: Vec<(String, f64, f64)> = match device.port {
@@ -144,8 +159,28 @@ pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<Next> 
     (part > 0.02).then(|| Next { what, why: percent(part), rate: rate / part })
 }
 
+/// Parts of the way of which no load was seen: nothing is said of them.
+fn unseen(view: &View, waiting: &Waiting) -> Vec<&'static str> {
+    let m = view.m;
+    let memory = |d: &crate::own::OwnDrive| d.pool.is_empty() || crate::plan::is_memory(&d.path);
+    let drives = waiting.drives.is_empty() && !view.after.drives.iter().all(memory);
+    let ports = !m.ports.iter().any(|p| p.payload_bytes().is_some() && p.tx_bytes.is_some());
+    let shards = view.before.shards.iter().all(|s| s.busy.is_none());
+    [(drives, "the drives"), (ports, "the network"), (shards, "the shards")]
+        .into_iter()
+        .filter_map(|(unseen, word)| unseen.then_some(word))
+        .collect()
+}
+
 /// Little's law: what is in flight is rate times time.
-pub(super) fn depth(view: &View, rate: f64, full: bool, next: Option<&Next>, out: &mut Vec<Finding>) {
+pub(super) fn depth(
+    view: &View,
+    rate: f64,
+    full: bool,
+    waiting: &Waiting,
+    next: Option<&Next>,
+    out: &mut Vec<Finding>,
+) {
     let flows = view.flows();
     let mut hosts: BTreeMap<&str, (f64, f64, usize)> = BTreeMap::new();
     for flow in &flows {
@@ -154,18 +189,33 @@ pub(super) fn depth(view: &View, rate: f64, full: bool, next: Option<&Next>, out
         sum.1 += flow.depth;
         sum.2 += 1;
     }
-    let drive_us = {
-        let active: Vec<(f64, f64)> = view
-            .m
-            .drives
-            .iter()
-            .filter_map(|d| d.activity)
-            .filter(|a| a.reads > 0.0)
-            .filter_map(|a| Some((a.reads, a.read_us?)))
-            .collect();
-        let (ops, time) = active.iter().fold((0.0, 0.0), |(n, t), (reads, us)| (n + reads, t + reads * us));
-        (ops > 0.0).then(|| time / ops)
-    };
+    let all: f64 = hosts.values().map(|h| h.1).sum();
+    if !full && rate >= LOAD_MIN && all >= 0.5 && waiting.may_be_full(all) {
+        let drives: Vec<String> = waiting.unmeasured.iter().take(2).map(|d| format!("--drive {d}")).collect();
+        let more = if waiting.unmeasured.len() > 2 { " and so on" } else { "" };
+        out.push(Finding {
+            kind: Kind::InDrives,
+            about: waiting.drives.clone(),
+            sentence: format!(
+                "Nothing that was measured is full; most commands wait in the drives, and whether these can more nobody has measured: {}.",
+                names(&waiting.unmeasured)
+            ),
+            arithmetic: vec![format!(
+                "{:.0} under way in {} drive{}, {} each; hosts keep {all:.0} in flight",
+                waiting.operations,
+                waiting.drives.len(),
+                if waiting.drives.len() == 1 { "" } else { "s" },
+                micros(waiting.us)
+            )],
+            next: format!(
+                "when nothing runs: millrace bench drives {}{more} --json > r.json; then under load millrace explain --measured r.json",
+                drives.join(" ")
+            ),
+        });
+        return;
+    }
+    let bare = waiting.bare_us.filter(|us| *us < waiting.us).unwrap_or(waiting.us);
+    let unseen = unseen(view, waiting);
     for (host, (host_rate, in_flight, connections)) in hosts {
         if host_rate < LOAD_MIN || in_flight < 0.5 {
             continue;
@@ -176,9 +226,9 @@ pub(super) fn depth(view: &View, rate: f64, full: bool, next: Option<&Next>, out
             format!("{in_flight:.0} in flight at {} is {} commands a second", micros(us), count(host_rate));
         if full {
             // Beyond the knee more commands wait longer and nothing else: what would do is rate times the bare time.
-            let bare = drive_us.unwrap_or(100.0).max(20.0);
+            let bare = bare.max(20.0);
             let enough = (host_rate * bare / 1e6 * 2.0).ceil().max(1.0);
-            if us > 4.0 * bare && in_flight > 2.0 * enough && drive_us.is_some() {
+            if us > 4.0 * bare && in_flight > 2.0 * enough && !waiting.drives.is_empty() {
                 out.push(Finding {
                     kind: Kind::TooMany,
                     about: vec![host.to_string()],
@@ -196,19 +246,28 @@ pub(super) fn depth(view: &View, rate: f64, full: bool, next: Option<&Next>, out
         let Some(next) = next.filter(|n| n.rate > 1.3 * rate) else { continue };
         let could = host_rate * next.rate / rate;
         let needs = (could * us / 1e6).ceil();
+        let mut arithmetic = vec![
+            law,
+            format!(
+                "to reach {} (where {} is full) this host needs {needs:.0}; it has {in_flight:.0} on {connections} connection{}",
+                count(could),
+                next.what,
+                if connections == 1 { "" } else { "s" }
+            ),
+        ];
+        let else_full = match unseen.is_empty() {
+            true => "nothing else is full",
+            false => {
+                arithmetic
+                    .push(format!("no load was seen of {}: nothing is said of it", unseen.join(" and ")));
+                "nothing else that was seen is full"
+            }
+        };
         out.push(Finding {
             kind: Kind::TooFew,
             about: vec![host.to_string()],
-            sentence: format!("{name} keeps too few commands in flight: nothing else is full."),
-            arithmetic: vec![
-                law,
-                format!(
-                    "to reach {} (where {} is full) this host needs {needs:.0}; it has {in_flight:.0} on {connections} connection{}",
-                    count(could),
-                    next.what,
-                    if connections == 1 { "" } else { "s" }
-                ),
-            ],
+            sentence: format!("{name} keeps too few commands in flight: {else_full}."),
+            arithmetic,
             next: "a deeper queue or more jobs on the host: millrace tune --for linux".into(),
         });
     }

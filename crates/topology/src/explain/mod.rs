@@ -6,12 +6,14 @@ mod drives;
 mod hosts;
 mod links;
 mod scope;
+mod waiting;
 
 use self::cores::{cores, shards};
 use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
 use self::links::{own_links, ports, uplinks};
 use self::scope::Scope;
+use self::waiting::saturated;
 use crate::machine::Machine;
 use crate::own::{Own, OwnConnection, OwnDrive};
 use crate::record::plain_name;
@@ -28,6 +30,8 @@ pub enum Kind {
     Uplink,
     /// A drive's own link passes no more.
     Link,
+    /// Drives can no more by themselves.
+    Drives,
     /// A network port passes no more.
     Port,
     /// A shard has no time left.
@@ -52,6 +56,8 @@ pub enum Kind {
     TooMany,
     /// There is not enough to do at a time.
     TooFew,
+    /// Most of what is under way waits in drives of which nobody knows whether they can more.
+    InDrives,
     /// Data crosses from node to node.
     FarNode,
 }
@@ -63,6 +69,7 @@ impl Kind {
             Kind::Cap
             | Kind::Uplink
             | Kind::Link
+            | Kind::Drives
             | Kind::Port
             | Kind::Shard
             | Kind::Cores
@@ -75,6 +82,7 @@ impl Kind {
             | Kind::Path
             | Kind::TooMany
             | Kind::TooFew
+            | Kind::InDrives
             | Kind::FarNode => false,
         }
     }
@@ -247,6 +255,7 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
     caps(&view, &mut findings);
     uplinks(&view, &mut findings);
     own_links(&view, &mut findings);
+    let waiting = saturated(&view, &mut findings);
     ports(&view, &mut findings);
     shards(&view, rate, &mut findings);
     cores(&view, &mut findings);
@@ -260,7 +269,7 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
     // Where no core is left, what a shard could do with more of its own is of no use.
     let cores_full = findings.iter().any(|f| f.kind == Kind::Cores);
     let next = if cores_full { None } else { next_limit(&view, rate, scope) };
-    depth(&view, rate, full, next.as_ref(), &mut findings);
+    depth(&view, rate, full, &waiting, next.as_ref(), &mut findings);
     findings.sort_by_key(|f| f.kind);
     let all = findings.len();
     findings.retain(|f| scope.takes(&f.about));
@@ -277,7 +286,9 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
     };
     let next_limit = match next {
         Some(n) if rate >= LOAD_MIN => {
-            format!("{} at {} commands a second: now {}", n.what, count(n.rate), n.why)
+            let unknown = findings.iter().any(|f| f.kind == Kind::InDrives);
+            let unless = if unknown { ", unless the drives are it before" } else { "" };
+            format!("{} at {} commands a second: now {}{unless}", n.what, count(n.rate), n.why)
         }
         _ => String::new(),
     };

@@ -3,8 +3,8 @@
 use crate::machines;
 use topology::explain::{Kind, explain, explain_one};
 use topology::{
-    Activity, Counters, Machine, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard,
-    OwnVolume, Temperature,
+    Activity, Counters, Machine, Measured, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard,
+    OwnVolume, Temperature, Usual,
 };
 
 /// A head on the machine with two banks: a volume read with `rate` commands of 4 KiB a second.
@@ -408,6 +408,77 @@ fn too_many_in_flight_wait_in_line() {
         &["esx1", "1024 in flight at 10 ms is 100 K", "99 % waits", "18 in flight would give the same"],
     );
     assert!(!s.kinds().contains(&Kind::TooFew));
+}
+
+#[test]
+fn drives_that_are_at_their_limit_are_told_as_that_and_not_as_too_few_in_flight() {
+    let drives = [0, 1, 2, 3, 12, 13, 14, 15];
+    let scene = || {
+        let mut s = Scene::new(&drives, 800_000);
+        s.connection("esx1", "10.0.0.5:1000", 1, 800_000, 2048);
+        // 100 K each at 2.5 ms: 250 under way in each.
+        drives.iter().for_each(|d| s.reads(*d, 409.6, 2_500.0));
+        s
+    };
+    // Nobody knows what they can: that is said, and nobody is sent for a deeper queue.
+    let s = scene();
+    says(
+        &s.told(Kind::InDrives),
+        &[
+            "wait in the drives",
+            "2000 under way in 8 drives, 2500 µs each; hosts keep 2048",
+            "explain --measured",
+        ],
+    );
+    assert_eq!(s.kinds(), [Kind::InDrives]);
+    says(&explain(&s.m).next_limit, &["unless the drives are it before"]);
+    // They took far less time before this load.
+    let mut s = scene();
+    let usual = |s: &mut Scene, us: f64, bytes: f64| {
+        s.m.drives.iter_mut().for_each(|d| d.usual = [Some(Usual { us, bytes }), None]);
+    };
+    usual(&mut s, 90.0, 4096.0);
+    says(
+        &s.told(Kind::Drives),
+        &[
+            "The drives are the limit: 2000 commands wait",
+            "100 K reads a second",
+            "250 under way",
+            "before this it took 90.0 µs",
+        ],
+    );
+    assert!(!s.kinds().contains(&Kind::TooFew) && !s.kinds().contains(&Kind::InDrives), "{:?}", s.kinds());
+    says(&s.told(Kind::TooMany), &["144 in flight would give the same rate"]);
+    // Time of larger operations says nothing of smaller ones; nor does a time that was much the same.
+    usual(&mut s, 90.0, 65_536.0);
+    assert_eq!(s.kinds(), [Kind::InDrives]);
+    usual(&mut s, 2_000.0, 4096.0);
+    assert_eq!(s.kinds(), [Kind::InDrives]);
+    // Somebody measured them: they are full, or they are not and a deeper queue helps.
+    let measured = |s: &mut Scene, iops: f64| {
+        let one = |d: &u32| Measured { drive: format!("/dev/nvme{d}n1"), write: false, bytes: 4096, iops };
+        s.m.measured = drives.iter().map(one).collect();
+    };
+    let mut s = scene();
+    measured(&mut s, 105_000.0);
+    says(&s.told(Kind::Drives), &["The drives are the limit", "105 K was measured alone: 95 %"]);
+    assert!(!s.kinds().contains(&Kind::TooFew));
+    measured(&mut s, 150_000.0);
+    says(&s.told(Kind::TooFew), &["to reach 1.20 M (where the drive nvme", "needs 307"]);
+    s.m.measured.iter_mut().for_each(|m| m.write = true);
+    assert_eq!(s.kinds(), [Kind::InDrives], "writes that were measured say nothing of reads");
+}
+
+#[test]
+fn what_was_not_seen_is_not_called_free() {
+    let mut s = Scene::new(&[0, 12], 157_000);
+    s.connection("esx1", "10.0.0.5:1000", 1, 157_000, 32);
+    s.m.ports.iter_mut().for_each(|p| (p.rx_bytes, p.tx_bytes) = (Some(1e6), Some(1e6)));
+    says(&s.told(Kind::TooFew), &["nothing else that was seen is full", "no load was seen of the drives"]);
+    s.reads(0, 300.0, 90.0);
+    says(&s.told(Kind::TooFew), &["in flight: nothing else is full."]);
+    s.m.ports.iter_mut().for_each(|p| p.tx_bytes = None);
+    says(&s.told(Kind::TooFew), &["no load was seen of the network"]);
 }
 
 #[test]
