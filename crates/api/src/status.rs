@@ -175,6 +175,12 @@ pub struct Connection {
     pub commands: u64,
     /// Commands under way.
     pub in_flight: u32,
+    /// Both sides compute a checksum over each header.
+    #[serde(default)]
+    pub header_digest: bool,
+    /// Both sides compute a checksum over all data.
+    #[serde(default)]
+    pub data_digest: bool,
 }
 
 /// A shard: the part of the head that runs on one core.

@@ -2,7 +2,7 @@
 
 use crate::lending::{Borrower, Purpose};
 use crate::mail::{Fate, Mail};
-use crate::report::Counters;
+use crate::report::{Counters, Digests};
 use crate::request::{Phase, Request};
 use crate::shard::Core;
 use crate::shard::{Dues, Left};
@@ -71,6 +71,15 @@ impl Front {
     }
     pub fn want(&self) -> Want {
         each!(self, c => c.want())
+    }
+    pub fn digests(&self) -> Digests {
+        match self {
+            Front::Nvme(c) => Digests { header: c.digests().header, data: c.digests().data },
+            Front::Iscsi(c) => {
+                let (header, data) = c.digests();
+                Digests { header, data }
+            }
+        }
     }
     pub fn next_deadline(&self) -> Option<Instant> {
         each!(self, c => c.next_deadline())

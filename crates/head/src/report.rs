@@ -66,6 +66,15 @@ impl Counters {
     }
 }
 
+/// Checksums that a connection's two sides compute over what they exchange.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Digests {
+    /// Over headers.
+    pub header: bool,
+    /// Over data.
+    pub data: bool,
+}
+
 /// One connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionReport {
@@ -79,6 +88,8 @@ pub struct ConnectionReport {
     pub host: Option<HostId>,
     /// Commands under way.
     pub commands: u32,
+    /// What was agreed.
+    pub digests: Digests,
     /// What it did.
     pub counters: Counters,
 }

@@ -338,6 +338,8 @@ pub fn status(s: order::Snapshot) -> api::Status {
         queue: c.queue,
         commands: c.commands,
         in_flight: c.in_flight,
+        header_digest: c.digests.header,
+        data_digest: c.digests.data,
     };
     let shard = |s: order::Shard| api::Shard {
         shard: s.shard,

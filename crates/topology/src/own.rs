@@ -127,6 +127,8 @@ pub struct OwnConnection {
     pub commands: u64,
     /// Commands under way.
     pub in_flight: u64,
+    /// Both sides compute checksums over headers or data.
+    pub digests: bool,
 }
 
 /// A shard.
@@ -275,6 +277,7 @@ impl Own {
                 queue: count(v, "queue"),
                 commands: count(v, "commands"),
                 in_flight: count(v, "in_flight"),
+                digests: v["header_digest"] == true || v["data_digest"] == true,
             }),
             shards: all(&v, "shards", |v| OwnShard {
                 shard: count(v, "shard"),

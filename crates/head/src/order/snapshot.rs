@@ -1,6 +1,7 @@
 //! What the Steward says of everything, for `status`.
 
 use super::EventLine;
+use crate::report::Digests;
 use crate::stages::STAGES;
 use base::Uuid;
 use base::machine::Shape;
@@ -494,6 +495,8 @@ pub struct Connection {
     pub commands: u64,
     /// Commands under way.
     pub in_flight: u32,
+    /// Checksums that were agreed.
+    pub digests: Digests,
 }
 
 /// A shard.

@@ -160,6 +160,7 @@ impl<M: Memory> Shard<M> {
             peer: c.link.peer,
             host: c.link.host,
             commands: c.link.live,
+            digests: c.front.digests(),
             counters: c.link.counters,
         });
         let volumes = core.layout.volumes.iter().map(|v| (v.id, core.volume_counters[v.id.index()]));

@@ -695,6 +695,7 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
                 queue: queue as u16,
                 commands: n.reads + n.writes + n.others + n.errors,
                 in_flight: c.commands,
+                digests: c.digests,
             });
         }
     }

@@ -154,6 +154,10 @@ impl Connection {
         self.run(now, bytes, io)
     }
 
+    /// The digests that both sides agreed on: of headers, of data.
+    pub fn digests(&self) -> (bool, bool) {
+        (self.session.framing.header_digest, self.session.framing.data_digest)
+    }
     /// Where the next bytes shall go.
     pub fn want(&self) -> Want {
         match (self.stage, &self.state) {

@@ -354,6 +354,7 @@ pub fn snapshot() -> Snapshot {
                 queue: 1,
                 commands: 6_123_456,
                 in_flight: 32,
+                digests: head::report::Digests { header: true, data: true },
             },
             Connection {
                 host: None,
@@ -364,6 +365,7 @@ pub fn snapshot() -> Snapshot {
                 queue: 0,
                 commands: 0,
                 in_flight: 0,
+                digests: head::report::Digests::default(),
             },
         ],
         shards: (0..2)

@@ -172,6 +172,10 @@ impl Connection {
         self.end(now, io);
         taken
     }
+    /// The digests that both sides agreed on.
+    pub fn digests(&self) -> Digests {
+        self.digests
+    }
     /// Where the next bytes shall go.
     pub fn want(&self) -> Want {
         match (&self.stage, &self.rx) {

@@ -1,6 +1,6 @@
 //! Shards, the cores below them, and what else takes these.
 
-use super::{FULL, Finding, Kind, View, capital, count, micros, percent};
+use super::{FULL, Finding, Kind, View, capital, count, micros, names, percent};
 
 pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
     let m = view.m;
@@ -98,6 +98,38 @@ pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
             next: "millrace tune --apply --only interrupts, and more queues (ethtool -L)".into(),
         });
     }
+}
+
+/// Checksums over what connections carry, where shards have no time left: they are work that hosts asked for.
+pub(super) fn digests(view: &View, out: &mut Vec<Finding>) {
+    if !out.iter().any(|f| matches!(f.kind, Kind::Shard | Kind::Cores)) {
+        return;
+    }
+    let flows = view.flows();
+    let all: f64 = flows.iter().map(|f| f.rate).sum();
+    let with: Vec<_> = flows.iter().filter(|f| f.connection.digests && f.rate > 0.0).collect();
+    let share = with.iter().map(|f| f.rate).sum::<f64>() / all;
+    if with.is_empty() || share < 0.1 {
+        return;
+    }
+    let mut hosts: Vec<String> = with.iter().map(|f| f.connection.host.clone()).collect();
+    hosts.sort();
+    hosts.dedup();
+    let who =
+        hosts.iter().map(|h| if h.is_empty() { "a host".into() } else { h.clone() }).collect::<Vec<_>>();
+    out.push(Finding {
+        kind: Kind::Digests,
+        about: hosts,
+        sentence: format!("Shards without time left also compute checksums: {} asked for digests.", names(&who)),
+        arithmetic: vec![format!(
+            "{} of {} connections have digests, and carry {} of all commands: a pass over each byte of these",
+            with.len(),
+            flows.len(),
+            percent(share)
+        )],
+        next: "millrace bench with and without --digests tells what they cost here; hosts ask for them when they connect"
+            .into(),
+    });
 }
 
 /// Cores that all work, for shards that have to wait for theirs: other programs, or hosts on the same machine.

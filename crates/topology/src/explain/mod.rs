@@ -8,7 +8,7 @@ mod links;
 mod scope;
 mod waiting;
 
-use self::cores::{cores, shards};
+use self::cores::{cores, digests, shards};
 use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
 use self::links::{own_links, ports, uplinks};
@@ -52,6 +52,8 @@ pub enum Kind {
     Interrupts,
     /// A path of several does nothing, or little.
     Path,
+    /// Shards compute checksums that hosts asked for.
+    Digests,
     /// Commands wait in line.
     TooMany,
     /// There is not enough to do at a time.
@@ -80,6 +82,7 @@ impl Kind {
             | Kind::ColdBitmap
             | Kind::Interrupts
             | Kind::Path
+            | Kind::Digests
             | Kind::TooMany
             | Kind::TooFew
             | Kind::InDrives
@@ -259,6 +262,7 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
     ports(&view, &mut findings);
     shards(&view, rate, &mut findings);
     cores(&view, &mut findings);
+    digests(&view, &mut findings);
     for pool in &after.pools {
         slow_drives(&view, pool, &mut findings);
         repairs(&view, pool, writes, &mut findings);

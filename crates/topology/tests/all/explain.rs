@@ -344,6 +344,22 @@ fn a_full_shard_beside_idle_ones_wants_connections_spread() {
 }
 
 #[test]
+fn digests_are_named_where_shards_have_no_time_left_and_only_there() {
+    let mut s = Scene::new(&[0, 12], 200_000);
+    s.connection("esx1", "10.0.0.5:1000", 1, 150_000, 32);
+    s.connection("web1", "10.0.0.6:1000", 2, 50_000, 32);
+    s.after().connections[0].digests = true;
+    assert!(!s.kinds().contains(&Kind::Digests), "the shards have time");
+    s.before().shards.iter_mut().for_each(|shard| shard.busy = Some(0.98));
+    says(
+        &s.told(Kind::Digests),
+        &["esx1 asked for digests", "1 of 2 connections have digests, and carry 75 % of all", "--digests"],
+    );
+    s.after().connections[0].digests = false;
+    assert!(!s.kinds().contains(&Kind::Digests));
+}
+
+#[test]
 fn interrupts_on_a_shards_core_or_its_sibling_are_found() {
     for cpu in [2, 34] {
         let mut s = Scene::new(&[0, 12], 10_000);
