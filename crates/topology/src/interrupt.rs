@@ -27,7 +27,8 @@ pub struct Interrupt {
 impl Interrupt {
     /// Taken a second by all CPUs.
     pub fn rate(&self) -> Option<f32> {
-        self.per_second.as_ref().map(|list| list.iter().map(|(_, n)| n).sum())
+        // The sum of nothing is -0 for floats, and would be shown as that.
+        self.per_second.as_ref().map(|list| list.iter().fold(0.0, |all, (_, n)| all + n))
     }
 }
 

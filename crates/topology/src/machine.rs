@@ -150,6 +150,13 @@ impl Machine {
                 let (user, system): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
                 user.checked_add(system)
             };
+            // Nanoseconds on a core, nanoseconds ready and waiting for one, times.
+            let delay = |text: &str| text.split_whitespace().nth(1)?.parse::<u64>().ok();
+            let file = format!("{folder}/{task}/schedstat");
+            let delayed = from.file(&file).and_then(delay).zip(from.later(&file).and_then(delay));
+            shard.waited = delayed.zip(from.seconds_of(Clock::Threads)).map(|((before, after), seconds)| {
+                (after.saturating_sub(before) as f64 / 1e9 / seconds).clamp(0.0, 1.0) as f32
+            });
             let gone = from.file(&stat).and_then(ticks).zip(from.later(&stat).and_then(ticks));
             // Linux counts 100 ticks a second towards user space on every architecture that we run on.
             shard.busy = gone.zip(from.seconds_of(Clock::Threads)).map(|((before, after), seconds)| {

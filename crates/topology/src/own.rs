@@ -150,6 +150,8 @@ pub struct OwnShard {
     pub thread: Option<u32>,
     /// Part of a core that it used between the readings, 0 to 1.
     pub busy: Option<f32>,
+    /// Part of the time that it was ready and had to wait for a core, 0 to 1.
+    pub waited: Option<f32>,
 }
 
 /// The daemon at one moment.

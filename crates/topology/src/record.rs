@@ -37,7 +37,7 @@ const PLACES: &[Place] = &[
         ],
     ),
     place("/proc/sys/net/ipv4", &["tcp_rmem", "tcp_wmem", "tcp_congestion_control"]),
-    place("/proc/self", &["limits"]),
+    place("/proc/self", &["limits", "mounts"]),
     place("/sys/class/dmi/id", &["sys_vendor", "product_name", "board_name"]),
     place("/sys/hypervisor", &["type"]),
     place("/sys/kernel/mm/transparent_hugepage", &["enabled", "defrag"]),
@@ -263,7 +263,7 @@ impl Recorder {
         let Some(pid) = self.pid else { return };
         self.file(source, &format!("/proc/{pid}/limits"), reading);
         for task in source.list(&format!("/proc/{pid}/task")).into_iter().take(1024) {
-            for name in ["comm", "stat", "status"] {
+            for name in ["comm", "stat", "status", "schedstat"] {
                 self.file(source, &format!("/proc/{pid}/task/{task}/{name}"), reading);
             }
         }
@@ -336,6 +336,12 @@ impl Recorder {
             "/proc/cpuinfo" => cpu_lines(&text),
             "/proc/meminfo" => lines(&|l| l.starts_with("Mem") || l.starts_with("HugePages_Total")),
             "/proc/interrupts" | "/proc/softirqs" => squeezed(&text),
+            // Where something is mounted is nobody's business, and which drives are in use matters.
+            "/proc/self/mounts" => text
+                .lines()
+                .filter_map(|l| l.split_whitespace().next().filter(|d| plain_name(d) != *d))
+                .map(|d| format!("{d}\n"))
+                .collect(),
             "/proc/stat" => lines(&|l| l.starts_with("cpu")),
             _ if path.starts_with("/boot/config-") => lines(&|l| l.contains("CONFIG_IRQ_TIME_ACCOUNTING")),
             "/proc/sys/kernel/hostname" => self.secret(&text, "host"),
@@ -524,6 +530,7 @@ mod tests {
             ("/proc/interrupts", "      CPU0   CPU1\n  24:     1      0  IO-APIC  ttyS0\n"),
             ("/proc/sys/kernel/hostname", "secret-host\n"),
             ("/proc/77/comm", "irqbalance\n"),
+            ("/proc/self/mounts", "/dev/nvme0n1p2 /srv/mine ext4 rw 0 0\nsysfs /sys sysfs rw 0 0\n"),
             ("/sys/block/loop0/size", "0\n"),
             ("/sys/block/loop0/queue/nomerges", "0\n"),
             ("/sys/block/nvme0n1/size", "1000\n"),
@@ -545,6 +552,7 @@ mod tests {
         assert_eq!(got.file("/proc/interrupts"), Some("CPU0 CPU1\n24: 1 0 IO-APIC ttyS0\n"));
         assert_eq!(got.later("/proc/interrupts"), Some("CPU0 CPU1\n24: 1 0 IO-APIC ttyS0\n"));
         assert_eq!(got.file("/proc/cpuinfo"), Some("model name\t: Some CPU\nflags\t: hypervisor\n"));
+        assert_eq!(got.file("/proc/self/mounts"), Some("/dev/nvme0n1p2\n"));
         assert_eq!(got.missing("/sys/bus/pci/devices/0000:00:01.0/config"), Some(Missing::Refused));
         assert_eq!(got.text("/proc/irqbalance/comm"), Some("irqbalance"));
         assert_eq!(Recording::decode(got.encode().as_bytes()), Ok(got));

@@ -105,7 +105,12 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         let one = |(name, arrays): (String, Vec<Array>)| {
             Ok(Named { name, plan: made(&site, &arrays)?, rest: Vec::new(), command: String::new() })
         };
-        pools.into_iter().map(one).collect::<Result<_, Failure>>()?
+        let mut plans = pools.into_iter().map(one).collect::<Result<Vec<_>, Failure>>()?;
+        if let [_, _, ..] = &plans[..] {
+            let alone = "each pool is planned as if it worked alone: at once they divide shards, ports and the links that they share";
+            plans.iter_mut().for_each(|p| p.plan.gaps.push(alone.into()));
+        }
+        plans
     } else {
         let free = match here {
             true => free_here(&mut site, context),

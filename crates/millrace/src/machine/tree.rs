@@ -310,7 +310,8 @@ fn interrupts_on(m: &Machine, cpu: u32) -> Option<f32> {
     m.seconds?;
     let of_devices = m.interrupts.iter().filter(|i| i.name.parse::<u32>().is_ok());
     let on = |i: &Interrupt| i.per_second.as_ref()?.iter().find(|(c, _)| *c == cpu).map(|(_, n)| *n);
-    Some(of_devices.filter_map(on).sum())
+    // The sum of nothing is -0 for floats, and would be shown as that.
+    Some(of_devices.filter_map(on).fold(0.0, |all, n| all + n))
 }
 
 fn shards(m: &Machine) -> Table {

@@ -142,7 +142,14 @@ pub(super) fn cores(view: &View, out: &mut Vec<Finding>) {
     if all < 0.95 * n as f64 {
         return;
     }
-    let own: f64 = view.before.shards.iter().filter_map(|s| s.busy.map(f64::from)).sum();
+    // Others that work only where nobody else wants to (a low priority) fill all cores and cost the head nothing.
+    let waited: Vec<f64> = view.before.shards.iter().filter_map(|s| s.waited.map(f64::from)).collect();
+    let most = waited.iter().copied().reduce(f64::max);
+    if most.is_some_and(|most| most < 0.05) {
+        return;
+    }
+    let own: f64 =
+        view.before.shards.iter().filter_map(|s| s.busy.map(f64::from)).fold(0.0, |all, busy| all + busy);
     let sentence = match n {
         1 => "The processor is the limit: its only core is busy.".to_string(),
         _ => format!("The processor is the limit: all {n} cores of this machine are busy."),
@@ -153,7 +160,10 @@ pub(super) fn cores(view: &View, out: &mut Vec<Finding>) {
         sentence,
         arithmetic: vec![
             format!("{all:.1} of {n} cores are used: {own:.1} by shards, {:.1} by everything else", (all - own).max(0.0)),
-            "a shard that waits for its core does nothing in that time: its own share says less than it could do".into(),
+            match most {
+                Some(most) => format!("a shard that had work waited up to {} of the time for a core", percent(most)),
+                None => "a shard that waits for its core does nothing in that time: its own share says less than it could do".into(),
+            },
         ],
         next: "fewer other programs on this machine (top), or more cores".into(),
     });

@@ -13,6 +13,9 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
     let rates: Vec<f64> = drives.iter().filter_map(|d| link(d)?.payload_mb()).collect();
     let usual_rate = median(rates.clone());
     let usual_us = median(drives.iter().filter_map(|d| d.activity?.read_us).collect());
+    // What the mirror thought of a leg while it had work says nothing of now, if nobody reads.
+    let reads_seen = drives.iter().filter_map(|d| d.activity.map(|a| a.reads)).reduce(|a, b| a + b);
+    let works = drives.iter().any(|d| d.activity.is_some_and(|a| a.reads + a.writes >= LOAD_MIN));
     for drive in &drives {
         let slow_leg =
             legs.iter().any(|l| l.slow && m.drive_at(&l.path).is_some_and(|d| d.name == drive.name));
@@ -21,7 +24,7 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
             us.zip(usual_us).is_some_and(|(us, usual)| us > 2.0 * usual && us > 100.0) && drives.len() > 2;
         // What Linux measured of both now counts for more than what the mirror thought of its legs a while ago.
         let as_fast = us.zip(usual_us).is_some_and(|(us, usual)| us < 1.3 * usual);
-        let slow_leg = slow_leg && !as_fast;
+        let slow_leg = slow_leg && !as_fast && reads_seen != Some(0.0);
         let own_rate = link(drive).and_then(|l| l.payload_mb());
         let narrow = own_rate.zip(usual_rate).is_some_and(|(own, usual)| own < usual * (1.0 - APART));
         let hot =
@@ -62,20 +65,32 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
         }
         let mut arithmetic = Vec::new();
         if let (Some(own), true) = (own_rate, rates.len() == drives.len() && narrow) {
-            let sum: f64 = rates.iter().sum();
-            let least = rates.iter().copied().fold(f64::MAX, f64::min);
-            arithmetic.push(format!(
-                "{} of {} MB/s; the {} drives of {} could read {} MB/s: a plain stripe gives {} × {:.0} = {:.0}, ours by weight {:.0}",
+            // A read goes to one leg of an array, so its legs add up; the stripe is as fast as the array that is full first.
+            let rate =
+                |l: &crate::own::OwnLeg| m.drive_at(&l.path).and_then(link).and_then(|l| l.payload_mb());
+            let arrays: Vec<(f64, f64)> = pool
+                .arrays
+                .iter()
+                .map(|a| (a.legs.iter().filter_map(rate).sum(), a.weight.max(1) as f64))
+                .collect();
+            let sum: f64 = arrays.iter().map(|a| a.0).sum();
+            let least = arrays.iter().map(|a| a.0).fold(f64::MAX, f64::min);
+            let weights: f64 = arrays.iter().map(|a| a.1).sum();
+            let now = arrays.iter().map(|a| a.0 / a.1).fold(f64::MAX, f64::min) * weights;
+            let mut words = format!(
+                "{} of {} MB/s; reads of {}, {} array{}: a plain stripe gives {} × {least:.0} = {:.0} MB/s, ours by weight {sum:.0}",
                 own.round(),
                 usual_rate.unwrap_or(0.0).round(),
-                rates.len(),
                 pool.name,
-                sum.round(),
-                rates.len(),
-                least,
-                least * rates.len() as f64,
-                sum
-            ));
+                arrays.len(),
+                if arrays.len() == 1 { "" } else { "s" },
+                arrays.len(),
+                least * arrays.len() as f64,
+            );
+            if now < 0.95 * sum {
+                words.push_str(&format!("; as its weights are now, {now:.0}"));
+            }
+            arithmetic.push(words);
         }
         if let (Some(us), Some(usual)) = (us, usual_us) {
             arithmetic.push(format!(
@@ -84,11 +99,20 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
                 micros(usual)
             ));
         }
-        let why = if why.is_empty() { "why is not seen; its wear is not read".into() } else { why };
+        let why = if why.is_empty() {
+            "why is not seen (how worn it is the drive tells by its SMART log alone, which is not read: nvme smart-log)".into()
+        } else {
+            why
+        };
         out.push(Finding {
             kind: Kind::SlowDrive,
             about: vec![pool.name.clone(), drive.name.clone()],
-            sentence: format!("The drive {} is slower than the others of {}: {why}.", drive.name, pool.name),
+            sentence: format!(
+                "The drive {} {} than the others of {}: {why}.",
+                drive.name,
+                if works { "is slower" } else { "can do less" },
+                pool.name
+            ),
             arithmetic,
             next: next.replace("millrace drive show,", &format!("millrace drive show {},", drive.name)),
         });

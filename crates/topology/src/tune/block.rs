@@ -57,7 +57,8 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
         .filter(|d| match own.is_empty() {
             false => own.contains(d.name.as_str()),
             // Without a head, every drive of flash may become one of its drives.
-            true => matches!(d.kind, DriveKind::Nvme | DriveKind::Virtio),
+            // What carries a file system is somebody else's.
+            true => matches!(d.kind, DriveKind::Nvme | DriveKind::Virtio) && !in_use(out, m, &d.name),
         })
         .map(|d| d.name.as_str())
         .collect();
@@ -88,6 +89,20 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
     }
 }
 
+/// Whether a drive, or a part of it, is mounted or carries another block device.
+fn in_use(out: &List, m: &Machine, drive: &str) -> bool {
+    let is_it = |device: &str| {
+        let name = device.strip_prefix("/dev/").unwrap_or(device);
+        let Some(rest) = name.strip_prefix(drive) else { return false };
+        // A partition: `nvme0n1p2`, `vda1`; `nvme0n10` is another drive.
+        let number =
+            if drive.ends_with(|c: char| c.is_ascii_digit()) { rest.strip_prefix('p') } else { Some(rest) };
+        rest.is_empty() || number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let mounted = out.from.file("/proc/self/mounts").is_some_and(|t| t.lines().any(is_it));
+    mounted || m.drives.iter().flat_map(|d| &d.slaves).any(|s| is_it(s))
+}
+
 /// Commands that Linux lets wait for a drive, against those that the drive takes.
 fn depth(out: &mut List, m: &Machine, drives: &[&str]) {
     let mut takes: Vec<(u64, Vec<(String, String)>)> = Vec::new();
@@ -115,20 +130,29 @@ fn depth(out: &mut List, m: &Machine, drives: &[&str]) {
 
 /// What is worth knowing of drives, and nobody's to change here.
 fn shown(out: &mut List, drives: &[&str]) {
-    for (file, name, wanted, why) in [
+    for (file, name, wanted, why, risk) in [
+        (
+            "io_poll",
+            "polling",
+            "measured",
+            "1: the drive has queues without interrupts (see poll queues), which a core that polls can use",
+            "",
+        ),
         (
             "io_timeout",
             "time-out (ms)",
             "known",
             "the head goes on without a leg that is late long before; until then what hangs is the kernel's, and the leg \
              cannot return",
+            "",
         ),
         (
             "write_cache",
             "write cache",
-            "write through",
+            "as the drive says",
             "a drive that may lose what it answered is flushed for each flush and FUA of a host; drives with power-loss \
              protection say write through",
+            "to write \"write through\" here only stops the flushes: a volatile cache then loses answered writes when the power fails",
         ),
     ] {
         let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -144,7 +168,7 @@ fn shown(out: &mut List, drives: &[&str]) {
                 [one] => one.to_string(),
                 _ => format!("{} drives", owners.len()),
             };
-            let about = About { group: Group::Block, name, of: "drive", why, risk: "" };
+            let about = About { group: Group::Block, name, of: "drive", why, risk };
             out.put(&about, format!("{name} of {of}"), found.into(), wanted.into(), Verdict::Shown);
         }
     }

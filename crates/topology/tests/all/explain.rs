@@ -3,8 +3,8 @@
 use crate::machines;
 use topology::explain::{Kind, explain, explain_one};
 use topology::{
-    Activity, Counters, Machine, Measured, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard,
-    OwnVolume, Temperature, Usual,
+    Activity, Counters, Interrupt, Machine, Measured, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg,
+    OwnPool, OwnShard, OwnVolume, Temperature, Usual,
 };
 
 /// A head on the machine with two banks: a volume read with `rate` commands of 4 KiB a second.
@@ -123,6 +123,11 @@ fn cores_that_are_all_busy_are_the_limit_also_where_shards_are_not() {
     assert!(first.arithmetic[0].contains("1.2 by shards"), "{first:?}");
     assert!(full.findings.iter().all(|f| f.kind != Kind::TooFew), "nobody needs a deeper queue then");
     assert_eq!(full.next_limit, "", "what a shard could do with a core of its own is not to be had");
+    // Where Linux tells that shards did not have to wait, others fill only what is left over.
+    scene.before().shards.iter_mut().for_each(|s| s.waited = Some(0.01));
+    assert!(explain(&scene.m).findings.iter().all(|f| f.kind != Kind::Cores));
+    scene.before().shards[1].waited = Some(0.4);
+    says(&scene.told(Kind::Cores), &["waited up to 40 % of the time for a core"]);
     scene.m.cpus[0].busy = Some(0.0);
     scene.m.cpus[1].busy = Some(0.0);
     scene.m.cpus[2].busy = Some(0.0);
@@ -193,7 +198,14 @@ fn a_drive_in_a_slower_slot_is_named_with_what_it_costs() {
         ..Own::default()
     };
     (m.own, m.own_later) = (Some(own.clone()), Some(own));
-    let told = Scene { m }.told(Kind::SlowDrive);
+    let mut s = Scene { m };
+    let told = s.told(Kind::SlowDrive);
+    says(&told, &["can do less than the others of fast", "as its weights are now, 3320"]);
+    for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
+        (0..4).for_each(|i| own.pools[0].arrays[i].weight = [1, 2, 2, 2][i]);
+    }
+    let weighed = s.told(Kind::SlowDrive);
+    assert!(!weighed.contains("as its weights are now"), "{weighed}");
     // Measured: 832, 1652, 1648 and 1657 alone, 3322 as a plain stripe.
     says(&told, &["nvme0n1", "its slot gives it Gen1 x4", "4 × 830 = 3320", "ours by weight 5810"]);
 }
@@ -207,7 +219,12 @@ fn a_link_that_trained_badly_is_told_from_a_slow_slot() {
     (m.own, m.own_later) = (Some(own.clone()), Some(own));
     says(
         &Scene { m }.told(Kind::SlowDrive),
-        &["nvme7n1", "runs at Gen4 x2 where both ends can Gen4 x4", "seat it again"],
+        &[
+            "2 arrays: a plain stripe gives 2 × ",
+            "nvme7n1",
+            "runs at Gen4 x2 where both ends can Gen4 x4",
+            "seat it again",
+        ],
     );
 }
 
@@ -565,6 +582,11 @@ fn a_drive_that_was_shaped_slow_is_told_as_that_and_not_as_ill() {
     }
     s.reads(1, 1.0, 50_090.0);
     s.after().pools[0].arrays[1].legs[0].slow = true;
+    // What the mirror thought while there was work is no news when there is none.
+    let mut idle = Scene::new(&[0, 12, 1, 13], 0);
+    [0, 12, 1, 13].iter().for_each(|d| idle.reads(*d, 0.0, 0.0));
+    idle.after().pools[0].arrays[1].legs[0].slow = true;
+    assert!(!idle.kinds().contains(&Kind::SlowDrive));
     let ill = s.told(Kind::SlowDrive);
     says(&ill, &["nvme1n1 is slower"]);
     for own in [s.m.own.as_mut(), s.m.own_later.as_mut()].into_iter().flatten() {
@@ -668,6 +690,16 @@ fn counters_that_run_backwards_are_no_load() {
     let e = explain(&s.m);
     says(&e.load, &["Hardly anything"]);
     assert_eq!(e.findings, []);
+}
+
+#[test]
+fn a_sum_of_nothing_is_not_shown_as_minus_zero() {
+    let nobody = Interrupt { per_second: Some(Vec::new()), ..Interrupt::default() };
+    assert_eq!(format!("{:.0}", nobody.rate().expect("two readings")), "0");
+    let mut s = Scene::new(&[0, 12], 100_000);
+    s.before().shards.clear();
+    s.m.cpus.iter_mut().for_each(|c| c.busy = Some(0.99));
+    says(&s.told(Kind::Cores), &[" 0.0 by shards"]);
 }
 
 #[test]

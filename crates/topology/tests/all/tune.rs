@@ -53,6 +53,21 @@ fn interrupts_of_a_port_go_to_its_node_and_leave_shards_alone() {
 }
 
 #[test]
+fn drives_that_somebody_else_uses_are_left_alone() {
+    let with = |mounts: &str| {
+        let mut from = machines::two_sockets();
+        from.put("/millrace/status", r#"{"daemon":{}}"#);
+        from.put("/proc/self/mounts", mounts);
+        let list = of(&from);
+        let Verdict::Change(writes) = &find(&list, "merging").verdict else { panic!("{list:#?}") };
+        let of = |drive: &str| writes.iter().any(|w| w.path.contains(&format!("/{drive}/")));
+        (of("nvme0n1"), of("nvme1n1"), of("nvme12n1"))
+    };
+    assert_eq!(with(""), (true, true, true));
+    assert_eq!(with("/dev/nvme0n1\n/dev/nvme1n1p2\n/dev/nvme12n10\n/dev/mapper/x\n"), (false, false, true));
+}
+
+#[test]
 fn a_running_irqbalance_is_told_and_not_stopped() {
     let mut from = machines::two_sockets();
     assert!(of(&from).iter().all(|s| s.name != "irqbalance"));
