@@ -160,7 +160,8 @@ impl Timing {
     /// What was timed since it was asked last.
     pub fn take(&mut self) -> (Vec<Timed>, Vec<TimedOp>) {
         let taken = (self.timed.clone(), self.timed_ops.clone());
-        (self.timed.clear(), self.timed_ops.clear());
+        self.timed.clear();
+        self.timed_ops.clear();
         taken
     }
     /// Nothing that is timed is under way. For checkers.

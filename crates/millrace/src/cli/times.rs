@@ -5,8 +5,10 @@ use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::{print_count, print_ns};
 use api::{Drive, Stages, Times, Volume};
 
-/// The two quantiles that are shown.
-const SHOWN: [(&str, fn(&Times) -> u64); 2] = [("p50", |t| t.p50_ns), ("p99", |t| t.p99_ns)];
+/// How to read a quantile.
+type Quantile = fn(&Times) -> u64;
+/// The two that are shown.
+const SHOWN: [(&str, Quantile); 2] = [("p50", |t| t.p50_ns), ("p99", |t| t.p99_ns)];
 
 /// A time; nothing at all is dimmed, so that the eye finds the rest.
 pub fn time(ns: u64) -> Cell {

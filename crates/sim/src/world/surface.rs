@@ -545,7 +545,9 @@ impl World {
 
     /// Promises 3 and 5: changes were answered, and nobody else is at these blocks.
     pub fn surface_answered(&mut self, answers: &[Answer]) {
-        let mut known: Option<(usize, Vec<usize>, Vec<(usize, usize)>)> = None;
+        /// An array, its legs in use, and those of them whose records do not know that another is out.
+        type Known = (usize, Vec<usize>, Vec<(usize, usize)>);
+        let mut known: Option<Known> = None;
         let life_began = self.surface.life_began;
         for answer in answers.iter().filter(|a| a.began > life_began) {
             // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
