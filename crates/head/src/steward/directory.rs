@@ -18,8 +18,8 @@ const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
 
 impl Office {
-    /// Looks each second, also for files that somebody removed, and writes something each minute, or as soon as something seems to have changed; witness records
-    /// that could not be written are, once there is space again.
+    /// Looks each second, also for files that somebody removed, and writes something each minute, or as soon as something
+    /// seems to have changed; witness records that could not be written are, once there is space again.
     pub(crate) async fn watch_directory(&self) {
         let (mut looked_well, mut probe_at) = (true, self.cx.now());
         loop {

@@ -454,19 +454,25 @@ impl Office {
                 (None, found, Err(refuse(RefusalKind::NotReady, "drive", e.words.clone())))
             }
         };
-        let back = open.is_some();
-        {
+        let opened = open.as_ref().map(|o| o.id);
+        let taken = {
             let mut desk = self.desk_mut();
-            let spare = desk.pool_mut(pool).and_then(|p| p.spares.iter_mut().find(|s| s.uuid == uuid));
+            // Meanwhile an order may have taken it out, or the keeper have found it.
+            let mut spares = desk.pool_mut(pool).into_iter().flat_map(|p| &mut p.spares);
+            let spare = spares.find(|s| s.uuid == uuid && s.open.is_none());
+            let taken = spare.is_some();
             if let Some(s) = spare {
                 s.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(s.block_bytes);
                 (s.open, s.found) = (open, found);
-                if back {
+                if opened.is_some() {
                     (s.look_at, s.looks) = (None, 0);
                 }
             }
-        }
-        if back {
+            taken
+        };
+        if let Some(id) = opened.filter(|_| !taken) {
+            self.let_go(id);
+        } else if opened.is_some() {
             let now = self.cx.now();
             let message = format!("its spare {path} is back");
             self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
