@@ -82,10 +82,6 @@ impl<const BUCKETS: usize> Buckets<BUCKETS> {
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// The sum of all, nanoseconds.
-    pub fn sum_ns(&self) -> u128 {
-        self.sum_ns
-    }
     /// The longest.
     pub fn max(&self) -> Duration {
         self.max

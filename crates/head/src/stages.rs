@@ -32,12 +32,6 @@ pub enum Stage {
     Replied,
 }
 
-impl Stage {
-    /// All, in order.
-    pub const ALL: [Stage; STAGES] =
-        [Stage::Admitted, Stage::Volume, Stage::Array, Stage::Drive, Stage::Replied];
-}
-
 /// A command that was timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timed {

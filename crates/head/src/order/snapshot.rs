@@ -425,7 +425,7 @@ pub struct Spread {
 pub struct Stages {
     /// From their arrival until their answer was gone.
     pub all: Spread,
-    /// The parts of it, as of `Stage::ALL`.
+    /// The parts of it, by `Stage`, in order.
     pub parts: [Spread; STAGES],
 }
 

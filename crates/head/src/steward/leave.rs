@@ -42,10 +42,10 @@ impl Office {
         if let Some(row) = absent {
             return self.forget_absent(row).await;
         }
-        let (id, row) = {
+        let (id, row, ends_here) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
-            (p.id, p.row())
+            (p.id, p.row(), array_in_memory(p))
         };
         let (uuid, name) = (row.uuid, row.name.clone());
         if !force {
@@ -68,7 +68,12 @@ impl Office {
             self.forget_released(uuid).await;
             return Err(r);
         }
-        let notices = self.mark_released(id, force).await?;
+        let mut notices = self.mark_released(id, force).await?;
+        if let Some(drives) = ends_here {
+            notices.push(format!(
+                "it lies in the memory of this daemon ({drives}): no other head can import it"
+            ));
+        }
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         desk.event(now, Weight::Note, format!("pool {name}"), "it was released");
@@ -105,13 +110,10 @@ impl Office {
         let desk = self.desk();
         let Some(p) = desk.pool(id) else { return Ok(()) };
         let volumes = p.config.volumes.iter().len();
-        let lost = p.arrays.iter().find(|a| a.legs.iter().all(|l| in_memory(&l.path)));
-        let Some(lost) = lost.filter(|_| volumes > 0) else { return Ok(()) };
+        let Some(drives) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
         let name = &p.config.name;
-        let drives: Vec<&str> = lost.legs.iter().map(|l| l.path.as_str()).collect();
         let message = format!(
-            "pool {name} lies in memory ({}): no other head can import it, and what its {} hold{} is lost",
-            drives.join(", "),
+            "pool {name} lies in memory ({drives}): no other head can import it, and what its {} hold{} is lost",
             if volumes == 1 { "volume".to_string() } else { count(volumes, "volume") },
             if volumes == 1 { "s" } else { "" },
         );
@@ -430,4 +432,11 @@ impl Office {
         let cx = self.cx.clone();
         self.cx.until_within(patience, move || open.iter().all(|id| cx.closed(*id))).await;
     }
+}
+
+/// The drives of an array of which every leg lies in the memory of this daemon: without it the pool is none.
+fn array_in_memory(p: &PoolDesk) -> Option<String> {
+    let lost = p.arrays.iter().find(|a| a.legs.iter().all(|l| in_memory(&l.path)))?;
+    let drives: Vec<&str> = lost.legs.iter().map(|l| l.path.as_str()).collect();
+    Some(drives.join(", "))
 }

@@ -28,6 +28,18 @@ pub(crate) fn anonymous(spec: &str) -> bool {
     ram || spec.starts_with("null:")
 }
 
+/// Puts a pool last in a list, in place of what stood there of it. Drives that end with this daemon are found nowhere, and a
+/// pool of no other drives is not listed. The oldest pools give way.
+pub(crate) fn relist(rows: &mut Vec<PoolRow>, row: PoolRow) {
+    rows.retain(|r| r.uuid != row.uuid);
+    let drives: Vec<String> = row.drives.into_iter().filter(|d| !in_memory(d)).collect();
+    if !drives.is_empty() {
+        rows.push(PoolRow { drives, ..row });
+    }
+    let surplus = rows.len().saturating_sub(POOLS_MAX);
+    rows.drain(..surplus);
+}
+
 impl Office {
     /// Reads the list.
     pub(crate) async fn read_released(&self, troubles: &mut Vec<String>) {
@@ -38,17 +50,7 @@ impl Office {
     /// A pool is let go of; its drives lie there. Nothing is remembered if that cannot be written.
     pub(crate) async fn list_released(&self, row: PoolRow) -> Result<(), Refusal> {
         let before = self.desk().released.clone();
-        let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
-        {
-            let rows = &mut self.desk_mut().released;
-            rows.retain(|r| r.uuid != row.uuid);
-            // What ends with this daemon is found nowhere.
-            if !drives.is_empty() {
-                rows.push(PoolRow { drives, ..row });
-            }
-            let surplus = rows.len().saturating_sub(POOLS_MAX);
-            rows.drain(..surplus);
-        }
+        relist(&mut self.desk_mut().released, row);
         let written = self.write_released().await;
         if written.is_err() {
             self.desk_mut().released = before;

@@ -9,7 +9,7 @@ use super::desk::{OpenDrive, refuse};
 use super::drives::Probe;
 use super::files::{PoolRow, parse_pools, pools_text};
 use super::join::{self, Boxed};
-use super::released::in_memory;
+use super::released::relist;
 use super::start::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::order::{Refusal, RefusalKind, Weight};
 use array::format::ConfigSlot;
@@ -18,8 +18,6 @@ use base::Uuid;
 /// The file.
 pub(crate) const CREATING: &str = "creating";
 const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
-/// So many are remembered of those whose drives could not all be freed, the latest ones.
-const POOLS_MAX: usize = 64;
 
 impl Office {
     /// Reads the list.
@@ -31,19 +29,9 @@ impl Office {
     /// A pool is about to be made on these drives; or so much of it is left. None of them: nothing is left.
     pub(crate) async fn list_creating(&self, row: PoolRow) -> Result<(), Refusal> {
         let before = self.desk().creating.clone();
-        let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
-        {
-            let rows = &mut self.desk_mut().creating;
-            rows.retain(|r| r.uuid != row.uuid);
-            // What ends with this daemon needs nobody to free it.
-            if !drives.is_empty() {
-                rows.push(PoolRow { drives, ..row });
-            }
-            let surplus = rows.len().saturating_sub(POOLS_MAX);
-            rows.drain(..surplus);
-            if *rows == before {
-                return Ok(());
-            }
+        relist(&mut self.desk_mut().creating, row);
+        if self.desk().creating == before {
+            return Ok(());
         }
         let written = self.write_creating().await;
         if written.is_err() {

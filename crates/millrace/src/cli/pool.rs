@@ -8,7 +8,7 @@ use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, count, look_of};
 use api::size::{print, print_free};
-use api::{ArrayLayout, ArraySpec, Importable, Pool, PoolAdd, PoolCreate, PoolImport, Status};
+use api::{ArrayLayout, ArraySpec, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport, Status};
 use clap::{Args, Subcommand};
 use topology::plan::Site;
 
@@ -381,7 +381,10 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                 let what = format!("Pool {pool} is forgotten here; nothing on its drives was changed.");
                 return Ok(context.done(what, ""));
             }
+            let in_memory = |l: &Leg| l.path.starts_with("ram:") || l.path.starts_with("null:");
+            let ends = shown.arrays.iter().any(|a| a.legs.iter().all(in_memory));
             let next = match files.is_empty() {
+                _ if ends => String::new(),
                 true => format!("millrace pool import {pool}, here or on the head that has the drives then"),
                 false => format!(
                     "millrace pool import {pool}, or millrace pool import {pool}{files} (on another head)"

@@ -192,7 +192,11 @@ fn volumes_that_would_end_with_a_release_take_force() {
     );
     assert_eq!(r.next.as_deref(), Some("millrace pool release tank --force"));
     assert_eq!(w.status().pools.len(), 1);
-    w.good(release_by_force());
+    let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("what to know") };
+    assert_eq!(
+        notices,
+        ["it lies in the memory of this daemon (ram:a,80M, ram:b,80M): no other head can import it"]
+    );
     assert!(w.status().pools.is_empty());
 }
 
