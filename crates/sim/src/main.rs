@@ -44,34 +44,41 @@ struct Words {
     all: bool,
     shard_bytes: Option<u64>,
     tight: bool,
-    pairs: bool,
-    seesaw: bool,
-    frozen: bool,
-    calm: bool,
+    kind: Kind,
+}
+
+/// What kind of worlds.
+#[derive(Clone, Copy)]
+enum Kind {
+    Usual,
+    Pairs,
+    Seesaw,
+    Frozen,
+    Calm,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
-        let mut options = match (self.pairs, self.seesaw, self.frozen) {
-            (_, _, true) => Options::frozen(seed),
-            (_, true, false) => Options::seesaw(seed),
-            (true, false, false) => Options::pairs(seed),
-            (false, false, false) if self.calm => Options::calm(seed),
-            (false, false, false) => Options::swarm(seed),
+        let mut options = match self.kind {
+            Kind::Usual => Options::swarm(seed),
+            Kind::Pairs => Options::pairs(seed),
+            Kind::Seesaw => Options::seesaw(seed),
+            Kind::Frozen => Options::frozen(seed),
+            Kind::Calm => Options::calm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
     }
-    /// What kind of worlds these are, as a prefix of their seeds; empty for the usual ones.
-    fn kind(&self) -> String {
-        let kinds = [
-            (self.frozen, "frozen "),
-            (self.seesaw && !self.frozen, "seesaw "),
-            (self.pairs && !self.seesaw && !self.frozen, "pairs "),
-            (self.calm && !self.pairs && !self.seesaw && !self.frozen, "calm "),
-            (self.tight, "tight "),
-        ];
-        kinds.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect()
+    /// What asks for such worlds, a word each; none for the usual ones.
+    fn flags(&self) -> Vec<&'static str> {
+        let kind = match self.kind {
+            Kind::Usual => None,
+            Kind::Pairs => Some("pairs"),
+            Kind::Seesaw => Some("seesaw"),
+            Kind::Frozen => Some("frozen"),
+            Kind::Calm => Some("calm"),
+        };
+        kind.into_iter().chain(self.tight.then_some("tight")).collect()
     }
 }
 
@@ -96,10 +103,7 @@ fn words() -> Option<Words> {
         all: false,
         shard_bytes: None,
         tight: false,
-        pairs: false,
-        seesaw: false,
-        frozen: false,
-        calm: false,
+        kind: Kind::Usual,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -113,10 +117,10 @@ fn words() -> Option<Words> {
             "--trace" => words.trace = true,
             "--all" => words.all = true,
             "--tight" => words.tight = true,
-            "--pairs" => words.pairs = true,
-            "--seesaw" => words.seesaw = true,
-            "--frozen" => words.frozen = true,
-            "--calm" => words.calm = true,
+            "--pairs" => words.kind = Kind::Pairs,
+            "--seesaw" => words.kind = Kind::Seesaw,
+            "--frozen" => words.kind = Kind::Frozen,
+            "--calm" => words.kind = Kind::Calm,
             _ => return None,
         }
     }
@@ -207,13 +211,10 @@ fn many(words: &Words) -> ExitCode {
                         format!("seed {seed}: it failed once, and not when it was run again")
                     });
                     say!("{} {}", last_lines(what.trim_start()), PLACE.take());
-                    let (kind, flag) = (words.kind(), words.kind().replace(' ', " --"));
-                    match kind.is_empty() {
+                    let flags: String = words.flags().iter().map(|f| format!(" --{f}")).collect();
+                    match flags.is_empty() {
                         true => say!("at commit {commit}; see it again: make sim SEED={seed} STORY=1"),
-                        false => say!(
-                            "at commit {commit}; see it again: sim --seed {seed} --{} --story",
-                            flag.trim_end_matches(" --")
-                        ),
+                        false => say!("at commit {commit}; see it again: sim --seed {seed}{flags} --story"),
                     }
                     failures.lock().expect("nobody panics with it").push(seed);
                     stop.store(!words.all, Ordering::Relaxed);
@@ -242,7 +243,8 @@ fn many(words: &Words) -> ExitCode {
         seeds => format!("failed: {}", seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
     };
     if done > 0 {
-        say!("| {}{from} to {} | {commit} | {result} |", words.kind(), from + done - 1);
+        let kind: String = words.flags().iter().map(|f| format!("{f} ")).collect();
+        say!("| {kind}{from} to {} | {commit} | {result} |", from + done - 1);
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
