@@ -13,6 +13,7 @@ use array::format::{
     Assembly, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict, assemble,
 };
 use base::Uuid;
+use std::collections::BTreeSet;
 
 /// What would be done with the drives of a pool.
 pub(crate) struct Judged {
@@ -140,15 +141,6 @@ impl Office {
         if config.holder == me {
             self.check_witness_age(&config.name, witness.as_ref(), &assembly.record);
         }
-        if !config.holder.is_nil() && config.holder != me && !force {
-            let message =
-                format!("pool {} was not released by the system that had it, {}", config.name, config.holder);
-            let next = format!(
-                "millrace pool release {0} (there), or millrace pool import {0} --force (here)",
-                config.name
-            );
-            return Err(no(RefusalKind::Unsafe, message).then(next));
-        }
         // An array whose addition was cut off is in the record and not yet in the configuration.
         let record = &mut assembly.record;
         if record.arrays.len() < config.arrays.len() {
@@ -160,12 +152,65 @@ impl Office {
         }
         record.arrays.truncate(config.arrays.len());
         let record = record.clone();
+        let mut objections: Vec<Objection> = vec![];
+        if !config.holder.is_nil() && config.holder != me && !force {
+            objections.push(Objection::held(&config));
+        }
         for i in 0..config.arrays.len() {
             name_legs(&mut config, &record.arrays[i], i);
-            check_array(&config, &record, &mut assembly, i, probes, force)?;
+            match check_array(&config, &record, &mut assembly, i, probes, force) {
+                Ok(believed) => notices.extend(believed),
+                Err(objection) => objections.push(objection),
+            }
+        }
+        if !objections.is_empty() {
+            return Err(refusal(&config.name, objections));
         }
         Ok(Judged { config, generation: slot.generation, record, assembly, notices })
     }
+}
+
+/// One thing that speaks against taking a pool. There may be several, and `--force` overrides all of them: so whoever says it
+/// has read them all.
+struct Objection {
+    message: String,
+    /// What helps without force.
+    first: String,
+    /// What `--force` would do here, as the end of the command; None if it would not help.
+    force: Option<&'static str>,
+}
+
+impl Objection {
+    /// Another head has it.
+    fn held(config: &PoolConfig) -> Self {
+        Self {
+            message: format!(
+                "pool {} was not released by the system that had it, {}",
+                config.name, config.holder
+            ),
+            first: format!("millrace pool release {} (there)", config.name),
+            force: Some(" (here)"),
+        }
+    }
+}
+
+fn refusal(pool: &str, objections: Vec<Objection>) -> Refusal {
+    let import = format!("millrace pool import {pool}");
+    let firsts: BTreeSet<&str> = objections.iter().map(|o| &*o.first).collect();
+    let forces: BTreeSet<Option<&str>> = objections.iter().map(|o| o.force).collect();
+    let first = firsts.iter().copied().collect::<Vec<_>>().join(", and ");
+    let next = match forces.iter().copied().collect::<Vec<_>>()[..] {
+        [None] if !first.starts_with("attach") => first,
+        [Some(how)] if firsts.len() == 1 => format!("{first}, or {import} --force{how}"),
+        // Where it would not help with all of it, it is no way at all.
+        [None, ..] => format!("{first}, then {import}"),
+        // Each of these would be overridden, not only the one that somebody had in mind.
+        _ => format!(
+            "{first}, then {import}; or {import} --force, which overrides all of this (writes that only the others have are lost)"
+        ),
+    };
+    let message = objections.into_iter().map(|o| o.message).collect::<Vec<_>>().join("; and ");
+    refuse(RefusalKind::Unsafe, "pool", message).then(next)
 }
 
 /// What helps where the drives that are here do not say enough.
@@ -186,7 +231,8 @@ fn name_legs(config: &mut PoolConfig, record: &RecordArray, i: usize) {
     config.arrays[i].legs = record.legs.iter().map(|l| row(l.drive)).collect();
 }
 
-/// Whether an array may be taken, and with `force` makes it so. A refusal names the drives.
+/// Whether an array may be taken, and with `force` makes it so. An objection names the drives; so does what is told when force
+/// overrode one: which leg is believed, and where later writes may be.
 fn check_array(
     config: &PoolConfig,
     record: &MembershipRecord,
@@ -194,7 +240,7 @@ fn check_array(
     i: usize,
     probes: &[Probe],
     force: bool,
-) -> Result<(), Refusal> {
+) -> Result<Option<String>, Objection> {
     let row: &RecordArray = &record.arrays[i];
     let path = |l: usize| {
         let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[l].drive));
@@ -203,8 +249,8 @@ fn check_array(
     let verdict = &mut assembly.arrays[i];
     // What this head remembers of a pool that was released says nothing of what others did with it since.
     let proven = if config.holder.is_nil() { verdict.complete } else { verdict.proven };
-    if verdict.has_current() && (proven || force) {
-        return Ok(());
+    if verdict.has_current() && proven {
+        return Ok(None);
     }
     // The leg with the latest record of its own is the truth, if the operator says so. One that was still being copied
     // holds no whole copy: nobody can take that.
@@ -215,10 +261,6 @@ fn check_array(
         (was == LegState::InSync).then_some(record.counter)
     };
     let best = (0..row.legs.len()).filter(|l| own(l).is_some()).max_by_key(|l| own(l));
-    if let Some(best) = best.filter(|_| force) {
-        verdict.legs[best] = LegVerdict::Current;
-        return Ok(());
-    }
     let legs = &verdict.legs;
     let missing: Vec<String> =
         (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Missing { .. })).map(path).collect();
@@ -228,7 +270,26 @@ fn check_array(
         (0..legs.len()).filter(|l| legs[*l] == LegVerdict::Current).map(path).collect();
     let (name, array) = (&config.name, array_word(config.arrays[i].mirror, i));
     let what = if missing.len() == 1 { "drive is" } else { "drives are" };
-    let (message, next) = if !current.is_empty() && config.holder.is_nil() {
+    if force && let Some(best) = best.filter(|_| current.is_empty()) {
+        verdict.legs[best] = LegVerdict::Current;
+        let away = match missing.is_empty() {
+            true => String::new(),
+            false => format!(" (missing: {})", missing.join(", ")),
+        };
+        return Ok(Some(format!(
+            "{array} of pool {name} was taken by force as {} has it, which lacks later writes: those are lost here{away}",
+            path(best)
+        )));
+    }
+    if force && !current.is_empty() {
+        return Ok(Some(format!(
+            "{array} of pool {name} was taken by force as {} has it, and the {what} missing: {}, which may have later writes: those are lost here",
+            current.join(", "),
+            missing.join(", ")
+        )));
+    }
+    let attach = format!("attach {}", missing.join(" and "));
+    let (message, first, force) = if !current.is_empty() && config.holder.is_nil() {
         // Whoever imports a released pool may lose a leg at once and go on with the other: the one that was lost
         // still says "released". So a leg alone proves nothing, not even where it was released.
         let message = format!(
@@ -237,27 +298,23 @@ fn check_array(
             if missing.len() == 1 { "it" } else { "them" },
             current.join(", ")
         );
-        let next = format!(
-            "attach {}, or millrace pool import {name} --force (if no other head has had the pool since)",
-            missing.join(" and ")
-        );
-        (message, next)
+        (message, attach, Some(" (if no other head has had the pool since)"))
     } else if !current.is_empty() {
         let message = format!(
             "of {array} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
             missing.join(", "),
             current.join(", ")
         );
-        (message, format!("attach {}, or millrace pool import {name} --force", missing.join(" and ")))
+        (message, attach, Some(""))
     } else if stale.is_empty() && missing.iter().all(|d| in_memory(d)) {
         let message = format!(
             "of {array} of pool {name} every drive ({}) was in the memory of a daemon that has ended: what they held is gone",
             missing.join(", ")
         );
-        (message, format!("millrace pool release {name}, which forgets it"))
+        (message, format!("millrace pool release {name}, which forgets it"), None)
     } else if stale.is_empty() {
         let message = format!("of {array} of pool {name} the {what} missing: {}", missing.join(", "));
-        (message, format!("attach {}, then millrace pool import {name}", missing.join(" and ")))
+        (message, attach, None)
     } else {
         let here = match (stale.len(), missing.is_empty()) {
             (1, false) => format!("only {} is here, which", stale[0]),
@@ -280,13 +337,10 @@ fn check_array(
         };
         let attach = match missing.is_empty() {
             true => "attach the drives that the pool was on last".to_string(),
-            false => format!("attach {}", missing.join(" and ")),
+            false => attach,
         };
-        let next = match best {
-            Some(_) => format!("{attach}, or millrace pool import {name} --force (later writes are lost)"),
-            None => format!("{attach}, then millrace pool import {name}"),
-        };
-        (format!("of {array} of pool {name} {here} {lack}{away}"), next)
+        let force = best.map(|_| " (later writes are lost)");
+        (format!("of {array} of pool {name} {here} {lack}{away}"), attach, force)
     };
-    Err(refuse(RefusalKind::Unsafe, "pool", message).then(next))
+    Err(Objection { message, first, force })
 }

@@ -131,6 +131,37 @@ fn a_pool_that_went_on_at_another_head_is_not_shown_here() {
     assert!(kept_files(&here).is_empty());
 }
 
+/// `--force` overrides whatever speaks against an import: so the refusal names all of it, and what it did is told.
+#[test]
+fn a_leg_that_another_head_has_and_that_nothing_proves_is_refused_for_both() {
+    let mut theirs = World::start(drives(&["/f/a", "/f/b"]), 1);
+    for order in [create("tank", vec![mirror("/f/a", "/f/b")]), volume("vm1", 9 * MIB)] {
+        theirs.good(order);
+    }
+    theirs.good(Order::DriveFail { drive: "/f/a".into(), force: false });
+    let mut rest = Rest { drives: theirs.rest.drives, ..Rest::default() };
+    rest.drives.remove("/f/b");
+    let mut here = World::start(rest, 2);
+    let (kind, _, message) = here.refused(import(&["/f/a"], false));
+    assert_eq!(kind, RefusalKind::Unsafe);
+    let Reply::Importable(list) = here.good(Order::PoolImportable { drives: vec!["/f/a".into()] }) else {
+        panic!("a list")
+    };
+    for words in [&message, &list[0].reason] {
+        assert!(words.contains("was not released by the system that had it"), "{words}");
+        assert!(
+            words.contains("of mirror-0 of pool tank the drive is missing: /f/b; /f/a cannot be proven"),
+            "{words}"
+        );
+    }
+    let next = "attach /f/b, and millrace pool release tank (there), then millrace pool import tank; or millrace pool import tank --force, which overrides all of this (writes that only the others have are lost)";
+    assert_eq!(list[0].next.as_deref(), Some(next));
+    let Reply::Created { notices, .. } = here.good(import(&["/f/a"], true)) else { panic!("imported") };
+    let told = "mirror-0 of pool tank was taken by force as /f/a has it, and the drive is missing: /f/b, which may have later writes: those are lost here";
+    assert!(notices.iter().any(|n| n == told), "{notices:?}");
+    assert!(here.events().iter().any(|e| e == &format!("pool tank: {told}")));
+}
+
 #[test]
 fn a_damaged_file_is_told_and_the_pool_is_imported_from_its_drives_all_the_same() {
     let mut w = usual();
