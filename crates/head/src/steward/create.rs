@@ -306,7 +306,8 @@ impl Office {
             }
         }
         let refusal = if failures.is_empty() {
-            self.check_drives_apart(&good).err().or_else(|| check_probes(&good, force))
+            let apart = self.check_drives_apart(&good).and_then(|()| self.check_listed(&good, None));
+            apart.err().or_else(|| check_probes(&good, force))
         } else {
             Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
         };

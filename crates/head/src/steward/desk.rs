@@ -614,7 +614,13 @@ impl Desk {
     /// What was found of a drive that should be at this path and cannot be used.
     pub fn found_for(&self, drive: Uuid, path: &str) -> Option<Found> {
         let itself = self.found.values().find(|f| f.drive() == Some(drive));
-        itself.or(self.found.get(path)).cloned()
+        match itself {
+            Some(Found::Drive { drive, path, .. }) => {
+                Some(Found::Moved { drive: *drive, path: path.clone() })
+            }
+            Some(_) => itself.cloned(),
+            None => self.found.get(path).cloned(),
+        }
     }
     /// A leg has left: its figures stay with the place where its drive lay.
     pub fn departs(&mut self, leg: Option<(Uuid, String)>) {

@@ -25,6 +25,8 @@ pub(crate) enum Found {
     Mute { path: String, words: String },
     /// The drive, which somebody used without the others: it may hold what they lack.
     Apart { drive: Uuid, path: String, pool: String },
+    /// The drive itself, whole, and it lies at this path now.
+    Moved { drive: Uuid, path: String },
     /// A drive that can be used, by the name that its label says.
     Drive { drive: Uuid, path: String, pool: String },
 }
@@ -65,15 +67,17 @@ impl Found {
             | Self::Other { path, .. }
             | Self::Mute { path, .. }
             | Self::Apart { path, .. }
+            | Self::Moved { path, .. }
             | Self::Drive { path, .. } => path,
         }
     }
     /// The drive that it is, whether it can be used or not.
     pub fn drive(&self) -> Option<Uuid> {
         match self {
-            Self::CutOff { drive, .. } | Self::Apart { drive, .. } | Self::Drive { drive, .. } => {
-                Some(*drive)
-            }
+            Self::CutOff { drive, .. }
+            | Self::Apart { drive, .. }
+            | Self::Moved { drive, .. }
+            | Self::Drive { drive, .. } => Some(*drive),
             Self::Other { .. } | Self::Mute { .. } => None,
         }
     }
@@ -87,6 +91,7 @@ impl Found {
             Self::Apart { .. } => {
                 "it was used apart from the others meanwhile, and may hold later writes than the pool".into()
             }
+            Self::Moved { path, .. } => format!("it lies at {path} now"),
             Self::Drive { pool, .. } => format!("another drive is there now, of pool {pool}"),
         }
     }
@@ -104,6 +109,8 @@ impl Found {
             Self::CutOff { path, needed, file: false, .. } => format!(
                 "make it {needed} bytes again (blockdev --getsize64 {path} tells), then millrace drive return {path}; or millrace drive replace {leg} NEW"
             ),
+            // By its UUID: another drive may be called by that path.
+            Self::Moved { drive, .. } => format!("millrace drive return {drive}"),
             Self::Drive { .. } => {
                 format!("attach the drive that was there, or millrace drive replace {leg} NEW")
             }

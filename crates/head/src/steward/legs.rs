@@ -462,7 +462,8 @@ impl Office {
     }
     /// Whether a drive may become a leg of an array.
     fn check_new_leg(&self, pool: PoolId, array: usize, probe: &Probe, force: bool) -> Result<(), Refusal> {
-        let apart = self.check_drives_apart(core::slice::from_ref(probe));
+        let one = core::slice::from_ref(probe);
+        let apart = self.check_drives_apart(one).and_then(|()| self.check_listed(one, Some(pool)));
         apart.map_err(|r| Refusal { field: Some("new".into()), ..r })?;
         let desk = self.desk();
         let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;

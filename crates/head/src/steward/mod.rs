@@ -28,6 +28,7 @@ mod join;
 mod judge;
 mod leave;
 mod legs;
+mod listed;
 mod lost;
 mod members;
 mod orders;

@@ -355,7 +355,15 @@ impl Office {
                     .then("millrace status, and return it once it answers or was unplugged"));
             }
         }
-        let spec = if drive.parse::<Uuid>().is_ok() { path.clone() } else { drive.to_string() };
+        // By its UUID it is meant wherever it was seen last.
+        let moved = match self.desk().found_for(uuid, &path) {
+            Some(Found::Moved { path, .. }) => Some(path),
+            Some(_) | None => None,
+        };
+        let spec = match drive.parse::<Uuid>() {
+            Ok(_) => moved.unwrap_or_else(|| path.clone()),
+            Err(_) => drive.to_string(),
+        };
         let probe = self.patient().probe(&spec).await;
         // What was shaped for a test stays so until somebody says otherwise, whether it can be opened now or later.
         if let Some(shape) = shape {
@@ -404,9 +412,12 @@ impl Office {
                     Unfit::Apart => found.words(),
                     Unfit::Other(words) => words,
                 };
-                let next = match cut_off || apart {
-                    true => found.way_back(&path),
-                    false => {
+                // A drive of another pool of this head has its place there, and is not to be overwritten.
+                let listed = self.desk().listing(&probe).filter(|_| found.drive() != Some(uuid));
+                let next = match (cut_off || apart, listed) {
+                    (true, _) => found.way_back(&path),
+                    (false, Some(listed)) => listed.way_back(here),
+                    (false, None) => {
                         format!("millrace drive replace {path} {here} --force (copies everything to it)")
                     }
                 };

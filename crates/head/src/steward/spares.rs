@@ -305,7 +305,9 @@ impl Office {
             (p.config.clone(), p.config.name.clone(), uuid, created, p.retired(probe), smallest)
         };
         let path = probe.info.path.clone();
-        if let Some(r) = check_probes(core::slice::from_ref(probe), force || retired) {
+        let one = core::slice::from_ref(probe);
+        let listed = self.check_listed(one, Some(pool)).err();
+        if let Some(r) = listed.or_else(|| check_probes(one, force || retired)) {
             return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
         }
         if tail_at(probe.info.bytes) < smallest {

@@ -312,6 +312,11 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                     "unplug or reset it: once it answers, it is a spare again by itself (millrace drive return {path}, at once); or millrace drive rm {path}, to go on without it"
                 ),
             ),
+            // What lies there has its own place; the spare is elsewhere.
+            Some(found @ (Found::Drive { .. } | Found::Moved { .. })) => (
+                format!("its spare {path} is not there: {}", found.words()),
+                format!("attach it: then it is a spare again by itself; or millrace drive rm {path}"),
+            ),
             Some(found) => (
                 format!("its spare {path} is of no use: {}", found.words()),
                 format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),

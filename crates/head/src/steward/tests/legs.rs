@@ -563,3 +563,68 @@ fn a_file_that_was_made_again_empty_while_the_head_was_down_is_told_with_the_ord
     copied(&mut w, "/f/b");
     assert_eq!(w.status().health, State::Optimal);
 }
+
+/// The refusal of a return named a command that destroyed another pool of the same head.
+#[test]
+fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
+    let single = ArraySpec { mirror: false, drives: vec!["/f/x".into()], weight: None };
+    let mut w = World::start(drives(&["/f/x", "/f/p", "/f/q", "/f/z", "/f/y", "/f/n", "/f/r"]), 1);
+    for order in [
+        create("one", vec![single]),
+        create("tank", vec![mirror("/f/p", "/f/q")]),
+        create("two", vec![mirror("/f/y", "/f/z")]),
+        create("more", vec![mirror("/f/n", "/f/r")]),
+        Order::Shutdown,
+    ] {
+        w.good(order);
+    }
+    // The only drive of a pool where a leg of another one was, and a leg of a third where one of a fourth was.
+    let only = w.rest.drives.remove("/f/x").expect("there");
+    let leg = w.rest.drives.remove("/f/p").expect("there");
+    w.rest.drives.insert("/f/z".into(), only);
+    w.rest.drives.insert("/f/n".into(), leg);
+    let mut w = w.crash(2);
+    let r = w.order(Order::DriveReturn { drive: "/f/z".into() }).expect_err("another drive");
+    assert!(r.message.ends_with("it carries the label of another drive, of pool one"), "{r:?}");
+    assert_eq!(r.next.as_deref(), Some("millrace pool import one --drive /f/z"));
+    let r = w.order(Order::DriveReturn { drive: "/f/n".into() }).expect_err("another drive");
+    assert_eq!(r.next.as_deref(), Some("put it back to /f/p, then millrace drive return /f/p"));
+    let over = |drive: &str| {
+        [
+            Order::DriveReplace { old: "/f/z".into(), new: drive.into(), force: true },
+            Order::SpareAdd { pool: "two".into(), drive: drive.into(), force: true },
+            Order::LegAdd { pool: "two".into(), mirror: None, drive: drive.into(), force: true },
+            Order::PoolAdd { pool: "two".into(), arrays: vec![mirror(drive, "/f/free")], force: true },
+        ]
+    };
+    w.rest.drives.extend(drives(&["/f/free"]).drives);
+    for order in over("/f/z").into_iter().chain(over("/f/n")) {
+        let r = w.order(order.clone()).expect_err("it is a drive of this head");
+        let other = matches!(order, Order::DriveReplace { ref new, .. } if new == "/f/n");
+        // A path that a leg has is refused before anybody looks what lies there.
+        let named = r.message.contains("is a drive of pool") || r.message.contains("already");
+        assert!(named, "{order:?}: {r:?}");
+        if r.message.contains("of this head") && !other {
+            assert!(r.message.contains("--force does not overwrite such a one"), "{r:?}");
+        }
+    }
+    let r = w
+        .order(Order::DriveReplace { old: "/f/z".into(), new: "/f/z".into(), force: true })
+        .expect_err("the only drive of a pool");
+    assert_eq!(r.message, "/f/z is a drive of pool one of this head: --force does not overwrite such a one");
+    let next = "millrace pool import one --drive /f/z; or, if nothing of pool one is wanted any more, millrace pool release one, then the same command with --force";
+    assert_eq!(r.next.as_deref(), Some(next));
+    // What lies elsewhere is not taken for another drive, and its UUID takes it from there.
+    let s = w.status();
+    let tank = s.pools.iter().find(|p| p.name == "tank").expect("it is here");
+    let moved = &tank.arrays[0].legs[0];
+    assert_eq!(moved.reason, "it lies at /f/n now");
+    let uuid = moved.uuid;
+    w.good(Order::DriveReturn { drive: uuid.to_string() });
+    let import =
+        Order::PoolImport { pool: Some("one".into()), name: None, drives: vec!["/f/z".into()], force: false };
+    w.good(import);
+    // Let go of, it is anybody's.
+    w.good(Order::PoolRelease { pool: "one".into(), force: true, disconnect: false });
+    w.good(Order::DriveReplace { old: "/f/z".into(), new: "/f/z".into(), force: true });
+}
