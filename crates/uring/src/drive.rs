@@ -235,6 +235,36 @@ fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
     Ok(DriveHealth { bytes: meta.len(), free_bytes, sparse, name })
 }
 
+/// Refuses what somebody uses through a loop device: neither a lock of a file nor a claim of a device says so. Who has one of
+/// our own drives open by both names is told elsewhere, with the pool.
+fn check_loops(path: &Path, meta: &fs::Metadata, ours: &dyn Fn(&Path) -> bool) -> Result<(), OpenError> {
+    for node in sysfs::loops_over(meta) {
+        let Ok(there) = fs::metadata(&node) else { continue };
+        let (major, minor) = sysfs::device_number(&there);
+        let mut users = BlockDevice::by_number(major, minor).map(|d| d.users()).unwrap_or_default();
+        if users.is_empty() {
+            let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+            let claimed = claim(!ours(&node), || match ours(&node) {
+                true => Ok(()),
+                false => Ok(rustix::fs::open(&node, flags, Mode::empty()).map(drop)?),
+            });
+            if claimed.is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
+                users.extend(holder::of_device(&node).or_else(|| Some("another process".into())));
+            }
+        }
+        if !users.is_empty() && !ours(&node) {
+            let words = format!(
+                "{} is in use through {}, by {}: unmount or stop that first",
+                path.display(),
+                node.display(),
+                users.join(" and ")
+            );
+            return Err(OpenError { held: true, missing: false, words });
+        }
+    }
+    Ok(())
+}
+
 /// Whether an open file is still the one at its path.
 fn name_of(open: &fs::Metadata, path: &Path) -> FileName {
     let same = |there: &fs::Metadata| (there.dev(), there.ino()) == (open.dev(), open.ino());
@@ -376,6 +406,7 @@ fn open_block(
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
     let (major, minor) = sysfs::device_number(meta);
     let device = BlockDevice::by_number(major, minor);
+    check_loops(&path, meta, ours)?;
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
     // Who is known to hold it will not let go by itself.
     let patient = device.as_ref().is_none_or(|d| d.users().is_empty()) && !ours(&path);
@@ -488,6 +519,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         Err(e) => return Err(sentence(e)),
     };
     let meta = file.metadata().map_err(sentence)?;
+    check_loops(&path, &meta, ours)?;
     let bytes = meta.len() - meta.len() % 4096;
     if bytes == 0 {
         return Err(format!(

@@ -150,6 +150,21 @@ fn is_for_life(wwid: &str) -> bool {
     registered.is_some_and(|id| id.bytes().any(|b| b.is_ascii_alphanumeric() && b != b'0'))
 }
 
+/// Nodes of the loop devices that lie in a file or a block device.
+pub(crate) fn loops_over(meta: &fs::Metadata) -> Vec<PathBuf> {
+    let is_same = |there: &fs::Metadata| match meta.file_type().is_block_device() {
+        true => there.file_type().is_block_device() && there.rdev() == meta.rdev(),
+        false => (there.dev(), there.ino()) == (meta.dev(), meta.ino()),
+    };
+    let lies_there = |name: &String| {
+        let file = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
+        let there = file.ok().and_then(|path| fs::metadata(path.trim_end_matches('\n')).ok());
+        there.as_ref().is_some_and(is_same)
+    };
+    let loops = entries(Path::new("/sys/block")).into_iter().filter(|name| name.starts_with("loop"));
+    loops.filter(lies_there).map(|name| Path::new("/dev").join(name)).collect()
+}
+
 /// What a regular file is called in `DriveInfo::places`.
 pub(crate) fn file_name(meta: &fs::Metadata) -> String {
     format!("file {}:{}", meta.dev(), meta.ino())

@@ -453,6 +453,42 @@ fn a_mounted_block_device_is_refused_and_its_mount_point_named() {
     drop(mount);
 }
 
+/// A lock of the file says nothing of who has a loop device of it.
+#[test]
+fn a_file_that_is_in_use_through_a_loop_device_is_refused() {
+    let dir = folder();
+    let path = dir.path().join("backing");
+    let spec = path.display().to_string();
+    File::create(&path).unwrap().set_len(32 << 20).unwrap();
+    let Some(device) = LoopDevice::over(&path) else { return };
+    // As a drive of a second head.
+    let there = Bench::with(&device.0);
+    let refused = Bench::new().open(0, &spec).unwrap_err();
+    assert!(refused.starts_with(&format!("{spec} is in use through {}, by ", device.0)), "{refused}");
+    there.close(0);
+    there.house.stop().unwrap();
+    let idle = Bench::with(&spec);
+    idle.close(0);
+    idle.house.stop().unwrap();
+    let at = dir.path().join("mnt");
+    fs::create_dir(&at).unwrap();
+    let made = sh("mkfs.ext4", &["-q", "-F", &device.0])
+        .and_then(|_| sh("mount", &[&device.0, at.to_str().unwrap()]));
+    if made.is_none() {
+        eprintln!("SKIPPED: this machine does not let us make and mount an ext4");
+        return;
+    }
+    let mount = Tmpfs(at.clone());
+    let refused = Bench::new().open(0, &spec).unwrap_err();
+    let words = format!(
+        "{spec} is in use through {}, by the file system mounted at {}: unmount or stop that first",
+        device.0,
+        at.display()
+    );
+    assert_eq!(*refused, *words);
+    drop(mount);
+}
+
 #[test]
 fn what_cannot_be_opened_is_told_with_cause_and_remedy() {
     let dir = folder();
