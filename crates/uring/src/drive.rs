@@ -413,6 +413,13 @@ fn open_block(
     let file = claim(patient, || Ok(rustix::fs::open(&path, flags, Mode::empty())?));
     let file = File::from(file.map_err(|e| explain(&path, &e, device.as_ref()))?);
     let asked = |result: io::Result<()>| result.map_err(|e| explain(&path, &e, device.as_ref()));
+    let mut read_only: libc::c_int = 0;
+    // SAFETY: BLKROGET writes one int to a live variable.
+    asked(check(unsafe { libc::ioctl(file.as_raw_fd(), BLKROGET, &mut read_only) }))?;
+    if read_only != 0 {
+        // The kernel opens it for writing all the same, and refuses the first write.
+        return Err(explain(&path, &io::Error::from_raw_os_error(libc::EROFS), device.as_ref()));
+    }
     let (mut bytes, mut logical) = (0u64, 0 as libc::c_int);
     // SAFETY: BLKGETSIZE64 writes one u64 to a live variable.
     asked(check(unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) }))?;
@@ -468,8 +475,9 @@ fn open_block(
     })
 }
 
-/// `_IOR(0x12, 114, size_t)` and `_IO(0x12, 104)` of linux/fs.h.
+/// `_IOR(0x12, 114, size_t)`, `_IO(0x12, 94)` and `_IO(0x12, 104)` of linux/fs.h.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+const BLKROGET: libc::c_ulong = 0x125e;
 const BLKSSZGET: libc::c_ulong = 0x1268;
 
 fn check(result: libc::c_int) -> io::Result<()> {

@@ -453,6 +453,17 @@ fn a_mounted_block_device_is_refused_and_its_mount_point_named() {
     drop(mount);
 }
 
+/// The kernel opens it for writing, and the first write failed when a pool was half made.
+#[test]
+fn a_read_only_device_is_refused_before_anything_is_written() {
+    let dir = folder();
+    let path = dir.path().join("backing");
+    File::create(&path).unwrap().set_len(32 << 20).unwrap();
+    let Some(device) = LoopDevice::of(&path, &["-r"]) else { return };
+    let refused = Bench::new().open(0, &device.0).unwrap_err();
+    assert_eq!(refused, format!("{} is read-only: a drive must be writable", device.0));
+}
+
 /// A lock of the file says nothing of who has a loop device of it.
 #[test]
 fn a_file_that_is_in_use_through_a_loop_device_is_refused() {
