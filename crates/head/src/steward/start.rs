@@ -5,12 +5,12 @@ use super::absent::{AbsentPool, LOOK_FIRST};
 use super::desk::Stop;
 use super::drives::Probe;
 use super::files::{POOLS, PoolRow};
-use super::pools::{Claim, ended_with_the_daemon, held_words, words};
+use super::pools::{Claim, ended_with_the_daemon, held_words, is_about, words};
 use super::released::in_memory;
 use super::runtime::Patience;
 use crate::mail::Mail;
 use crate::order::{RefusalKind, Weight};
-use base::{Address, Duration};
+use base::{Address, Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -163,6 +163,21 @@ impl Office {
         }
     }
 
+    /// Opens those of these drives that are a pool's. Pools are imported side by side, and who looks at a drive holds it for that
+    /// long: what is held is tried again.
+    async fn gather_candidates(&self, mut candidates: Vec<String>, pool: Uuid, end: Instant) -> Vec<Probe> {
+        let mut found = vec![];
+        loop {
+            let (more, failures) = self.gather(&candidates, Some(pool)).await;
+            found.extend(more);
+            candidates.retain(|c| failures.iter().any(|f| f.held && is_about(f, c)));
+            if candidates.is_empty() || self.cx.now() >= end {
+                return found;
+            }
+            self.cx.sleep(CLAIM_RETRY).await;
+        }
+    }
+
     async fn import_at_start(&self, row: PoolRow) {
         if !row.drives.is_empty() && row.drives.iter().all(|d| in_memory(d)) {
             if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
@@ -171,6 +186,7 @@ impl Office {
             }
             return;
         }
+        let end = self.cx.now() + CLAIM_PATIENCE;
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
         if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
             p.held = false;
@@ -182,7 +198,7 @@ impl Office {
                 probes.iter().map(|p| p.info.path.clone()).chain(row.drives.iter().cloned()).collect();
             let candidates =
                 self.candidates().await.into_iter().filter(|c| !seen.contains(c)).collect::<Vec<_>>();
-            let (more, _) = self.gather(&candidates, Some(row.uuid)).await;
+            let more = self.gather_candidates(candidates, row.uuid, end).await;
             if !more.is_empty() {
                 failures.clear();
             }

@@ -221,3 +221,26 @@ fn a_pool_is_imported_under_another_name_where_its_own_is_taken_and_keeps_it() {
     });
     assert_eq!(names(&mut other), ["tank2"]);
 }
+
+/// Pools are imported side by side: one that looked at a drive kept the other one, whose leg it was, from seeing it.
+#[test]
+fn a_leg_where_another_pool_had_one_is_found_though_both_look_at_once() {
+    let mut w = World::start(drives(&["/dev/a", "/dev/b", "/dev/c", "/dev/d"]), 1);
+    for order in [
+        create("tank", vec![mirror("/dev/a", "/dev/b")]),
+        create("two", vec![mirror("/dev/c", "/dev/d")]),
+        Order::Shutdown,
+    ] {
+        w.good(order);
+    }
+    let mut rest = w.rest;
+    let moved = rest.drives.remove("/dev/b").expect("there");
+    // The other pool looks at it for a while.
+    rest.drives.insert("/dev/d".into(), FakeDrive { slow: base::Duration::from_millis(500), ..moved });
+    let mut w = World::power_on(rest, 2, u64::MAX);
+    w.held_candidates = true;
+    w.run();
+    let s = w.status();
+    let tank = s.pools.iter().find(|p| p.name == "tank").expect("it is here");
+    assert_eq!(tank.state, State::Optimal, "{tank:?}");
+}
