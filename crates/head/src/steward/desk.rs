@@ -586,11 +586,14 @@ impl Desk {
         }
         None
     }
-    /// How many legs have this path or UUID.
-    pub fn legs_called(&self, drive: &str) -> usize {
+    /// How many legs and spares have this path or UUID. A drive that is missing is called by the path that it had last, and
+    /// another may lie there today.
+    pub fn drives_called(&self, drive: &str) -> usize {
         let uuid: Option<Uuid> = drive.parse().ok();
         let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        legs.filter(|l| l.path == drive || uuid == Some(l.uuid)).count()
+        let spares = self.pools.iter().flat_map(|p| &p.spares);
+        let names = legs.map(|l| (&l.path, l.uuid)).chain(spares.map(|s| (&s.path, s.uuid)));
+        names.filter(|(path, u)| *path == drive || uuid == Some(*u)).count()
     }
     /// An order was carried out: of spares that are no legs any more nothing is told.
     pub fn forget_stand_ins(&mut self) {

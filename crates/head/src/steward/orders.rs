@@ -97,13 +97,17 @@ impl Office {
         }
     }
 
-    pub(crate) fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
-        let several = self.desk().legs_called(drive);
-        if several > 1 {
-            // `ram:1G` may be there twice: the first of them is not the one that is meant.
-            let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
-            return Err(refuse(RefusalKind::Invalid, field, message).then("millrace drive ls --json"));
+    /// Refuses a name that several drives of pools have: the first of them may not be the one that is meant.
+    pub(crate) fn check_one_meant(&self, field: &str, drive: &str) -> Result<(), Refusal> {
+        let several = self.desk().drives_called(drive);
+        if several < 2 {
+            return Ok(());
         }
+        let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
+        Err(refuse(RefusalKind::Invalid, field, message).then("millrace drive ls --json"))
+    }
+    pub(crate) fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
+        self.check_one_meant(field, drive)?;
         let desk = self.desk();
         desk.leg_named(drive).ok_or_else(|| {
             let spare = desk.spare_named(drive).and_then(|(pool, _)| desk.pool(pool));
@@ -300,6 +304,7 @@ impl Office {
 
     /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
     pub(crate) async fn drive_return(&self, drive: &str) -> Answered {
+        self.check_one_meant("drive", drive)?;
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match found {
             Ok(leg) => leg,
@@ -360,9 +365,10 @@ impl Office {
             Some(Found::Moved { path, .. }) => Some(path),
             Some(_) | None => None,
         };
-        let spec = match drive.parse::<Uuid>() {
-            Ok(_) => moved.unwrap_or_else(|| path.clone()),
-            Err(_) => drive.to_string(),
+        let spec = match (drive.parse::<Uuid>(), moved) {
+            (Ok(_), Some(at)) if self.lies_at(uuid, &at).await => at,
+            (Ok(_), _) => path.clone(),
+            (Err(_), _) => drive.to_string(),
         };
         let probe = self.patient().probe(&spec).await;
         // What was shaped for a test stays so until somebody says otherwise, whether it can be opened now or later.
@@ -438,6 +444,22 @@ impl Office {
                     field: Some("drive".into()),
                     kind: RefusalKind::Conflict,
                 })
+            }
+        }
+    }
+    /// Whether a drive lies at a path now.
+    async fn lies_at(&self, drive: Uuid, path: &str) -> bool {
+        match self.patient().probe(path).await {
+            Ok(probe) => {
+                self.desk_mut().note_found(&probe);
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                probe.good_label().is_some_and(|l| l.drive == drive)
+            }
+            Err(e) => {
+                if e.missing {
+                    self.desk_mut().found.remove(path);
+                }
+                false
             }
         }
     }

@@ -361,6 +361,7 @@ impl Office {
 
     /// Order: remove a drive, a spare or a leg.
     pub(crate) async fn drive_remove(&self, drive: &str, force: bool) -> Answered {
+        self.check_one_meant("drive", drive)?;
         let spare = self.desk().spare_named(drive);
         match spare {
             Some((pool, spare)) => self.spare_remove(pool, spare).await,

@@ -4,7 +4,7 @@ use super::*;
 
 fn with_spare() -> World {
     let mut rest = four();
-    rest.drives.extend(drives(&["/f/s", "/f/t"]).drives);
+    rest.drives.extend(drives(&["/f/s", "/f/t", "/f/u"]).drives);
     let mut w = World::start(rest, 1);
     for order in [tank(), volume("vm1", 9 * MIB), spare("/f/s")] {
         w.good(order);
@@ -430,5 +430,31 @@ fn a_spare_is_called_one_by_orders_about_legs() {
         let (kind, _, message) = w.refused(order);
         let words = "/f/s is a spare of pool tank, and no leg of a mirror";
         assert_eq!((kind, &*message), (RefusalKind::Conflict, words), "{text}");
+    }
+}
+
+/// A spare that is missing is called by the path that it had last, and another pool's leg may lie there today.
+#[test]
+fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
+    let mut w = with_spare();
+    w.good(create("two", vec![mirror("/f/t", "/f/u")]));
+    for p in &mut w.steward.office.desk_mut().pools {
+        for s in &mut p.spares {
+            (s.open, s.path) = (None, "/f/t".into());
+        }
+    }
+    let called = "/f/t".to_string();
+    let orders = [
+        Order::DriveFail { drive: called.clone(), force: false },
+        Order::DriveReturn { drive: called.clone() },
+        Order::DriveRemove { drive: called.clone(), force: true },
+        Order::DriveReplace { old: called.clone(), new: "/f/x".into(), force: false },
+        Order::DriveShape { drive: called, shape: Default::default() },
+    ];
+    for order in orders {
+        let text = format!("{order:?}");
+        let (kind, _, message) = w.refused(order);
+        let words = "2 drives are called /f/t: their UUIDs tell them apart";
+        assert_eq!((kind, &*message), (RefusalKind::Invalid, words), "{text}");
     }
 }
