@@ -641,11 +641,10 @@ impl PoolDesk {
         if let Some((message, next)) = unique {
             return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
         }
-        let in_use = !self.is_out(array, leg);
-        let alone = (in_use
-            && self.leg_state(array, leg) == LegState::InSync
-            && self.in_sync_without(array, leg) < 2)
-            || self.arrays[array].legs.len() == 2;
+        // Who gives up a replacement is left with the legs that there were.
+        let uuid = self.arrays[array].legs[leg].uuid;
+        let comes = self.replaces(uuid).is_some_and(|r| self.is_leg(r.old));
+        let alone = !comes && (self.in_sync_without(array, leg) < 2 || self.arrays[array].legs.len() == 2);
         if alone && !force {
             let word = array_word(true, array);
             let message = format!(

@@ -358,6 +358,29 @@ fn another_drive_in_the_same_place_takes_it() {
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
 }
 
+/// A leg that is out adds to the redundancy that can be had again: it goes only if that is meant.
+#[test]
+fn a_leg_of_three_that_is_out_is_removed_by_force_where_one_in_sync_is_left() {
+    let mut w = with_more();
+    w.good(add("/f/n"));
+    synced(&mut w, 2);
+    for drive in ["/f/b", "/f/n"] {
+        w.good(Order::DriveFail { drive: drive.into(), force: false });
+    }
+    let (kind, _, words) = w.refused(rm("/f/n", false));
+    let why = "without /f/n mirror-0 of pool tank has one drive in sync: if that fails, its data is lost";
+    assert_eq!((kind, &*words), (RefusalKind::Unsafe, why));
+    w.good(rm("/f/n", true));
+    settle(&mut w);
+    assert_eq!(w.status().pools[0].arrays[0].legs.len(), 2);
+    // With two in sync it needs no force.
+    let mut w = with_more();
+    w.good(add("/f/n"));
+    synced(&mut w, 2);
+    w.good(Order::DriveFail { drive: "/f/n".into(), force: false });
+    w.good(rm("/f/n", false));
+}
+
 #[test]
 fn a_name_that_two_drives_have_is_refused() {
     let mut w = with_more();
