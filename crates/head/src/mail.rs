@@ -190,7 +190,7 @@ pub enum Mail {
         connection: ConnectionId,
     },
     /// A connection is over, and so is every command that it ever sent: none of its writes is left at
-    /// a drive. Comes once for each connection that asked something.
+    /// a drive. Comes once for each connection that asked something, or broke the protocol before it did.
     Gone {
         /// The connection.
         connection: ConnectionId,

@@ -403,7 +403,8 @@ impl<M: Memory> Shard<M> {
             request.phase = Phase::Connection;
             request.compare = None;
             let request = &self.core.requests[index];
-            let (ended, took) = (ended(request), now.0.saturating_sub(request.started.0));
+            let ended = ended(request.status, request.command.op, request.length);
+            let took = now.0.saturating_sub(request.started.0);
             if let Some(counters) = self.core.volume_counters.get_mut(request.command.volume.index()) {
                 counters.count(ended, took);
             }
@@ -518,7 +519,9 @@ impl<M: Memory> Shard<M> {
                             self.core.lending.close(gone.borrower());
                         }
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
-                        if gone.known && !planted(Bug::LoginBeforeWritesEnd) {
+                        // Who broke the protocol is told of also if he did so before he said who he is.
+                        let broke = matches!(gone.why, Some(Close::Protocol(_)));
+                        if (gone.known || broke) && !planted(Bug::LoginBeforeWritesEnd) {
                             let mail = Mail::Gone { connection: gone.id, why: gone.why };
                             fx.push(Effect::Mail { to: Address::Steward, mail });
                         }
@@ -532,13 +535,14 @@ impl<M: Memory> Shard<M> {
 }
 
 /// How a request ended, for counters.
-fn ended(request: &Request) -> Ended {
-    match (request.status, request.command.op) {
-        (Status::Good, base::Op::Read) => Ended::Read(request.length),
+fn ended(status: Status, op: base::Op, bytes: u64) -> Ended {
+    match (status, op) {
+        (Status::Good, base::Op::Read) => Ended::Read(bytes),
         (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. } | base::Op::CompareAndWrite) => {
-            Ended::Write(request.length)
+            Ended::Write(bytes)
         }
-        (Status::Good | Status::Miscompare { .. }, _) => Ended::Other,
+        // What the host took back itself failed nobody.
+        (Status::Good | Status::Miscompare { .. } | Status::Aborted, _) => Ended::Other,
         _ => Ended::Error,
     }
 }
@@ -684,5 +688,19 @@ impl<M: Memory> Dma for Shard<M> {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ended;
+    use crate::report::Ended;
+    use base::{Op, Status};
+
+    #[test]
+    fn what_a_host_aborts_is_no_error_of_the_volume() {
+        assert!(matches!(ended(Status::Aborted, Op::Write, 4096), Ended::Other));
+        assert!(matches!(ended(Status::Medium, Op::Read, 4096), Ended::Error));
+        assert!(matches!(ended(Status::Good, Op::Read, 4096), Ended::Read(4096)));
     }
 }

@@ -432,6 +432,7 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
     use crate::shard::{Deadlines, ShardConfig};
+    use base::front::Close;
     use base::memory::PlainMemory;
     use base::view::{Host, Portal, Protocol, System, View};
     use base::{Address, Answer, Ask, Event, HostId, Machine, Slice};
@@ -454,6 +455,7 @@ mod tests {
         /// Connections that the shard has closed.
         closed: Vec<ConnectionId>,
         turned: Vec<&'static str>,
+        gone: Vec<Option<Close>>,
         asks: Vec<Ask>,
         sends: Vec<ConnectionId>,
     }
@@ -477,6 +479,7 @@ mod tests {
                 next: 0,
                 closed: vec![],
                 turned: vec![],
+                gone: vec![],
                 asks: vec![],
                 sends: vec![],
             };
@@ -515,6 +518,7 @@ mod tests {
                     Effect::Close { connection } => self.closed.push(connection),
                     Effect::Send { connection } => self.sends.push(connection),
                     Effect::Mail { mail: Mail::Turned { why, .. }, .. } => self.turned.push(why),
+                    Effect::Mail { mail: Mail::Gone { why, .. }, .. } => self.gone.push(why),
                     Effect::Mail { mail: Mail::Ask { ask, .. }, .. } => self.asks.push(ask),
                     _ => {}
                 }
@@ -774,5 +778,20 @@ mod tests {
             let all = u32::from(shards) * callers.visitors.max;
             assert!(all <= u32::from(sessions::CONTROLLERS_MAX) / 4, "{shards} shards: {all}");
         }
+    }
+
+    #[test]
+    fn who_breaks_the_protocol_before_he_says_who_he_is_is_told_with_the_reason() {
+        let mut w = World::new();
+        for portal in [NVME, ISCSI] {
+            let peer = w.accept(portal);
+            w.say(peer, &[0x77; 4096]);
+            assert!(!w.is_here(peer));
+            assert!(matches!(w.gone.pop(), Some(Some(Close::Protocol(_)))), "{:?}", w.turned);
+        }
+        // Who only goes is no news.
+        let peer = w.accept(NVME);
+        w.on(Event::Closed { connection: peer });
+        assert!(w.gone.is_empty());
     }
 }
