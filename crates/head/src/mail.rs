@@ -30,6 +30,17 @@ pub enum Fate {
     SeesNothing,
 }
 
+/// A file that was removed from the state directory and cannot be made again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unmended {
+    /// Its name.
+    pub file: String,
+    /// Why not, in words.
+    pub why: String,
+    /// The command that helps.
+    pub next: String,
+}
+
 /// A letter.
 #[derive(Debug)]
 pub enum Mail {
@@ -309,6 +320,13 @@ pub enum Mail {
     },
     /// Something happened: for the daemon's log.
     Happened(EventLine),
+    /// Files of the state directory that the manager keeps itself were removed by somebody.
+    Renewed {
+        /// Those that it has made again.
+        again: Vec<String>,
+        /// Those that it could not make again: all of them.
+        failed: Vec<Unmended>,
+    },
     /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
     /// way are given up, and drives that hang are not waited for.
     Stop,

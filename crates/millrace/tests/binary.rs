@@ -243,6 +243,33 @@ fn a_panic_of_a_shard_ends_the_daemon_and_three_of_them_leave_the_management_alo
     );
 }
 
+/// A second daemon started on the directory, and both wrote there.
+#[test]
+fn a_lock_and_a_crash_record_that_are_removed_are_made_again_and_let_no_second_daemon_in() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    for name in ["lock", "crashes"] {
+        fs::remove_file(daemon.path("state").join(name)).expect("it is there");
+    }
+    let other = daemon.path("other.sock").display().to_string();
+    let output =
+        daemon.command().args(["--socket", &other]).stderr(Stdio::piped()).output().expect("it ends at once");
+    let (code, text) = said(&output);
+    assert!(code == 2 && text.contains("has the state directory"), "{text}");
+    let lock = || fs::read_to_string(daemon.path("state/lock")).unwrap_or_default();
+    let pid = daemon.child.as_ref().expect("it runs").id().to_string();
+    until("the lock is made again", || lock().trim() == pid);
+    until("it is told", || {
+        let status = daemon.status();
+        let notices = status["notices"].as_array().expect("a list").iter().filter_map(|n| n.as_str());
+        notices.filter(|n| n.starts_with("the files crashes, lock were removed")).count() == 1
+    });
+    assert_eq!(daemon.status()["health"], "optimal");
+    assert_eq!(daemon.signal("-USR1").code(), None, "it ended by SIGABRT");
+    let crashes = fs::read_to_string(daemon.path("state/crashes")).expect("the record");
+    assert!(crashes.contains("panic in shard-0"), "the new file has it: {crashes}");
+}
+
 #[test]
 fn a_daemon_whose_parent_is_gone_does_not_start() {
     let daemon = Daemon::new();

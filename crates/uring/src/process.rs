@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// Most bytes of one crash line, the newline included.
@@ -185,6 +185,19 @@ pub fn install_crash_record(file: File) -> io::Result<()> {
         check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) })?;
     }
     Ok(())
+}
+
+/// Crashes are recorded in `file` from now on: the one before was removed. It must be open for appending.
+///
+/// Errors: `install_crash_record` was not called.
+pub fn renew_crash_record(file: &File) -> io::Result<()> {
+    let fd = CRASH_FILE.load(Ordering::SeqCst);
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: dup3 touches no memory. `fd` is ours and never closed, and a handler that writes meanwhile finds one file or
+    // the other behind it.
+    check(unsafe { libc::dup3(file.as_raw_fd(), fd, libc::O_CLOEXEC) }.min(0))
 }
 
 /// Adds one line to the crash record: the time and `what` (cut to fit, line breaks as spaces). Only

@@ -146,6 +146,7 @@ impl<M: Memory> Shard<M> {
             | Mail::Answered { .. }
             | Mail::Ready { .. }
             | Mail::Happened(_)
+            | Mail::Renewed { .. }
             | Mail::Stop
             | Mail::Stopped => panic!("this letter is not for a shard: {mail:?}"),
         }

@@ -89,6 +89,8 @@ pub(crate) struct Desk {
     pub files: BTreeSet<String>,
     /// How often each of them was changed.
     pub file_changes: BTreeMap<String, u64>,
+    /// Those that somebody removed under the running head, and that were written again.
+    pub restored: BTreeSet<String>,
     pub hosts_missing: bool,
     /// Why the state directory takes nothing, if that is so.
     pub unwritable: Option<String>,
@@ -392,6 +394,7 @@ impl Desk {
             losses: vec![],
             files: BTreeSet::new(),
             file_changes: BTreeMap::new(),
+            restored: BTreeSet::new(),
             hosts_missing: false,
             unwritable: None,
             reports: vec![None; usize::from(shards)],

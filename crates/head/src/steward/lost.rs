@@ -36,7 +36,7 @@ pub(crate) fn list(names: &[String]) -> String {
 }
 
 /// Whether a file tells of a head that was, and not only of somebody who tried whether one can be written.
-fn tells(name: &str) -> bool {
+pub(crate) fn tells(name: &str) -> bool {
     [IDENTITY, HOSTS, PORTALS, POOLS, RELEASED, CREATING, EVENTS].contains(&name)
         || name.starts_with(KEPT)
         || name.starts_with(WITNESS)

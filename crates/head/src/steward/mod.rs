@@ -223,6 +223,10 @@ impl Steward {
                 }
                 order => desk.orders.push_back((Some(id), order)),
             },
+            Mail::Renewed { again, failed } => {
+                drop(desk);
+                self.office.on_renewed(again, failed);
+            }
             Mail::Stop => {
                 drop(desk);
                 self.office.on_stop();

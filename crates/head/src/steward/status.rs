@@ -211,7 +211,10 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         connections: connections_of(desk),
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
         events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
-        notices: desk.notices.iter().cloned().chain(stood_in_words(desk, now)).collect(),
+        notices: {
+            let lasting = desk.notices.iter().cloned().chain(super::vanished::restored_words(&desk.restored));
+            lasting.chain(stood_in_words(desk, now)).collect()
+        },
     }
 }
 

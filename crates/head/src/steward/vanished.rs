@@ -8,11 +8,12 @@ use super::Office;
 use super::absent::KEPT;
 use super::desk::{Desk, PoolDesk};
 use super::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, WITNESS};
-use super::lost::{Loss, list};
+use super::lost::{Loss, list, tells};
 use super::released::RELEASED;
 use super::unfinished::CREATING;
 use super::witness::Witness;
 use crate::layout::PoolId;
+use crate::mail::Unmended;
 use crate::order::{Answered, Order, Refusal, Reply, Weight};
 use base::Uuid;
 use base::machine::{StateError, StateOp};
@@ -91,33 +92,48 @@ impl Office {
     /// What could not be written again is tried once more.
     pub(crate) fn restore_later(&self) {
         let mut desk = self.desk_mut();
-        let files: Vec<String> =
-            desk.losses.iter().map(|l| l.file.clone()).filter(|f| !f.is_empty()).collect();
+        let files: Vec<String> = desk.losses.iter().map(|l| l.file.clone()).filter(|f| tells(f)).collect();
         if !files.is_empty() && desk.ready {
             desk.orders.push_back((None, Order::StateRestore { files }));
         }
     }
     /// Order of the Steward's own: files that were removed under the running head are written again.
     pub(crate) async fn state_restore(&self, files: Vec<String>) -> Answered {
-        let mut failed: Vec<(String, String)> = vec![];
+        let mut failed: Vec<Unmended> = vec![];
         for file in &files {
-            if let Err(words) = self.restore(file).await {
-                failed.push((file.clone(), words));
+            if let Err(why) = self.restore(file).await {
+                failed.push(Unmended { file: file.clone(), why, next: RESTORE.into() });
             }
         }
+        let is_well = |f: &&String| !failed.iter().any(|x| x.file == **f);
+        let again: Vec<String> = files.iter().filter(is_well).cloned().collect();
+        self.tell_restored(again, failed);
+        Ok(Reply::Done)
+    }
+    /// The manager has looked for the files that it keeps itself.
+    pub(crate) fn on_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
+        let gone: Vec<String> = {
+            let desk = self.desk();
+            let told = |f: &String| desk.losses.iter().any(|l| l.file == *f);
+            again.iter().chain(failed.iter().map(|x| &x.file)).filter(|f| !told(f)).cloned().collect()
+        };
+        if !gone.is_empty() {
+            let now = self.cx.now();
+            self.desk_mut().event(now, Weight::Warning, "state directory", vanished(&gone));
+        }
+        self.tell_restored(again, failed);
+    }
+    /// These were written again, and those could not be.
+    fn tell_restored(&self, again: Vec<String>, failed: Vec<Unmended>) {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        let is_well = |f: &&String| !failed.iter().any(|(x, _)| x == *f);
-        let again: Vec<String> = files.iter().filter(is_well).cloned().collect();
         desk.losses.retain(|l| !again.contains(&l.file));
         if !again.is_empty() {
-            let words = format!("{}; written again", vanished(&again));
-            desk.event(now, Weight::Note, "state directory", words.clone());
-            if !desk.notices.contains(&words) {
-                desk.notices.push(words);
-            }
+            let words = format!("written again: {}", list(&again));
+            desk.event(now, Weight::Note, "state directory", words);
+            desk.restored.extend(again);
         }
-        for (file, why) in failed {
+        for Unmended { file, why, next } in failed {
             let words =
                 format!("{}, and cannot be written again: {why}", vanished(core::slice::from_ref(&file)));
             let known = desk.losses.iter().any(|l| l.words == words);
@@ -125,9 +141,8 @@ impl Office {
             if !known {
                 desk.event(now, Weight::Warning, "state directory", words.clone());
             }
-            desk.losses.push(Loss { file, words, next: RESTORE.into() });
+            desk.losses.push(Loss { file, words, next });
         }
-        Ok(Reply::Done)
     }
     async fn restore(&self, file: &str) -> Result<(), String> {
         let words = |r: Refusal| r.message;
@@ -187,6 +202,12 @@ impl Desk {
     fn pool_of(&self, uuid: Uuid) -> Option<PoolId> {
         self.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.id)
     }
+}
+
+/// What `status` says of all that were removed so far, in one sentence.
+pub(crate) fn restored_words(files: &BTreeSet<String>) -> Option<String> {
+    let files: Vec<String> = files.iter().cloned().collect();
+    (!files.is_empty()).then(|| format!("{}; written again", vanished(&files)))
 }
 
 /// Names without what nobody reads: of a witness that it is one, and not of which pool.

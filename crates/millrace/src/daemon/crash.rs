@@ -5,12 +5,15 @@
 //! until the operator says otherwise: by a line in the record, or by removing it. What leaves no line
 //! (kill -9, a power cut) does not count.
 
+use super::claim::place;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The file in the state directory.
+pub const CRASHES: &str = "crashes";
 /// So many crashes within `WINDOW_SECONDS` are too many.
 pub const CRASHES_MAX: usize = 3;
 /// See `CRASHES_MAX`.
@@ -38,7 +41,7 @@ pub struct TooMany {
 impl Crashes {
     /// The record in this state directory.
     pub fn of(state_dir: &Path) -> Self {
-        Self { path: state_dir.join("crashes") }
+        Self { path: state_dir.join(CRASHES) }
     }
     /// The file.
     pub fn path(&self) -> &Path {
@@ -66,6 +69,16 @@ impl Crashes {
         }
         let file = self.append()?;
         Ok((file, too_many(&text)))
+    }
+    /// Makes the record again, empty, if the file that was opened is not there any more. True: it was not.
+    pub fn renew(&self, opened: &mut (u64, u64)) -> io::Result<bool> {
+        if std::fs::metadata(&self.path).is_ok_and(|m| place(&m) == *opened) {
+            return Ok(false);
+        }
+        let file = self.append()?;
+        *opened = place(&file.metadata()?);
+        uring::process::renew_crash_record(&file)?;
+        Ok(true)
     }
     fn append(&self) -> io::Result<File> {
         OpenOptions::new().append(true).create(true).mode(MODE).open(&self.path)

@@ -4,7 +4,9 @@
 //! configuration ▶ state directory ▶ crash record ▶ privileges ▶ machines ▶ API ▶ READY=1 ▶ … ▶ stop
 //! ```
 
+mod claim;
 pub mod crash;
+mod keeper;
 mod run;
 mod server;
 mod setup;
@@ -13,8 +15,10 @@ use crate::backend::Door;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::http::{Api, Process};
+use claim::Claim;
 use clap::Args;
 use crash::Crashes;
+use keeper::Keeper;
 use run::{Machines, News};
 use sd_notify::NotifyState;
 use serde::Serialize;
@@ -75,7 +79,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
             Failure::internal(format!("the process {parent} that started this daemon is gone"))
         })?;
     }
-    let claim = setup::claim_state_dir(&config, setup::CLAIM_PATIENCE)?;
+    let claim = Claim::take(&config, claim::CLAIM_PATIENCE)?;
     let crashes = Crashes::of(&config.state_dir);
     let cannot =
         |e: std::io::Error| Failure::usage(format!("the crash record {}: {e}", crashes.path().display()));
@@ -83,6 +87,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         crashes.resume("millrace serve --import").map_err(cannot)?;
     }
     let (record, too_many) = crashes.open().map_err(cannot)?;
+    let mut keeper = Keeper::new(claim, crashes.clone(), &record).map_err(cannot)?;
     setup::crash_handlers(record)?;
     let setup::Refused { notice, aside } = setup::privileges();
     let token = setup::token_notice(config.api.token_file.as_deref());
@@ -137,12 +142,12 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
             };
             crate::cli::put(&(serde_json::to_string(&ready).expect("plain data") + "\n"))?;
         }
-        wait_stop(&news, &machines);
+        wait_stop(&news, &machines, &mut keeper);
     }
     notify(&[NotifyState::Stopping]);
     let result = stop(machines, &news);
     drop(server);
-    drop(claim);
+    drop(keeper);
     result
 }
 
@@ -166,15 +171,17 @@ fn wait_ready(news: &Receiver<News>, machines: &mut Machines) -> bool {
     }
 }
 
-fn wait_stop(news: &Receiver<News>, machines: &Machines) {
+/// Waits for a signal, and looks meanwhile after what is the daemon's own in the state directory.
+fn wait_stop(news: &Receiver<News>, machines: &Machines, keeper: &mut Keeper) {
     loop {
-        match news.recv() {
+        match news.recv_timeout(keeper::LOOK_INTERVAL) {
+            Err(RecvTimeoutError::Timeout) => keeper.look(machines),
             Ok(News::Signal(server::PROVOKED)) => machines.provoke_panic(),
             Ok(News::Signal(name)) => {
                 tracing::info!("stopping in order, because of {name}");
                 return;
             }
-            Ok(News::Stopped) | Err(_) => return,
+            Ok(News::Stopped) | Err(RecvTimeoutError::Disconnected) => return,
             Ok(News::Ready) => {}
         }
     }

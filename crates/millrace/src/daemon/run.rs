@@ -6,7 +6,7 @@ use crate::daemon::server::Stop;
 use crate::daemon::setup;
 use crate::failure::Failure;
 use base::Address;
-use head::mail::Mail;
+use head::mail::{Mail, Unmended};
 use head::order::{Answered, Refusal, RefusalKind};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -98,6 +98,11 @@ impl Machines {
         if !self.house.post().send(Address::Steward, Mail::Stop) {
             tracing::error!("the Steward is gone and cannot stop in order");
         }
+    }
+    /// Lets the head tell of files of the state directory that were removed, and that are the daemon's own.
+    pub fn tell_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
+        // A Steward that is gone is told elsewhere.
+        let _ = self.house.post().send(Address::Steward, Mail::Renewed { again, failed });
     }
     /// Lets the first shard panic, by a letter that is none for it.
     pub fn provoke_panic(&self) {

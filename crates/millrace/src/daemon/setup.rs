@@ -5,12 +5,9 @@ use crate::daemon::crash::Crashes;
 use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
 use head::order::Weight;
-use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 use tracing_subscriber::EnvFilter;
 
 /// Open files that a busy head wants: connections, drives, rings.
@@ -44,89 +41,6 @@ pub fn log_event(line: &head::order::EventLine) {
         Weight::Warning => tracing::warn!("{what}: {message}"),
         Weight::Error => tracing::error!("{what}: {message}"),
     }
-}
-
-/// How long a daemon that was killed may take to let go of the state directory: it does so when its last operation
-/// has left the kernel.
-pub const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
-const CLAIM_STEP: Duration = Duration::from_millis(50);
-const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Makes the state directory ours alone, for as long as the file lives. One who answers at the socket is not waited for.
-pub fn claim_state_dir(config: &Config, patience: Duration) -> Result<File, Failure> {
-    let folder = &config.state_dir;
-    let cannot = |e: std::io::Error| {
-        let failure = Failure::usage(format!("state_dir = {}: {e}", folder.display()));
-        match mended_first(folder, &e) {
-            Some(next) => failure.with_next(next),
-            None => failure.with_next("another place: state_dir = \"…\" in head.toml"),
-        }
-    };
-    // Secrets of hosts lie there: nobody else's business.
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
-    let path = folder.join("lock");
-    let file =
-        File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(cannot)?;
-    let end = Instant::now() + patience;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) => {
-                if Instant::now() < end && !answers(&config.socket) {
-                    std::thread::sleep(CLAIM_STEP);
-                    continue;
-                }
-                let who = std::fs::read_to_string(&path).unwrap_or_default();
-                let who = match who.trim().parse::<u32>() {
-                    Ok(pid) => format!("another daemon (process {pid})"),
-                    Err(_) => "another daemon".to_string(),
-                };
-                return Err(Failure::usage(format!("{who} has the state directory {}", folder.display()))
-                    .with_next(format!(
-                        "millrace --socket {} status, or another state_dir and another socket for a second one",
-                        config.socket.display()
-                    )));
-            }
-            Err(TryLockError::Error(e)) => return Err(cannot(e)),
-        }
-    }
-    // For people, and for who comes next: the lock is what counts.
-    let _ = file.set_len(0);
-    let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
-    Ok(file)
-}
-
-/// What helps where a state directory cannot be written that holds something, or may: another one would make another head of
-/// this one, without its hosts, portals and pools.
-fn mended_first(folder: &Path, error: &std::io::Error) -> Option<String> {
-    let exists = folder.exists();
-    let place = folder.display();
-    let repair = match error.kind() {
-        ErrorKind::ReadOnlyFilesystem => {
-            let mount = "mount -o remount,rw \"$(findmnt -no TARGET --target";
-            format!("dmesg, for what made its file system read-only; repair that, then {mount} {place})\"")
-        }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("df -h {place}, and free some space"),
-        ErrorKind::PermissionDenied if exists => {
-            format!("ls -ld {place}, and make it writable for the daemon's user")
-        }
-        _ if exists => format!("repair {place}"),
-        _ => return None,
-    };
-    let warning = "Another state_dir is another head: it knows none of this one's hosts, portals and pools";
-    Some(format!("{repair}. {warning}"))
-}
-
-/// Whether a daemon answers at a socket. One that was killed may take connections for a moment, and says nothing.
-fn answers(socket: &Path) -> bool {
-    let ask = || {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-        stream
-            .write_all(b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: millrace\r\nconnection: close\r\n\r\n")?;
-        stream.read(&mut [0; 16])
-    };
-    ask().is_ok_and(|bytes| bytes > 0)
 }
 
 /// What was not allowed.
@@ -251,33 +165,6 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_belongs_to_one_daemon() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let config = Config { state_dir: folder.path().join("state"), ..Config::default() };
-        let first = claim_state_dir(&config, Duration::ZERO).expect("free");
-        let taken = claim_state_dir(&config, Duration::ZERO).expect_err("taken").message;
-        assert!(taken.starts_with(&format!("another daemon (process {})", std::process::id())), "{taken}");
-        // One that is about to be gone is waited for, unless it answers.
-        let config = Config { socket: folder.path().join("s"), ..config };
-        let listener = std::os::unix::net::UnixListener::bind(&config.socket).expect("bound");
-        let lives = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("somebody asks");
-            assert!(stream.read(&mut [0; 256]).expect("a question") > 0);
-            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").expect("an answer");
-        });
-        claim_state_dir(&config, Duration::from_secs(600)).expect_err("it lives");
-        lives.join().expect("no panic");
-        // Nobody answers there any more.
-        let waits = std::thread::spawn({
-            let config = config.clone();
-            move || claim_state_dir(&config, Duration::from_secs(600)).map(drop)
-        });
-        std::thread::sleep(2 * CLAIM_STEP);
-        drop(first);
-        waits.join().expect("no panic").expect("free again");
-    }
-
-    #[test]
     fn a_token_that_others_can_read_is_told() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mode = |mode| {
@@ -292,45 +179,6 @@ mod tests {
         // What is no file is nobody's to chmod: it is refused.
         assert_eq!(token_notice(Some(std::path::Path::new("/dev/null"))), None);
         assert_eq!(token_notice(Some(std::path::Path::new("/"))), None);
-    }
-
-    #[test]
-    fn a_state_directory_that_cannot_be_made_is_a_sentence() {
-        let config = Config { state_dir: "/proc/nowhere/state".into(), ..Config::default() };
-        let failure = claim_state_dir(&config, Duration::ZERO).expect_err("impossible");
-        assert!(failure.message.contains("state_dir = /proc/nowhere/state"), "{failure}");
-    }
-
-    #[test]
-    fn a_state_directory_that_holds_something_is_repaired_and_not_left() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let next = |kind: ErrorKind, at: &Path| mended_first(at, &kind.into());
-        for (kind, word) in [
-            (ErrorKind::ReadOnlyFilesystem, "remount,rw"),
-            (ErrorKind::StorageFull, "df -h"),
-            (ErrorKind::QuotaExceeded, "df -h"),
-            (ErrorKind::PermissionDenied, "ls -ld"),
-            (ErrorKind::Other, "repair"),
-        ] {
-            let next = next(kind, folder.path()).expect("something lies there");
-            assert!(next.contains(word) && next.contains("knows none of this one's hosts"), "{next}");
-        }
-        // One that never was.
-        let none = folder.path().join("none");
-        assert_eq!(
-            (next(ErrorKind::PermissionDenied, &none), next(ErrorKind::NotFound, &none)),
-            (None, None)
-        );
-        assert!(
-            next(ErrorKind::ReadOnlyFilesystem, &none).is_some(),
-            "it may lie on what is not mounted for writing"
-        );
-        // Whatever lies in its place is told, too.
-        let file = folder.path().join("file");
-        std::fs::write(&file, "").expect("written");
-        let config = Config { state_dir: file, ..Config::default() };
-        let failure = claim_state_dir(&config, Duration::ZERO).expect_err("a file");
-        assert!(failure.next.is_some_and(|n| n.starts_with("repair ")));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Files that are removed from the state directory under a running head.
 
 use super::*;
+use crate::mail::Unmended;
 use crate::order::Reason;
 
 fn told(w: &mut World) -> Vec<Reason> {
@@ -113,4 +114,55 @@ fn a_file_that_cannot_be_written_again_degrades_the_head_until_somebody_helps() 
     let told = told(&mut w);
     assert!(told.len() == 1 && told[0].message.contains("hosts was removed"), "{told:?}");
     assert!(told[0].next.as_ref().is_some_and(|n| n.contains("restore it from a copy")), "{told:?}");
+}
+
+/// A sentence for each file filled the screen.
+#[test]
+fn files_that_are_removed_one_after_the_other_are_one_note() {
+    let mut w = all_files();
+    for name in ["hosts", "portals", "hosts"] {
+        w.rest.files.remove(name);
+        w.pass(3);
+    }
+    let notes: Vec<String> =
+        w.status().notices.into_iter().filter(|n| n.contains("while the head ran")).collect();
+    let words =
+        "the files hosts, portals were removed from the state directory while the head ran; written again";
+    assert_eq!(notes, [words]);
+    let events = w.events();
+    let count = |words: &str| events.iter().filter(|e| e.contains(words)).count();
+    assert_eq!((count("the file hosts was removed"), count("written again: hosts")), (2, 2));
+}
+
+#[test]
+fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
+    let mut w = all_files();
+    let renewed = |w: &mut World, again: &[&str], failed: Option<&str>| {
+        let unmended = |why: &str| Unmended { file: "lock".into(), why: why.into(), next: "stop one".into() };
+        let mail = Mail::Renewed {
+            again: again.iter().map(|f| f.to_string()).collect(),
+            failed: failed.map(unmended).into_iter().collect(),
+        };
+        w.events.push_back(Event::Mail { from: Address::Manager, mail });
+        w.pass(1);
+    };
+    renewed(&mut w, &["lock", "crashes"], None);
+    let s = w.status();
+    assert!(
+        s.notices.iter().any(|n| n.starts_with("the files crashes, lock were removed")),
+        "{:?}",
+        s.notices
+    );
+    assert_eq!(s.health, State::Optimal);
+    renewed(&mut w, &[], Some("another daemon has it"));
+    let words = "the file lock was removed from the state directory while the head ran, and cannot be written again: another daemon has it";
+    // Whatever else is tried again once the directory takes something: nobody but the daemon can make this.
+    for _ in 0..2 {
+        let told = told(&mut w);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!((told[0].message.as_str(), told[0].next.as_deref()), (words, Some("stop one")));
+        w.pass(70);
+    }
+    renewed(&mut w, &["lock"], None);
+    assert!(told(&mut w).is_empty());
 }

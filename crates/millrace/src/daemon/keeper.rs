@@ -1,0 +1,55 @@
+//! What the daemon itself keeps in the state directory, the lock and the crash record: made again when somebody removes it
+//! under the running head, and told as other files are.
+
+use super::claim::{Claim, LOCK};
+use super::crash::{CRASHES, Crashes};
+use super::run::Machines;
+use head::mail::Unmended;
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+/// How often it is looked.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Looks after them; the state directory is ours for as long as this lives.
+pub struct Keeper {
+    claim: Claim,
+    crashes: Crashes,
+    /// Which file the crash record is.
+    record: (u64, u64),
+    /// What was told last of what cannot be made again.
+    told: Vec<Unmended>,
+}
+
+impl Keeper {
+    /// Of a directory that was claimed, and a crash record that was opened in it.
+    pub fn new(claim: Claim, crashes: Crashes, record: &File) -> io::Result<Self> {
+        let record = super::claim::place(&record.metadata()?);
+        Ok(Self { claim, crashes, record, told: Vec::new() })
+    }
+    /// Looks, and lets the head tell what was found.
+    pub fn look(&mut self, machines: &Machines) {
+        let (mut again, mut failed) = (Vec::new(), Vec::new());
+        match self.claim.renew() {
+            Ok(false) => {}
+            Ok(true) => again.push(LOCK.to_string()),
+            Err([why, next]) => failed.push(Unmended { file: LOCK.into(), why, next }),
+        }
+        // While another one may have the directory, nothing is made there.
+        if failed.is_empty() {
+            match self.crashes.renew(&mut self.record) {
+                Ok(false) => {}
+                Ok(true) => again.push(CRASHES.to_string()),
+                Err(e) => {
+                    let next = format!("ls -l {}", self.crashes.path().display());
+                    failed.push(Unmended { file: CRASHES.into(), why: e.to_string(), next });
+                }
+            }
+        }
+        if !again.is_empty() || failed != self.told {
+            self.told.clone_from(&failed);
+            machines.tell_renewed(again, failed);
+        }
+    }
+}
