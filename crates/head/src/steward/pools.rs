@@ -273,7 +273,7 @@ impl Office {
             let block_bytes = open.as_ref().map(|o| o.info.block_bytes);
             let look_at = open.is_none().then(|| now + return_after(0));
             let (uuid, path) = (row.drive, row.path.clone());
-            spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0 });
+            spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0, ill: None });
         }
         for p in probes.iter().filter(|p| !used.contains(&p.id)) {
             notices.push(format!(

@@ -54,6 +54,16 @@ pub(crate) struct SpareDesk {
     /// that was done.
     pub look_at: Option<Instant>,
     pub looks: u32,
+    /// Why it can stand in for nobody although it is open, and what helps.
+    pub ill: Option<SpareIll>,
+}
+
+/// See `SpareDesk::ill`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SpareIll {
+    /// The end of a sentence that names the spare.
+    pub words: String,
+    pub next: String,
 }
 
 impl SpareDesk {
@@ -61,10 +71,14 @@ impl SpareDesk {
     fn is_due(&self, now: Instant) -> bool {
         self.open.is_none() && self.look_at.is_some_and(|at| at <= now)
     }
+    /// Open, if it can stand in for a drive.
+    pub fn ready(&self) -> Option<&OpenDrive> {
+        self.open.as_ref().filter(|_| self.ill.is_none())
+    }
     /// Why it is not ready: one sentence, empty if it is.
     pub fn reason(&self) -> String {
         match (&self.open, &self.found) {
-            (Some(_), _) => String::new(),
+            (Some(_), _) => self.ill.as_ref().map_or(String::new(), |ill| ill.words.clone()),
             (None, Some(found)) => found.words(),
             (None, None) => "it was not found".into(),
         }
@@ -104,7 +118,7 @@ impl PoolDesk {
             path: s.path.clone(),
             uuid: s.uuid,
             bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
-            ready: s.open.is_some(),
+            ready: s.ready().is_some(),
             reason: s.reason(),
             fits: self.fit_of(s).words(),
         };
@@ -116,7 +130,7 @@ impl PoolDesk {
     }
     /// For which mirrors a spare can stand in. One that is not there is of no use, and tells why itself.
     pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Fit {
-        let Some(open) = &spare.open else { return Fit::All };
+        let Some(open) = spare.ready() else { return Fit::All };
         let unfit = self.mirrors().filter_map(|a| Some((a, self.unfit(open, a)?)));
         let unfit: Vec<(usize, String)> = unfit.collect();
         let fits = self.mirrors().filter(|a| !unfit.iter().any(|(u, _)| u == a));
@@ -163,7 +177,7 @@ impl PoolDesk {
     /// What keeps the spares that are there from the place of a leg that is out, if every one of them: each with its
     /// reason.
     pub(crate) fn no_spare_fits(&self, mirror: usize) -> Option<String> {
-        let ready = self.spares.iter().filter_map(|s| Some((s, s.open.as_ref()?)));
+        let ready = self.spares.iter().filter_map(|s| Some((s, s.ready()?)));
         let unfit = ready.map(|(s, o)| Some(format!("the spare {}: {}", s.path, self.unfit(o, mirror)?)));
         let unfit: Option<Vec<String>> = unfit.collect();
         unfit.filter(|list| !list.is_empty()).map(|list| list.join("; "))
@@ -206,7 +220,7 @@ impl PoolDesk {
                 if !out || !long || awaited {
                     continue;
                 }
-                let wanted = |s: &&SpareDesk| s.open.as_ref().is_some_and(|o| self.unfit(o, a).is_none());
+                let wanted = |s: &&SpareDesk| s.ready().is_some_and(|o| self.unfit(o, a).is_none());
                 if let Some(spare) = self.spares.iter().find(wanted) {
                     return Some((a, l, spare.clone()));
                 }
@@ -353,8 +367,17 @@ impl Office {
         let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             let block_bytes = Some(block);
-            let (found, look_at, looks) = (None, None, 0);
-            p.spares.push(SpareDesk { uuid, path, open: Some(open), found, block_bytes, look_at, looks });
+            let open = Some(open);
+            p.spares.push(SpareDesk {
+                uuid,
+                path,
+                open,
+                found: None,
+                block_bytes,
+                look_at: None,
+                looks: 0,
+                ill: None,
+            });
         }
         Ok(())
     }
@@ -466,7 +489,7 @@ impl Office {
             let taken = spare.is_some();
             if let Some(s) = spare {
                 s.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(s.block_bytes);
-                (s.open, s.found) = (open, found);
+                (s.open, s.found, s.ill) = (open, found, None);
                 if opened.is_some() {
                     (s.look_at, s.looks) = (None, 0);
                 }
@@ -573,6 +596,12 @@ impl Office {
     }
     async fn use_spare(&self, pool: PoolId, array: usize, leg: usize, spare: &SpareDesk) -> Answered {
         let open = spare.open.as_ref().expect("it was found");
+        // It is opened as a leg next: nobody looks at what is let go of.
+        if let Some(p) = self.desk_mut().pool_mut(pool)
+            && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
+        {
+            s.open = None;
+        }
         if !self.let_go_wholly(open.id, PATIENCE).await {
             let message = format!("{} does not answer", spare.path);
             return Err(refuse(RefusalKind::NotReady, "", message).then("millrace status"));

@@ -233,7 +233,7 @@ fn stood_in_words(desk: &Desk, now: Instant) -> Vec<String> {
     let words = |s: &StoodIn| {
         let p = desk.pools.iter().find(|p| p.config.uuid == s.pool)?;
         let (name, ago) = (&p.config.name, ago(desk.unix(now).saturating_sub(s.at)));
-        let left = match p.spares.iter().filter(|s| s.open.is_some()).count() {
+        let left = match p.spares.iter().filter(|s| s.ready().is_some()).count() {
             0 => "no spare is left".to_string(),
             n => format!("{} left", count(n, "spare")),
         };
@@ -326,11 +326,22 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             ),
             None => (
                 format!("its spare {path} is not there"),
-                format!("attach it: then it is a spare again by itself; or millrace drive rm {path}"),
+                format!(
+                    "attach it, or put its file back: then it is a spare again by itself; or millrace drive rm {path}, then millrace pool add {name} spare DRIVE"
+                ),
             ),
         };
         let next = Some(next);
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+    }
+    for (path, ill) in p.spares.iter().filter_map(|s| Some((&s.path, s.open.as_ref().and(s.ill.as_ref())?))) {
+        let message = format!("its spare {path} is of no use: {}", ill.words);
+        reasons.push(Reason {
+            state: State::Degraded,
+            what: what.clone(),
+            message,
+            next: Some(ill.next.clone()),
+        });
     }
     for spare in &p.spares {
         let Fit::None { why } = p.fit_of(spare) else { continue };
@@ -594,7 +605,10 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
                     drive.volatile_cache = o.info.volatile_cache;
                 }
-                None => (drive.state, drive.reason) = (Some(State::Offline), spare.reason()),
+                None => {}
+            }
+            if spare.ready().is_none() {
+                (drive.state, drive.reason) = (Some(State::Offline), spare.reason());
             }
             out.push(drive);
         }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// How often drives are looked at.
 pub(crate) const WATCH_INTERVAL: Duration = Duration::from_secs(5);
 /// Looks in a row that a drive may leave unanswered.
-const SILENT_MAX: u32 = 3;
+pub(crate) const SILENT_MAX: u32 = 3;
 /// Errors are told for so long after the last one.
 const ERRORS_REMEMBERED: Duration = Duration::from_secs(60);
 /// A file system with so much left is not full.
@@ -73,7 +73,7 @@ struct Seen {
 }
 
 /// What a look at a drive found.
-enum Look {
+pub(crate) enum Look {
     Well(DriveHealth),
     Cut(u64),
     Failed(DriveError),
@@ -83,12 +83,13 @@ impl Office {
     /// Looks at every drive of every pool, for ever.
     pub(crate) async fn watch_drives(&self) {
         let mut seen: BTreeMap<DriveId, Seen> = BTreeMap::new();
+        let mut unwell: BTreeMap<DriveId, u32> = BTreeMap::new();
         loop {
             let office = self.clone();
             self.cx.until_within(WATCH_INTERVAL, move || office.desk().looks.is_wanted()).await;
             let look = self.desk_mut().looks.begin();
             if !self.desk().pools.is_empty() {
-                self.look_at_drives(&mut seen).await;
+                join::both(self.look_at_drives(&mut seen), self.look_at_spares(&mut unwell)).await;
             }
             self.desk_mut().looks.ended = look;
             self.cx.changed();

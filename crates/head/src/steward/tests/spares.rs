@@ -1,6 +1,7 @@
 //! Hot spares, and drives that take the place of others.
 
 use super::*;
+use base::FileName;
 
 fn with_spare() -> World {
     let mut rest = four();
@@ -119,9 +120,9 @@ fn a_leg_that_may_come_back_is_given_five_minutes() {
 fn a_spare_that_fails_when_it_is_needed_leaves_its_turn_to_the_next() {
     let mut w = with_spare();
     w.good(spare("/f/t"));
-    for drive in ["/f/s", "/f/b"] {
-        w.rest.drives.get_mut(drive).expect("there").fails = Some(DriveError::Gone);
-    }
+    w.rest.drives.get_mut("/f/b").expect("there").fails = Some(DriveError::Gone);
+    // At looks it is well, and it cannot be opened as a leg.
+    w.rest.drives.get_mut("/f/s").expect("there").stuck = true;
     lose(&mut w, 1);
     w.pass(320);
     assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
@@ -456,5 +457,66 @@ fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
         let (kind, _, message) = w.refused(order);
         let words = "2 drives are called /f/t: their UUIDs tell them apart";
         assert_eq!((kind, &*message), (RefusalKind::Invalid, words), "{text}");
+    }
+}
+
+/// It was told as ready until it was needed, and then was of no use.
+#[test]
+fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
+    type Change = fn(&mut FakeDrive, bool);
+    let cases: [(&str, Change, &str); 5] = [
+        (
+            "removed",
+            |d, on| d.name = if on { FileName::Removed } else { FileName::There },
+            "put its file back",
+        ),
+        (
+            "moved",
+            |d, on| d.name = if on { FileName::Moved } else { FileName::There },
+            "mv the file back to /f/s",
+        ),
+        ("gone", |d, on| d.fails = on.then_some(DriveError::Gone), "a spare again by itself"),
+        ("hangs", |d, on| d.hangs = on, "it is a spare again by itself"),
+        ("cut", |d, on| d.cut = on.then_some(40 * MIB), "bytes again"),
+    ];
+    for (case, change, helps) in cases {
+        let mut w = with_spare();
+        w.good(spare("/f/t"));
+        w.pass(30);
+        assert_eq!(
+            (spares(&mut w), w.status().health),
+            (vec!["/f/s true".into(), "/f/t true".into()], State::Optimal)
+        );
+        change(w.rest.drives.get_mut("/f/s").expect("there"), true);
+        let file = w.rest.drives["/f/s"].clone();
+        if case == "removed" {
+            // Whoever looks for it by its name finds nothing.
+            w.pass(6);
+            w.rest.drives.remove("/f/s");
+        }
+        w.pass(35);
+        assert_eq!(spares(&mut w), ["/f/s false", "/f/t true"], "{case}");
+        let s = w.status();
+        assert_eq!((s.health, s.reasons.len()), (State::Degraded, 1), "{case}: {:?}", s.reasons);
+        let next = s.reasons[0].next.clone().unwrap_or_default();
+        assert!(
+            s.reasons[0].message.starts_with("its spare /f/s is") && next.contains(helps),
+            "{case}: {:?}",
+            s.reasons
+        );
+        let told = w.events().into_iter().filter(|e| e.contains("its spare /f/s is of no use")).count();
+        assert_eq!(told, 1, "{case}: {:?}", w.events());
+        // The other one is used.
+        w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
+        lose(&mut w, 0);
+        w.pass(330);
+        assert!(legs_of(&mut w).contains(&"/f/t".to_string()), "{case}");
+        w.rest
+            .drives
+            .insert("/f/s".into(), FakeDrive { held: w.open.values().any(|spec| spec == "/f/s"), ..file });
+        change(w.rest.drives.get_mut("/f/s").expect("there"), false);
+        w.hung.clear();
+        w.pass(700);
+        assert_eq!(spares(&mut w), ["/f/s true"], "{case}: it is back");
     }
 }
