@@ -64,6 +64,9 @@ pub struct DriveInfo {
     pub volatile_cache: bool,
     /// Deallocated ranges read as zeroes.
     pub deallocate_zeroes: bool,
+    /// Its file was made as it was opened, or for a pool that came to nothing: it is taken away with the drive, if it holds
+    /// nothing then.
+    pub made: bool,
     /// Never written: every block is known to read as zeroes (a new file, RAM).
     pub reads_zeroes: bool,
     /// `block`, `file`, `ram` or `null`.

@@ -47,11 +47,14 @@ pub(crate) struct Drive {
     path: Option<PathBuf>,
     /// Something that the operator should know.
     notice: Option<String>,
-    /// Its file was made as it was opened.
-    made: bool,
 }
 
 impl Drive {
+    /// The same, made for the one who opened it or not.
+    fn made(mut self, made: bool) -> Self {
+        self.info.made = made;
+        self
+    }
     /// What is open, if the kernel does the work.
     pub(crate) fn file(&self) -> Option<&File> {
         match &self.backend {
@@ -297,7 +300,7 @@ fn remove_unused(drive: &Drive) {
     let whole =
         |open: &fs::Metadata| open.len() >= drive.info.bytes && name_of(open, path) == FileName::There;
     let empty = |open: &fs::Metadata| whole(open) && is_hole(file, open);
-    if drive.made && file.metadata().is_ok_and(|open| empty(&open)) {
+    if drive.info.made && file.metadata().is_ok_and(|open| empty(&open)) {
         // It is in the way of nobody if it cannot be removed.
         let _ = fs::remove_file(path);
     }
@@ -348,7 +351,14 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
                 // Only what we have just made ourselves is taken away again.
                 let _ = fs::remove_file(&path);
             }
-            drive.map(|drive| Drive { made: new, ..drive })
+            drive.map(|drive| drive.made(new))
+        }
+        Spec::Made(path) => {
+            let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
+            match meta.is_file() {
+                true => open_file(&path, 4096, ours).map(|drive| drive.made(true)),
+                false => Err(format!("{} is not a regular file", path.display()).into()),
+            }
         }
         Spec::Path(path) => {
             let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
@@ -382,15 +392,7 @@ fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool
         serial: String::new(),
         ..DriveInfo::default()
     };
-    Drive {
-        info,
-        backend,
-        shaper: Shaper::new(seed()),
-        depth: u32::MAX,
-        path: None,
-        notice: None,
-        made: false,
-    }
+    Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, path: None, notice: None }
 }
 
 fn seed() -> u64 {
@@ -446,6 +448,7 @@ fn open_block(
     let block_bytes = if physical <= 512 { 512 } else { 4096 };
     let places = device.as_ref().map(BlockDevice::places).unwrap_or_default();
     let info = DriveInfo {
+        made: false,
         bytes: bytes - bytes % 4096,
         // A 512e drive takes 512 bytes by reading, changing and writing 4096, which a power cut can tear.
         block_bytes,
@@ -464,15 +467,7 @@ fn open_block(
     // waiting here.
     let depth = (depth * queues.min(shards.max(1)) / shards.max(1)).max(32);
     let shaper = Shaper::new(seed());
-    Ok(Drive {
-        info,
-        backend: Backend::Kernel(file),
-        shaper,
-        depth,
-        path: Some(path),
-        notice: None,
-        made: false,
-    })
+    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth, path: Some(path), notice: None })
 }
 
 /// `_IOR(0x12, 114, size_t)`, `_IO(0x12, 94)` and `_IO(0x12, 104)` of linux/fs.h.
@@ -560,6 +555,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         )
     });
     let info = DriveInfo {
+        made: false,
         bytes,
         block_bytes,
         // The file system keeps both data and extents until it is told.
@@ -578,15 +574,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         places: vec![Place::whole(sysfs::file_name(&meta))],
     };
     let shaper = Shaper::new(seed());
-    Ok(Drive {
-        info,
-        backend: Backend::Kernel(file),
-        shaper,
-        depth: FILE_DEPTH,
-        path: Some(path),
-        notice,
-        made: false,
-    })
+    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, path: Some(path), notice })
 }
 
 /// Tries to get a claim. A daemon that was killed holds its drives until its last operation has left the

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub(crate) enum Spec {
     /// A block device or an existing regular file: whatever the path leads to.
     Path(PathBuf),
+    /// A regular file that was made for a pool, and goes with the drive if it holds nothing then.
+    Made(PathBuf),
     /// A regular file; made with `size` bytes if it is missing.
     File { path: PathBuf, size: Option<u64>, block_bytes: u32 },
     /// Memory of this process; what has a name is found again under it.
@@ -37,6 +39,9 @@ impl Spec {
         }
         if let Some(rest) = text.strip_prefix("null:") {
             return Ok(Spec::Null { bytes: drive_size(text, rest)? });
+        }
+        if let Some(rest) = text.strip_prefix("made:").filter(|rest| !rest.is_empty()) {
+            return Ok(Spec::Made(rest.into()));
         }
         if let Some(rest) = text.strip_prefix("file:") {
             return Self::parse_file(text, rest);

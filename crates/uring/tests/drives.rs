@@ -382,6 +382,27 @@ fn a_file_that_was_made_for_a_drive_goes_with_it_if_it_holds_nothing_then() {
     }
 }
 
+/// One that was made by a daemon which was killed then: the next one knows it from its journal.
+#[test]
+fn a_file_that_is_opened_as_one_that_was_made_goes_if_it_holds_nothing_and_no_other_does() {
+    let dir = folder();
+    let path = dir.path().join("d");
+    let (plain, made) = (path.display().to_string(), format!("made:{}", path.display()));
+    for (spec, emptied, stays) in [(&plain, true, true), (&made, false, true), (&made, true, false)] {
+        File::create(&path).unwrap().set_len(16 << 20).unwrap();
+        let bench = Bench::with(spec);
+        assert_eq!((bench.info.made, &bench.info.path), (*spec == made, &plain));
+        assert_eq!(bench.result(0, write(8192, pattern(4096, 3))), Ok(()));
+        if emptied {
+            assert_eq!(bench.result(0, other(DriveOpKind::Deallocate, 0, 16 << 20)), Ok(()));
+        }
+        bench.close(0);
+        assert_eq!(path.exists(), stays, "{spec}");
+    }
+    assert!(Bench::new().try_open(0, &made).unwrap_err().missing, "it makes none");
+    assert!(Bench::new().open(0, "made:/dev/null").unwrap_err().contains("not a regular file"));
+}
+
 #[test]
 fn a_file_is_a_drive() {
     let dir = folder();

@@ -232,6 +232,7 @@ impl Office {
             let specs: Vec<String> = p.drives.iter().chain(&desk.appeared).cloned().collect();
             (PoolRow { uuid, name: p.name.clone(), drives: p.drives.clone() }, specs)
         };
+        let specs: Vec<String> = specs.into_iter().chain(self.added_to(&row)).collect();
         let me = self.desk().system.uuid;
         let (found, failures) = self.gather(&specs, Some(uuid)).await;
         let mut probes = vec![];

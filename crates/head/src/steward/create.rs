@@ -9,7 +9,7 @@ use super::join::{self, Boxed};
 use super::released::anonymous;
 use super::room::Promised;
 use super::shaped;
-use super::unfinished::CREATING;
+use super::unfinished::{CREATING, listed};
 use crate::layout::PoolId;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
 use access::Grants;
@@ -95,7 +95,10 @@ impl Office {
             notices.extend(self.larger_than_below(probe).await);
         }
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Note, format!("pool {}", new.name), "it was created");
+        let mut desk = self.desk_mut();
+        desk.forget_undone(&new.name);
+        desk.event(now, Weight::Note, format!("pool {}", new.name), "it was created");
+        drop(desk);
         Ok(Reply::Created { uuid, notices })
     }
 
@@ -150,7 +153,7 @@ impl Office {
             extras: Default::default(),
         };
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
-        let drives = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.path.clone()).collect();
+        let drives = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
         let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
         creating.map_err(|r| r.then(STATE_DISK))?;
         // What the state directory does not take is found out before a drive is touched.
@@ -521,12 +524,15 @@ impl Office {
 
     /// Order: add.
     pub(crate) async fn pool_add(&self, pool: &str, specs: Vec<ArraySpec>, force: bool) -> Answered {
-        let (id, chunk, there, old_rows, map, drive_block) = {
+        self.check_read(POOLS)?;
+        self.check_read(CREATING)?;
+        let (id, uuid, chunk, there, old_rows, map, drive_block) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
             let there = p.arrays.iter().map(|a| a.legs.len()).sum();
             (
                 p.id,
+                p.config.uuid,
                 p.config.map.chunk_bytes() as u32,
                 there,
                 p.config.arrays.len(),
@@ -567,8 +573,13 @@ impl Office {
         made?;
         self.publish().await;
         self.write_pools().await?;
+        // Until the list names them, the next start finds them by this.
+        let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
+        self.done_with(uuid, &drives).await;
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "arrays were added");
+        let mut desk = self.desk_mut();
+        desk.forget_undone(pool);
+        desk.event(now, Weight::Note, format!("pool {pool}"), "arrays were added");
         Ok(Reply::Done)
     }
     async fn append_arrays(
@@ -585,11 +596,20 @@ impl Office {
             let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
             let p =
                 desk.pool_mut(id).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
-            (p.config.clone(), p.record.next(me, incarnation), p.generation + 1)
+            (p.config.clone(), p.record.next(me, incarnation), p.generation)
         };
+        let uuid = config.uuid;
         record.arrays.extend(record_rows(&rows, record.counter));
         config.arrays.extend(rows);
         (config.map, config.drive_block_bytes) = (Arc::new(map), block);
+        let slot = config.slot(generation + 1);
+        if slot.encode().is_none() {
+            let words = "the configuration would not fit its place on the drives";
+            return Err(refuse(RefusalKind::NoSpace, "arrays", words));
+        }
+        let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
+        let on_list = self.list_addition(uuid, &config.name, drives.clone()).await;
+        on_list.map_err(|r| r.then(STATE_DISK))?;
         // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         let trouble =
@@ -601,20 +621,53 @@ impl Office {
             p.record = kept;
         }
         if let Some(words) = trouble {
-            return Err(refuse(RefusalKind::Internal, "", words));
+            self.done_with(uuid, &drives).await;
+            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
         }
-        let slot = config.slot(generation);
-        let arrays = self.label_all(plans, first, &config, &slot, &record).await.map_err(|(r, _)| r)?;
+        // Not later than the configuration that is there: whoever finds both goes by that one.
+        let unfinished = config.slot(generation).unfinished();
+        let arrays = match self.label_all(plans, first, &config, &unfinished, &record).await {
+            Ok(arrays) => arrays,
+            Err((r, left)) => {
+                self.free_again(uuid, &drives, &left).await;
+                return Err(r);
+            }
+        };
+        // The drives that were there before say first that the new ones belong to the pool.
+        let all = self.desk().pool(id).map_or(0, |p| p.reachable().len());
+        let failed = self.put_config(id, &slot).await;
+        if failed.len() >= all {
+            let open: Vec<OpenDrive> =
+                arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+            let left = self.unlabel_all(&open).await;
+            self.free_again(uuid, &drives, &left).await;
+            let message = format!("no drive of pool {} could be written", config.name);
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
         {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("orders come one by one");
-            (p.config, p.record, p.generation) = (config, record, generation);
+            (p.config, p.record, p.generation) = (config, record, slot.generation);
             p.arrays.extend(arrays);
         }
         drop(room);
+        self.put_config(id, &slot).await;
+        // The new drives' other slot says that they are being added: older programs do not read a drive that has such a slot.
+        let slot = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("orders come one by one");
+            p.generation += 1;
+            p.config_slot()
+        };
         let failed = self.write_config(id, &slot).await;
         self.wish_away(id, failed, "it could not take the configuration");
         Ok(())
+    }
+    /// Drives that were to be added are free, but for those that kept their label.
+    async fn free_again(&self, pool: Uuid, drives: &[String], left: &[String]) {
+        let freed: Vec<String> =
+            drives.iter().filter(|d| !left.iter().any(|l| d.ends_with(l.as_str()))).cloned().collect();
+        self.done_with(pool, &freed).await;
     }
 
     /// Order: destroy.
@@ -664,6 +717,7 @@ impl Office {
         }
         self.forget(&[id], super::leave::QUIET_PATIENCE).await;
         self.remove_witness(uuid).await;
+        self.leave_creating(uuid, vec![]).await;
         self.forget_released(uuid).await;
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");

@@ -120,7 +120,8 @@ impl Office {
         // A drive of another history may have a later configuration: that one is not ours.
         let in_line = |p: &&Probe| p.good_label().is_some_and(|l| assembly.line.contains(&l.drive));
         let configs = probes.iter().filter(in_line).filter_map(|p| p.config.as_ref().ok());
-        let newest = configs.max_by_key(|c| c.generation);
+        // Drives that are being added have one that is not later, and that says so.
+        let newest = configs.max_by_key(|c| (c.generation, !c.is_unfinished()));
         let Some(slot) = newest else {
             return Err(no(
                 RefusalKind::Internal,

@@ -69,7 +69,9 @@ impl Office {
             return Err(r);
         }
         let mut notices = self.mark_released(id, force).await?;
-        if let Some(drives) = ends_here {
+        notices.extend(behind);
+        self.leave_creating(uuid, vec![]).await;
+        if let Some(lost) = ends_here {
             notices.push(format!(
                 "it lies in the memory of this daemon ({drives}): no other head can import it"
             ));
@@ -100,6 +102,7 @@ impl Office {
         self.remove_kept(uuid).await;
         self.publish().await;
         let now = self.cx.now();
+        self.leave_creating(uuid, vec![]).await;
         let what = format!("pool {name}");
         self.desk_mut().event(now, Weight::Note, what, "it was forgotten: its drives are away");
         Ok(Reply::Done)

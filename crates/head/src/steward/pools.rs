@@ -142,6 +142,7 @@ impl Office {
         if let Some(name) = &claim.name {
             config.name.clone_from(name);
         }
+                self.end_addition(uuid).await;
         self.check_name_free(uuid, &config.name)?;
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {

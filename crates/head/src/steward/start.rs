@@ -44,8 +44,10 @@ impl Office {
         self.read_creating(&mut notices).await;
         let rows = self.read_pools(&mut notices).await;
         for row in &rows {
-            // Listed, it was whole.
-            self.leave_creating(row.uuid, vec![]).await;
+            // Listed with all its drives, it was whole.
+            if self.added_to(row).is_empty() {
+                self.leave_creating(row.uuid, vec![]).await;
+            }
             let kept = self.read_kept(row.uuid).await.unwrap_or_else(|words| {
                 notices.push(words);
                 None
@@ -61,7 +63,9 @@ impl Office {
             self.desk_mut().held = true;
             notices.push(why);
         } else {
-            let creating = self.desk().creating.clone();
+            let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
+            let creating: Vec<PoolRow> =
+                self.desk().creating.iter().filter(|r| !is_made(r)).cloned().collect();
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len() + creating.len()));
             // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
             let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
@@ -192,6 +196,12 @@ impl Office {
             p.held = false;
         }
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
+        let added = self.added_to(&row);
+        if !added.is_empty() {
+            // What is wrong with them is told when they are freed.
+            let (more, _) = self.gather_patiently(&PoolRow { drives: added, ..row.clone() }).await;
+            self.add_others(&mut probes, more);
+        }
         if !all_there {
             // A drive may have another path today.
             let seen: BTreeSet<String> =

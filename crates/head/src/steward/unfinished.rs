@@ -1,13 +1,17 @@
-//! Pools that are being made, in the file `creating` (docs/formats/state.md, "A creation").
+//! Pools that are being made, and arrays that are being added to one, in the file `creating` (docs/formats/state.md, "A
+//! creation", "An addition").
 //!
 //! Until every drive of a new pool has all that makes it one, its configurations say so, and the file names the pool. A start
 //! that finds it there and not among `pools` brings the creation to its end, if some drive says that it was whole, or frees
 //! the drives again. Elsewhere such a pool is refused with words: nothing was ever stored on it.
+//!
+//! New drives of a pool that is there are told apart in the same way: their configuration says that they are being added, until
+//! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.
 
 use super::Office;
-use super::desk::{OpenDrive, refuse};
+use super::desk::{Desk, OpenDrive, refuse};
 use super::drives::Probe;
-use super::files::{PoolRow, parse_pools, pools_text};
+use super::files::{POOLS, PoolRow, parse_pools, pools_text};
 use super::join::{self, Boxed};
 use super::released::relist;
 use super::start::{CLAIM_PATIENCE, CLAIM_RETRY};
@@ -15,9 +19,35 @@ use crate::order::{Refusal, RefusalKind, Weight};
 use array::format::ConfigSlot;
 use base::Uuid;
 
+/// In front of the path of a file that was made as a drive of the pool: the reactor takes it away with the drive, if it holds
+/// nothing.
+const MADE: &str = "made:";
+
+/// Where a drive of the list lies.
+fn path_of(listed: &str) -> &str {
+    listed.strip_prefix(MADE).unwrap_or(listed)
+}
+
+/// How a drive is listed.
+pub(crate) fn listed(probe: &Probe) -> String {
+    let path = &probe.info.path;
+    if probe.info.made { format!("{MADE}{path}") } else { path.clone() }
+}
+
 /// The file.
 pub(crate) const CREATING: &str = "creating";
 const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
+
+/// What became of the drives of a list.
+#[derive(Default)]
+struct Listed {
+    /// They have the pool's label.
+    found: Vec<Probe>,
+    /// Paths of those that do not let themselves be looked at.
+    away: Vec<String>,
+    /// Paths of files that were made for the pool, had no label, and go.
+    removed: Vec<String>,
+}
 
 impl Office {
     /// Reads the list.
@@ -45,11 +75,39 @@ impl Office {
     }
     /// A pool is made whole, or nothing of it is left but on these drives, which could not be freed.
     pub(crate) async fn leave_creating(&self, pool: Uuid, drives: Vec<String>) {
+        self.keep_listed(pool, |path| drives.iter().any(|d| path_of(d) == path)).await;
+    }
+    /// Of these drives nothing is left to be done.
+    pub(crate) async fn done_with(&self, pool: Uuid, drives: &[String]) {
+        self.keep_listed(pool, |path| !drives.iter().any(|d| path_of(d) == path)).await;
+    }
+    async fn keep_listed(&self, pool: Uuid, stays: impl Fn(&str) -> bool) {
         let row = self.desk().creating.iter().find(|r| r.uuid == pool).cloned();
-        if let Some(row) = row {
+        if let Some(mut row) = row {
+            row.drives.retain(|d| stays(path_of(d)));
             // One that stays is found at the next start to be made, or to be on no drive.
-            let _ = self.list_creating(PoolRow { drives, ..row }).await;
+            let _ = self.list_creating(row).await;
         }
+    }
+    /// These drives are about to become a pool's, besides those that still have a label from an earlier attempt.
+    pub(crate) async fn list_addition(
+        &self,
+        pool: Uuid,
+        name: &str,
+        mut drives: Vec<String>,
+    ) -> Result<(), Refusal> {
+        let before = self.desk().creating.iter().find(|r| r.uuid == pool).cloned();
+        let before = before.into_iter().flat_map(|r| r.drives);
+        let others: Vec<String> =
+            before.filter(|b| !drives.iter().any(|d| path_of(d) == path_of(b))).collect();
+        drives.extend(others);
+        self.list_creating(PoolRow { uuid: pool, name: name.into(), drives }).await
+    }
+    /// Drives that were being added to a pool whose drives are these, as they are listed.
+    pub(crate) fn added_to(&self, pool: &PoolRow) -> Vec<String> {
+        let desk = self.desk();
+        let listed = desk.creating.iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
+        listed.filter(|d| !pool.drives.iter().any(|p| p == path_of(d))).cloned().collect()
     }
     /// Takes our mark from drives. Returns the paths of those that still have it.
     pub(crate) async fn unlabel_all(&self, drives: &[OpenDrive]) -> Vec<String> {
@@ -58,7 +116,7 @@ impl Office {
             Box::pin(async move {
                 // What was empty is empty again. A file that was made for it is taken away so, and a file system that has no
                 // room for a label may have none for zeroes in its place either.
-                if o.info.reads_zeroes
+                if (o.info.reads_zeroes || o.info.made)
                     && o.info.deallocate_zeroes
                     && self.cx.deallocate(o.id, 0, o.info.bytes).await.is_ok()
                 {
@@ -74,69 +132,149 @@ impl Office {
     /// A creation was cut off by the end of the life before. Returns the pool if it is whole: else its drives are free
     /// again, as far as they are there.
     pub(crate) async fn end_creation(&self, row: PoolRow) -> Option<PoolRow> {
-        let end = self.cx.now() + CLAIM_PATIENCE;
-        let look = |path: &String| -> Boxed<'_, Result<Probe, String>> {
-            let path = path.clone();
-            Box::pin(async move {
-                loop {
-                    match self.probe(&path).await {
-                        Ok(probe) => return Ok(probe),
-                        // After kill -9 the kernel may hold it until the last operation has ended.
-                        Err(e) if e.held && self.cx.now() < end => self.cx.sleep(CLAIM_RETRY).await,
-                        Err(_) => return Err(path),
-                    }
-                }
-            })
-        };
-        let (mut found, mut away) = (vec![], vec![]);
-        for result in join::all(row.drives.iter().map(look).collect()).await {
-            match result {
-                Ok(probe) if probe.good_label().is_some_and(|l| l.pool == row.uuid) => found.push(probe),
-                // Not labelled yet, or by somebody else meanwhile.
-                Ok(probe) => self.let_go(probe.id),
-                Err(path) => away.push(path),
-            }
-        }
-        if !away.is_empty() {
+        let mut listed = self.look_for_listed(&row).await;
+        if !listed.away.is_empty() {
             // A drive may have another path today.
             let (more, _) = self.gather(&self.candidates().await, Some(row.uuid)).await;
-            self.add_others(&mut found, more);
+            self.add_others(&mut listed.found, more);
         }
+        let found = &listed.found;
         let whole = found.iter().any(|p| p.config.as_ref().is_ok_and(|c| !c.is_unfinished()));
         let (what, now) = (format!("pool {}", row.name), self.cx.now());
         if whole {
-            for probe in &found {
+            for probe in found {
                 self.let_go_wholly(probe.id, CLAIM_RETRY).await;
             }
             let words = "its creation had been cut off when all of it was written: it is brought to its end";
             self.desk_mut().event(now, Weight::Note, what, words);
-            return Some(row);
+            let drives = row.drives.iter().map(|d| path_of(d).to_string()).collect();
+            return Some(PoolRow { drives, ..row });
         }
+        let words = String::from("its creation had been cut off, and was undone");
+        let left = self.free_unfinished(&row.name, words, listed).await;
+        self.remove_witness(row.uuid).await;
+        self.leave_creating(row.uuid, left).await;
+        None
+    }
+
+    /// Looks at the drives of the list. A file that was made for the pool and has no label yet is emptied, and so goes.
+    async fn look_for_listed(&self, row: &PoolRow) -> Listed {
+        let end = self.cx.now() + CLAIM_PATIENCE;
+        let look = |listed: &String| -> Boxed<'_, Result<Probe, Option<String>>> {
+            let listed = listed.clone();
+            Box::pin(async move {
+                loop {
+                    match self.probe(&listed).await {
+                        Ok(probe) => return Ok(probe),
+                        // After kill -9 the kernel may hold it until the last operation has ended.
+                        Err(e) if e.held && self.cx.now() < end => self.cx.sleep(CLAIM_RETRY).await,
+                        // What was made for it is gone already.
+                        Err(e) if e.missing && listed.starts_with(MADE) => return Err(None),
+                        Err(_) => return Err(Some(path_of(&listed).to_string())),
+                    }
+                }
+            })
+        };
+        let mut listed = Listed::default();
+        for result in join::all(row.drives.iter().map(look).collect()).await {
+            match result {
+                Ok(probe) if probe.good_label().is_some_and(|l| l.pool == row.uuid) => {
+                    listed.found.push(probe);
+                }
+                Ok(probe) if probe.info.made && probe.label.is_err() && probe.foreign.is_none() => {
+                    // The label is the last that is written.
+                    let emptied = probe.info.deallocate_zeroes
+                        && self.cx.deallocate(probe.id, 0, probe.info.bytes).await.is_ok();
+                    listed.removed.extend(emptied.then(|| probe.info.path.clone()));
+                    self.let_go(probe.id);
+                }
+                // Not labelled yet, or by somebody else meanwhile.
+                Ok(probe) => self.let_go(probe.id),
+                Err(path) => listed.away.extend(path),
+            }
+        }
+        listed
+    }
+    /// Takes their labels from drives that say that they hold nothing yet, and tells it, `words` first. Returns the paths of
+    /// those that may still have one, those among them that are away.
+    async fn free_unfinished(&self, pool: &str, mut words: String, listed: Listed) -> Vec<String> {
+        let Listed { found, away, removed } = listed;
         // Only what says itself that it holds nothing loses its label.
         let (empty, doubtful): (Vec<&Probe>, Vec<&Probe>) =
             found.iter().partition(|p| p.config.as_ref().is_ok_and(ConfigSlot::is_unfinished));
         let open: Vec<OpenDrive> = empty.iter().filter_map(|p| p.opened()).collect();
         let failed = self.unlabel_all(&open).await;
         found.iter().for_each(|p| self.let_go(p.id));
-        let freed: Vec<&str> =
-            open.iter().map(|o| o.info.path.as_str()).filter(|p| !failed.iter().any(|f| f == p)).collect();
+        let well = open.iter().filter(|o| !failed.contains(&o.info.path));
+        let (made, freed): (Vec<&OpenDrive>, Vec<&OpenDrive>) = well.partition(|o| o.info.made);
+        let path = |o: &&OpenDrive| o.info.path.clone();
+        let freed: Vec<String> = freed.iter().map(path).collect();
+        let removed: Vec<String> = made.iter().map(path).chain(removed).collect();
+        let is = |paths: &[String]| if paths.len() == 1 { "is" } else { "are" };
+        if !freed.is_empty() {
+            words.push_str(&format!(": {} {} free again", freed.join(", "), is(&freed)));
+        }
+        if !removed.is_empty() {
+            words.push_str(&format!(": {}, made for it, {} removed", removed.join(", "), is(&removed)));
+        }
         let doubtful = doubtful.iter().map(|p| p.info.path.clone());
         let left: Vec<String> = failed.into_iter().chain(away).chain(doubtful).collect();
-        let mut words = String::from("its creation had been cut off, and was undone");
-        if !freed.is_empty() {
-            let are = if freed.len() == 1 { "is" } else { "are" };
-            words.push_str(&format!(": {} {are} free again", freed.join(", ")));
-        }
         if !left.is_empty() {
             words.push_str(&format!(
-                "; {} could not be freed and may still have its label: the next start tries again, and pool create --force takes it all the same",
+                "; {} could not be freed and may still have its label: the next start tries again, and --force takes it all the same",
                 left.join(", ")
             ));
         }
-        self.desk_mut().event(self.cx.now(), Weight::Warning, what, words);
-        self.remove_witness(row.uuid).await;
-        self.leave_creating(row.uuid, left).await;
-        None
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let note = format!("{}{words}", undone_words(pool));
+        if !desk.notices.contains(&note) {
+            desk.notices.push(note);
+        }
+        desk.event(now, Weight::Warning, format!("pool {pool}"), words);
+        left
+    }
+    /// The pool was imported: drives that were being added to it when the life before ended are its own, or free again.
+    pub(crate) async fn end_addition(&self, uuid: Uuid) {
+        let row = {
+            let desk = self.desk();
+            let row = desk.creating.iter().find(|r| r.uuid == uuid).cloned();
+            let pool = desk.pools.iter().find(|p| p.config.uuid == uuid);
+            row.zip(pool).map(|(row, pool)| (PoolRow { name: pool.config.name.clone(), ..row }, pool.row()))
+        };
+        let Some((row, pool)) = row else { return };
+        let others = self.added_to(&pool);
+        let all = row.drives.len();
+        let left = match others.is_empty() {
+            true => vec![],
+            false => {
+                let listed = self.look_for_listed(&PoolRow { drives: others.clone(), ..row.clone() }).await;
+                let words = String::from("arrays were being added to it, and that was undone");
+                self.free_unfinished(&row.name, words, listed).await
+            }
+        };
+        if others.len() < all {
+            let (what, now) = (format!("pool {}", row.name), self.cx.now());
+            let words = "arrays were being added to it when the head fell: that is brought to its end";
+            self.desk_mut().event(now, Weight::Note, what, words);
+            if self.check_read(POOLS).and(self.write_pools().await).is_err() {
+                return;
+            }
+        }
+        self.leave_creating(uuid, left).await;
+    }
+}
+
+/// How a note of what was undone begins; it goes when the pool is made, or grows, after all.
+fn undone_words(pool: &str) -> String {
+    format!("Pool {pool}: ")
+}
+
+impl Desk {
+    /// What had been cut off was done again, or is not wanted any more.
+    pub fn forget_undone(&mut self, pool: &str) {
+        let begins = undone_words(pool);
+        self.notices.retain(|n| !(n.starts_with(&begins) && n.contains("was undone")));
     }
 }
 

@@ -112,3 +112,148 @@ fn drives_that_were_empty_are_empty_again_after_a_creation_that_came_to_nothing(
     assert!(w.open.is_empty() && w.rest.drives.values().all(|d| d.blocks.is_empty()));
     assert!(!creating(&w).contains("tank"));
 }
+
+fn undone(w: &mut World) -> Vec<String> {
+    w.status().notices.into_iter().filter(|n| n.contains("was undone")).collect()
+}
+
+/// They stayed, and whoever made the pool again was told that they are there with another size.
+#[test]
+fn files_that_a_creation_made_which_was_cut_off_are_removed_and_it_is_told_until_the_pool_is_made() {
+    let (mut removed, mut named) = (0, 0);
+    for n in World::start(four(), 1).effects_done.. {
+        let mut w = World::power_on(four(), 1, n);
+        w.rest.drives.values_mut().for_each(|d| (d.made, d.frees) = (true, true));
+        w.run();
+        w.send(tank());
+        w.run();
+        let (answered, over, listed) = (!w.answers.is_empty(), w.effects_left > 0, creating(&w));
+        let mut rest = w.rest;
+        // What was written is no hole any more.
+        rest.drives.values_mut().for_each(|d| d.zero = d.blocks.is_empty());
+        let mut w = World::start(rest, 2);
+        if w.status().pools.is_empty() {
+            assert!(!answered, "cut after effect {n}");
+            named += u32::from(listed.contains("drive = made:/f/a"));
+            assert!(w.rest.drives.values().all(|d| d.blocks.is_empty()), "cut after effect {n}");
+            // One that is not listed yet is empty, and free.
+            if listed.contains("drive = made:/f/a") {
+                removed += 1;
+                assert!(w.rest.drives.is_empty(), "cut after effect {n}: {:?}", w.rest.drives.keys());
+            }
+            let told = undone(&mut w);
+            assert!(told.len() <= 1 && told.iter().all(|t| t.starts_with("Pool tank: its creation had")));
+            w.rest.drives = four().drives;
+            w.good(tank());
+            assert!(undone(&mut w).is_empty());
+        } else {
+            assert_eq!(w.rest.drives.len(), 4, "cut after effect {n}");
+        }
+        assert!(!creating(&w).contains("made:"), "cut after effect {n}");
+        if over {
+            break;
+        }
+    }
+    assert!(removed > 20 && named == removed, "{removed} of {named}");
+}
+
+fn grow(drives: [&str; 2]) -> Order {
+    Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror(drives[0], drives[1])], force: false }
+}
+/// What the power leaves that goes after `n` effects of the life in which a pool grows; and whether that was answered.
+fn cut_growth(rest: &Rest, new: [&str; 2], n: u64) -> (Rest, bool, bool) {
+    let mut w = World::power_on(rest.clone(), 2, n);
+    w.run();
+    w.send(grow(new));
+    w.run();
+    (w.rest, !w.answers.is_empty(), w.effects_left > 0)
+}
+/// A pool with data, and two drives that it has not got yet.
+fn to_grow(new: [&str; 2]) -> Rest {
+    let mut rest = four();
+    rest.drives.extend(drives(&new).drives);
+    let mut w = World::start(rest, 1);
+    w.good(tank());
+    w.good(volume("vm1", 9 * MIB));
+    w.rest
+}
+
+/// New drives kept a label of the pool, which did not know them: they were refused when it was to grow again.
+#[test]
+fn an_addition_that_is_cut_off_is_undone_or_brought_to_its_end_at_the_next_start() {
+    for new in [["/f/x", "/f/y"], ["/dev/x", "/dev/y"]] {
+        let rest = to_grow(new);
+        let (mut undone_times, mut ended) = (0, 0);
+        for n in World::start(rest.clone(), 2).effects_done.. {
+            let (left, answered, over) = cut_growth(&rest, new, n);
+            let mut w = World::start(left, 3);
+            let arrays = w.layout.arrays.len();
+            assert!(arrays == 3 || !answered && arrays == 2, "cut after effect {n}: {arrays}");
+            assert_eq!(w.status().health, State::Optimal, "cut after effect {n}: {:?}", w.status().reasons);
+            assert!(!creating(&w).contains("tank"), "cut after effect {n}: {}", creating(&w));
+            if arrays == 2 {
+                undone_times += undone(&mut w).len();
+                w.good(grow(new));
+                assert!(undone(&mut w).is_empty());
+            } else {
+                ended += w.events().iter().filter(|e| e.contains("brought to its end")).count();
+            }
+            let mut w = w.crash(4);
+            assert_eq!((w.status().health, w.layout.arrays.len()), (State::Optimal, 3), "cut after {n}");
+            assert_eq!(w.layout.volumes.len(), 1);
+            if over {
+                break;
+            }
+        }
+        assert!(undone_times > 5 && ended > 0, "{new:?}: undone {undone_times}, ended {ended}");
+    }
+}
+
+#[test]
+fn another_head_takes_a_pool_whose_growth_was_cut_off_as_it_was_or_as_it_is() {
+    let new = ["/f/x", "/f/y"];
+    let rest = to_grow(new);
+    for n in World::start(rest.clone(), 2).effects_done.. {
+        let (mut left, _, over) = cut_growth(&rest, new, n);
+        left.files.clear();
+        let mut w = World::start(left, 7);
+        w.good(import(&["/f/a", "/f/b", "/f/c", "/f/d", "/f/x", "/f/y"], true));
+        let arrays = w.layout.arrays.len();
+        assert!((2..=3).contains(&arrays), "cut after effect {n}");
+        assert_eq!(w.status().health, State::Optimal, "cut after effect {n}: {:?}", w.status().reasons);
+        if arrays == 2 {
+            let force =
+                Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror("/f/x", "/f/y")], force: true };
+            w.good(force);
+        }
+        if over {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_is_away_when_an_addition_is_undone_is_freed_at_a_later_start() {
+    let new = ["/f/x", "/f/y"];
+    let rest = to_grow(new);
+    let labelled = |n: &u64| {
+        let left = cut_growth(&rest, new, *n).0;
+        left.drives["/f/x"].blocks.get(&8).is_some_and(|b| b.iter().any(|x| *x != 0))
+    };
+    let n = (World::start(rest.clone(), 2).effects_done..).find(labelled).expect("it is labelled once");
+    let mut left = cut_growth(&rest, new, n).0;
+    let away = left.drives.remove("/f/x").expect("it is there");
+    let mut w = World::start(left, 3);
+    assert_eq!((w.layout.arrays.len(), w.status().health), (2, State::Optimal));
+    let told = undone(&mut w);
+    assert!(told.len() == 1 && told[0].contains("/f/x could not be freed"), "{told:?}");
+    assert!(creating(&w).contains("drive = /f/x"));
+    w.rest.drives.insert("/f/x".into(), FakeDrive { held: false, ..away });
+    let (_, _, words) = w.refused(grow(new));
+    assert!(words.contains("/f/x is labelled as a drive of pool tank"), "{words}");
+    assert!(creating(&w).contains("drive = /f/x"), "it is still to be freed");
+    let mut w = w.crash(4);
+    assert!(!creating(&w).contains("tank"));
+    w.good(grow(new));
+    assert_eq!(w.layout.arrays.len(), 3);
+}

@@ -25,6 +25,8 @@ pub(super) struct FakeDrive {
     pub(super) cut: Option<u64>,
     /// What its file system has left.
     pub(super) free: Option<u64>,
+    /// Its file was made as it was opened, or for a pool that came to nothing.
+    pub(super) made: bool,
     /// Where its file's name is.
     pub(super) name: base::FileName,
     /// What lies behind its last whole 4096 bytes.
@@ -92,7 +94,7 @@ impl World {
         w
     }
     pub(super) fn power_on(mut rest: Rest, seed: u64, effects: u64) -> Self {
-        rest.drives.values_mut().for_each(|d| d.held = false);
+        rest.drives.values_mut().for_each(|d| (d.held, d.made) = (false, false));
         let steward = Steward::new(StewardConfig {
             memory: PlainMemory::new(1 << 20, 8 << 20),
             shards: SHARDS,
@@ -201,6 +203,10 @@ impl World {
     pub(super) fn carry_out(&mut self, effect: Effect<Mail>) {
         match effect {
             Effect::OpenDrive { token, drive, spec } => {
+                let (spec, made) = match spec.strip_prefix("made:") {
+                    Some(path) => (path.to_string(), true),
+                    None => (spec, false),
+                };
                 let result = match self.rest.drives.get_mut(&spec) {
                     Some(d) if d.stuck => return self.opening.push((token, drive, spec)),
                     None => Err(base::OpenError {
@@ -215,10 +221,12 @@ impl World {
                     }),
                     Some(d) => {
                         d.held = true;
+                        d.made |= made;
                         self.open.insert(drive, spec.clone());
                         Ok(DriveInfo {
                             bytes: d.bytes,
                             block_bytes: d.block_bytes,
+                            made: d.made,
                             reads_zeroes: d.zero,
                             kind: if spec.starts_with("/dev/") { "block" } else { "file" }.into(),
                             // As a file's inode, its own is among them.
@@ -241,6 +249,9 @@ impl World {
                     return;
                 }
                 d.held = false;
+                if d.made && d.blocks.is_empty() {
+                    self.rest.drives.remove(&spec);
+                }
                 self.events.push_back(Event::DriveClosed { drive });
             }
             Effect::InspectDrive { token, drive } => {
@@ -490,6 +501,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         stuck: false,
         slow: Duration::ZERO,
         cut: None,
+        made: false,
         name: base::FileName::There,
         end: vec![],
         places: vec![],
