@@ -2,7 +2,7 @@
 
 use super::Office;
 use super::create::STATE_DISK;
-use super::desk::{OpenDrive, PoolDesk, array_word, count, error_words, refuse};
+use super::desk::{OpenDrive, Outlook, PoolDesk, Wish, array_word, count, error_words, refuse};
 use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
 use super::members::losses;
@@ -68,12 +68,14 @@ impl Office {
             self.forget_released(uuid).await;
             return Err(r);
         }
+        let behind = self.leave_behind(id);
         let mut notices = self.mark_released(id, force).await?;
         notices.extend(behind);
         self.leave_creating(uuid, vec![]).await;
         if let Some(lost) = ends_here {
             notices.push(format!(
-                "it lies in the memory of this daemon ({drives}): no other head can import it"
+                "it lies in the memory of this daemon ({}): no other head can import it",
+                lost.drives
             ));
         }
         let now = self.cx.now();
@@ -100,9 +102,9 @@ impl Office {
             return Err(r);
         }
         self.remove_kept(uuid).await;
+        self.leave_creating(uuid, vec![]).await;
         self.publish().await;
         let now = self.cx.now();
-        self.leave_creating(uuid, vec![]).await;
         let what = format!("pool {name}");
         self.desk_mut().event(now, Weight::Note, what, "it was forgotten: its drives are away");
         Ok(Reply::Done)
@@ -113,15 +115,46 @@ impl Office {
         let desk = self.desk();
         let Some(p) = desk.pool(id) else { return Ok(()) };
         let volumes = p.config.volumes.iter().len();
-        let Some(drives) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
-        let name = &p.config.name;
+        let Some(lost) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
+        let (name, drives) = (&p.config.name, &lost.drives);
+        let why = match lost.others.is_empty() {
+            true => format!("pool {name} lies in memory ({drives})"),
+            false => format!(
+                "what {} of pool {name} holds lies in memory alone ({drives}): {} is not in sync",
+                lost.array,
+                lost.others.join(", ")
+            ),
+        };
         let message = format!(
-            "pool {name} lies in memory ({drives}): no other head can import it, and what its {} hold{} is lost",
+            "{why}: no other head can import it, and what its {} hold{} is lost",
             if volumes == 1 { "volume".to_string() } else { count(volumes, "volume") },
             if volumes == 1 { "s" } else { "" },
         );
-        let next = format!("millrace pool release {name} --force");
+        let force = format!("millrace pool release {name} --force");
+        let next = match lost.others.is_empty() {
+            true => force,
+            false => format!(
+                "millrace status, and this again once {} is in sync; or {force}",
+                lost.others.join(", ")
+            ),
+        };
         Err(refuse(RefusalKind::Unsafe, "force", message).then(next))
+    }
+    /// Legs that lie in the memory of this daemon are out with the last records, where another leg has everything: whoever
+    /// imports the pool needs no proof that nobody went on with them. Returns what that means, in words.
+    fn leave_behind(&self, id: PoolId) -> Vec<String> {
+        let mut desk = self.desk_mut();
+        let Some(p) = desk.pool_mut(id) else { return vec![] };
+        let mut words = vec![];
+        for (array, leg) in left_behind(p) {
+            let (path, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
+            let why = "it lies in the memory of this daemon, and the pool was released".to_string();
+            p.wishes.push_back(Wish::Lost { array, leg, why, outlook: Outlook::MayReturn });
+            words.push(format!(
+                "{path} lies in the memory of this daemon and stays behind: {name} has one drive less where the pool is imported; then: millrace drive replace {path} NEW"
+            ));
+        }
+        words
     }
     /// Refuses if some array has no leg in sync but those that failed: nothing would tell that the pool was released.
     fn check_marked(&self, id: PoolId, failed: &[(usize, usize, DriveError)]) -> Result<(), Refusal> {
@@ -437,9 +470,41 @@ impl Office {
     }
 }
 
-/// The drives of an array of which every leg lies in the memory of this daemon: without it the pool is none.
-fn array_in_memory(p: &PoolDesk) -> Option<String> {
-    let lost = p.arrays.iter().find(|a| a.legs.iter().all(|l| in_memory(&l.path)))?;
-    let drives: Vec<&str> = lost.legs.iter().map(|l| l.path.as_str()).collect();
-    Some(drives.join(", "))
+/// What an array holds in the memory of this daemon alone.
+struct InMemory {
+    /// The array's name.
+    array: String,
+    /// Its drives that lie there and are in sync.
+    drives: String,
+    /// Its drives that lie elsewhere, none of them in sync.
+    others: Vec<String>,
+}
+
+/// An array that has nothing in sync but in the memory of this daemon: without it the pool is none.
+fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
+    (0..p.arrays.len()).find_map(|a| {
+        let legs = &p.arrays[a].legs;
+        let in_sync = || legs.iter().enumerate().filter(|(l, _)| p.leg_state(a, *l) == LegState::InSync);
+        let all = in_sync().next().is_some() && in_sync().all(|(_, l)| in_memory(&l.path));
+        let drives: Vec<&str> = in_sync().map(|(_, l)| l.path.as_str()).collect();
+        all.then(|| InMemory {
+            array: array_word(p.config.arrays[a].mirror, a),
+            drives: drives.join(", "),
+            others: legs.iter().map(|l| l.path.clone()).filter(|path| !in_memory(path)).collect(),
+        })
+    })
+}
+
+/// Legs in the memory of this daemon of mirrors that have a leg in sync elsewhere: it holds everything, and goes without them.
+fn left_behind(p: &PoolDesk) -> Vec<(usize, usize)> {
+    let mut out = vec![];
+    for (a, array) in p.arrays.iter().enumerate() {
+        let in_sync = |l: &usize| p.leg_state(a, *l) == LegState::InSync;
+        let is_here = |l: &usize| in_memory(&array.legs[*l].path);
+        let legs = || (0..array.legs.len()).filter(in_sync);
+        if legs().any(|l| !is_here(&l)) {
+            out.extend(legs().filter(is_here).map(|l| (a, l)));
+        }
+    }
+    out
 }

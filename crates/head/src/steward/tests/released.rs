@@ -332,3 +332,46 @@ fn a_pool_whose_release_was_cut_off_is_not_taken_back_from_another_head() {
         assert!(w.layout.arrays.is_empty(), "effect {n}: the other head has it");
     }
 }
+
+/// It was released without a word, and the next head wanted proof that nobody had gone on with the leg in memory.
+#[test]
+fn a_leg_in_memory_stays_behind_and_the_mirror_is_imported_without_it() {
+    let mut w = World::start(drives(&["/f/a", "ram:a,80M"]), 1);
+    w.good(create("tank", vec![mirror("/f/a", "ram:a,80M")]));
+    w.good(volume("vm1", 9 * MIB));
+    w.pass(5);
+    let Reply::Created { notices, .. } = w.good(release()) else { panic!("what to know") };
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(
+        notices[0].contains("ram:a,80M lies in the memory of this daemon and stays behind")
+            && notices[0].contains("millrace drive replace ram:a,80M NEW"),
+        "{notices:?}"
+    );
+    let mut there = Rest { drives: w.rest.drives, ..Rest::default() };
+    there.drives.remove("ram:a,80M");
+    there.drives.extend(drives(&["/f/n"]).drives);
+    let mut other = World::start(there, 2);
+    other.good(import(&["/f/a"], false));
+    let s = other.status();
+    assert_eq!((s.health, s.volumes.len()), (State::Degraded, 1), "{:?}", s.reasons);
+    let replace = Order::DriveReplace { old: "ram:a,80M".into(), new: "/f/n".into(), force: false };
+    other.good(replace);
+    synced(&mut other, 1);
+    assert_eq!(other.status().health, State::Optimal, "{:?}", other.status().reasons);
+}
+
+#[test]
+fn a_mirror_whose_one_leg_in_sync_lies_in_memory_is_released_by_force_alone() {
+    let mut w = World::start(drives(&["/f/a", "ram:a,80M"]), 1);
+    w.good(create("tank", vec![mirror("/f/a", "ram:a,80M")]));
+    w.good(volume("vm1", 9 * MIB));
+    lose(&mut w, 0);
+    let r = w.order(release()).expect_err("what it holds would be lost");
+    assert!(
+        r.message
+            .contains("mirror-0 of pool tank holds lies in memory alone (ram:a,80M): /f/a is not in sync"),
+        "{r:?}"
+    );
+    assert!(r.next.is_some_and(|n| n.contains("--force") && n.contains("once /f/a is in sync")));
+    w.good(release_by_force());
+}
