@@ -35,6 +35,21 @@ pub(crate) struct Claim {
     pub name: Option<String>,
 }
 
+/// Pools that were found by a name that means another one: each with its drives, and how it is meant.
+fn namesakes_words(name: &str, strangers: &[Probe]) -> Vec<String> {
+    let mut pools: BTreeMap<Uuid, Vec<&str>> = BTreeMap::new();
+    for (p, label) in strangers.iter().filter_map(|p| Some((p, p.good_label()?))) {
+        pools.entry(label.pool).or_default().push(&p.info.path);
+    }
+    let words = |(uuid, paths): (Uuid, Vec<&str>)| {
+        let paths = paths.join(", ");
+        format!(
+            "another pool is called {name} too ({paths}), and was left alone: millrace pool import {uuid} --as NAME takes it"
+        )
+    };
+    pools.into_iter().map(words).collect()
+}
+
 impl Office {
     /// Block devices of this machine that nobody holds.
     pub(crate) async fn candidates(&self) -> Vec<String> {
@@ -127,6 +142,7 @@ impl Office {
                     legs.filter_map(|l| l.open.as_ref()).chain(spares).map(|o| o.id).collect()
                 };
                 probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
+                self.end_addition(uuid).await;
                 Ok(notices)
             }
             Err(r) => {
@@ -142,7 +158,6 @@ impl Office {
         if let Some(name) = &claim.name {
             config.name.clone_from(name);
         }
-                self.end_addition(uuid).await;
         self.check_name_free(uuid, &config.name)?;
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
@@ -520,11 +535,14 @@ impl Office {
             pool.as_ref().is_none_or(|w| *w == name || wanted == Some(l.pool))
         };
         let (mut mine, mut others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
+        let mut namesakes: Vec<String> = vec![];
         // A name on record means the pool on record, as soon as anything of that one is found.
         let own = self.desk().absent.iter().find(|p| Some(&p.name) == pool.as_ref()).map(|p| p.uuid);
         if mine.iter().any(|p| Some(label(p).pool) == own) {
-            let (own, strangers) = mine.into_iter().partition(|p| Some(label(p).pool) == own);
+            let (own, strangers): (Vec<Probe>, Vec<Probe>) =
+                mine.into_iter().partition(|p| Some(label(p).pool) == own);
             mine = own;
+            namesakes = namesakes_words(pool.as_deref().unwrap_or(""), &strangers);
             others.extend::<Vec<Probe>>(strangers);
         }
         others.iter().for_each(|p| self.let_go(p.id));
@@ -628,7 +646,7 @@ impl Office {
         // It is imported: what follows from a list that could not be written is told.
         let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.message);
         self.forget_released(uuid).await;
-        let mut notices: Vec<String> = notices.into_iter().chain(unlisted).collect();
+        let mut notices: Vec<String> = notices.into_iter().chain(unlisted).chain(namesakes).collect();
         if !was_ours && !released_here {
             notices.extend(self.desk().open_by_name(Some(uuid), None));
         }

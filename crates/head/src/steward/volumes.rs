@@ -91,6 +91,13 @@ fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
     list.into_iter().map(|(first, count)| Run { first, count }).collect()
 }
 
+/// A size as a person types it, exactly.
+fn typed(bytes: u64) -> String {
+    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
+    let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes % (1 << shift) == 0);
+    unit.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
 impl Office {
     /// Puts a changed configuration on every drive, then on the desk. On refusal nothing has changed.
     pub(crate) async fn commit(&self, pool: PoolId, config: PoolConfig) -> Result<(), Refusal> {
@@ -211,20 +218,29 @@ impl Office {
         };
         let mut v = config.volumes.by_uuid(uuid).expect("just found").clone();
         volume::check_size(bytes, v.block_bytes).map_err(volume_refusal)?;
-        if bytes < v.bytes && !force {
-            let message = format!(
-                "{name} would shrink from {} to {}: what lies beyond is lost",
-                size(v.bytes),
-                size(bytes)
-            );
-            return Err(refuse(RefusalKind::Unsafe, "bytes", message)
-                .then(format!("millrace volume resize {name} --size {bytes} --force")));
-        }
-        // What they hold beyond it they lose under their feet, as with a volume that goes.
-        if bytes < v.bytes && !disconnect {
-            let command = format!("millrace volume resize {name} --size {bytes} --force --yes");
+        if bytes < v.bytes && !(force && disconnect) {
+            // What they hold beyond it hosts lose under their feet, as with a volume that goes.
+            let command = format!("millrace volume resize {name} --size {} --force", typed(bytes));
             let what = format!("what lies beyond {} of volume {name}", size(bytes));
-            self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &command)?;
+            let yes = format!("{command} --yes");
+            let used = self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &yes).err();
+            let used = used.filter(|_| !disconnect);
+            if !force {
+                let message = format!(
+                    "{name} would shrink from {} to {}: what lies beyond is lost",
+                    size(v.bytes),
+                    size(bytes)
+                );
+                // Both are said at once, and one command does it.
+                let (message, next) = match &used {
+                    Some(r) => (format!("{message}; {}", r.message), yes),
+                    None => (message, command),
+                };
+                return Err(refuse(RefusalKind::Unsafe, "bytes", message).then(next));
+            }
+            if let Some(r) = used {
+                return Err(r);
+            }
         }
         let (have, want) = (v.map.granules(), Volume::granules_for(bytes));
         let mut freed = vec![];

@@ -483,6 +483,6 @@ fn show(d: &Drive, context: &Context) -> String {
     if let Some(shape) = &d.shape {
         row("shape", Cell::new(Look::Warn, describe(shape)));
     }
-    let times = times::drives(core::slice::from_ref(d), context.terminal);
+    let times = times::drive(d, context.terminal);
     table.print(context.terminal, 0) + &times.map_or(String::new(), |table| format!("\n{table}"))
 }

@@ -15,11 +15,20 @@ pub fn time(ns: u64) -> Cell {
     if ns < 50 { Cell::new(Look::Dim, "0") } else { print_ns(ns).into() }
 }
 
-/// How long the stages of volumes' commands took lately; None if nothing was timed lately.
+/// Said in place of figures that there were, once nothing was timed for as long as they are of.
+const IDLE: &str = "LATENCY  no commands timed in the last two minutes (one in 64 is)";
+
+/// The table, or why there is none although there was.
+fn or_idle(table: Option<String>, ever: bool, terminal: Terminal) -> Option<String> {
+    table.or_else(|| ever.then(|| format!("{}\n", terminal.text(Look::Dim, IDLE))))
+}
+
+/// How long the stages of volumes' commands took lately; None if nothing was ever timed.
 pub fn volumes(volumes: &[Volume], terminal: Terminal) -> Option<String> {
     let ways = volumes.iter().flat_map(|v| [(v, "read", &v.read_times), (v, "write", &v.write_times)]);
     let timed = ways.filter_map(|(v, way, times)| Some((&*v.name, way, times.as_ref()?)));
-    stages(timed, terminal)
+    let ever = timed.clone().next().is_some();
+    or_idle(stages(timed, terminal), ever, terminal)
 }
 
 /// The same of anything that has stages: a name, `read` or `write`, and its times.
@@ -58,6 +67,12 @@ pub fn stages<'a>(
     (!table.is_empty()).then(|| table.print(terminal, 0))
 }
 
+/// The same of one drive, which says so if nothing was timed lately.
+pub fn drive(d: &Drive, terminal: Terminal) -> Option<String> {
+    let ever = d.read_times.is_some() || d.write_times.is_some();
+    or_idle(drives(core::slice::from_ref(d), terminal), ever, terminal)
+}
+
 /// How long drives took lately; None if nothing was timed lately.
 pub fn drives(drives: &[Drive], terminal: Terminal) -> Option<String> {
     let mut table = Table::new(&[
@@ -87,4 +102,25 @@ pub fn drives(drives: &[Drive], terminal: Terminal) -> Option<String> {
         table.row([Cell::from(drive_name(d))].into_iter().chain(of(reads)).chain(of(writes)));
     }
     (!table.is_empty()).then(|| table.print(terminal, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IDLE, or_idle, stages};
+    use crate::screen::Terminal;
+    use api::{Stages, Times};
+
+    /// The table went minutes after the last command, and nothing said why.
+    #[test]
+    fn figures_that_there_were_do_not_go_without_a_word() {
+        let terminal = Terminal::plain(80);
+        let table = |timed| {
+            let of = Stages { all: Times { timed, p50_ns: 5000, ..Times::default() }, ..Stages::default() };
+            stages([("tank/a", "read", &of)].into_iter(), terminal)
+        };
+        assert_eq!(or_idle(table(0), false, terminal), None, "none was ever used");
+        assert_eq!(or_idle(table(0), true, terminal), Some(format!("{IDLE}\n")));
+        assert!(or_idle(table(2), true, terminal).is_some_and(|t| t.contains("tank/a")));
+        assert!(IDLE.len() <= 80);
+    }
 }

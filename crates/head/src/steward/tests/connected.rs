@@ -211,3 +211,26 @@ fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head
     assert_eq!(notices(w.good(import(&all, false))), [told]);
     w.good(Order::HostRemove { name: "esx1".into(), force: true, disconnect: false });
 }
+
+/// It was refused for the data, and given again with --force for the hosts.
+#[test]
+fn a_volume_that_shrinks_under_connected_hosts_is_asked_for_once() {
+    let shrink =
+        |force, disconnect| Order::VolumeResize { volume: "tank/vm1".into(), bytes: MIB, force, disconnect };
+    let mut w = usual();
+    w.good(portal());
+    let r = w.order(shrink(false, false)).expect_err("data would be lost");
+    assert!(r.next.is_some_and(|n| n.ends_with("--force")), "nobody is connected");
+    connect(&mut w, 1, false);
+    let r = w.order(shrink(false, false)).expect_err("data would be lost");
+    assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("bytes")));
+    assert!(
+        r.message.contains("what lies beyond is lost") && r.message.contains("host esx1 is connected"),
+        "{}",
+        r.message
+    );
+    assert!(r.next.is_some_and(|n| n.ends_with("--force --yes")));
+    let r = w.order(shrink(false, true)).expect_err("data would be lost");
+    assert!(!r.message.contains("esx1"), "that was answered: {}", r.message);
+    w.good(shrink(true, true));
+}

@@ -37,7 +37,11 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
 
     // Beside the stranger's the name finds its own.
     w.rest.drives.extend(away);
-    w.good(import(&["/g/a", "/g/b"], false));
+    let Reply::Created { notices, .. } = w.good(import(&["/g/a", "/g/b"], false)) else {
+        panic!("it is here")
+    };
+    let told = notices.iter().any(|n| n.contains("another pool is called tank too (/g/a, /g/b)"));
+    assert!(told && notices.iter().any(|n| n.contains("--as NAME")), "who named the other one: {notices:?}");
     let s = w.status();
     assert_eq!((s.pools.len(), s.pools[0].uuid, s.pools[0].state), (1, own, State::Optimal));
     let unnamed = Order::PoolImport { pool: None, name: None, drives: vec!["/g/a".into()], force: true };
