@@ -100,6 +100,39 @@ fn a_file_that_is_removed_under_the_daemon_is_told_while_its_contents_can_be_sav
     until("the pool is well", || is_optimal(&daemon));
 }
 
+#[test]
+fn the_one_leg_that_has_a_file_is_not_failed_beside_one_whose_file_was_removed() {
+    let (daemon, [a, b]) = mirror();
+    fs::remove_file(&b).expect("removed");
+    let words = daemon.refused(&format!("drive fail {a}"));
+    assert!(words.contains(&format!("the file of {b} was removed")) && words.contains("--force"), "{words}");
+    assert!(words.contains(&format!("drive replace {b} NEW")), "{words}");
+    let legs = || daemon.status()["pools"][0]["arrays"][0]["legs"].clone();
+    assert_eq!(legs()[0]["state"], "optimal");
+    // The other way round nothing is lost that stays.
+    daemon.cli(&format!("drive fail {b}"));
+    assert_eq!(legs()[0]["state"], "optimal");
+}
+
+/// It was told as ready until it was needed.
+#[test]
+fn a_spare_whose_file_is_removed_under_the_daemon_is_told_and_can_be_put_in_its_place_again() {
+    let (daemon, _) = mirror();
+    let spare = daemon.file("s", 96);
+    daemon.cli(&format!("pool add tank spare {spare}"));
+    assert!(is_optimal(&daemon));
+    let elsewhere = format!("{spare}.moved");
+    fs::rename(&spare, &elsewhere).expect("moved");
+    until("it is told", || daemon.reasons().join("\n").contains("is not at its path any more"));
+    assert!(daemon.cli("pool show tank").contains("missing"));
+    fs::rename(&elsewhere, &spare).expect("moved back");
+    until("it is a spare again", || is_optimal(&daemon));
+    fs::remove_file(&spare).expect("removed");
+    until("it is told", || daemon.reasons().join("\n").contains(&format!("its spare {spare} is not there")));
+    daemon.cli(&format!("drive rm {spare}"));
+    assert_eq!(daemon.reasons(), Vec::<String>::new());
+}
+
 /// What the refusal says is typed as it stands there.
 #[test]
 fn a_drive_whose_label_is_gone_takes_its_own_place_as_the_refusal_of_its_return_says() {
