@@ -79,6 +79,10 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(String::from).collect()
 }
 
+/// What holds of every host: what the head promises, against which time-outs are set.
+const TIMES: &str =
+    "time-outs: the head answers a read within 2 s and a write within 5 s whatever its drives do";
+
 fn linux(head: &Head) -> Vec<Advice> {
     let connect = head.nvme.iter().map(|(ip, port)| {
         format!("nvme connect -t tcp -a {ip} -s {port} -n {} --nr-io-queues=$(nproc) --queue-size=128 --ctrl-loss-tmo=-1", head.nqn)
@@ -89,29 +93,33 @@ fn linux(head: &Head) -> Vec<Advice> {
             format!("iscsiadm -m node -T {} -p {at} --login", head.iqn),
         ]
     });
+    // The head grants a session 128 commands: more of them wait in the host.
     let mut iscsi = lines(
-        "# before the login, in /etc/iscsi/iscsid.conf; the depth is the sum of a session's commands\n\
-         node.session.cmds_max = 1024\n\
+        "# before the login, in /etc/iscsi/iscsid.conf; the head grants a session 128 commands at a time\n\
+         node.session.cmds_max = 128\n\
          node.session.queue_depth = 128\n\
+         # several sessions through each path give more depth\n\
+         node.session.nr_sessions = 4\n\
          node.session.iscsi.ImmediateData = Yes\n\
          node.session.iscsi.InitialR2T = No\n\
-         node.session.timeo.replacement_timeout = 120\n\
-         node.conn[0].timeo.noop_out_interval = 5\n\
-         node.conn[0].timeo.noop_out_timeout = 5",
+         node.session.iscsi.FirstBurstLength = 262144\n\
+         node.session.iscsi.MaxBurstLength = 1048576\n\
+         node.conn[0].iscsi.MaxRecvDataSegmentLength = 262144\n\
+         node.conn[0].iscsi.HeaderDigest = None",
     );
     iscsi.extend(login);
     vec![
-        Advice { what: "NVMe/TCP: a connection for each CPU, and never give up", lines: connect.collect() },
+        Advice { what: "NVMe/TCP: a queue of 128 for each CPU, and never give up", lines: connect.collect() },
         Advice {
-            what: "several paths: by how busy they are, else in turns",
+            what: "several paths of NVMe: by how busy they are, else in turns",
             lines: lines(
                 "echo queue-depth > /sys/class/nvme-subsystem/nvme-subsys0/iopolicy   # Linux 6.11 and later\n\
                  echo round-robin > /sys/class/nvme-subsystem/nvme-subsys0/iopolicy   # before",
             ),
         },
-        Advice { what: "iSCSI", lines: iscsi },
+        Advice { what: "iSCSI sessions", lines: iscsi },
         Advice {
-            what: "dm-multipath for iSCSI, in /etc/multipath.conf: switch after one I/O, wait while no path is there",
+            what: "dm-multipath for iSCSI, in /etc/multipath.conf: round robin, switch after one I/O, wait while no path is there",
             lines: lines(
                 "devices {\n\
                  \x20 device {\n\
@@ -119,8 +127,10 @@ fn linux(head: &Head) -> Vec<Advice> {
                  \x20   product \".*\"\n\
                  \x20   path_grouping_policy group_by_prio\n\
                  \x20   prio alua\n\
-                 \x20   path_selector \"service-time 0\"\n\
+                 \x20   path_selector \"round-robin 0\"   # or \"service-time 0\" where paths differ in speed\n\
                  \x20   rr_min_io_rq 1\n\
+                 \x20   rr_weight uniform\n\
+                 \x20   failback immediate\n\
                  \x20   no_path_retry queue\n\
                  \x20   fast_io_fail_tmo 5\n\
                  \x20 }\n\
@@ -128,28 +138,46 @@ fn linux(head: &Head) -> Vec<Advice> {
             ),
         },
         Advice {
-            what: "time-outs: the head answers a read within 2 s and a write within 5 s whatever its drives do; leave the host's at 30 s",
+            what: TIMES,
             lines: lines(
-                "cat /sys/module/nvme_core/parameters/io_timeout   # 30\n\
-                 cat /sys/block/sdX/device/timeout                 # 30",
+                "# a command: leave it at 30 s\n\
+                 cat /sys/module/nvme_core/parameters/io_timeout   # 30\n\
+                 cat /sys/block/sdX/device/timeout                 # 30\n\
+                 # a path that is silent is given up after 10 s, and multipath takes another; /etc/iscsi/iscsid.conf\n\
+                 node.conn[0].timeo.noop_out_interval = 5\n\
+                 node.conn[0].timeo.noop_out_timeout = 5\n\
+                 node.session.timeo.replacement_timeout = 5     # with dm-multipath; 120 without\n\
+                 # NVMe: nvme connect --keep-alive-tmo=5 --reconnect-delay=2 --fast_io_fail_tmo=5",
             ),
         },
         Advice {
-            what: "the device and the network",
+            what: "the device",
             lines: lines(
                 "echo none > /sys/block/nvmeXnY/queue/scheduler\n\
-                 echo 2 > /sys/block/nvmeXnY/queue/rq_affinity\n\
+                 echo 2 > /sys/block/nvmeXnY/queue/rq_affinity",
+            ),
+        },
+        Advice {
+            what: "the network port",
+            lines: lines(
+                "ip link set DEV mtu 9000   # if every switch and the head do the same\n\
+                 ethtool -L DEV combined $(nproc)\n\
+                 ethtool -C DEV adaptive-rx on\n\
+                 ethtool -K DEV tso on gro on\n\
                  sysctl net.core.rmem_max=16777216 net.core.wmem_max=16777216\n\
-                 ip link set DEV mtu 9000   # if every switch and the head do the same",
+                 sysctl net.ipv4.tcp_rmem='4096 131072 16777216' net.ipv4.tcp_wmem='4096 16384 16777216'",
             ),
         },
         Advice {
             what: "to check it",
             lines: lines(
-                "nvme list-subsys\n\
-                 multipath -ll\n\
-                 iscsiadm -m session -P 3\n\
-                 ping -M do -s 8972 ADDRESS   # jumbo frames pass",
+                "nvme list-subsys                                          # a path for each portal, live\n\
+                 cat /sys/class/nvme-subsystem/nvme-subsys*/iopolicy\n\
+                 cat /sys/class/nvme/nvme*/queue_count /sys/class/nvme/nvme*/sqsize\n\
+                 multipath -ll                                             # active ready running, each\n\
+                 iscsiadm -m session -P 3 | grep -E 'State|Burst|cmds'     # what was agreed upon\n\
+                 iostat -x 1                                               # aqu-sz: the depth that is used\n\
+                 ping -M do -s 8972 ADDRESS                                # jumbo frames pass",
             ),
         },
     ]
@@ -161,86 +189,154 @@ fn esxi(head: &Head) -> Vec<Advice> {
         nvme.push(format!("esxcli nvme fabrics connect -a vmhbaN -i {ip} -p {port} -s {}", head.nqn));
     }
     let mut iscsi = lines("esxcli iscsi software set --enabled=true");
+    iscsi.extend(lines(
+        "# a VMkernel port for each physical one, bound to the adapter: a path each\n\
+         esxcli iscsi networkportal add -A vmhbaN -n vmkN",
+    ));
     for at in head.iscsi.iter().map(socket) {
         iscsi.push(format!("esxcli iscsi adapter discovery sendtarget add -A vmhbaN -a {at}"));
     }
-    iscsi.extend(lines("esxcli storage core adapter rescan -A vmhbaN"));
+    iscsi.extend(lines(
+        "esxcli iscsi adapter param set -A vmhbaN -k FirstBurstLength -v 262144\n\
+         esxcli iscsi adapter param set -A vmhbaN -k MaxBurstLength -v 1048576\n\
+         esxcli iscsi adapter param set -A vmhbaN -k DelayedAck -v false\n\
+         esxcli storage core adapter rescan -A vmhbaN",
+    ));
     vec![
-        Advice { what: "NVMe/TCP (HPP takes the paths by itself)", lines: nvme },
+        Advice { what: "NVMe/TCP (the High-Performance Plug-in takes the paths by itself)", lines: nvme },
         Advice {
             what: "NVMe paths in turns, another after each I/O",
             lines: lines("esxcli storage hpp device set -d eui.ID -P LB-IOPS -i 1"),
         },
-        Advice { what: "iSCSI", lines: iscsi },
+        Advice { what: "iSCSI sessions", lines: iscsi },
         Advice {
-            what: "iSCSI paths in turns, another after each I/O; for all volumes of this array, before they are seen",
+            what: "iSCSI paths in turns (round robin), another after each I/O; for all volumes of this array, before they are seen",
             lines: lines(
                 "esxcli storage nmp satp rule add -s VMW_SATP_ALUA -V MILLRACE -P VMW_PSP_RR -O iops=1\n\
                  esxcli storage nmp psp roundrobin deviceconfig set -d naa.ID -t iops -I 1   # one that is there already",
             ),
         },
         Advice {
-            what: "depth: the device's, and how much of it one virtual machine may use",
+            what: "depth: the device's (after a restart), and how much of it several virtual machines may use together",
             lines: lines(
                 "esxcli system module parameters set -m iscsi_vmk -p iscsivmk_LunQDepth=128\n\
-                 esxcli storage core device set -d naa.ID -O 128",
+                 esxcli storage core device set -d naa.ID -O 128\n\
+                 # the guest's own: a PVSCSI adapter takes 64 commands for a disk and 256 in all, the NVMe adapter more",
             ),
         },
         Advice {
-            what: "network",
+            what: TIMES,
+            lines: lines(
+                "# a path that is silent is given up after 10 s, and another one is taken\n\
+                 esxcli iscsi adapter param set -A vmhbaN -k NoopOutInterval -v 5\n\
+                 esxcli iscsi adapter param set -A vmhbaN -k NoopOutTimeout -v 5\n\
+                 esxcli iscsi adapter param set -A vmhbaN -k RecoveryTimeout -v 10\n\
+                 esxcli iscsi adapter param set -A vmhbaN -k LoginTimeout -v 30\n\
+                 # in guests: 60 s for a disk (Linux: /sys/block/sdX/device/timeout, Windows: TimeOutValue below\n\
+                 # HKLM\\SYSTEM\\CurrentControlSet\\Services\\Disk), as a path may be silent before another is taken",
+            ),
+        },
+        Advice {
+            what: "the network port",
             lines: lines(
                 "esxcli network vswitch standard set -v vSwitchN -m 9000\n\
                  esxcli network ip interface set -i vmkN -m 9000\n\
-                 vmkping -d -s 8972 ADDRESS",
+                 esxcli network nic ring current set -n vmnicN -r 4096   # at most what `ring preset get` tells",
             ),
         },
         Advice {
             what: "to check it",
             lines: lines(
                 "esxcli nvme controller list\n\
-                 esxcli storage core path list\n\
-                 esxcli storage core device list -d naa.ID | grep -i queue\n\
+                 esxcli storage hpp device list                        # Path Selection Scheme: LB-IOPS\n\
+                 esxcli storage nmp device list -d naa.ID              # policy=iops,iops=1\n\
+                 esxcli storage core path list | grep -c 'State: active'\n\
+                 esxcli storage core device list -d naa.ID | grep -iE 'queue|outstanding'\n\
+                 esxcli system module parameters list -m iscsi_vmk | grep LunQDepth\n\
+                 esxcli iscsi adapter param get -A vmhbaN\n\
+                 esxcli iscsi session connection list\n\
+                 vmkping -d -s 8972 ADDRESS                            # jumbo frames pass\n\
                  esxtop, then u: DQLEN, ACTV and QUED are the depth, what is in flight and what waits in the host",
             ),
         },
     ]
 }
 
+/// Where the class of SCSI adapters is: the initiator's parameters are below one of its numbers.
+const INITIATOR_KEY: &str =
+    r"HKLM:\SYSTEM\CurrentControlSet\Control\Class\{4d36e97b-e325-11ce-bfc1-08002be10318}";
+
 fn windows(head: &Head) -> Vec<Advice> {
     let mut iscsi = lines("Set-Service MSiSCSI -StartupType Automatic; Start-Service MSiSCSI");
     for (ip, port) in &head.iscsi {
         iscsi.push(format!("New-IscsiTargetPortal -TargetPortalAddress {ip} -TargetPortalPortNumber {port}"));
     }
-    iscsi.push(format!(
-        "Connect-IscsiTarget -NodeAddress {} -IsMultipathEnabled $true -IsPersistent $true",
-        head.iqn
-    ));
+    iscsi.push(
+        "# a session through each path: once for each pair of addresses, and twice where there is one path"
+            .into(),
+    );
+    for (ip, port) in &head.iscsi {
+        iscsi.push(format!(
+            "Connect-IscsiTarget -NodeAddress {} -TargetPortalAddress {ip} -TargetPortalPortNumber {port} -InitiatorPortalAddress OWN -IsMultipathEnabled $true -IsPersistent $true",
+            head.iqn
+        ));
+    }
+    let parameters = [
+        "# the initiator's number (NNNN) is where DriverDesc is Microsoft iSCSI Initiator; after a restart",
+        &format!("$key = \"{INITIATOR_KEY}\\NNNN\\Parameters\""),
+        "Set-ItemProperty $key ImmediateData 1",
+        "Set-ItemProperty $key InitialR2T 0",
+        "Set-ItemProperty $key FirstBurstLength 262144",
+        "Set-ItemProperty $key MaxBurstLength 1048576",
+        "Set-ItemProperty $key MaxTransferLength 1048576",
+        "Set-ItemProperty $key MaxPendingRequests 255   # the depth of a session, of which the head grants 128",
+    ];
+    iscsi.extend(parameters.map(String::from));
     vec![
         Advice {
-            what: "several paths (Windows Server), then a restart; in turns",
+            what: "several paths (Windows Server): round robin, which Microsoft's module switches after each I/O; then a restart",
             lines: lines(
                 "Install-WindowsFeature Multipath-IO\n\
                  Enable-MSDSMAutomaticClaim -BusType iSCSI\n\
-                 Set-MSDSMGlobalDefaultLoadBalancePolicy -Policy RR",
+                 Set-MSDSMGlobalDefaultLoadBalancePolicy -Policy RR   # LQD, the least queue, where paths differ in speed\n\
+                 mpclaim -l -d N 2                                     # a disk that is there already",
             ),
         },
-        Advice { what: "iSCSI (Windows has no NVMe/TCP of its own before Server 2025)", lines: iscsi },
         Advice {
-            what: "time-outs: the head answers within 5 s whatever its drives do; wait 60 s when no path is there",
+            what: "iSCSI sessions and the depth of each (Windows has no NVMe/TCP of its own before Server 2025)",
+            lines: iscsi,
+        },
+        Advice {
+            what: TIMES,
             lines: lines(
-                "Set-MPIOSetting -NewDiskTimeout 60 -NewPDORemovePeriod 120 -CustomPathRecovery Enabled\n\
-                 # in the initiator's key ...\\Control\\Class\\{4d36e97b-e325-11ce-bfc1-08002be10318}\\NNNN\\Parameters: MaxRequestHoldTime 60",
+                "Set-MPIOSetting -NewDiskTimeout 60 -NewPDORemovePeriod 120 -NewPathVerificationState Enabled -NewPathVerificationPeriod 30\n\
+                 Set-MPIOSetting -NewRetryCount 3 -NewRetryInterval 1 -CustomPathRecovery Enabled -NewPathRecoveryInterval 20\n\
+                 Set-ItemProperty $key LinkDownTime 15          # a path that is gone is given up, and MPIO takes another\n\
+                 Set-ItemProperty $key MaxRequestHoldTime 60    # without MPIO: how long commands wait for the connection\n\
+                 Set-ItemProperty $key EnableNOPOut 1",
             ),
         },
         Advice {
-            what: "network",
+            what: "the network port",
             lines: lines(
                 "Set-NetAdapterAdvancedProperty -Name NIC -RegistryKeyword '*JumboPacket' -RegistryValue 9014\n\
                  Enable-NetAdapterRss -Name NIC\n\
-                 ping -f -l 8972 ADDRESS",
+                 Disable-NetAdapterPowerManagement -Name NIC\n\
+                 powercfg /setactive SCHEME_MIN                       # the plan for high performance",
             ),
         },
-        Advice { what: "to check it", lines: lines("mpclaim -s -d\nGet-IscsiSession\nGet-IscsiConnection") },
+        Advice {
+            what: "to check it",
+            lines: lines(
+                "mpclaim -s -d                                        # RR for each disk; mpclaim -s -d N: its paths\n\
+                 Get-MPIOSetting; Get-MSDSMGlobalDefaultLoadBalancePolicy\n\
+                 Get-IscsiSession | Format-Table TargetNodeAddress, IsConnected, NumberOfConnections\n\
+                 Get-IscsiConnection | Format-Table InitiatorAddress, TargetAddress\n\
+                 Get-NetAdapterRss -Name NIC; Get-NetAdapterAdvancedProperty -Name NIC -RegistryKeyword '*JumboPacket'\n\
+                 Get-Counter '\\PhysicalDisk(*)\\Current Disk Queue Length' # the depth that is used\n\
+                 ping -f -l 8972 ADDRESS                              # jumbo frames pass",
+            ),
+        },
     ]
 }
 
@@ -279,6 +375,62 @@ mod tests {
         let told = esxi(&Head::of(Some(&status)));
         let text: String = told.iter().flat_map(|a| a.lines.iter().map(|l| format!("{l}\n"))).collect();
         assert!(text.matches("-i ADDRESS -p 4420").count() == 1 && !text.contains("::1"), "{text}");
+        // Each system is told of every subject, by the names that its own tools have.
+        let head = Head::of(None);
+        for (what, advice, words) in [
+            (
+                "linux",
+                linux(&head),
+                &[
+                    "queue_depth = 128",
+                    "round-robin 0",
+                    "rr_min_io_rq 1",
+                    "replacement_timeout",
+                    "io_timeout",
+                    "mtu 9000",
+                    "FirstBurstLength = 262144",
+                    "multipath -ll",
+                ][..],
+            ),
+            (
+                "esxi",
+                esxi(&head),
+                &[
+                    "iscsivmk_LunQDepth=128",
+                    "VMW_PSP_RR -O iops=1",
+                    "-P LB-IOPS -i 1",
+                    "RecoveryTimeout",
+                    "NoopOutTimeout",
+                    "-m 9000",
+                    "-k FirstBurstLength -v 262144",
+                    "nmp device list",
+                ],
+            ),
+            (
+                "windows",
+                windows(&head),
+                &[
+                    "MaxPendingRequests 255",
+                    "-Policy RR",
+                    "NewDiskTimeout 60",
+                    "LinkDownTime",
+                    "*JumboPacket",
+                    "FirstBurstLength 262144",
+                    "mpclaim -s -d",
+                    r"Class\{4d36e97b-e325-11ce-bfc1-08002be10318}\NNNN",
+                    r"\PhysicalDisk(*)\Current",
+                ],
+            ),
+        ] {
+            let all: String =
+                advice.iter().map(|a| format!("{}\n{}\n", a.what, a.lines.join("\n"))).collect();
+            for word in words {
+                assert!(all.contains(word), "{what}: {word} in {all}");
+            }
+            for promise in ["a read within 2 s and a write within 5 s", "to check it"] {
+                assert!(all.contains(promise), "{what}: {promise}");
+            }
+        }
         let none = linux(&Head::of(None));
         assert!(none[0].lines[0].contains("-a ADDRESS -s 4420 -n NQN"), "{:?}", none[0].lines);
     }
