@@ -25,15 +25,18 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
         ("largest send buffer", "/proc/sys/net/core/wmem_max"),
     ] {
         let about = About { name, ..buffers };
-        out.files(&about, &[(String::new(), path.into())], big, &BUFFER.to_string());
+        // More than enough is not to be lowered.
+        let wanted = out.from.number(path).map_or(BUFFER, |found| found.max(BUFFER));
+        out.files(&about, &[(String::new(), path.into())], big, &wanted.to_string());
     }
     for (name, path) in [
         ("TCP receive buffers", "/proc/sys/net/ipv4/tcp_rmem"),
         ("TCP send buffers", "/proc/sys/net/ipv4/tcp_wmem"),
     ] {
         let words: Vec<&str> = out.from.text(path).map_or(Vec::new(), |t| t.split_whitespace().collect());
-        if let [least, usual, _] = words[..] {
-            let wanted = format!("{least} {usual} {BUFFER}");
+        if let [least, usual, most] = words[..] {
+            let most = most.parse::<u64>().map_or(BUFFER, |found| found.max(BUFFER));
+            let wanted = format!("{least} {usual} {most}");
             out.files(&About { name, ..buffers }, &[(String::new(), path.into())], big, &wanted);
         }
     }

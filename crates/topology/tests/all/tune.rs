@@ -213,6 +213,22 @@ fn one_queue_for_many_cores_is_spread_by_software() {
 }
 
 #[test]
+fn buffers_that_are_larger_than_wanted_are_not_shown_as_to_be_lowered() {
+    let mut from = machines::two_sockets();
+    let row = |from: &Recording, name: &str| find(&of(from), name).clone();
+    let small = row(&from, "TCP receive buffers");
+    assert_eq!((small.wanted.as_str(), small.verdict == Verdict::Good), ("4096 131072 16777216", false));
+    from.put("/proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t33554432\n");
+    from.put("/proc/sys/net/core/rmem_max", "67108864\n");
+    for (name, all) in
+        [("TCP receive buffers", "4096 131072 33554432"), ("largest receive buffer", "67108864")]
+    {
+        let found = row(&from, name);
+        assert_eq!((found.found.as_str(), found.wanted.as_str(), &found.verdict), (all, all, &Verdict::Good));
+    }
+}
+
+#[test]
 fn what_is_only_worth_knowing_is_shown() {
     let mut from = machines::two_sockets();
     for leg in ["nvme12n1", "nvme0n1"] {
