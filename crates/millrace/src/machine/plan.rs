@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use topology::explain::count as commands;
-use topology::plan::{self, Array, Plan, Prediction, Shaped, Site};
+use topology::plan::{self, Array, Plan, Prediction, Seats, Shaped, Site};
 use topology::{Machine, Measured};
 
 /// `millrace plan`.
@@ -74,17 +74,26 @@ struct Named {
     rest: Vec<String>,
     /// The command that makes it, empty for a pool that is there.
     command: String,
+    /// Where its head should sit, for a proposal on a machine that tells.
+    seats: Option<Seats>,
+}
+
+impl Named {
+    /// A layout that is there, or about to be.
+    fn there(name: String, plan: Plan) -> Self {
+        Self { name, plan, rest: Vec::new(), command: String::new(), seats: None }
+    }
 }
 
 /// Carries it out.
 pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
-    let (mut site, pools) = match &args.describe {
-        Some(path) => (described(path)?, Vec::new()),
+    let (mut site, pools, seats) = match &args.describe {
+        Some(path) => (described(path)?, Vec::new(), None),
         None => {
             let machine = Machine::of(&args.machine.recording(context, false)?);
             let site = Site::of(&machine);
             let pools = plan::pools(&site, &machine);
-            (site, pools)
+            (site, pools, plan::seats(&machine))
         }
     };
     let here = args.describe.is_none() && args.machine.is_here();
@@ -100,11 +109,10 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
             plan,
             rest: Vec::new(),
             command: command(&args.layout, &args.weights),
+            seats: None,
         }]
     } else if !pools.is_empty() {
-        let one = |(name, arrays): (String, Vec<Array>)| {
-            Ok(Named { name, plan: made(&site, &arrays)?, rest: Vec::new(), command: String::new() })
-        };
+        let one = |(name, arrays): (String, Vec<Array>)| Ok(Named::there(name, made(&site, &arrays)?));
         let mut plans = pools.into_iter().map(one).collect::<Result<Vec<_>, Failure>>()?;
         if let [_, _, ..] = &plans[..] {
             let alone = "each pool is planned as if it worked alone: at once they divide shards, ports and the links that they share";
@@ -116,7 +124,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
             true => free_here(&mut site, context),
             false => site.free(),
         };
-        vec![proposal(&site, &free, usize::from(args.legs))?]
+        vec![Named { seats, ..proposal(&site, &free, usize::from(args.legs))? }]
     };
     Ok(context.show(&plans, |plans| {
         plans.iter().map(|p| screen(p, context.terminal)).collect::<Vec<_>>().join("\n")
@@ -154,7 +162,7 @@ fn proposal(site: &Site, free: &[String], legs: usize) -> Result<Named, Failure>
     let (arrays, rest) = plan::propose(site, free, legs).map_err(none)?;
     let plan = made(site, &arrays)?;
     let command = layout_command(&arrays);
-    Ok(Named { name: "a proposal".into(), plan, rest, command })
+    Ok(Named { rest, command, ..Named::there("a proposal".into(), plan) })
 }
 
 fn described(path: &std::path::Path) -> Result<Site, Failure> {
@@ -263,7 +271,7 @@ pub fn about_to_create(mut site: Site, specs: &[ArraySpec], context: &Context) -
     }
     let arrays = arrays(&mut site, specs, true)?;
     let plan = made(&site, &arrays)?;
-    let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
+    let named = Named::there("this layout".into(), plan);
     Ok(context.show(&named, |named| screen(named, context.terminal)))
 }
 
@@ -339,8 +347,41 @@ fn legs(plan: &Plan, terminal: Terminal) -> String {
     out
 }
 
+/// Where a head should sit, with what to write into its configuration.
+fn seated(seats: &Seats, terminal: Terminal) -> String {
+    let mut out = terminal.paragraph(
+        Look::Plain,
+        "  shards: ",
+        &format!("{}, on CPUs {}", count(seats.cores.len(), "core"), topology::ranges(&seats.cores)),
+        4,
+    );
+    let port = |(name, node): &(String, Option<u32>)| match node {
+        Some(node) => format!("{name} (node {node})"),
+        None => name.clone(),
+    };
+    if !seats.ports.is_empty() {
+        let all = seats.ports.iter().map(port).collect::<Vec<_>>().join(", ");
+        let each = match seats.ports.len() {
+            1 => "a portal on it",
+            _ => "a portal on each, so that hosts have a path through each; another head has its own",
+        };
+        out.push_str(&terminal.paragraph(Look::Plain, "  ports: ", &format!("{all}: {each}"), 4));
+    }
+    for why in &seats.why {
+        out.push_str(&terminal.paragraph(Look::Dim, "    ", &format!("{why}."), 4));
+    }
+    let cores: Vec<String> = seats.cores.iter().map(u32::to_string).collect();
+    out.push_str(&terminal.paragraph(
+        Look::Plain,
+        "  head.toml: ",
+        &format!("cores = [{}]", cores.join(", ")),
+        4,
+    ));
+    out
+}
+
 fn screen(named: &Named, terminal: Terminal) -> String {
-    let Named { name, plan, rest, command } = named;
+    let Named { name, plan, rest, command, seats } = named;
     let shares: Vec<String> = plan.arrays.iter().map(|a| format!("{}", a.weight)).collect();
     let weighted = plan.arrays.iter().any(|a| a.weight != plan.arrays[0].weight);
     let shares = if weighted { format!(", weights {}", shares.join(":")) } else { String::new() };
@@ -356,6 +397,9 @@ fn screen(named: &Named, terminal: Terminal) -> String {
     out.push_str(&legs(plan, terminal));
     if !rest.is_empty() {
         out.push_str(&terminal.paragraph(Look::Dim, "  ", &format!("left over: {}", rest.join(", ")), 4));
+    }
+    if let Some(seats) = seats {
+        out.push_str(&seated(seats, terminal));
     }
     for gap in &plan.gaps {
         out.push_str(&terminal.paragraph(Look::Dim, "Not known: ", &format!("{gap}."), 11));
@@ -417,7 +461,7 @@ mod tests {
                 (1..=4).filter_map(|legs| proposal(&site, &site.free(), legs).ok()).collect();
             for (name, arrays) in plan::pools(&site, &machine) {
                 let plan = made(&site, &arrays).expect("its own pools");
-                named.push(Named { name, plan, rest: Vec::new(), command: String::new() });
+                named.push(Named { seats: plan::seats(&machine), ..Named::there(name, plan) });
             }
             for (n, width) in named.iter().flat_map(|n| [80, 120].map(|w| (n, w))) {
                 let text = screen(n, Terminal::plain(width));
@@ -436,7 +480,7 @@ mod tests {
         let specs = crate::cli::layout(&drives, &[], &site, false).expect("a layout");
         let arrays = arrays(&mut site, &specs, false).expect("its drives");
         let plan = made(&site, &arrays).expect("a plan");
-        let named = Named { name: "this layout".into(), plan, rest: Vec::new(), command: String::new() };
+        let named = Named::there("this layout".into(), plan);
         let text = screen(&named, Terminal::plain(100));
         expect_test::expect![[r#"
             this layout: 4 single drives, striped

@@ -150,7 +150,7 @@ pub fn site(from: &Description) -> Result<Site, String> {
             let node = bank.and_then(|(_, _, node)| *node).or(kind.node);
             let shared = bank.and_then(|(_, part, _)| *part).into_iter().collect();
             let place = bank.map(|(name, _, _)| (*name).clone());
-            site.drives.push(Drive::new(name, ability, link, shared, place, node));
+            site.add(Drive::new(name, ability, link, shared, place, node));
         }
     }
     let mut sum = 0.0;

@@ -8,10 +8,12 @@
 mod describe;
 mod flow;
 mod propose;
+mod seats;
 mod site;
 
 pub use describe::{Bank, Description, Kind, Ports, Shards, site};
 pub use propose::{pair, propose};
+pub use seats::{Seats, seats};
 pub use site::{Shaped, Site, is_memory};
 
 use crate::explain::count;
@@ -20,6 +22,7 @@ use crate::record::plain_name;
 use flow::{Net, SINK, SOURCE, UNLIMITED};
 use serde::Serialize;
 use site::{Ability, Drive, Says};
+use std::collections::BTreeMap;
 
 /// An array of a layout.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -105,9 +108,8 @@ pub struct Plan {
 
 impl Site {
     fn find(&self, name: &str) -> Result<&Drive, String> {
-        let plain = plain_name(name);
-        let found = self.drives.iter().find(|d| d.name == name || d.name == plain);
-        found.ok_or_else(|| format!("there is no drive {plain} there"))
+        let found = self.position(name).map(|at| &self.drives[at]);
+        found.ok_or_else(|| format!("there is no drive {} there", plain_name(name)))
     }
 }
 
@@ -157,9 +159,10 @@ pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, String> {
 
 /// The layouts of a head's pools, with their names; drives are called as they are at the place.
 pub fn pools(site: &Site, m: &Machine) -> Vec<(String, Vec<Array>)> {
+    let labelled: BTreeMap<&str, &Drive> =
+        site.drives.iter().rev().filter(|d| !d.uuid.is_empty()).map(|d| (d.uuid.as_str(), d)).collect();
     let name = |l: &crate::own::OwnLeg| {
-        let same = site.drives.iter().find(|d| !d.uuid.is_empty() && d.uuid == l.uuid);
-        same.map_or_else(|| l.path.clone(), |d| d.name.clone())
+        labelled.get(l.uuid.as_str()).map_or_else(|| l.path.clone(), |d| d.name.clone())
     };
     let array = |a: &crate::own::OwnArray| Array {
         drives: a.legs.iter().map(name).collect(),
@@ -280,13 +283,17 @@ impl View {
         Self { bytes, limits, arrays: out }
     }
 
-    /// The same with one of its arrays, which gets everything.
+    /// The same with one of its arrays, which gets everything, and with no more limits than are on its way.
     fn alone(&self, array: usize) -> Self {
-        Self {
-            bytes: self.bytes,
-            limits: self.limits.clone(),
-            arrays: vec![(1.0, self.arrays[array].1.clone())],
+        let mut legs = self.arrays[array].1.clone();
+        let mut used: Vec<usize> = legs.iter().flatten().copied().collect();
+        used.sort_unstable();
+        used.dedup();
+        for at in legs.iter_mut().flatten() {
+            *at = used.binary_search(at).expect("it is one of them");
         }
+        let limits = used.iter().map(|at| self.limits[*at].clone()).collect();
+        Self { bytes: self.bytes, limits, arrays: vec![(1.0, legs)] }
     }
 
     /// Commands a second, and the limits that are full then.

@@ -2,6 +2,7 @@
 
 use super::site::{Ability, Drive, Site};
 use super::{Array, Better, LOADS, Prediction, View, predict};
+use std::collections::BTreeMap;
 
 /// Largest weight of an array in a stripe.
 const WEIGHT_MAX: u32 = 64;
@@ -38,48 +39,64 @@ fn speed(d: &Drive) -> f64 {
     }
 }
 
+/// A drive that may become a leg.
+struct Candidate<'a> {
+    /// Its place in the order in which they were named.
+    named: usize,
+    drive: &'a Drive,
+    /// How fast it is.
+    speed: f64,
+    /// Its node and switch, as a number.
+    place: usize,
+}
+
 /// Mirrors of `legs` drives each: the legs of each in different nodes where there are some, else below different
 /// switches, and alike in speed. Drives that are left over are named in the second list.
 ///
 /// # Errors
 /// A sentence that names a drive that is not there.
 pub fn pair(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Vec<String>>, Vec<String>), String> {
-    let mut left: Vec<(&String, &Drive)> = Vec::new();
-    for name in drives {
-        left.push((name, site.find(name)?));
+    // Places, each with how many are left there: a node and what hangs below one switch of it.
+    let mut places: BTreeMap<(Option<u32>, Option<&String>), usize> = BTreeMap::new();
+    let mut crowd: Vec<usize> = Vec::new();
+    let mut left: Vec<Candidate> = Vec::new();
+    for (named, name) in drives.iter().enumerate() {
+        let drive = site.find(name)?;
+        let next = places.len();
+        let place = *places.entry((drive.node, drive.bank.as_ref())).or_insert(next);
+        crowd.resize(places.len(), 0);
+        crowd[place] += 1;
+        left.push(Candidate { named, drive, speed: speed(drive), place });
     }
     // Stable: as they were named, among equals.
-    left.sort_by(|a, b| speed(b.1).total_cmp(&speed(a.1)));
+    left.sort_by(|a, b| b.speed.total_cmp(&a.speed));
     let mut out = Vec::new();
     while left.len() >= legs.max(1) {
-        let mut mirror: Vec<(&String, &Drive)> = Vec::new();
+        let mut mirror: Vec<Candidate> = Vec::new();
         while mirror.len() < legs.max(1) {
-            let crowd =
-                |d: &Drive| left.iter().filter(|(_, o)| (o.node, &o.bank) == (d.node, &d.bank)).count();
-            let fastest = mirror.first().map_or_else(|| speed(left[0].1), |(_, d)| speed(d));
+            let fastest = mirror.first().map_or(left[0].speed, |c| c.speed);
             // What matters most comes first: another node, another switch, the same speed, where most are left.
-            let near = |d: &Drive| {
-                let with = |same: &dyn Fn(&Drive) -> bool| mirror.iter().filter(|(_, o)| same(o)).count();
-                let node = with(&|o| o.node.is_some() && o.node == d.node);
-                let bank = with(&|o| o.bank.is_some() && o.bank == d.bank);
-                let slower = ((fastest - speed(d)).abs() > fastest * 0.05) as usize;
-                (node, bank, slower, usize::MAX - crowd(d))
+            let near = |c: &Candidate| {
+                let with = |same: &dyn Fn(&Drive) -> bool| mirror.iter().filter(|o| same(o.drive)).count();
+                let node = with(&|o| o.node.is_some() && o.node == c.drive.node);
+                let bank = with(&|o| o.bank.is_some() && o.bank == c.drive.bank);
+                let slower = (fastest - c.speed).abs() > fastest * 0.05;
+                (node, bank, slower, usize::MAX - crowd[c.place])
             };
-            let best = (0..left.len()).min_by_key(|i| (near(left[*i].1), *i)).expect("some are left");
-            mirror.push(left.remove(best));
+            let best = (0..left.len()).min_by_key(|i| (near(&left[*i]), *i)).expect("some are left");
+            let chosen = left.remove(best);
+            crowd[chosen.place] -= 1;
+            mirror.push(chosen);
         }
         out.push(mirror);
     }
     // The order in which they were named is the one in which people look for them.
-    let at = |name: &String| drives.iter().position(|d| d == name);
-    for mirror in &mut out {
-        mirror.sort_by_key(|(name, _)| at(name));
-    }
-    out.sort_by_key(|mirror| at(mirror[0].0));
-    let names = |list: Vec<(&String, &Drive)>| list.into_iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
-    let mut rest = names(left);
-    rest.sort_by_key(at);
-    Ok((out.into_iter().map(names).collect(), rest))
+    let names = |mut list: Vec<Candidate>| {
+        list.sort_by_key(|c| c.named);
+        list.into_iter().map(|c| drives[c.named].clone()).collect::<Vec<_>>()
+    };
+    out.sort_by_key(|mirror| mirror.iter().map(|c| c.named).min());
+    Ok((out.into_iter().map(names).collect(), names(left)))
 }
 
 /// A layout of these drives: mirrors of `legs` each, or single drives, with shares that fit; and what is left over.
@@ -99,7 +116,9 @@ pub fn propose(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Array
 /// Shares that fit what each array can, behind links of its own and with its part of unfair ones.
 pub(super) fn fitting(site: &Site, arrays: &[Array]) -> Vec<u32> {
     // The network and the shards are the same for all.
-    let site = &Site { common: Vec::new(), ..site.clone() };
+    let mut site = site.clone();
+    site.common.clear();
+    let site = &site;
     // Each alone, yet with what it gets of a link while the others work too.
     let views = [LOADS[2], LOADS[3]].map(|load| (load.write, View::of(site, arrays, load)));
     let alone = |i: usize| {

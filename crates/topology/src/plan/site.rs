@@ -5,6 +5,7 @@ use crate::machine::Machine;
 use crate::own::Own;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
+use std::collections::BTreeMap;
 
 /// Bytes of a command by which small ones are counted.
 pub(super) const SMALL: f64 = 4096.0;
@@ -164,6 +165,8 @@ pub(super) enum Says {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Site {
     pub(super) drives: Vec<Drive>,
+    /// Where each name is among them, the first of it.
+    index: BTreeMap<String, usize>,
     pub(super) parts: Vec<Part>,
     /// Parts that every command passes.
     pub(super) common: Vec<usize>,
@@ -174,6 +177,19 @@ pub struct Site {
 }
 
 impl Site {
+    /// Adds a drive: its place among them.
+    pub(super) fn add(&mut self, drive: Drive) -> usize {
+        self.index.entry(drive.name.clone()).or_insert(self.drives.len());
+        self.drives.push(drive);
+        self.drives.len() - 1
+    }
+
+    /// Where a drive is among them, by its name or its path.
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        let at = |name: &str| self.index.get(name).copied();
+        at(name).or_else(|| at(plain_name(name)))
+    }
+
     pub(super) fn part(&mut self, part: Part) -> usize {
         self.parts.push(part);
         self.parts.len() - 1
@@ -242,7 +258,7 @@ impl Site {
             let bank = device.and_then(|at| m.bank(at));
             let bank = bank.map(|at| m.devices[at].address.trim_start_matches("0000:").to_string());
             let node = m.node_of(drive);
-            site.drives.push(Drive::new(drive.name.clone(), Ability::default(), link, shared, bank, node));
+            site.add(Drive::new(drive.name.clone(), Ability::default(), link, shared, bank, node));
         }
         site.own(m);
         let (mut ports, mut mb) = (0, 0.0);
@@ -260,20 +276,17 @@ impl Site {
         let Some(own) = &m.own else { return };
         for drive in &own.drives {
             let name = plain_name(&drive.path).to_string();
-            let at =
-                match m.drive_at(&drive.path).and_then(|d| self.drives.iter().position(|s| s.name == d.name))
-                {
-                    Some(at) => at,
-                    None => {
-                        let mut new = Drive::new(name, Ability::default(), None, Vec::new(), None, None);
-                        // Two in memory may be called the same.
-                        if self.drives.iter().any(|d| d.name == new.name) && drive.uuid.len() >= 8 {
-                            new.name = format!("{} {}", new.name, &drive.uuid[..8]);
-                        }
-                        self.drives.push(new);
-                        self.drives.len() - 1
+            let at = match m.drive_at(&drive.path).and_then(|d| self.index.get(&d.name).copied()) {
+                Some(at) => at,
+                None => {
+                    let mut new = Drive::new(name, Ability::default(), None, Vec::new(), None, None);
+                    // Two in memory may be called the same.
+                    if self.index.contains_key(&new.name) && drive.uuid.len() >= 8 {
+                        new.name = format!("{} {}", new.name, &drive.uuid[..8]);
                     }
-                };
+                    self.add(new)
+                }
+            };
             self.drives[at].taken = !drive.pool.is_empty();
             self.drives[at].uuid.clone_from(&drive.uuid);
             if is_memory(&drive.path) {
@@ -324,8 +337,8 @@ impl Site {
 
     /// What was measured of a drive alone takes the place of what was thought of it. False if there is no such drive.
     pub fn measured(&mut self, drive: &str, write: bool, bytes: u32, iops: f64) -> bool {
-        let name = plain_name(drive);
-        let Some(drive) = self.drives.iter_mut().find(|d| d.name == name) else { return false };
+        let Some(at) = self.index.get(plain_name(drive)) else { return false };
+        let drive = &mut self.drives[*at];
         let at = usize::from(write);
         // Small operations are counted, large ones weighed.
         match f64::from(bytes) <= 4.0 * SMALL {
@@ -340,24 +353,24 @@ impl Site {
     pub fn know(&mut self, path: &str) -> String {
         let name = plain_name(path);
         let memory = is_memory(path);
-        if let (false, Some(known)) = (memory, self.drives.iter().find(|d| d.name == name)) {
-            return known.name.clone();
+        if !memory && self.index.contains_key(name) {
+            return name.to_string();
         }
         let mut unique = name.to_string();
         for n in 2.. {
-            if self.drives.iter().all(|d| d.name != unique) {
+            if !self.index.contains_key(&unique) {
                 break;
             }
             unique = format!("{name} ({n})");
         }
         let able = if memory { Ability::ANYTHING } else { Ability::default() };
-        self.drives.push(Drive::new(unique.clone(), able, None, Vec::new(), None, None));
+        self.add(Drive::new(unique.clone(), able, None, Vec::new(), None, None));
         unique
     }
 
     /// Makes a drive that is known slower, and part of a link that it shares with others of its number.
     pub fn shape(&mut self, drive: &str, shape: Shaped) {
-        let Some(at) = self.drives.iter().position(|d| d.name == drive) else { return };
+        let Some(at) = self.index.get(drive).copied() else { return };
         let most = |n: u64| (n > 0).then_some(n as f64);
         let able = Ability { iops: [most(shape.iops_max); 2], mbps: [most(shape.mbps_max); 2] };
         self.drives[at].ability = self.drives[at].ability.least(able);
@@ -380,14 +393,12 @@ impl Site {
 
     /// Whether a drive is known here, by its name or path.
     pub fn has(&self, drive: &str) -> bool {
-        let plain = plain_name(drive);
-        self.drives.iter().any(|d| d.name == drive || d.name == plain)
+        self.position(drive).is_some()
     }
 
     /// Whether a drive that is known here is in a pool of the head.
     pub fn is_taken(&self, drive: &str) -> bool {
-        let plain = plain_name(drive);
-        self.drives.iter().any(|d| d.taken && (d.name == drive || d.name == plain))
+        self.position(drive).is_some_and(|at| self.drives[at].taken)
     }
 
     /// Names of the drives that are in no pool.

@@ -241,6 +241,67 @@ fn legs_come_apart_by_node_then_by_switch_then_by_speed() {
 }
 
 #[test]
+fn shards_sit_where_the_ports_are_and_leave_cores_to_interrupts() {
+    let of = |recording: &topology::Recording| topology::plan::seats(&Machine::of(recording));
+    // A port at each of two nodes, 16 cores of two threads each: 14 of each node.
+    let two = of(&machines::two_sockets()).expect("it tells all");
+    assert_eq!(topology::ranges(&two.cores), "2-15,18-31");
+    let ports: Vec<(&str, Option<u32>)> = two.ports.iter().map(|(n, node)| (n.as_str(), *node)).collect();
+    assert_eq!(ports, [("ens1f0np0", Some(0)), ("ens2f0np0", Some(1))]);
+    assert!(two.why.iter().any(|w| w.starts_with("CPUs 0-1,16-17 and their siblings are left")), "{two:?}");
+    // The network is at one of four nodes, the drives are at all.
+    let four = of(&machines::four_sockets()).expect("it tells all");
+    assert_eq!(topology::ranges(&four.cores), "88-111");
+    assert!(four.why.iter().any(|w| w.contains("nodes 0-2 cross to them")), "{four:?}");
+    // Drives alone tell nodes; nothing does.
+    let mut quiet = machines::four_sockets();
+    quiet.put("/sys/class/net/ens9/operstate", "down\n");
+    let quiet = of(&quiet).expect("it tells cores");
+    assert!(quiet.ports.is_empty() && quiet.cores.len() == 96, "{quiet:?}");
+    // A machine of one node: all cores but one.
+    let one = of(&machines::gen1_slot()).expect("it tells all");
+    assert_eq!((topology::ranges(&one.cores).as_str(), one.ports.len()), ("1-7", 1));
+    // Threads that nobody knows apart are not given away.
+    assert_eq!(of(&topology::Recording::default()), None);
+    let mut silent = machines::gen1_slot();
+    silent.put("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "");
+    assert_eq!(of(&silent), None);
+}
+
+#[test]
+fn a_thousand_drives_are_planned_as_a_few_are() {
+    // Twenty banks of fifty, in two nodes. In time that grows with the square of them: a minute would be a
+    // mistake here, and a loaded machine needs a second.
+    let banks: Vec<Bank> =
+        (0..20).map(|i| Bank { node: Some(i % 2), ..bank(&format!("b{i}"), "Gen4 x16") }).collect();
+    let drives = (0..20)
+        .map(|i| Kind {
+            bank: Some(format!("b{i}")),
+            read_iops: Some(400_000.0),
+            write_iops: Some(100_000.0),
+            read_mbps: Some(3_000.0),
+            write_mbps: Some(1_000.0),
+            ..kind(&format!("d{i}-"), 50)
+        })
+        .collect();
+    let place =
+        site(&Description { bank: banks, drive: drives, ..Description::default() }).expect("possible");
+    let began = std::time::Instant::now();
+    let (arrays, rest) = topology::plan::propose(&place, &place.free(), 2).expect("a layout");
+    assert_eq!((arrays.len(), rest.len()), (500, 0));
+    let apart = plan(&place, &arrays).expect("a plan");
+    assert!(apart.better.is_none(), "what is proposed is not bettered: {:?}", apart.better.map(|b| b.why));
+    assert!(apart.placed.iter().all(|p| p.warning.is_empty()));
+    // Twenty uplinks are the limit of large reads.
+    let uplinks = apart.predictions[2].mbps.expect("known");
+    assert!(apart.predictions[2].limit.contains("uplinks of banks"), "{:?}", apart.predictions[2]);
+    let one = topology::Lanes::parse("Gen4 x16").expect("a link").payload_mb();
+    assert!(near(uplinks, 20.0 * one), "{uplinks}, and each passes {one}");
+    let took = began.elapsed();
+    assert!(took.as_secs() < 60, "{took:?}");
+}
+
+#[test]
 fn a_pool_of_a_running_head_is_planned_with_what_its_shapes_say() {
     let mut files = machines::guest();
     let drive = |path: &str, share: u64| {
