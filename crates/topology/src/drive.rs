@@ -1,8 +1,10 @@
 //! Drives: what they are, where they are, how warm, and what they did between two readings.
 
+use crate::health::{self, Health};
 use crate::pci::is_address;
 use crate::recording::{Clock, Recording};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What kind of block device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -112,6 +114,8 @@ pub struct Drive {
     pub queue_depth: Option<u64>,
     /// How warm it is.
     pub temperature: Option<Temperature>,
+    /// How it says it is, NVMe alone.
+    pub health: Option<Health>,
     /// It is made of these.
     pub slaves: Vec<String>,
     /// What it did.
@@ -120,9 +124,10 @@ pub struct Drive {
     pub usual: [Option<Usual>; 2],
 }
 
-pub(crate) fn drives(from: &Recording) -> Vec<Drive> {
+pub(crate) fn drives(from: &Recording, gaps: &mut Vec<String>) -> Vec<Drive> {
     let base = "/sys/block";
     let mut out = Vec::new();
+    let mut silent: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for name in from.list(base) {
         let file = |file: &str| format!("{base}/{name}/{file}");
         let bytes = from.number(&file("size")).unwrap_or(0).saturating_mul(512);
@@ -161,6 +166,13 @@ pub(crate) fn drives(from: &Recording) -> Vec<Drive> {
             n if n.starts_with("md") || n.starts_with("dm-") => DriveKind::Mapped,
             _ => DriveKind::Other,
         };
+        let health = controller.as_deref().map_or(Ok(None), |c| health::of(from, c)).unwrap_or_else(|why| {
+            silent.entry(why).or_default().extend(controller.clone());
+            None
+        });
+        // Where Linux has no sensor for it, the drive itself still tells its temperature, without limits.
+        let felt = health.as_ref().and_then(|h| h.celsius);
+        let felt = felt.map(|now| Temperature { now, ..Temperature::default() });
         let own = |f: &str| from.text(&file(&format!("device/{f}"))).map(String::from);
         let block = |f: &str| from.number(&file(f)).and_then(|n| u32::try_from(n).ok());
         out.push(Drive {
@@ -178,13 +190,18 @@ pub(crate) fn drives(from: &Recording) -> Vec<Drive> {
             queue_depth: controller_file("sqsize")
                 .and_then(|t| t.parse::<u64>().ok())
                 .map(|n| n.saturating_add(1)),
-            temperature: temperature(from, controller.as_deref(), path),
+            temperature: temperature(from, controller.as_deref(), path).or(felt),
+            health,
             slaves: from.list(&file("slaves")),
             activity: activity(from, &file("stat")),
             usual: usual(from, &file("stat")),
             controller,
             name,
         });
+    }
+    for (why, controllers) in silent {
+        let (n, them) = (controllers.len(), if controllers.len() == 1 { "drive" } else { "drives" });
+        gaps.push(format!("how worn {n} NVMe {them} may be is not known: {why}"));
     }
     out
 }

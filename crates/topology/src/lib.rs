@@ -9,6 +9,7 @@
 mod cpu;
 mod drive;
 pub mod explain;
+mod health;
 mod interrupt;
 mod machine;
 mod net;
@@ -22,6 +23,7 @@ pub mod tune;
 
 pub use cpu::{Cpu, Node, Socket, cores_busy};
 pub use drive::{Activity, Drive, DriveKind, Temperature, Usual};
+pub use health::{Health, Warning};
 pub use interrupt::Interrupt;
 pub use machine::{Machine, Measured, SharedBank, size};
 pub use net::{Port, payload_share};

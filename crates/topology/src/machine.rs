@@ -2,6 +2,7 @@
 
 use crate::cpu::{self, Cpu, Node, Socket};
 use crate::drive::{self, Drive, DriveKind};
+use crate::explain::Crowd;
 use crate::interrupt::{self, Interrupt};
 use crate::net::{self, Port};
 use crate::own::Own;
@@ -53,6 +54,9 @@ pub struct Machine {
     /// What single drives were measured to do alone.
     #[serde(skip)]
     pub measured: Vec<Measured>,
+    /// What hosts did together at another time, with fewer of them.
+    #[serde(skip)]
+    pub earlier: Option<Crowd>,
     /// What could not be read, and what follows: sentences.
     pub gaps: Vec<String>,
 }
@@ -77,7 +81,7 @@ impl Machine {
         let nodes = cpu::nodes(from);
         let cpus = cpu::cpus(from, &nodes, &mut gaps);
         let devices = pci::devices(from, &mut gaps);
-        let mut drives = drive::drives(from);
+        let mut drives = drive::drives(from, &mut gaps);
         for drive in &mut drives {
             let device = devices.iter().find(|d| Some(&d.address) == drive.device.as_ref());
             // A slot of an HBA is not its drives'.
@@ -111,6 +115,7 @@ impl Machine {
             seconds: from.seconds_of(Clock::Counters),
             own_seconds: from.seconds_of(Clock::Status),
             measured: Vec::new(),
+            earlier: None,
             gaps,
         };
         machine.read_own(from);

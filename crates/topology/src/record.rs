@@ -104,6 +104,8 @@ const PLACES: &[Place] = &[
     place("/sys/class/net/*/queues/*", &["rps_cpus", "xps_cpus"]),
     // Not files of the kernel: whoever reads offers what a port's driver tells as if they were.
     place("/ethtool/*", &["rx-usecs", "adaptive-rx", "queues", "queues-max"]),
+    // Likewise, and in bytes: what a drive tells of its own health.
+    place("/nvme/nvme#", &["health"]),
     place("/proc/irq/#", &["smp_affinity_list", "effective_affinity_list"]),
     place("/sys/class/enclosure/*/*", &["slot", "status", "locate"]),
     linked("/sys/class/enclosure/*/*/device", &[]),
@@ -327,6 +329,9 @@ impl Recorder {
         if name == "config" {
             // The first 256 bytes hold the PCIe capability, and no serial number.
             return bytes.iter().take(256).map(|b| format!("{b:02x}")).collect();
+        }
+        if path.starts_with("/nvme/") {
+            return bytes.iter().take(crate::health::USED).map(|b| format!("{b:02x}")).collect();
         }
         let text = String::from_utf8_lossy(bytes);
         let lines = |keep: &dyn Fn(&str) -> bool| -> String {

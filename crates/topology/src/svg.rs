@@ -1,7 +1,7 @@
 //! The machine as a picture: a panel for each NUMA node with its cores, its links and what hangs on them, and below
 //! what is in whose mirror. Plain SVG 1.1 without scripts or outside fonts, so that it can be put into a page.
 
-use crate::drive::Drive;
+use crate::drive::{Drive, DriveKind};
 use crate::machine::Machine;
 use crate::pci::Class;
 use std::fmt::Write;
@@ -25,22 +25,58 @@ const MARGIN: f64 = 20.0;
 const INNER: f64 = 16.0;
 /// Cores that are drawn in a panel; of more, the number is told.
 const CORES_MAX: usize = 128;
+/// Arrays of a pool that the legend names.
+const ARRAYS_MAX: usize = 64;
 /// Cards that are drawn in a group.
 const CARDS_MAX: usize = 96;
 
+/// What a panel shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The whole machine, which has one node or tells of none.
+    Whole,
+    /// One of several nodes.
+    Node(u32),
+    /// What does not say in which of them it is.
+    Nowhere,
+}
+
+/// Nodes that are drawn.
+const NODES_MAX: usize = 32;
+
+impl Place {
+    /// The panels of a machine.
+    fn all(m: &Machine) -> Vec<Self> {
+        if m.nodes.len() < 2 {
+            return vec![Self::Whole];
+        }
+        let mut out: Vec<Self> = m.nodes.iter().take(NODES_MAX).map(|n| Self::Node(n.id)).collect();
+        if !groups(m, Self::Nowhere).is_empty() || m.cpus.iter().any(|c| Self::Nowhere.holds(m, c.node)) {
+            out.push(Self::Nowhere);
+        }
+        out
+    }
+
+    /// Whether what tells this node is drawn here.
+    fn holds(self, m: &Machine, node: Option<u32>) -> bool {
+        let drawn = |id: u32| m.nodes.iter().take(NODES_MAX).any(|n| n.id == id);
+        match self {
+            Self::Whole => true,
+            Self::Node(id) => node == Some(id),
+            Self::Nowhere => !node.is_some_and(drawn),
+        }
+    }
+}
+
 /// The picture of a machine.
 pub fn svg(machine: &Machine) -> String {
-    let mut nodes: Vec<Option<u32>> = machine.nodes.iter().map(|n| Some(n.id)).collect();
-    nodes.truncate(32);
-    if nodes.is_empty() {
-        nodes.push(None);
-    }
-    let columns = nodes.len().min(2);
+    let places = Place::all(machine);
+    let columns = places.len().min(2);
     let width = MARGIN * 2.0 + PANEL * columns as f64 + MARGIN * (columns - 1) as f64;
     let mut out = Picture::default();
     let mut y = head(&mut out, machine);
-    for row in nodes.chunks(2) {
-        let panels: Vec<(Picture, f64)> = row.iter().map(|node| panel(machine, *node, &nodes)).collect();
+    for row in places.chunks(2) {
+        let panels: Vec<(Picture, f64)> = row.iter().map(|place| panel(machine, *place)).collect();
         let height = panels.iter().map(|p| p.1).fold(0.0, f64::max);
         for (i, (picture, _)) in panels.into_iter().enumerate() {
             let x = MARGIN + i as f64 * (PANEL + MARGIN);
@@ -126,37 +162,33 @@ fn head(out: &mut Picture, m: &Machine) -> f64 {
     76.0
 }
 
-/// The panel of one node, and its height.
-fn panel(m: &Machine, node: Option<u32>, all: &[Option<u32>]) -> (Picture, f64) {
+/// The panel of one place, and its height.
+fn panel(m: &Machine, place: Place) -> (Picture, f64) {
     let mut out = Picture::default();
-    let of = m.nodes.iter().find(|n| Some(n.id) == node);
-    let sockets: Vec<String> = m
-        .sockets
-        .iter()
-        .filter(|s| node.is_none_or(|n| s.nodes.contains(&n)))
-        .map(|s| s.id.to_string())
-        .collect();
-    let title = match node {
-        Some(n) => format!("node {n}"),
-        None => "machine".into(),
+    let (title, of) = match (place, &m.nodes[..]) {
+        (Place::Node(id), nodes) => (format!("node {id}"), nodes.iter().find(|n| n.id == id)),
+        (Place::Whole, [one]) => (format!("node {}", one.id), Some(one)),
+        (Place::Whole, _) => ("machine".into(), None),
+        (Place::Nowhere, _) => ("no node".into(), None),
     };
+    let holds = |s: &&crate::cpu::Socket| match place {
+        Place::Whole => true,
+        Place::Node(id) => s.nodes.contains(&id),
+        Place::Nowhere => false,
+    };
+    let sockets: Vec<String> = m.sockets.iter().filter(holds).map(|s| s.id.to_string()).collect();
     out.text(INNER, 24.0, "font-size=\"14\" font-weight=\"bold\"", &title);
-    let cpus: Vec<&crate::cpu::Cpu> = m
-        .cpus
-        .iter()
-        .filter(|c| node.is_none() || c.node == node || c.node.is_none() && all.len() == 1)
-        .collect();
+    let cpus: Vec<&crate::cpu::Cpu> = m.cpus.iter().filter(|c| place.holds(m, c.node)).collect();
     let first = |c: &&&crate::cpu::Cpu| c.siblings.first().is_none_or(|f| *f == c.id);
     let cores: Vec<&&crate::cpu::Cpu> = cpus.iter().filter(first).collect();
     let memory =
         of.and_then(|n| n.memory_kib).map_or(String::new(), |k| format!(", {} GiB", (k + (1 << 19)) >> 20));
     let socket = if sockets.is_empty() { String::new() } else { format!("socket {}, ", sockets.join(" ")) };
-    out.text(
-        PANEL - INNER,
-        24.0,
-        &format!("text-anchor=\"end\" fill=\"{SOFT}\""),
-        &format!("{socket}{} cores, {} threads{memory}", cores.len(), cpus.len()),
-    );
+    let about = match place {
+        Place::Nowhere if cpus.is_empty() => "these do not tell their node".to_string(),
+        _ => format!("{socket}{} cores, {} threads{memory}", cores.len(), cpus.len()),
+    };
+    out.text(PANEL - INNER, 24.0, &format!("text-anchor=\"end\" fill=\"{SOFT}\""), &about);
     // Cores: a square for each, divided among its threads; shards are named in theirs.
     let shards = m.own.iter().flat_map(|o| &o.shards);
     let shard_on: Vec<(u32, u64)> = shards.filter_map(|s| Some((s.core?, s.shard))).collect();
@@ -198,7 +230,7 @@ fn panel(m: &Machine, node: Option<u32>, all: &[Option<u32>]) -> (Picture, f64) 
         y += 16.0;
     }
     y += 10.0;
-    for group in groups(m, node, all) {
+    for group in groups(m, place) {
         y = draw_group(&mut out, m, &group, y);
     }
     (out, y + 6.0)
@@ -213,10 +245,8 @@ struct Group {
     loose: Vec<usize>,
 }
 
-fn groups(m: &Machine, node: Option<u32>, all: &[Option<u32>]) -> Vec<Group> {
-    let first = all.first().copied().flatten();
-    // What does not say its node is drawn at the first one.
-    let here = |at: Option<u32>| node.is_none() || at == node || !all.contains(&at) && node == first;
+fn groups(m: &Machine, place: Place) -> Vec<Group> {
+    let here = |node: Option<u32>| place.holds(m, node);
     let mut out: Vec<Group> = Vec::new();
     for (i, device) in m.devices.iter().enumerate() {
         let known = matches!(device.class, Class::Nvme | Class::Network | Class::Hba);
@@ -309,13 +339,44 @@ fn draw_group(out: &mut Picture, m: &Machine, group: &Group, mut y: f64) -> f64 
     y + 8.0
 }
 
-/// The mirror or array that a drive is in: its colour, its label.
-fn member<'a>(m: &'a Machine, drive: &Drive) -> Option<(&'a str, usize, usize)> {
+/// The mark of an array on its drives and in the legend.
+struct Badge {
+    colour: &'static str,
+    label: String,
+}
+
+impl Badge {
+    /// The mark of array `array` of pool `pool`, which is the `index`th of all. Each label stands once in a picture: with
+    /// several pools each has a letter of its own.
+    fn of(m: &Machine, pool: usize, array: usize, index: usize) -> Self {
+        let pools = m.own.as_ref().map_or(0, |o| o.pools.len());
+        let letters = ('a'..='z').filter(|l| *l != 'm').collect::<Vec<char>>();
+        let label = match (pools, letters.get(pool)) {
+            (0 | 1, _) => format!("m{array}"),
+            (_, Some(letter)) => format!("{letter}{array}"),
+            (_, None) => format!("{pool}.{array}"),
+        };
+        Self { colour: PALETTE[index % PALETTE.len()], label }
+    }
+
+    fn draw(&self, out: &mut Picture, x: f64, y: f64) {
+        out.rect(x, y, 22.0, 13.0, 6.0, self.colour, self.colour, 0.0);
+        out.text(
+            x + 11.0,
+            y + 10.0,
+            "text-anchor=\"middle\" font-size=\"9\" fill=\"#ffffff\" font-weight=\"bold\"",
+            &self.label,
+        );
+    }
+}
+
+/// The mirror or array that a drive is in: its mark.
+fn member(m: &Machine, drive: &Drive) -> Option<Badge> {
     let mut index = 0;
-    for pool in m.own.iter().flat_map(|o| &o.pools) {
+    for (p, pool) in m.own.iter().flat_map(|o| &o.pools).enumerate() {
         for (i, array) in pool.arrays.iter().enumerate() {
             if array.legs.iter().any(|l| m.drive_at(&l.path).is_some_and(|d| d.name == drive.name)) {
-                return Some((&pool.name, i, index));
+                return Some(Badge::of(m, p, i, index));
             }
             index += 1;
         }
@@ -334,7 +395,12 @@ fn drive_card(out: &mut Picture, m: &Machine, device: usize, x: f64, y: f64) {
         l.degraded().is_some() || l.held_back_by_slot().is_some_and(|(now, could)| now.speed < could.speed)
     });
     let hot = drive.temperature.is_some_and(|t| t.warning.is_some_and(|w| t.now >= w - 3.0));
-    let degrees = drive.temperature.map_or(String::new(), |t| format!("{:.0} °C", t.now));
+    let worn = drive.health.as_ref().is_some_and(|h| h.worn().is_some());
+    let degrees = match drive.temperature {
+        _ if worn => "worn".to_string(),
+        Some(t) => format!("{:.0} °C", t.now),
+        None => String::new(),
+    };
     let slot = drive.slot.as_deref().map_or(String::new(), |s| format!("slot {}", cut(s, 8)));
     let member = member(m, drive);
     let border = if wrong { BAD } else { LINE };
@@ -342,7 +408,7 @@ fn drive_card(out: &mut Picture, m: &Machine, device: usize, x: f64, y: f64) {
     out.text(
         x + CARD.0 - 6.0,
         y + 39.0,
-        &format!("text-anchor=\"end\" font-size=\"9.5\" fill=\"{}\"", if hot { BAD } else { SOFT }),
+        &format!("text-anchor=\"end\" font-size=\"9.5\" fill=\"{}\"", if hot || worn { BAD } else { SOFT }),
         &degrees,
     );
 }
@@ -356,21 +422,13 @@ fn card(
     name: &str,
     link: &str,
     low: &str,
-    member: Option<(&str, usize, usize)>,
+    member: Option<Badge>,
 ) {
     let thick = if border == BAD { 2.0 } else { 1.0 };
     out.rect(x, y, CARD.0, CARD.1, 5.0, "#f7fafc", border, thick);
-    if let Some((_, array, index)) = member {
-        let colour = PALETTE[index % PALETTE.len()];
-        out.rect(x, y, 5.0, CARD.1, 2.5, colour, colour, 0.0);
-        out.rect(x + CARD.0 - 27.0, y + 17.0, 22.0, 13.0, 6.0, colour, colour, 0.0);
-        let label = format!("m{array}");
-        out.text(
-            x + CARD.0 - 16.0,
-            y + 27.0,
-            "text-anchor=\"middle\" font-size=\"9\" fill=\"#ffffff\" font-weight=\"bold\"",
-            &label,
-        );
+    if let Some(badge) = member {
+        out.rect(x, y, 5.0, CARD.1, 2.5, badge.colour, badge.colour, 0.0);
+        badge.draw(out, x + CARD.0 - 27.0, y + 17.0);
     }
     out.text(x + 10.0, y + 14.0, "font-weight=\"bold\" font-size=\"10.5\"", &cut(name, 10));
     let ink = if border == BAD { BAD } else { INK };
@@ -398,7 +456,11 @@ fn other_row(out: &mut Picture, m: &Machine, device: usize, y: f64) -> f64 {
             };
             format!("{} {speed}", pci.class_name)
         }
-        None => pci.class_name.clone(),
+        // A hypervisor calls its drives SCSI controllers.
+        None => match drives.first().filter(|d| d.kind == DriveKind::Virtio) {
+            Some(drive) => drive.kind.word().to_string(),
+            None => pci.class_name.to_string(),
+        },
     };
     let drives: Vec<String> = drives.iter().map(|d| crate::machine::size(d.bytes)).collect();
     out.text(INNER + 234.0, y + 16.0, "", &cut(&format!("{what} {}", drives.join(" ")), 34));
@@ -423,22 +485,18 @@ fn legend(out: &mut Picture, m: &Machine, mut y: f64, width: f64) -> f64 {
     let mut index = 0;
     let (mut x, column) = (MARGIN, (width - 2.0 * MARGIN) / 3.0);
     let mut any = false;
-    for pool in m.own.iter().flat_map(|o| &o.pools) {
-        for (i, array) in pool.arrays.iter().enumerate().take(64) {
-            let together = shared.iter().any(|s| s.pool == pool.name && s.array == i);
-            let colour = PALETTE[index % PALETTE.len()];
+    for (p, pool) in m.own.iter().flat_map(|o| &o.pools).enumerate() {
+        for (i, array) in pool.arrays.iter().enumerate() {
+            let badge = Badge::of(m, p, i, index);
             index += 1;
+            if i >= ARRAYS_MAX {
+                continue;
+            }
+            let together = shared.iter().any(|s| s.pool == pool.name && s.array == i);
             if x + column > width - MARGIN + 1.0 {
                 (x, y) = (MARGIN, y + 18.0);
             }
-            out.rect(x, y, 22.0, 13.0, 6.0, colour, colour, 0.0);
-            let label = format!("m{i}");
-            out.text(
-                x + 11.0,
-                y + 10.0,
-                "text-anchor=\"middle\" font-size=\"9\" fill=\"#ffffff\" font-weight=\"bold\"",
-                &label,
-            );
+            badge.draw(out, x, y);
             let legs: Vec<&str> = array.legs.iter().map(|l| crate::record::plain_name(&l.path)).collect();
             let says = format!("{} {}: {}", pool.name, array.layout, legs.join(" + "));
             out.text(x + 28.0, y + 10.5, "", &cut(&says, 52));

@@ -27,6 +27,7 @@ mod house;
 mod listen;
 mod mail;
 mod net;
+pub mod nvme;
 mod probe;
 pub mod process;
 mod ram;

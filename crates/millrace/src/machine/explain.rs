@@ -7,7 +7,7 @@ use crate::screen::{Look, Terminal, count};
 use clap::Args;
 use std::path::PathBuf;
 use topology::Machine;
-use topology::explain::{Explanation, explain, explain_one};
+use topology::explain::{Crowd, Explanation, explain, explain_one};
 
 /// `millrace explain`.
 #[derive(Args, Debug)]
@@ -20,6 +20,7 @@ Examples:
   millrace explain tank              # a pool, a volume, a host or a drive alone
   millrace explain --seconds 10
   millrace explain --measured r.json # what bench drives found
+  millrace explain --before few.rec  # topology --record with fewer hosts
   millrace explain --machine machine.rec")]
 pub struct ExplainArgs {
     /// A pool, a volume, a host or a drive [default: everything]
@@ -28,6 +29,9 @@ pub struct ExplainArgs {
     /// What drives do alone: results of `bench drives --json`
     #[arg(long, value_name = "FILE")]
     measured: Vec<PathBuf>,
+    /// A recording of this head while fewer hosts worked: do more of them give less?
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
 }
@@ -38,6 +42,13 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<String, Failure> {
     let mut machine = Machine::of(&recording);
     for path in &args.measured {
         machine.measured.extend(super::results(path)?);
+    }
+    if let Some(path) = &args.before {
+        let earlier = Crowd::of(&Machine::of(&super::read(path)?)).ok_or_else(|| {
+            let what = format!("{} has no load of hosts in two readings", path.display());
+            Failure::usage(what).with_next("millrace topology --record FILE, while hosts work")
+        })?;
+        machine.earlier = Some(earlier);
     }
     let found = match &args.name {
         None => explain(&machine),

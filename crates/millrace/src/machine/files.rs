@@ -1,9 +1,11 @@
 //! The files of a machine, below a root: `/`, or a folder that looks like one. What the kernel tells of network ports
-//! by a call alone has a path too, `/ethtool/PORT/VALUE`, so that it is recorded, changed and restored like the rest.
+//! by a call alone has a path too, `/ethtool/PORT/VALUE`, so that it is recorded, changed and restored like the rest; so has
+//! what NVMe drives tell of their health, `/nvme/CONTROLLER/health`.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 use topology::{FILE_MAX, Missing, Source};
 use uring::ethtool::{self, Knob};
 
@@ -23,6 +25,11 @@ impl Files {
         let (port, word) = path.strip_prefix("/ethtool/")?.split_once('/')?;
         let knob = Knob::ALL.into_iter().find(|k| k.word() == word)?;
         (self.root == Path::new("/")).then_some((port, knob))
+    }
+    /// The controller whose health a path means, if this tree is the machine itself.
+    fn patient<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let controller = path.strip_prefix("/nvme/")?.strip_suffix("/health")?;
+        (self.root == Path::new("/")).then_some(controller)
     }
     /// Gives `value` to a file of the kernel, which takes it in one write. Files are neither made nor cut.
     pub fn write(&self, path: &str, value: &str) -> std::io::Result<()> {
@@ -56,6 +63,9 @@ impl Source for Files {
             std::io::ErrorKind::PermissionDenied => Missing::Refused,
             _ => Missing::Broken,
         };
+        if let Some(controller) = self.patient(path) {
+            return health(controller);
+        }
         // A fifo or a device of that name would wait for ever.
         if !std::fs::metadata(&place).map_err(why)?.is_file() {
             return Err(Missing::Absent);
@@ -71,6 +81,7 @@ impl Source for Files {
     }
     fn list(&mut self, path: &str) -> Vec<String> {
         let path = if path == "/ethtool" && self.root == Path::new("/") { "/sys/class/net" } else { path };
+        let path = if path == "/nvme" && self.root == Path::new("/") { "/sys/class/nvme" } else { path };
         let Ok(entries) = std::fs::read_dir(self.place(path)) else { return Vec::new() };
         entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect()
     }
@@ -88,5 +99,29 @@ impl Source for Files {
     }
     fn now_us(&mut self) -> u64 {
         self.began.elapsed().as_micros() as u64
+    }
+}
+
+/// How long a controller may take to tell its health; the rest of the machine is not kept waiting.
+const HEALTH_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a controller on PCIe that works tells of its health. Those of other machines are theirs to ask, and one that is
+/// being reset would not answer.
+fn health(controller: &str) -> Result<Vec<u8>, Missing> {
+    let is = |file: &str, wanted: &str| {
+        let text = std::fs::read_to_string(format!("/sys/class/nvme/{controller}/{file}"));
+        text.map(|t| t.trim() == wanted).map_err(|_| Missing::Absent)
+    };
+    if !(is("transport", "pcie")? && is("state", "live")?) {
+        return Err(Missing::Absent);
+    }
+    let (told, tells) = mpsc::channel();
+    let name = controller.to_string();
+    std::thread::spawn(move || told.send(uring::nvme::health(&name)));
+    match tells.recv_timeout(HEALTH_PATIENCE) {
+        Ok(Ok(page)) => Ok(page.to_vec()),
+        Ok(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => Err(Missing::Absent),
+        Ok(Err(e)) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(Missing::Refused),
+        Ok(Err(_)) | Err(_) => Err(Missing::Broken),
     }
 }

@@ -107,6 +107,14 @@ fn drive_item(m: &Machine, drive: &Drive, device: Option<&Device>) -> Item {
         };
         Cell::new(look, format!("{:.0}", t.now))
     });
+    let wear = drive.health.as_ref().map_or(Cell::default(), |h| {
+        let look = match h.worn() {
+            Some(_) => Look::Bad,
+            None if h.used >= 80 => Look::Warn,
+            None => Look::Plain,
+        };
+        Cell::new(look, format!("{}%", h.used))
+    });
     let kind = if device.is_some_and(|d| d.class == Class::Nvme) { "" } else { drive.kind.word() };
     let model = drive.model.as_deref().unwrap_or(kind).to_string();
     Item {
@@ -116,6 +124,7 @@ fn drive_item(m: &Machine, drive: &Drive, device: Option<&Device>) -> Item {
             passes,
             drive.slot.clone().unwrap_or_default().into(),
             warm,
+            wear,
             size(drive.bytes).into(),
             role(m, drive).into(),
             model.into(),
@@ -140,6 +149,7 @@ fn port_item(port: &Port, device: &Device) -> Item {
             link,
             passes,
             device.slot.clone().unwrap_or_default().into(),
+            "".into(),
             "".into(),
             Cell::new(look, speed),
             "".into(),
@@ -175,6 +185,7 @@ fn items(m: &Machine, at: usize, children: &[Vec<usize>]) -> Vec<Item> {
             "".into(),
             "".into(),
             "".into(),
+            "".into(),
             about.join(", ").into(),
             "".into(),
         ];
@@ -194,14 +205,38 @@ fn items(m: &Machine, at: usize, children: &[Vec<usize>]) -> Vec<Item> {
             let driver = device.driver.clone().unwrap_or_else(|| "no driver".into());
             let name = format!("{} {}", device.class_name, short(&device.address));
             let slot = device.slot.clone().unwrap_or_default();
-            let cells =
-                vec![name.into(), link, passes, slot.into(), "".into(), "".into(), "".into(), driver.into()];
+            let mut cells = vec![name.into(), link, passes, slot.into()];
+            cells.resize(8, Cell::default());
+            cells.push(driver.into());
             let below = drives.iter().map(|d| drive_item(m, d, None)).collect();
             out.push(Item { cells, below });
         }
     } else {
         out.extend(drives.iter().map(|d| drive_item(m, d, Some(device))));
     }
+    out
+}
+
+/// Drives of the head's pools that Linux has no device for: files and memory.
+fn elsewhere(m: &Machine) -> Vec<Item> {
+    let Some(own) = &m.own else { return Vec::new() };
+    let item = |path: &str, role: String| {
+        let mut cells = vec![Cell::default(); 9];
+        cells[0] = path.to_string().into();
+        cells[7] = role.into();
+        cells[8] = if topology::plan::is_memory(path) { "memory" } else { "file" }.into();
+        Item { cells, below: Vec::new() }
+    };
+    let unseen = |path: &str| !path.is_empty() && m.drive_at(path).is_none();
+    let mut out = Vec::new();
+    for pool in &own.pools {
+        for (i, array) in pool.arrays.iter().enumerate() {
+            let legs = array.legs.iter().filter(|l| unseen(&l.path));
+            out.extend(legs.map(|l| item(&l.path, format!("{} {}-{i}", pool.name, array.layout))));
+        }
+    }
+    let spares = own.drives.iter().filter(|d| d.role == "spare" && !d.pool.is_empty() && unseen(&d.path));
+    out.extend(spares.map(|d| item(&d.path, format!("{} spare", d.pool))));
     out
 }
 
@@ -217,7 +252,7 @@ fn tree(m: &Machine) -> Table {
     }
     let mut tops: Vec<Item> = Vec::new();
     let row = |name: String, about: String| {
-        let mut cells: Vec<Cell> = vec![Cell::default(); 8];
+        let mut cells: Vec<Cell> = vec![Cell::default(); 9];
         cells[0] = Cell::new(Look::Bold, name);
         cells.push(Cell::new(Look::Dim, about));
         cells
@@ -270,22 +305,28 @@ fn tree(m: &Machine) -> Table {
         let about = if more > 0 { format!("and {more} more") } else { String::new() };
         tops.push(Item { cells: row("not on PCIe".into(), about), below });
     }
-    let mut table = Table::new(&["MACHINE", "LINK", ">MB/S", "SLOT", ">°C", ">SIZE", "FOR", "WHAT", ""])
-        .optional(&["WHAT"])
-        .optional(&["SLOT"])
-        .optional(&["SIZE"])
-        .prose();
+    let unseen = elsewhere(m);
+    if !unseen.is_empty() {
+        tops.push(Item { cells: row("files and memory".into(), String::new()), below: unseen });
+    }
+    let mut table =
+        Table::new(&["MACHINE", "LINK", ">MB/S", "SLOT", ">°C", ">WEAR", ">SIZE", "FOR", "WHAT", ""])
+            .optional(&["WHAT"])
+            .optional(&["WEAR"])
+            .optional(&["SLOT"])
+            .optional(&["SIZE"])
+            .prose();
     for top in tops {
         let stem = if top.below.is_empty() { "" } else { "│" };
-        table.branch(nine(top.cells), stem.to_string());
+        table.branch(ten(top.cells), stem.to_string());
         branches(&mut table, top.below, "");
     }
     table
 }
 
-fn nine(mut cells: Vec<Cell>) -> [Cell; 9] {
-    cells.resize(9, Cell::default());
-    cells.try_into().expect("nine of them")
+fn ten(mut cells: Vec<Cell>) -> [Cell; 10] {
+    cells.resize(10, Cell::default());
+    cells.try_into().expect("ten of them")
 }
 
 fn branches(table: &mut Table, items: Vec<Item>, stem: &str) {
@@ -296,7 +337,7 @@ fn branches(table: &mut Table, items: Vec<Item>, stem: &str) {
         cells[0] = cells[0].headed(&format!("{stem}{here}"));
         let deeper = format!("{stem}{below}");
         let rest = if item.below.is_empty() { deeper.trim_end().to_string() } else { format!("{deeper}│") };
-        table.branch(nine(cells), rest);
+        table.branch(ten(cells), rest);
         branches(table, item.below, &deeper);
     }
 }
@@ -484,6 +525,14 @@ fn notes(m: &Machine) -> Vec<(Look, String)> {
             ),
         ));
     }
+    for drive in &m.drives {
+        if let Some(worn) = drive.health.as_ref().and_then(|h| h.worn()) {
+            out.push((
+                Look::Bad,
+                format!("{}: {worn}. millrace drive replace, while it can be read.", drive.name),
+            ));
+        }
+    }
     out
 }
 
@@ -521,14 +570,14 @@ mod tests {
         expect_test::expect![[r#"
             bench  Vendor Workstation · Some CPU 8 cores · 64 GiB · Linux 6.12.9
 
-            MACHINE     LINK     MB/S  SLOT  °C    SIZE  FOR  WHAT
+            MACHINE     LINK     MB/S  SLOT  °C  WEAR    SIZE  FOR  WHAT
             machine
             │    8 cores: CPUs 0-7; 64 GiB
-            ├─ nvme0n1  Gen1 x4   830  1     42  512 GB       EXAMPLE PRO 512GB
-            ├─ nvme1n1  Gen2 x4  1660  2     43  512 GB       EXAMPLE PRO 512GB
-            ├─ nvme2n1  Gen2 x4  1660  3     44  512 GB       EXAMPLE PRO 512GB
-            ├─ nvme3n1  Gen2 x4  1660  4     45  512 GB       EXAMPLE PRO 512GB
-            └─ enp6s0   Gen1 x1   208                1G       e1000e
+            ├─ nvme0n1  Gen1 x4   830  1     42    3%  512 GB       EXAMPLE PRO 512GB
+            ├─ nvme1n1  Gen2 x4  1660  2     43    4%  512 GB       EXAMPLE PRO 512GB
+            ├─ nvme2n1  Gen2 x4  1660  3     44    5%  512 GB       EXAMPLE PRO 512GB
+            ├─ nvme3n1  Gen2 x4  1660  4     45    6%  512 GB       EXAMPLE PRO 512GB
+            └─ enp6s0   Gen1 x1   208                      1G       e1000e
 
             INTERRUPTS  VECTORS  PER SECOND  BUSIEST CPU  CPUS
             nvme0n1           9                           0-7
@@ -548,12 +597,33 @@ mod tests {
     fn two_banks_and_who_is_in_them() {
         let text = shown(include_bytes!("../../../topology/machines/two-sockets.rec"), 80);
         for line in [
-            "├─ switch 17:00.0  Gen3 x16  12760                     1.5:1 over, 8 free",
-            "│  ├─ nvme3n1      Gen3 x2    1595  4     42  3.84 TB  tank mirror-3",
+            "├─ switch 17:00.0  Gen3 x16  12760                           1.5:1 over, 8 free",
+            "│  ├─ nvme3n1      Gen3 x2    1595  4     42    6%  3.84 TB  tank mirror-3",
             "! nvme3n1 and nvme4n1, legs of mirror-3 of tank, hang on one switch (17:00.0):",
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn pools_of_files_and_memory_stand_in_the_tree_too() {
+        let own = r#"{"drives":[{"path":"/srv/spare.img","pool":"tank","role":"spare"}],"pools":[
+            {"name":"tank","arrays":[{"layout":"mirror","legs":[{"path":"/srv/a.img"},{"path":"ram:1G"}]}]},
+            {"name":"fast","arrays":[{"layout":"single","legs":[{"path":"/dev/vda"}]}]}]}"#;
+        let guest = include_bytes!("../../../topology/machines/guest.rec");
+        let mut recording = Recording::decode(guest).expect("a recording");
+        recording.put("/millrace/status", own);
+        let text = screen(&Machine::of(&recording), false, Terminal::plain(80));
+        for words in [
+            &["files and memory"][..],
+            &["├─ /srv/a.img", "tank mirror-0", "file"],
+            &["├─ ram:1G", "tank mirror-0", "memory"],
+            &["└─ /srv/spare.img", "tank spare", "file"],
+            &["vda", "fast single-0", "virtio"],
+        ] {
+            assert!(text.lines().any(|l| words.iter().all(|w| l.contains(w))), "{words:?} in\n{text}");
+        }
+        assert_eq!(text.matches("/dev/vda").count(), 0, "it has its place already:\n{text}");
     }
 
     #[test]

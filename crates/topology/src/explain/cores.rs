@@ -121,12 +121,15 @@ pub(super) fn digests(view: &View, out: &mut Vec<Finding>) {
         kind: Kind::Digests,
         about: hosts,
         sentence: format!("Shards without time left also compute checksums: {} asked for digests.", names(&who)),
-        arithmetic: vec![format!(
-            "{} of {} connections have digests, and carry {} of all commands: a pass over each byte of these",
-            with.len(),
-            flows.len(),
-            percent(share)
-        )],
+        arithmetic: vec![
+            format!(
+                "{} of {} connections have digests, and carry {} of all commands: a pass over each byte of these",
+                with.len(),
+                flows.len(),
+                percent(share)
+            ),
+            "TLS is no part of it: no portal of this head offers it".into(),
+        ],
         next: "millrace bench with and without --digests tells what they cost here; hosts ask for them when they connect"
             .into(),
     });

@@ -1,6 +1,8 @@
 //! Drives that hold others up, mirrors that lack a leg, and work of our own on them.
 
 use super::{APART, Finding, Kind, LOAD_MIN, View, count, mb, median, micros, names, percent};
+use crate::drive::Drive;
+use crate::health::{Health, Warning};
 use crate::own::OwnPool;
 use crate::record::plain_name;
 
@@ -8,8 +10,8 @@ use crate::record::plain_name;
 pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
     let m = view.m;
     let legs: Vec<&crate::own::OwnLeg> = pool.arrays.iter().flat_map(|a| &a.legs).collect();
-    let drives: Vec<&crate::drive::Drive> = legs.iter().filter_map(|l| m.drive_at(&l.path)).collect();
-    let link = |d: &crate::drive::Drive| m.devices[m.device(d.device.as_deref()?)?].link;
+    let drives: Vec<&Drive> = legs.iter().filter_map(|l| m.drive_at(&l.path)).collect();
+    let link = |d: &Drive| m.devices[m.device(d.device.as_deref()?)?].link;
     let rates: Vec<f64> = drives.iter().filter_map(|d| link(d)?.payload_mb()).collect();
     let usual_rate = median(rates.clone());
     let usual_us = median(drives.iter().filter_map(|d| d.activity?.read_us).collect());
@@ -27,8 +29,7 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
         let slow_leg = slow_leg && !as_fast && reads_seen != Some(0.0);
         let own_rate = link(drive).and_then(|l| l.payload_mb());
         let narrow = own_rate.zip(usual_rate).is_some_and(|(own, usual)| own < usual * (1.0 - APART));
-        let hot =
-            drive.temperature.and_then(|t| Some((t.now, t.warning?))).filter(|(now, limit)| now >= limit);
+        let hot = hot(drive);
         // What somebody did to it on purpose is told as that.
         let shaped = |d: &&crate::own::OwnDrive| d.latency_us > 0 || d.iops_max > 0 || d.mbps_max > 0;
         let mine = |d: &&crate::own::OwnDrive| m.drive_at(&d.path).is_some_and(|d| d.name == drive.name);
@@ -49,11 +50,14 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
                     (format!("its slot gives it {now}"), "millrace topology, for a slot that can more".into())
                 }
             };
-        } else if let Some((now, limit)) = hot {
-            why = format!("it is at {now:.0} °C, and from {limit:.0} °C on it makes itself slower");
+        } else if let Some(heat) = hot {
+            why = heat;
             next = "more air, or millrace drive replace".into();
+        } else if let Some(worn) = drive.health.as_ref().and_then(Health::worn) {
+            why = worn;
+            next = format!("millrace drive replace {}", drive.name);
         } else {
-            let short = |f: &dyn Fn(&crate::drive::Drive) -> Option<u64>| {
+            let short = |f: &dyn Fn(&Drive) -> Option<u64>| {
                 let usual = median(drives.iter().filter_map(|d| f(d)).map(|n| n as f64).collect())?;
                 f(drive).filter(|n| (*n as f64) < usual / 1.9).map(|n| (n, usual))
             };
@@ -99,11 +103,9 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
                 micros(usual)
             ));
         }
-        let why = if why.is_empty() {
-            "why is not seen (how worn it is the drive tells by its SMART log alone, which is not read: nvme smart-log)".into()
-        } else {
-            why
-        };
+        if why.is_empty() {
+            why = unexplained(drive, &drives);
+        }
         out.push(Finding {
             kind: Kind::SlowDrive,
             about: vec![pool.name.clone(), drive.name.clone()],
@@ -117,6 +119,38 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
             next: next.replace("millrace drive show,", &format!("millrace drive show {},", drive.name)),
         });
     }
+}
+
+/// It makes itself slower because it is warm, or says that it is too warm.
+fn hot(drive: &Drive) -> Option<String> {
+    let t = drive.temperature?;
+    match t.warning {
+        Some(limit) if t.now >= limit => {
+            Some(format!("it is at {:.0} °C, and from {limit:.0} °C on it makes itself slower", t.now))
+        }
+        // The same warning tells of cold.
+        _ => drive
+            .health
+            .as_ref()
+            .filter(|h| h.warns(Warning::Temperature) && t.now > 40.0)
+            .map(|_| format!("it is at {:.0} °C, and says itself that this is too much", t.now)),
+    }
+}
+
+/// Nothing that was read is a reason: what was read.
+fn unexplained(drive: &Drive, beside: &[&Drive]) -> String {
+    let Some(health) = &drive.health else {
+        return "why is not seen (how worn it is was not read: NVMe drives alone tell it, and to root alone)"
+            .into();
+    };
+    let others = beside.iter().filter(|d| d.name != drive.name).filter_map(|d| d.health.as_ref());
+    let most = others.map(|h| h.used).max();
+    let others = most.map_or(String::new(), |most| format!(", the others at most {most} %"));
+    let heat = match health.throttled_seconds {
+        0 => String::new(),
+        s => format!("; heat made it slower for {s} s in its life"),
+    };
+    format!("why is not seen (it is not hot, and has used {} % of its rated life{others}{heat})", health.used)
 }
 
 pub(super) fn repairs(view: &View, pool: &OwnPool, writes: f64, out: &mut Vec<Finding>) {

@@ -2,6 +2,7 @@
 //! and the next command, out. Says nothing of what was not seen.
 
 mod cores;
+mod crowd;
 mod drives;
 mod hosts;
 mod links;
@@ -9,6 +10,7 @@ mod scope;
 mod waiting;
 
 use self::cores::{cores, digests, shards};
+use self::crowd::crowd;
 use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
 use self::links::{own_links, ports, uplinks};
@@ -19,6 +21,8 @@ use crate::own::{Own, OwnConnection, OwnDrive};
 use crate::record::plain_name;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+pub use self::crowd::Crowd;
 
 /// What kind of limit. The order is that of importance: what stands first hides what follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -54,6 +58,8 @@ pub enum Kind {
     Path,
     /// Shards compute checksums that hosts asked for.
     Digests,
+    /// More hosts together get less than fewer did.
+    MoreHosts,
     /// Commands wait in line.
     TooMany,
     /// There is not enough to do at a time.
@@ -83,6 +89,7 @@ impl Kind {
             | Kind::Interrupts
             | Kind::Path
             | Kind::Digests
+            | Kind::MoreHosts
             | Kind::TooMany
             | Kind::TooFew
             | Kind::InDrives
@@ -269,6 +276,7 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
     }
     paths(&view, &mut findings);
     far_nodes(&view, &mut findings);
+    crowd(&view, &mut findings);
     let full = findings.iter().any(|f| f.kind.is_full());
     // Where no core is left, what a shard could do with more of its own is of no use.
     let cores_full = findings.iter().any(|f| f.kind == Kind::Cores);

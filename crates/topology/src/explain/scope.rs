@@ -1,9 +1,12 @@
 //! What a thing depends on: a finding is about it if it is about one of these.
 
 use crate::machine::Machine;
-use crate::own::{Own, OwnVolume};
+use crate::own::{Own, OwnDrive, OwnVolume};
 use crate::record::plain_name;
 use std::collections::BTreeSet;
+
+/// So much of an identity stands for it.
+const UUID_BEGIN: usize = 8;
 
 /// Names of pools, volumes, hosts, drives and ports.
 pub(super) struct Scope {
@@ -42,9 +45,14 @@ impl Scope {
 }
 
 fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
-    let is_drive = |path: &str| path == name || plain_name(path) == name;
+    // As `drive ls` and the other drive commands call it: by its path, the end of that, or the beginning of its identity.
+    let is_drive = |d: &&OwnDrive| {
+        let named = d.path == name || d.path.rsplit('/').next() == Some(name);
+        !name.is_empty() && named
+            || name.len() >= UUID_BEGIN && d.uuid.starts_with(&name.to_ascii_lowercase())
+    };
     // A drive of a pool waits for the others: each command that is spread over all is as late as the last part of it.
-    let drive = own.drives.iter().find(|d| is_drive(&d.path));
+    let drive = own.drives.iter().find(is_drive);
     let pool_of_drive = drive.map(|d| d.pool.as_str()).filter(|p| !p.is_empty());
     let hosts_of = |v: &OwnVolume| v.hosts.clone();
     let mut pools: BTreeSet<&str> = own

@@ -1,10 +1,10 @@
 //! A test for each limit that `explain` recognises, and for each that it must not see.
 
 use crate::machines;
-use topology::explain::{Kind, explain, explain_one};
+use topology::explain::{Crowd, Kind, explain, explain_one};
 use topology::{
     Activity, Counters, Interrupt, Machine, Measured, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg,
-    OwnPool, OwnShard, OwnVolume, Temperature, Usual,
+    OwnPool, OwnShard, OwnVolume, Temperature, Usual, Warning,
 };
 
 /// A head on the machine with two banks: a volume read with `rate` commands of 4 KiB a second.
@@ -237,6 +237,44 @@ fn heat_is_a_reason() {
 }
 
 #[test]
+fn wear_is_a_reason_for_a_slow_drive_and_is_told_only_where_one_is_slow() {
+    let mut s = Scene::new(&[0, 12, 1, 13], 10_000);
+    for drive in [0, 12, 13] {
+        s.reads(drive, 100.0, 90.0);
+    }
+    s.reads(1, 100.0, 400.0);
+    let health = |s: &mut Scene, change: &dyn Fn(&mut topology::Health)| {
+        let drive = s.m.drives.iter_mut().find(|d| d.name == "nvme1n1").expect("there");
+        change(drive.health.get_or_insert_default());
+    };
+    // What is read of it and is no reason is told.
+    says(
+        &s.told(Kind::SlowDrive),
+        &[
+            "nvme1n1",
+            "why is not seen (it is not hot, and has used 4 % of its rated life, the others at most 6 %)",
+        ],
+    );
+    health(&mut s, &|h| h.used = 104);
+    says(&s.told(Kind::SlowDrive), &["it is worn: 104 % of its rated life is used", "drive replace nvme1n1"]);
+    health(&mut s, &|h| (h.warnings, h.spare) = (vec![Warning::Spare], Some(4)));
+    says(&s.told(Kind::SlowDrive), &["its spare blocks run out: 4 % are left, and 10 % is its limit"]);
+    // A drive that is worn and as fast as the others limits nothing.
+    s.reads(1, 100.0, 90.0);
+    assert!(!s.kinds().contains(&Kind::SlowDrive));
+    // A drive that warns of heat by itself, where Linux knows no limit of it.
+    let drive = s.m.drives.iter_mut().find(|d| d.name == "nvme1n1").expect("there");
+    drive.temperature = Some(Temperature { now: 81.0, ..Temperature::default() });
+    health(&mut s, &|h| h.warnings = vec![Warning::Temperature]);
+    says(&s.told(Kind::SlowDrive), &["it is at 81 °C, and says itself that this is too much"]);
+    // Where nobody could read it, nothing is said of wear.
+    let drive = s.m.drives.iter_mut().find(|d| d.name == "nvme1n1").expect("there");
+    (drive.health, drive.temperature) = (None, None);
+    s.reads(1, 100.0, 400.0);
+    says(&s.told(Kind::SlowDrive), &["why is not seen (how worn it is was not read"]);
+}
+
+#[test]
 fn a_late_drive_with_fewer_queues_is_told_so() {
     let mut s = Scene::new(&[0, 12, 1, 13], 10_000);
     for drive in [0, 12, 13] {
@@ -370,10 +408,91 @@ fn digests_are_named_where_shards_have_no_time_left_and_only_there() {
     s.before().shards.iter_mut().for_each(|shard| shard.busy = Some(0.98));
     says(
         &s.told(Kind::Digests),
-        &["esx1 asked for digests", "1 of 2 connections have digests, and carry 75 % of all", "--digests"],
+        &[
+            "esx1 asked for digests",
+            "1 of 2 connections have digests, and carry 75 % of all",
+            "--digests",
+            "TLS is no part of it",
+        ],
     );
     s.after().connections[0].digests = false;
     assert!(!s.kinds().contains(&Kind::Digests));
+}
+
+#[test]
+fn more_hosts_that_get_less_than_fewer_did_are_told_so() {
+    let drives = [0, 12, 1, 13];
+    let scene = |hosts: u64, rate: u64, each: u64| {
+        let mut s = Scene::new(&drives, rate);
+        for host in 0..hosts {
+            s.connection(&format!("esx{host}"), &format!("10.0.0.{host}:1000"), host, rate / hosts, each);
+        }
+        s
+    };
+    let two = Crowd::of(&scene(2, 400_000, 64).m).expect("hosts work");
+    assert_eq!((two.hosts, two.rate, two.in_flight, two.bytes), (2, 400_000.0, 128.0, 4096.0));
+    let with = |mut s: Scene| {
+        s.m.earlier = Some(two);
+        s
+    };
+    says(
+        &with(scene(4, 280_000, 64)).told(Kind::MoreHosts),
+        &[
+            "More hosts get less: 4 have 280 K commands a second together, 2 had 400 K",
+            "before: 2 hosts, 128 in flight at 320 µs is 400 K",
+            "now: 4 hosts, 256 in flight at 914 µs is 280 K",
+            "128 in flight together gave more",
+        ],
+    );
+    // What is full is the reason, and comes first.
+    let mut full = with(scene(4, 280_000, 64));
+    full.before().shards.iter_mut().for_each(|s| s.busy = Some(0.99));
+    says(&full.told(Kind::MoreHosts), &["what is full comes first"]);
+    assert_eq!(full.kinds()[0], Kind::Shard);
+    let silent = |s: Scene| assert!(!s.kinds().contains(&Kind::MoreHosts));
+    silent(with(scene(4, 390_000, 64)));
+    silent(with(scene(2, 280_000, 64)));
+    // Hosts that keep less in flight than fewer did get less for that reason.
+    silent(with(scene(4, 280_000, 16)));
+    silent(scene(4, 280_000, 64));
+    // Larger commands are another load.
+    let mut large = with(scene(4, 280_000, 64));
+    large.after().volumes[0].counters.read_bytes *= 32;
+    silent(large);
+    assert_eq!(Crowd::of(&Scene::new(&drives, 0).m), None);
+}
+
+#[test]
+fn a_recording_under_load_is_explained_as_the_answers_show_it() {
+    let mut m = Machine::of(&machines::loaded(4));
+    m.earlier = Crowd::of(&Machine::of(&machines::loaded(2)));
+    let s = Scene { m };
+    let kinds = s.kinds();
+    assert_eq!(kinds[0], Kind::Shard, "{kinds:?}");
+    says(&s.told(Kind::Path), &["One of 2 paths of esx4 is starved: 10.0.2.4", "12 commands a second"]);
+    says(&s.told(Kind::Digests), &["esx3 asked for digests"]);
+    says(&s.told(Kind::MoreHosts), &["4 have 280 K commands a second together, 2 had 400 K"]);
+    // Two hosts leave the shards time: nothing is wrong, and the shards would be full next.
+    let few = explain(&Machine::of(&machines::loaded(2)));
+    assert!(few.next_limit.contains("shard"), "{few:#?}");
+}
+
+#[test]
+fn a_drive_is_found_by_the_name_that_drive_ls_and_the_drive_commands_have() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
+        own.drives.push(OwnDrive {
+            path: "/srv/bay 1/disk.img".into(),
+            uuid: "0f3c2a1b-0000-4000-8000-000000000001".into(),
+            ..OwnDrive::default()
+        });
+    }
+    for name in ["/srv/bay 1/disk.img", "disk.img", "0f3c2a1b", "0F3C2A1B-0000", "nvme0n1", "/dev/nvme0n1"] {
+        assert!(explain_one(&s.m, name).is_some(), "{name}");
+    }
+    for name in ["disk", "0f3c", "img", "", "srv"] {
+        assert!(explain_one(&s.m, name).is_none(), "{name}");
+    }
 }
 
 #[test]
@@ -705,7 +824,9 @@ fn a_sum_of_nothing_is_not_shown_as_minus_zero() {
 #[test]
 fn every_machine_can_be_explained() {
     for (name, recording) in machines::all() {
-        let e = explain(&Machine::of(&recording));
-        assert!(!e.load.is_empty() && e.findings.is_empty(), "{name}: {e:?}");
+        let m = Machine::of(&recording);
+        let e = explain(&m);
+        // Where there was load while it was read twice, something is told of it; else nothing.
+        assert!(!e.load.is_empty() && e.findings.is_empty() == m.own_later.is_none(), "{name}: {e:?}");
     }
 }

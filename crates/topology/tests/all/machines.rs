@@ -35,7 +35,21 @@ fn config(kind: u8, max: End, now: End, slot: u32, aspm: u8) -> String {
     b[0x50] = aspm;
     b[0x52..0x54].copy_from_slice(&(u16::from(now.0) | u16::from(now.1) << 4).to_le_bytes());
     b[0x54..0x58].copy_from_slice(&(slot << 19).to_le_bytes());
-    b.iter().fold(String::new(), |mut out, byte| {
+    hex(&b)
+}
+
+/// A health log of a drive of which so many percent of its rated life are used.
+pub fn health(celsius: u32, used: u8) -> String {
+    let mut page = [0u8; 232];
+    page[1..3].copy_from_slice(&(celsius as u16 + 273).to_le_bytes());
+    (page[3], page[4], page[5]) = (100, 10, used);
+    page[48..52].copy_from_slice(&(u32::from(used) * 1_500_000).to_le_bytes());
+    page[128..130].copy_from_slice(&9000u16.to_le_bytes());
+    hex(&page)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
         write!(out, "{byte:02x}").expect("a string");
         out
     })
@@ -169,6 +183,7 @@ impl Builder {
         self.put(&format!("{sensor}/temp1_input"), celsius * 1000 + 850);
         self.put(&format!("{sensor}/temp1_max"), 69850);
         self.put(&format!("{sensor}/temp1_crit"), 79850);
+        self.put(&format!("/nvme/nvme{number}/health"), health(celsius, 3 + (number % 5) as u8));
         self.block(
             &format!("nvme{number}n1"),
             &format!("{path}/nvme/nvme{number}/nvme{number}n1"),
@@ -426,6 +441,90 @@ pub fn four_sockets() -> Recording {
     b.end()
 }
 
+/// A head of two shards under load, read twice: with two hosts, or with four that get less together. One of the four asked for
+/// digests, and one has a second path that does next to nothing.
+pub fn loaded(hosts: u64) -> Recording {
+    let mut b = Builder::new("head-b", "Vendor", "Flat 1U4", "Some CPU 8 cores");
+    b.cpus(1, 8, 1, 64).settings();
+    for n in 0..4u32 {
+        let (port, at) = (format!("0000:00:{:02x}.0", n + 1), format!("0000:{:02x}:00.0", n + 1));
+        b.pci("pci0000:00", &port, 0x060400, ROOT, (3, 4), (3, 4), n + 1, -1, (0x8086, 0x1901));
+        b.nvme(n, &port, &at, (3, 4), (3, 4), -1, "EXAMPLE PRO 512GB", 512, 41 + n);
+    }
+    b.pci("pci0000:00", "0000:00:1c.0", 0x060400, ROOT, (3, 8), (3, 8), 0, -1, (0x8086, 0xa294));
+    b.nic("enp6s0", "0000:00:1c.0", "0000:06:00.0", (3, 8), (3, 8), -1, 25_000, "ice");
+    let (each, busy) = if hosts == 2 { (200_000, 70) } else { (70_000, 99) };
+    let all = each * hosts;
+    let status = |later: bool| {
+        let gone = |n: u64| if later { n } else { 0 };
+        let connection = |host: u64, path: u64, rate: u64, in_flight: u64| {
+            let (session, digest) = (host * 2 + path, hosts > 2 && host == 3);
+            format!(
+                r#"{{"host":"esx{host}","protocol":"nvme","peer":"10.0.{path}.{host}:40000","shard":{},"session":{session},"queue":1,"commands":{},"in_flight":{in_flight},"data_digest":{digest}}}"#,
+                host % 2,
+                gone(rate)
+            )
+        };
+        let mut connections: Vec<String> = (1..=hosts).map(|host| connection(host, 1, each, 64)).collect();
+        if hosts > 2 {
+            connections.push(connection(4, 2, 12, 8));
+        }
+        let mirror = |a: u32| {
+            format!(
+                r#"{{"layout":"mirror","state":"optimal","legs":[{{"path":"/dev/nvme{a}n1","state":"optimal"}},{{"path":"/dev/nvme{}n1","state":"optimal"}}],"regions":1000}}"#,
+                a + 1
+            )
+        };
+        let drives: Vec<String> = (0..4)
+            .map(|n| {
+                format!(
+                    r#"{{"path":"/dev/nvme{n}n1","pool":"tank","role":"leg","counters":{{"reads":{},"read_bytes":{}}}}}"#,
+                    gone(all / 4),
+                    gone(all * 1024)
+                )
+            })
+            .collect();
+        format!(
+            r#"{{"daemon":{{"pid":900,"version":"0.1.0"}},"health":"optimal","drives":[{}],"pools":[{{"name":"tank","state":"optimal","arrays":[{},{}]}}],"volumes":[{{"name":"tank/vm","counters":{{"reads":{},"read_bytes":{}}}}}],"connections":[{}],"shards":[{{"shard":0,"commands":{}}},{{"shard":1,"commands":{}}}]}}"#,
+            drives.join(","),
+            mirror(0),
+            mirror(2),
+            gone(all),
+            gone(all * 4096),
+            connections.join(","),
+            gone(all / 2),
+            gone(all / 2)
+        )
+    };
+    b.put("/millrace/status", status(false));
+    for shard in 0..2u32 {
+        let task = format!("/proc/900/task/{}", 901 + shard);
+        b.put(&format!("{task}/comm"), format!("shard-{shard}"));
+        b.put(&format!("{task}/status"), format!("Cpus_allowed_list:\t{}", 2 + shard));
+    }
+    let mut recording = b.end();
+    recording.put_later(1000, "/millrace/status", &format!("{}\n", status(true)));
+    for shard in 0..2u32 {
+        // User and system time are the 14th and 15th field, in hundredths of a second.
+        let stat = |ticks: u32| {
+            format!("{} (shard-{shard}) R 1 900 900 0 -1 0 0 0 0 0 {ticks} 0 0 0\n", 901 + shard)
+        };
+        let path = format!("/proc/900/task/{}/stat", 901 + shard);
+        recording.put(&path, &stat(5000));
+        recording.put_later(1000, &path, &stat(5000 + busy));
+    }
+    for drive in 0..4 {
+        // 95 µs a read.
+        let stat = |reads: u64| {
+            format!("{reads} 0 {} {} 0 0 0 0 0 1000 {}\n", reads * 8, reads * 95 / 1000, reads * 95 / 1000)
+        };
+        let path = format!("/sys/block/nvme{drive}n1/stat");
+        recording.put(&path, &stat(1_000_000));
+        recording.put_later(1000, &path, &stat(1_000_000 + all / 4));
+    }
+    recording
+}
+
 /// The machine on which this was written first: a guest of a small hypervisor, as it was recorded there.
 pub fn recorded() -> Recording {
     Recording::decode(include_bytes!("../../machines/recorded.rec")).expect("a recording")
@@ -445,5 +544,7 @@ pub fn all() -> Vec<(&'static str, Recording)> {
         ("laptop", laptop()),
         ("guest", guest()),
         ("four-sockets", four_sockets()),
+        ("two-hosts", loaded(2)),
+        ("four-hosts", loaded(4)),
     ]
 }

@@ -22,6 +22,40 @@ fn the_machines_in_the_folder_are_those_of_the_generator() {
 }
 
 #[test]
+fn each_kept_machine_is_drawn_explained_planned_and_tuned() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/machines");
+    let mut kept: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder")
+        .filter_map(|e| e.ok()?.file_name().into_string().ok()?.strip_suffix(".rec").map(String::from))
+        .collect();
+    kept.sort();
+    let named = ["two-sockets", "gen1-slot", "laptop", "guest", "four-sockets", "recorded"];
+    assert!(named.iter().all(|n| kept.iter().any(|k| k == n)), "{kept:?}");
+    for name in kept {
+        let bytes = std::fs::read(format!("{folder}/{name}.rec")).expect("a file");
+        let recording = Recording::decode(&bytes).expect("a recording");
+        let m = machine(&recording);
+        assert!(!m.cpus.is_empty() && !m.drives.is_empty(), "{name}");
+        assert!(is_well_formed(&topology::svg(&m)), "{name}");
+        // Without a head, or with one that was read once, there is nothing to explain, and it says so.
+        let told = topology::explain::explain(&m);
+        assert!(
+            !told.load.is_empty() && (m.own_later.is_some() || told.findings.is_empty()),
+            "{name}: {told:?}"
+        );
+        let site = topology::plan::Site::of(&m);
+        let names: Vec<String> =
+            m.drives.iter().filter(|d| Machine::is_hardware(d)).map(|d| d.name.clone()).collect();
+        let (arrays, _) = topology::plan::propose(&site, &names, 1).expect("its own drives");
+        let plan = topology::plan::plan(&site, &arrays).expect("a plan");
+        assert_eq!((plan.arrays.len(), plan.predictions.len()), (names.len(), 4), "{name}");
+        let settings = topology::tune::settings(&m, &recording);
+        assert!(settings.iter().all(|s| !s.why.is_empty() && !s.found.is_empty()), "{name}: {settings:?}");
+        assert!(settings.len() >= 3, "{name}: {settings:?}");
+    }
+}
+
+#[test]
 fn two_sockets_have_two_banks_and_every_link() {
     let m = machine(&machines::two_sockets());
     assert_eq!((m.sockets.len(), m.nodes.len(), m.cpus.len()), (2, 2, 64));
@@ -69,6 +103,40 @@ fn a_slow_slot_is_told_from_a_link_that_trained_badly() {
     let (now, could) = link.degraded().expect("two of four lanes");
     assert_eq!((now.name(), could.name()), ("Gen4 x2".into(), "Gen4 x4".into()));
     assert_eq!((m.cpus.len(), m.sockets.len(), m.nodes.len()), (224, 4, 4));
+}
+
+#[test]
+fn how_worn_drives_are_is_read_and_what_was_refused_is_named() {
+    let mut recording = machines::gen1_slot();
+    let m = machine(&recording);
+    let used: Vec<_> = m.drives.iter().map(|d| d.health.as_ref().map(|h| (h.used, h.spare))).collect();
+    assert_eq!(used, [3, 4, 5, 6].map(|used| Some((used, Some(100)))));
+    // Linux' sensor has limits, the drive's own has none.
+    let without = |drop: &str| {
+        let text: String =
+            recording.encode().lines().filter(|l| !l.contains(drop)).map(|l| format!("{l}\n")).collect();
+        machine(&Recording::decode(text.as_bytes()).expect("a recording"))
+    };
+    let t = without("/sys/class/hwmon").drives[0].temperature.expect("the drive tells it");
+    assert_eq!((t.now, t.warning), (41.0, None));
+    // A recording of before has none of it, and that is no gap.
+    let before = without("/nvme/");
+    assert!(before.drives.iter().all(|d| d.health.is_none()) && before.gaps == m.gaps, "{:?}", before.gaps);
+    let refused = recording
+        .encode()
+        .replace("f /nvme/nvme2/health ", "# ")
+        .replace("\nend\n", "\nm /nvme/nvme2/health refused\nend\n");
+    let m = machine(&Recording::decode(refused.as_bytes()).expect("a recording"));
+    assert!(
+        m.gaps.iter().any(|g| g == "how worn 1 NVMe drive may be is not known: asking them needs root"),
+        "{:?}",
+        m.gaps
+    );
+    recording.put("/nvme/nvme3/health", "ffff");
+    recording.put("/nvme/nvme1/health", "0x17");
+    let m = machine(&recording);
+    assert!(m.gaps.iter().any(|g| g.contains("how worn 2 NVMe drives may be is not known")), "{:?}", m.gaps);
+    assert_eq!(m.drives.iter().filter(|d| d.health.is_some()).count(), 2);
 }
 
 #[test]
@@ -221,6 +289,43 @@ fn pictures_of_all_machines_are_well_formed_and_name_the_drives() {
     }
     let svg = topology::svg(&machine(&machines::two_sockets()));
     assert!(svg.contains("one bank") && svg.contains("passes 12.8 GB/s of 19.1 GB/s"), "{svg}");
+}
+
+#[test]
+fn each_mark_in_a_picture_stands_for_one_array() {
+    let mut recording = machines::two_sockets();
+    let array = |n: u32| format!(r#"{{"layout":"single","legs":[{{"path":"/dev/nvme{n}n1"}}]}}"#);
+    let own = format!(
+        r#"{{"pools":[{{"name":"tank","arrays":[{},{}]}},{{"name":"fast","arrays":[{}]}}]}}"#,
+        array(0),
+        array(1),
+        array(2)
+    );
+    let one = topology::svg(&machine(&recording));
+    assert_eq!(one.matches(">m0<").count(), 3, "two legs and the legend");
+    recording.put("/millrace/status", &own);
+    let two = topology::svg(&machine(&recording));
+    // Each on its drive and in the legend.
+    for (label, times) in [(">a0<", 2), (">a1<", 2), (">b0<", 2), (">m0<", 0)] {
+        assert_eq!(two.matches(label).count(), times, "{label}");
+    }
+}
+
+#[test]
+fn what_tells_no_node_is_drawn_apart_from_the_nodes_and_virtual_drives_by_their_name() {
+    let mut recording = machines::two_sockets();
+    let whole = topology::svg(&machine(&recording));
+    assert!(whole.contains(">node 0<") && whole.contains(">node 1<") && !whole.contains(">no node<"));
+    recording.put("/sys/bus/pci/devices/0000:19:00.0/numa_node", "-1\n");
+    let apart = topology::svg(&machine(&recording));
+    let at = |text: &str| apart.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at(">no node<") > at(">node 1<") && at(">nvme0n1<") > at(">no node<"));
+    assert!(apart.contains("these do not tell their node"));
+    // Where there is one node, everything is in it.
+    let one = topology::svg(&machine(&machines::gen1_slot()));
+    assert!(one.contains(">node 0<") && !one.contains(">no node<"));
+    let guest = topology::svg(&machine(&machines::guest()));
+    assert!(guest.contains("virtio 20 GB") && !guest.contains("SCSI"), "{guest}");
 }
 
 #[test]
