@@ -1,6 +1,6 @@
 //! What pools give of their drives' speed, as `make rates` starts it: `rates [--seconds N]`. The drives are in memory
 //! and slowed down by shapes, so that they, and not this machine, are the limit. Prints one table; ends with 1 if a
-//! rate is below what is wanted.
+//! rate is below what is wanted, or further than 5 % from what `plan` says of that pool beforehand.
 
 use judge::{Head, load};
 use serde_json::Value;
@@ -16,7 +16,12 @@ struct Rates {
     head: Head,
     seconds: u32,
     failed: bool,
+    /// What `plan` says of the pool that is there: reads and writes of 128 KiB, MB/s.
+    planned: [f64; 2],
 }
+
+/// A prediction is right if what is measured is within this part of it.
+const APART: f64 = 0.05;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -32,11 +37,14 @@ fn main() -> ExitCode {
     let mut config = File::options().append(true).open(head.dir.join("head.toml")).expect("head.toml");
     config.write_all(b"shards = 1\n").expect("head.toml");
     head.start();
-    let mut rates = Rates { head, seconds, failed: false };
+    let mut rates = Rates { head, seconds, failed: false, planned: [0.0; 2] };
     rates.head.cli("portal add nvme 127.0.0.1:4420");
     // The figures are the daemon's, so other work on this machine comes second, and the load has a core of its own.
     place(rates.head.pid(), "0");
-    println!("\n{:<44} {:>10} {:>10} {:>7} {:>7}", "load", "drives", "MB/s", "share", "wanted");
+    println!(
+        "\n{:<44} {:>10} {:>10} {:>7} {:>7} {:>10}",
+        "load", "drives", "MB/s", "share", "wanted", "plan"
+    );
     rates.stripes();
     rates.mirrors();
     if rates.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -114,7 +122,7 @@ impl Rates {
         }
     }
 
-    fn make(&self, pool: &str, size: &str) {
+    fn make(&mut self, pool: &str, size: &str) {
         let head = &self.head;
         head.cli(&format!("pool create tank {pool}"));
         head.cli(&format!("volume create tank/v --size {size} --block 4096"));
@@ -122,6 +130,9 @@ impl Rates {
         for command in load::allow(&["v"]) {
             head.try_cli(&command);
         }
+        let plan = head.json("plan --seconds 0");
+        self.planned =
+            [2, 3].map(|load| plan[0]["predictions"][load]["mbps"].as_f64().expect("a prediction"));
     }
 
     fn drop(&self) {
@@ -147,8 +158,14 @@ impl Rates {
         assert_eq!((output.status.success(), &report["errors"]), (true, &0.into()), "{report}");
         let rate = report["total"]["mb_per_s"].as_f64().expect("a rate");
         let share = rate / allowed;
-        let mark = if share < wanted { "  BELOW" } else { "" };
-        self.failed |= share < wanted;
-        println!("{name:<44} {allowed:>10.0} {rate:>10.1} {share:>7.3} {wanted:>7.2}{mark}");
+        // What fills these drives is bytes, so that the prediction for 128 KiB holds for larger commands too.
+        let planned = self.planned[usize::from(words.contains("write"))];
+        let mark = match (share < wanted, (rate / planned - 1.0).abs() > APART) {
+            (true, _) => "  BELOW",
+            (false, true) => "  NOT AS PLANNED",
+            (false, false) => "",
+        };
+        self.failed |= !mark.is_empty();
+        println!("{name:<44} {allowed:>10.0} {rate:>10.1} {share:>7.3} {wanted:>7.2} {planned:>10.0}{mark}");
     }
 }
