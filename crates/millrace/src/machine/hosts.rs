@@ -272,7 +272,7 @@ fn windows(head: &Head) -> Vec<Advice> {
         iscsi.push(format!("New-IscsiTargetPortal -TargetPortalAddress {ip} -TargetPortalPortNumber {port}"));
     }
     iscsi.push(
-        "# a session through each path: once for each pair of addresses, and twice where there is one path"
+        "# a session through each path: once for each pair of addresses"
             .into(),
     );
     for (ip, port) in &head.iscsi {
