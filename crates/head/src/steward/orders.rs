@@ -541,12 +541,17 @@ impl Office {
         };
         self.tell_shards(|| Mail::MarkAll { array: id });
         let office = self.clone();
-        let marked = self.cx.until_within(MARK_PATIENCE, move || {
+        let marked = move || {
             let desk = office.desk();
             let shards = usize::from(desk.shards);
             desk.pool(pool).is_some_and(|p| p.arrays[array].all_dirty.len() >= shards)
-        });
-        if marked.await {
+        };
+        // Orders come one by one: a last leg that is gone takes no bitmap, and who waited for that would keep it from being
+        // opened anew.
+        let (office, done) = (self.clone(), marked.clone());
+        let lacks = move || office.desk().pool(pool).is_some_and(|p| p.lacks_last(array));
+        self.cx.until_within(MARK_PATIENCE, move || done() || lacks()).await;
+        if marked() {
             return Ok(());
         }
         self.tell_shards(|| Mail::Unmark { array: id });

@@ -41,6 +41,11 @@ impl super::desk::PoolDesk {
     pub(crate) fn is_looked_for(&self) -> bool {
         self.arrays.iter().flat_map(|a| &a.legs).any(|l| l.look_at.is_some())
     }
+    /// The last leg of this mirror is gone, and looked for.
+    pub(crate) fn lacks_last(&self, array: usize) -> bool {
+        let legs = self.arrays[array].legs.iter().enumerate();
+        legs.filter(|(_, leg)| leg.look_at.is_some()).any(|(l, _)| self.is_last(array, l))
+    }
     /// No leg that is in sync on record is closed at the moment.
     pub(crate) fn all_in_sync_are_open(&self) -> bool {
         let mut legs =
