@@ -216,7 +216,7 @@ impl Array {
     fn refused_by_others(&mut self, id: u32, io: &mut impl ArrayIo) {
         let Flight { refused, refusers, plan, wrote, .. } = self.flights[id];
         let Some(error) = refused else { return };
-        if plan == Plan::Flush || wrote & self.in_sync() == 0 {
+        if plan == Plan::Flush || wrote & self.in_sync() == 0 || planted(Bug::RefuserStays) {
             return;
         }
         for leg in members(refusers) {

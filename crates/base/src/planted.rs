@@ -48,6 +48,7 @@ bugs! {
     DeallocateUnequal promise 2 within 100: "deallocation is passed to legs that do not all read as zeroes",
     LateWriteFreesRange promise 2 within 1000 in Pairs: "a given-up write on the last leg frees its range",
     RefusedStaysRebuilding promise 2 within 300 in Pairs: "what the last leg refused stays on the leg being rebuilt",
+    RefuserStays promise 2 within 0 in Pairs: "a leg that refused what another took stays when that one comes in sync",
     ReadOfRebuilding promise 3 within 600: "a leg that is being rebuilt is read",
     CrashReadWithoutCopy promise 3 within 1500: "a read after a crash is answered before the legs are equal",
     CrashCopySkipsInSync promise 3 within 100: "after a crash legs in sync are not made equal",
@@ -63,7 +64,7 @@ bugs! {
     LossNotRecorded promise 5 within 300: "the loss of a leg is put on no drive",
     RecordedBeforeLegs promise 5 within 100: "a write is answered when the witness alone knows of its loss",
     WitnessOutlives promise 5 within 100 in Frozen: "a write is answered whose loss record an older witness contradicts",
-    OlderCopyBelieved promise 5 within 0: "an older copy of a drive is taken for current after a stop in order",
+    OlderCopyBelieved promise 5 within 100 in Older: "an older copy of a drive is taken for current after a stop in order",
     StopForgetsUnclean promise 3 within 1000: "legs that differ since a crash are believed after a stop in order",
     OwnBitmapIgnored promise 5 within 300 in Seesaw: "a leg returns without what its own bitmap says",
     SyncedWithoutFlush promise 5 within 2000: "a leg counts as in sync before its cache is flushed",
@@ -95,6 +96,8 @@ pub enum Worlds {
     Seesaw,
     /// A leg is lost while the state directory becomes read-only, and is found alone by the next head.
     Frozen,
+    /// The head is stopped in order, and a drive exchanged for an older copy of itself.
+    Older,
     /// Hosts that keep what they are lent, beside one that works.
     Stingy,
 }

@@ -18,6 +18,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
+  --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --tight   the least memory that works, or a little more, and long commands
   --calm    worlds of one size in which nothing goes wrong: what speed is measured by
 
@@ -54,16 +55,20 @@ enum Kind {
     Pairs,
     Seesaw,
     Frozen,
+    Older,
     Calm,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
         let mut options = match self.kind {
+            // Those of older copies have hosts of their own, which need little memory.
+            Kind::Usual if self.tight => Options::usual(seed),
             Kind::Usual => Options::swarm(seed),
             Kind::Pairs => Options::pairs(seed),
             Kind::Seesaw => Options::seesaw(seed),
             Kind::Frozen => Options::frozen(seed),
+            Kind::Older => Options::older(seed),
             Kind::Calm => Options::calm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
@@ -76,6 +81,7 @@ impl Words {
             Kind::Pairs => Some("pairs"),
             Kind::Seesaw => Some("seesaw"),
             Kind::Frozen => Some("frozen"),
+            Kind::Older => Some("older"),
             Kind::Calm => Some("calm"),
         };
         kind.into_iter().chain(self.tight.then_some("tight")).collect()
@@ -120,6 +126,7 @@ fn words() -> Option<Words> {
             "--pairs" => words.kind = Kind::Pairs,
             "--seesaw" => words.kind = Kind::Seesaw,
             "--frozen" => words.kind = Kind::Frozen,
+            "--older" => words.kind = Kind::Older,
             "--calm" => words.kind = Kind::Calm,
             _ => return None,
         }

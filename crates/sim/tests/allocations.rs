@@ -88,7 +88,7 @@ fn wrap(shard: Shard<SimMemory>) -> Box<dyn HeadMachine> {
 
 #[test]
 fn the_data_path_allocates_nothing_once_it_is_warm() {
-    let mut options = Options::swarm(1);
+    let mut options = Options::usual(1);
     options.hosts = vec![base::view::Protocol::Nvme, base::view::Protocol::Iscsi];
     (options.shards, options.troubles, options.commands) = (2, vec![], 6000);
     options.habits.depth = 16;

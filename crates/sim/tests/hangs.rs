@@ -10,7 +10,7 @@ use sim::run::{Options, Trouble, run};
 #[test]
 fn a_write_behind_hung_writes_is_in_time() {
     for seed in 0..80 {
-        let mut options = Options::swarm(seed);
+        let mut options = Options::usual(seed);
         (options.troubles, options.ill_max) = (vec![Trouble::Hang], 1);
         (options.pause, options.troubles_max) = (Duration::from_millis(5), 100_000);
         options.habits.blocks = 8;

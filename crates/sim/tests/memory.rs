@@ -8,7 +8,7 @@ use sim::run::{Options, run};
 #[test]
 fn nobody_waits_for_ever() {
     for seed in 0..40 {
-        let mut options = Options::swarm(seed).tight();
+        let mut options = Options::usual(seed).tight();
         options.troubles.clear();
         options.habits.reset_ppm = 0;
         match run(options) {
@@ -22,7 +22,7 @@ fn nobody_waits_for_ever() {
 #[test]
 fn a_read_whose_leg_hangs_has_a_second_buffer_however_little_memory_there_is() {
     for seed in [50_031, 50_159] {
-        if let Err(failure) = run(Options::swarm(seed).tight()) {
+        if let Err(failure) = run(Options::usual(seed).tight()) {
             panic!("seed {seed}: {}", failure.what);
         }
     }
@@ -31,7 +31,7 @@ fn a_read_whose_leg_hangs_has_a_second_buffer_however_little_memory_there_is() {
 #[test]
 fn worlds_with_little_memory_survive_their_troubles() {
     for seed in 0..24 {
-        if let Err(failure) = run(Options::swarm(seed).tight()) {
+        if let Err(failure) = run(Options::usual(seed).tight()) {
             panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --tight --story", failure.what);
         }
     }

@@ -98,10 +98,11 @@ fn look_for(bug: &Planted) -> Option<(u64, String)> {
 fn failure(worlds: Worlds, seed: u64) -> Option<String> {
     let options = match worlds {
         Worlds::Swarm => Options::swarm(seed),
-        Worlds::Tight => Options::swarm(seed).tight(),
+        Worlds::Tight => Options::usual(seed).tight(),
         Worlds::Pairs => Options::pairs(seed),
         Worlds::Seesaw => Options::seesaw(seed),
         Worlds::Frozen => Options::frozen(seed),
+        Worlds::Older => Options::older(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
     };
     match std::panic::catch_unwind(|| run(options)) {

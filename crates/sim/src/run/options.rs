@@ -92,6 +92,10 @@ pub enum Deed {
     Freeze,
     /// The same: the state directory can be written again.
     Thaw,
+    /// A copy of it is made. It is put in its place when the head has been stopped, if all legs were in sync then.
+    Copy,
+    /// Nothing is done to it: the head is stopped in order, and comes back.
+    Stop,
 }
 
 /// A step of a script.
@@ -174,8 +178,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options that belong to `seed`: each seed is another world.
+    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies.
     pub fn swarm(seed: u64) -> Self {
+        match Prng::new(seed ^ 0x6f6c_6465_7201).chance(1, 20) {
+            true => Self::older(seed),
+            false => Self::usual(seed),
+        }
+    }
+    /// A world in which anything may go wrong, in any mixture.
+    pub fn usual(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x5157_4152_4d01);
         let mut troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| rng.chance(3, 10)).collect();
         // From a source of its own, so that worlds without it stay what they were.
@@ -255,7 +266,7 @@ impl Options {
     /// A world of one mirror of which both legs fall ill, one beside the other: the last leg in sync refuses what it is
     /// asked, shards lose different legs at the same moment, a leg fails while it is copied from.
     pub fn pairs(seed: u64) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x7061_6972_7301);
         (options.pairs, options.moves, options.ill_max) = (true, 0, 2);
         (options.legs, options.mirrors) = (2, 1);
@@ -345,6 +356,46 @@ impl Options {
         options.script = script;
         options
     }
+    /// A world whose head is stopped in order, once or twice. Before the next one begins a drive is exchanged for an
+    /// older copy of itself, which lacks what hosts wrote since.
+    pub fn older(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x6f6c_6465_7200);
+        options.legs = *rng.pick(&[2, 2, 2, 3]);
+        options.mirrors = if options.legs == 2 { rng.between(1, 2) as usize } else { 1 };
+        (options.ill_max, options.commands) = (1, 1500);
+        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        let blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
+        // When the copy is made, and how long before the stop, milliseconds.
+        let (made, before, again) = if rng.chance(1, 2) {
+            // Slowly, and few writes, to all regions: most have no bit set when the copy is made, so that nobody compares
+            // them afterwards.
+            options.kindness.drive_us = rng.between(50_000, 100_000);
+            options.habits.depth = 1;
+            options.habits.blocks = blocks;
+            options.habits.write_permille = rng.between(20, 100);
+            (6000, 6000, 40_000)
+        } else {
+            // Quickly, to few blocks: the same are read and written all the time.
+            options.kindness.drive_us = rng.between(2000, 10_000);
+            options.habits.depth = rng.between(1, 8) as u32;
+            options.habits.blocks = 8 << rng.between(0, 5);
+            (100, 500, 2000)
+        };
+        options.habits.blocks_max = options.habits.blocks_max.min(4);
+        let drives = (options.legs * options.mirrors) as u64;
+        let mut at = 0;
+        for _ in 0..rng.between(1, 2) {
+            let copied = at + made + rng.below(before);
+            let stopped = copied + 1 + rng.below(before);
+            let disk = rng.below(drives) as usize;
+            for (millis, deed) in [(copied, Deed::Copy), (stopped, Deed::Stop)] {
+                options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
+            }
+            at = stopped + again;
+        }
+        options
+    }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.
     pub fn beside_stingy(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
@@ -366,7 +417,7 @@ impl Options {
     }
     /// A world of this size with nothing wrong in it: what speed is measured by.
     pub fn calm(seed: u64) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::usual(seed);
         (options.legs, options.mirrors, options.troubles) = (2, 2, vec![]);
         options.moves = 0;
         options

@@ -256,6 +256,11 @@ impl Run {
                 self.froze = true;
                 return;
             }
+            Deed::Copy => {
+                self.copy = Some((disk, self.world.disks[disk].copy()));
+                return;
+            }
+            Deed::Stop => return self.stop(),
         }
         (self.ailed, self.ailed_at) = (true, self.world.now());
     }
