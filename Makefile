@@ -35,7 +35,7 @@ bench: ## How near to the machine's limit we are, row by row (ROUNDS=5, ONLY=wor
 rates: ## What pools give of their drives' speed, on drives with a known one (SECONDS=5 each)
 	@$(XTASK) rates $(if $(SECONDS),--seconds $(SECONDS))
 
-count: ## Instructions of a command, held against what they were (KEEP=1 accepts them as they are)
+count: ## Instructions of a command and of a simulated world, held against what they were (KEEP=1 accepts them as they are)
 	@$(XTASK) count $(if $(KEEP),--keep)
 
 mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name WITHIN=seeds, or FAST=1)
