@@ -49,6 +49,12 @@ impl Array {
         let others = self.writable() & !bit(source);
         let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at)));
         let targets = match job {
+            // What is read after a crash must not change back when the power goes: it is forced on every leg, and on
+            // the one that it was read from, whose cache may hold it since before the crash.
+            Job::Host(_) if !planted(Bug::CrashCopyCached) => {
+                self.flights[id].fua = true;
+                others | bit(source) & self.volatile()
+            }
             Job::Host(_) => others,
             Job::Piece if unclean && !planted(Bug::CrashCopySkipsInSync) => others,
             Job::Piece => others & self.rebuilding(),

@@ -44,6 +44,8 @@ struct Current {
     good: bool,
     /// A leg joined meanwhile: what was copied does not count.
     void: bool,
+    /// Nothing is copied any more: the legs' caches are flushed, or have been.
+    flushed: bool,
 }
 
 /// The resync of one instance's lanes.
@@ -167,11 +169,15 @@ impl Array {
             let current = self.resync.current.as_ref().expect("a region under way");
             let all_issued = current.next == current.end || !current.good || current.void;
             if all_issued || current.in_flight == PIECES_MAX || now < self.resync.next_at {
-                if all_issued && current.in_flight == 0 {
-                    self.region_over();
-                    continue;
+                if !all_issued || current.in_flight > 0 {
+                    return;
                 }
-                return;
+                if self.must_flush() {
+                    self.flush_region(now, io);
+                } else {
+                    self.region_over();
+                }
+                continue;
             }
             if !self.issue_piece(now) {
                 return;
@@ -189,7 +195,7 @@ impl Array {
                 let next = u64::from(self.intent.region(local)) * self.geometry.region_bytes;
                 let end = self.geometry.region_end(next);
                 self.resync.current =
-                    Some(Current { local, next, end, in_flight: 0, good: true, void: false });
+                    Some(Current { local, next, end, in_flight: 0, good: true, void: false, flushed: false });
                 return true;
             }
         }
@@ -217,7 +223,23 @@ impl Array {
         self.queue(id);
         true
     }
-    /// A piece ended.
+    /// A region counts as clean after a crash when its legs hold the same *durably*: reads there are answered without
+    /// another look, and what they find must not change back when the power goes. Pieces are not forced one by one, as
+    /// many a drive flushes its whole cache for each.
+    fn must_flush(&self) -> bool {
+        let current = self.resync.current.as_ref().expect("a region under way");
+        let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.intent.region(current.local)));
+        let whole = current.good && !current.void && !current.flushed;
+        whole && unclean && self.volatile() != 0 && !planted(Bug::CrashRegionCached)
+    }
+    fn flush_region(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        let current = self.resync.current.as_mut().expect("a region under way");
+        (current.flushed, current.in_flight) = (true, 1);
+        let at = current.end - 1;
+        let id = self.insert(Flight::new(Job::Piece, Plan::Flush, Kind::Flush, at, 0));
+        self.start_flush(now, id, io);
+    }
+    /// A piece, or the flush behind them, ended.
     pub(crate) fn piece_over(&mut self, len: u64, good: bool) {
         let current = self.resync.current.as_mut().expect("a region under way");
         current.in_flight -= 1;
@@ -345,7 +367,8 @@ impl Array {
             let current = self.resync.current.filter(|c| unclean.get(self.intent.region(c.local)));
             let copied = current.map_or(0, |c| {
                 let begin = u64::from(self.intent.region(c.local)) * self.geometry.region_bytes;
-                (c.next - begin).saturating_sub(u64::from(c.in_flight * PIECE_BYTES))
+                let pieces = if c.flushed { 0 } else { c.in_flight };
+                (c.next - begin).saturating_sub(u64::from(pieces * PIECE_BYTES))
             });
             progress.crash_left = self.unclean_bytes() - copied;
         }

@@ -458,6 +458,62 @@ fn after_a_crash_a_dirty_read_makes_the_legs_the_same_first() {
             .count();
     assert_eq!(clean, 1, "a clean region is read at once");
     b.command(2, Kind::Read, 3 * MIB + 512 * 1024, 4096);
+#[test]
+fn what_is_read_after_a_crash_is_forced_on_every_leg_before_the_answer() {
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let mut dirty = Bitmap::new(geometry.regions());
+    dirty.set(3);
+    let mut b = Bench::with(geometry, members(1, &[InSync, InSync]), dirty, true);
+    b.command(1, Kind::Read, 3 * MIB + 512 * 1024, 4096);
+    let mut forced = vec![];
+    while b.io.done.is_empty() {
+        // Pieces are copied beside it: they are longer.
+        for op in core::mem::take(&mut b.io.ops) {
+            if op.kind == DriveOpKind::Write && op.len == 4096 && op.at >= geometry.data_at {
+                assert!(b.io.done.is_empty());
+                forced.push((op.drive, op.fua));
+            }
+            b.end(op.token.0, Ok(()));
+        }
+        b.now = b.now + Duration::from_millis(50);
+        b.timer();
+    }
+    forced.sort_by_key(|(drive, _)| drive.index());
+    // The one that it was read from, too: its cache may hold it since before the crash.
+    assert_eq!(forced, [(DriveId(0), true), (DriveId(1), true)]);
+    assert_eq!(b.done(), [(1, Status::Good)]);
+}
+
+#[test]
+fn a_region_is_clean_after_a_crash_when_the_caches_were_flushed() {
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let mut dirty = Bitmap::new(geometry.regions());
+    dirty.set(3);
+    let mut b = Bench::with(geometry, members(1, &[InSync, InSync]), dirty, true);
+    let (mut copied, mut flushed) = (0, vec![]);
+    while flushed.len() < 2 {
+        for op in core::mem::take(&mut b.io.ops) {
+            match op.kind {
+                DriveOpKind::Write if op.at >= geometry.data_at => {
+                    assert!(flushed.is_empty(), "nothing is copied behind the flush");
+                    copied += op.len;
+                }
+                DriveOpKind::Flush => flushed.push(op.drive),
+                DriveOpKind::Write | DriveOpKind::Read => {}
+                DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => unreachable!("a copy is a write"),
+            }
+            assert_eq!(b.io.notes, []);
+            b.end(op.token.0, Ok(()));
+        }
+        b.now = b.now + Duration::from_millis(50);
+        b.timer();
+    }
+    assert_eq!((copied, flushed), (MIB, vec![DriveId(0), DriveId(1)]));
+    assert_eq!(b.io.notes, [Note::CrashClean { epoch: 1 }]);
+    b.command(1, Kind::Read, 3 * MIB, 4096);
+    assert_eq!(b.run(), 1, "from then on a read is a read");
+}
+
     let mut order = Vec::new();
     while !b.io.ops.is_empty() || b.done().is_empty() && order.len() < 1000 {
         for op in core::mem::take(&mut b.io.ops) {

@@ -52,6 +52,8 @@ bugs! {
     ReadOfRebuilding promise 3 within 600: "a leg that is being rebuilt is read",
     CrashReadWithoutCopy promise 3 within 1500: "a read after a crash is answered before the legs are equal",
     CrashCopySkipsInSync promise 3 within 100: "after a crash legs in sync are not made equal",
+    CrashCopyCached promise 3 within 100: "what is read after a crash may stay in the drives' caches",
+    CrashRegionCached promise 3 within 100: "a region counts as clean after a crash before the caches are flushed",
     ErrorBeforeRecord promise 3 within 300 in Pairs: "an error is answered before the loss of a leg is on record",
     LoginBeforeWritesEnd promise 3 within 100: "a host's next session begins while writes of its last one are at drives",
     DataBeforeBit promise 4 within 100: "data go to the drives before the region's bit is durable",

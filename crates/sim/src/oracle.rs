@@ -4,7 +4,8 @@
 //! one, and every one that was under way beside it. A read must return a write that was possible at
 //! some moment between its start and its end. Once nothing overlaps any more, a read decides which it is,
 //! and from then on only that one is possible. After a power cut, what the last completed Flush or FUA
-//! covered, or any later write, is possible again.
+//! covered, or any later write, is possible again. After any end of the head the first read decides for good: what it
+//! finds stays over power cuts too, until somebody writes there.
 
 /// A write, as its stamp names it; 0 is the block's first state, all zeroes.
 pub type WriteId = u64;
@@ -43,6 +44,8 @@ pub struct Block {
     failed: Vec<WriteId>,
     /// Answered writes that no Flush has covered, each with the values that it replaced.
     unflushed: Vec<(WriteId, Vec<WriteId>)>,
+    /// The head has fallen, and no write has begun since.
+    fallen: bool,
     readers: u32,
     views: Vec<(u32, ReadView)>,
 }
@@ -51,7 +54,7 @@ impl Default for Block {
     fn default() -> Self {
         let (possible, durable) = (vec![0], vec![0]);
         let (open, unsettled, failed, unflushed, views) = Default::default();
-        Self { possible, open, durable, unsettled, failed, unflushed, readers: 0, views }
+        Self { possible, open, durable, unsettled, failed, unflushed, fallen: false, readers: 0, views }
     }
 }
 
@@ -68,6 +71,7 @@ impl Block {
     /// A write begins; returns the values that it will replace: those that cannot land behind it.
     pub fn write_starts(&mut self, id: WriteId) -> Vec<WriteId> {
         self.open.push(id);
+        self.fallen = false;
         push(&mut self.durable, id);
         for (_, view) in &mut self.views {
             push(&mut view.allowed, id);
@@ -147,12 +151,21 @@ impl Block {
             return Err(Stale { found, allowed: view.allowed });
         }
         let still = self.open.is_empty() && self.unsettled.is_empty();
-        if !view.disturbed && still && self.possible.len() > 1 {
+        if !view.disturbed && still {
             // Nothing moved while it looked: what it saw stays until somebody writes.
             self.possible.retain(|w| shows(*w) == found);
             assert!(!self.possible.is_empty(), "what was allowed and settled is possible");
+            if self.fallen {
+                self.durable.retain(|w| shows(*w) == found);
+                assert!(!self.durable.is_empty(), "what may be there may have been durable");
+            }
         }
         Ok(())
+    }
+    /// The head fell: what is read from now on is made the same on every leg, durably (promise 3).
+    pub fn head_fell(&mut self) {
+        self.fallen = true;
+        self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
     }
     /// The power was cut: anything since the last flush may be there. The first read decides. Writes
     /// under way stay open until their hosts learn that nobody will answer.
@@ -232,6 +245,34 @@ mod tests {
         b.write_ends(2, replaced, false);
         let r = b.read_starts();
         assert!(b.read_ends(r, Some(1)).is_err(), "but not behind this one");
+    }
+
+    #[test]
+    fn what_was_read_after_the_head_fell_stays_over_power_cuts_until_it_is_written() {
+        let mut b = Block::default();
+        let replaced = b.write_starts(1);
+        b.write_ends(1, replaced, false);
+        let r = b.read_starts();
+        assert_eq!(b.read_ends(r, Some(1)), Ok(()), "before the head fell a read makes nothing durable");
+        b.head_fell();
+        b.power_cut();
+        for found in [0, 1] {
+            let mut b = b.clone();
+            let r = b.read_starts();
+            assert_eq!(b.read_ends(r, Some(found)), Ok(()));
+            b.head_fell();
+            b.power_cut();
+            let r = b.read_starts();
+            assert!(b.read_ends(r, Some(found ^ 1)).is_err(), "it was read");
+            let replaced = b.write_starts(2);
+            b.write_ends(2, replaced, false);
+            let r = b.read_starts();
+            assert_eq!(b.read_ends(r, Some(2)), Ok(()));
+            b.head_fell();
+            b.power_cut();
+            let r = b.read_starts();
+            assert_eq!(b.read_ends(r, Some(found)), Ok(()), "nobody has flushed the other one");
+        }
     }
 
     #[test]

@@ -112,9 +112,9 @@ impl Volume {
     }
     /// It was answered with success.
     pub fn write_ends(&mut self, write: Write) {
-        // Answered before a power cut, and heard of after it: the cut may have taken it.
-        if write.cuts != self.cuts {
-            return self.write_lost(&write);
+        // Answered before a power cut, and heard of after it: the cut may have taken it, but it lands no more.
+        if write.cuts != self.cuts && !write.fua {
+            return self.advice_ends(write);
         }
         for (i, replaced) in write.replaced.into_iter().enumerate() {
             let block = write.at + i as u64;
@@ -136,7 +136,8 @@ impl Volume {
             }
         }
     }
-    /// A deallocation was answered with success: it may have been carried out, block by block, or not.
+    /// It may have been carried out, block by block, or not (a deallocation that was answered with success, say); but it
+    /// is over.
     pub fn advice_ends(&mut self, write: Write) {
         self.write_lost(&write);
         self.write_settled(&write);
@@ -247,8 +248,14 @@ impl Volume {
             self.block(b).flush_ends(&covered);
         }
     }
-    /// The power was cut.
-    pub fn power_cut(&mut self) {
+    /// The head fell; with `caches` drives lost some of what nobody had made durable.
+    pub fn head_fell(&mut self, caches: bool) {
+        self.blocks.values_mut().for_each(Block::head_fell);
+        if caches {
+            self.power_cut();
+        }
+    }
+    fn power_cut(&mut self) {
         self.cuts += 1;
         self.rotten.append(&mut self.overwritten);
         self.blocks.values_mut().for_each(Block::power_cut);

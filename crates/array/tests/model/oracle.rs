@@ -3,7 +3,8 @@
 //! Every write of a block is a value with a beginning and an end (its answer). A value is out of date
 //! when a write that began after its end was acknowledged. At a power cut only acknowledged writes that
 //! a Flush or FUA covered keep that power. A read while no write is under way fixes the value: it
-//! counts as an acknowledged write of what it returned.
+//! counts as an acknowledged write of what it returned; a durable one, if nothing was written there
+//! since a crash.
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -12,21 +13,25 @@ struct Entry {
     end: u64,
     acknowledged: bool,
     durable: bool,
+    /// Nobody wrote it: a read found it.
+    found: bool,
 }
 
 const OPEN: u64 = u64::MAX;
 
 pub struct Oracle {
     blocks: Vec<Vec<Entry>>,
+    /// When the last crash was.
+    crashed: u64,
 }
 
 impl Oracle {
     pub fn new(blocks: u64) -> Self {
-        let first = Entry { value: 0, start: 0, end: 0, acknowledged: true, durable: true };
-        Self { blocks: vec![vec![first]; blocks as usize] }
+        let first = Entry { value: 0, start: 0, end: 0, acknowledged: true, durable: true, found: false };
+        Self { blocks: vec![vec![first]; blocks as usize], crashed: 0 }
     }
     pub fn begin(&mut self, block: u64, value: u64, now: u64) {
-        let entry = Entry { value, start: now, end: OPEN, acknowledged: false, durable: false };
+        let entry = Entry { value, start: now, end: OPEN, acknowledged: false, durable: false, found: false };
         self.blocks[block as usize].push(entry);
     }
     fn open(&mut self, block: u64, value: u64, start: u64) -> usize {
@@ -55,6 +60,7 @@ impl Oracle {
         }
     }
     pub fn crash(&mut self, now: u64, power: bool) {
+        self.crashed = now;
         for entry in self.blocks.iter_mut().flatten() {
             if entry.end == OPEN {
                 entry.end = now;
@@ -77,11 +83,13 @@ impl Oracle {
         );
         let entries = &mut self.blocks[block as usize];
         if fixes && entries.iter().all(|e| e.end < began) {
-            let last = entries.last_mut().expect("never empty");
-            if last.value == value && last.acknowledged {
+            let crashed = self.crashed;
+            let durable = durable || entries.iter().all(|e| e.found || e.start < crashed);
+            let last = entries.last().expect("never empty");
+            if last.value == value && last.acknowledged && (last.durable || !durable) {
                 return;
             }
-            entries.push(Entry { value, start: began, end: now, acknowledged: true, durable });
+            entries.push(Entry { value, start: began, end: now, acknowledged: true, durable, found: true });
         }
     }
 }

@@ -61,9 +61,8 @@ impl Run {
 
     /// The head has fallen.
     pub(super) fn fell(&mut self, fate: Fate) {
-        if fate == Fate::PowerCut || self.world.now() < self.drained_until {
-            self.volume.borrow_mut().power_cut();
-        }
+        let cut = fate == Fate::PowerCut || self.world.now() < self.drained_until;
+        self.volume.borrow_mut().head_fell(cut && self.options.volatile);
         self.down = true;
         let pause = Duration::from_micros(self.rng.between(10, 20_000));
         self.world.alarm(pause, ALARM_BOOT);
@@ -202,7 +201,7 @@ impl Run {
         match trouble {
             Trouble::Hang => {
                 faults.hang = true;
-                self.volume.borrow_mut().hangs = true;
+                self.volume.borrow_mut().hangs |= self.last_legs_may_hang();
             }
             Trouble::Drop => faults.gone = true,
             Trouble::Slow => faults.slow_us = slow,
@@ -237,7 +236,7 @@ impl Run {
         match deed {
             Deed::Hang => {
                 faults.hang = true;
-                self.volume.borrow_mut().hangs = true;
+                self.volume.borrow_mut().hangs |= self.last_legs_may_hang();
             }
             Deed::Pull => {
                 faults.hang = false;
@@ -382,9 +381,14 @@ impl Run {
         self.orders.push_back(Order::Status);
     }
 
-    /// Whether writes that were given up may still land.
+    /// Whether writes that were given up may still land on a last leg: what hung has had the time to let them.
     pub(super) fn look_for_hangs(&mut self) {
-        self.volume.borrow_mut().hangs = self.world.disks.iter().any(|d| d.faults.hang);
+        let hangs = self.world.disks.iter().any(|d| d.faults.hang);
+        self.volume.borrow_mut().hangs = hangs && self.last_legs_may_hang();
+    }
+    /// Not where one drive is ill at a time, and only beside one in sync.
+    fn last_legs_may_hang(&self) -> bool {
+        self.options.ill_max > 1 || !self.options.script.is_empty()
     }
 
     /// Does what `status` says, as an operator would: drives that are out are taken back.
