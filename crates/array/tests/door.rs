@@ -443,22 +443,6 @@ fn resync_keeps_to_its_pace_while_hosts_are_busy() {
 }
 
 #[test]
-fn after_a_crash_a_dirty_read_makes_the_legs_the_same_first() {
-    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
-    let mut dirty = Bitmap::new(geometry.regions());
-    dirty.set(3);
-    let mut b = Bench::with(geometry, members(1, &[InSync, InSync]), dirty, true);
-    assert!(!b.io.ops.is_empty(), "the crash resync begins by itself");
-    b.command(1, Kind::Read, 4 * MIB, 4096);
-    assert!(b.done().is_empty());
-    let clean =
-        b.io.ops
-            .iter()
-            .filter(|op| op.kind == DriveOpKind::Read && op.at == geometry.data_at + 4 * MIB)
-            .count();
-    assert_eq!(clean, 1, "a clean region is read at once");
-    b.command(2, Kind::Read, 3 * MIB + 512 * 1024, 4096);
-#[test]
 fn what_is_read_after_a_crash_is_forced_on_every_leg_before_the_answer() {
     let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
     let mut dirty = Bitmap::new(geometry.regions());
@@ -514,6 +498,22 @@ fn a_region_is_clean_after_a_crash_when_the_caches_were_flushed() {
     assert_eq!(b.run(), 1, "from then on a read is a read");
 }
 
+#[test]
+fn after_a_crash_a_dirty_read_makes_the_legs_the_same_first() {
+    let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
+    let mut dirty = Bitmap::new(geometry.regions());
+    dirty.set(3);
+    let mut b = Bench::with(geometry, members(1, &[InSync, InSync]), dirty, true);
+    assert!(!b.io.ops.is_empty(), "the crash resync begins by itself");
+    b.command(1, Kind::Read, 4 * MIB, 4096);
+    assert!(b.done().is_empty());
+    let clean =
+        b.io.ops
+            .iter()
+            .filter(|op| op.kind == DriveOpKind::Read && op.at == geometry.data_at + 4 * MIB)
+            .count();
+    assert_eq!(clean, 1, "a clean region is read at once");
+    b.command(2, Kind::Read, 3 * MIB + 512 * 1024, 4096);
     let mut order = Vec::new();
     while !b.io.ops.is_empty() || b.done().is_empty() && order.len() < 1000 {
         for op in core::mem::take(&mut b.io.ops) {
