@@ -578,6 +578,21 @@ impl Array {
         io.note(Note::LegFailed { leg, epoch: self.epoch, error });
         true
     }
+    /// A leg that is being rebuilt may hold what the `last` one in sync failed to take: it is out of use now.
+    pub(crate) fn give_up_ahead(
+        &mut self,
+        leg: usize,
+        last: usize,
+        error: Option<DriveError>,
+        io: &mut impl ArrayIo,
+    ) {
+        if self.writable() & bit(leg) == 0 {
+            return;
+        }
+        self.legs[leg].lost = true;
+        self.legs_changed();
+        io.note(Note::LegAhead { leg, epoch: self.epoch, last, error });
+    }
     /// Notes on the flight that `leg` does not have it, and so what must be on record before it is
     /// answered.
     pub(crate) fn miss(&mut self, id: u32, leg: usize) {

@@ -186,9 +186,13 @@ impl Array {
             return io.done(ticket, Status::Good);
         }
         if let Some(error) = refused {
-            if plan != Plan::Flush && !planted(Bug::RefusedStaysRebuilding) {
+            let Flight { refusers, source, .. } = self.flights[id];
+            // A source that refuses its own copy holds the same as those that took it.
+            let same = plan == Plan::Flush || plan == Plan::Copy && refusers == bit(source);
+            if !same && !planted(Bug::RefusedStaysRebuilding) {
+                let last = members(refusers).next().expect("somebody refused it");
                 for leg in members(self.rebuilding() & wrote) {
-                    self.lose(leg, error, io);
+                    self.give_up_ahead(leg, last, Some(error), io);
                     self.miss(id, leg);
                 }
             }

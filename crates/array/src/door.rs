@@ -168,6 +168,18 @@ pub enum Note {
         /// Why.
         error: DriveError,
     },
+    /// The same for a leg that did nothing wrong: it is being rebuilt, and may hold what the last leg in sync has not
+    /// got. It may come back, and is then copied anew there.
+    LegAhead {
+        /// Which.
+        leg: usize,
+        /// The membership in which it was given up.
+        epoch: u64,
+        /// The last leg in sync.
+        last: usize,
+        /// What that one did; None: this instance had lost it, and the Steward keeps it.
+        error: Option<DriveError>,
+    },
     /// Every dirty region of this instance's lanes is on this leg, durably.
     Synced {
         /// Which.

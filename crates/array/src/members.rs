@@ -116,7 +116,7 @@ impl Array {
         let epoch = self.epoch;
         let rebuilding = self.rebuilding();
         for other in members(rebuilding) {
-            self.lose(other, DriveError::Other(0), io);
+            self.give_up_ahead(other, leg, None, io);
         }
         for id in 0..self.flights.capacity() {
             let Some(flight) = self.flights.get_mut(id) else { continue };

@@ -173,6 +173,22 @@ fn the_last_leg_is_never_lost_and_says_no() {
 }
 
 #[test]
+fn a_leg_that_took_what_the_last_one_refused_is_not_blamed_for_it() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    b.run();
+    b.command(0, Kind::Write, 0, 4096);
+    b.run();
+    b.done();
+    b.io.notes.clear();
+    b.command(1, Kind::Write, 0, 4096);
+    let tags = b.tags();
+    b.end(tags[0], Err(DriveError::TimedOut));
+    b.end(tags[1], Ok(()));
+    assert_eq!(b.io.notes, [Note::LegAhead { leg: 1, epoch: 2, last: 0, error: Some(DriveError::TimedOut) }]);
+}
+
+#[test]
 fn a_leg_that_refused_what_another_took_goes_when_that_one_comes_in_sync() {
     let mut b = Bench::new(&[InSync, Missing]);
     b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);

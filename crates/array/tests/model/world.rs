@@ -655,7 +655,7 @@ impl World {
     fn hear(&mut self, shard: usize) {
         let Some(note) = self.notes[shard].pop_front() else { return };
         match note {
-            Note::LegFailed { leg, epoch, .. } => {
+            Note::LegFailed { leg, epoch, .. } | Note::LegAhead { leg, epoch, .. } => {
                 if epoch >= self.steward.joined[leg] {
                     self.fail_leg(leg);
                 }

@@ -1,6 +1,6 @@
 //! What shards tell the Steward of portals, of who comes, and of arrays: put on the desk as it is heard.
 
-use super::desk::{Desk, PortalDesk, Wish, error_words, outlook};
+use super::desk::{Desk, Outlook, PortalDesk, Wish, error_words, outlook};
 use super::volumes::net_words;
 use crate::layout::ArrayId;
 use crate::mail::Fate;
@@ -75,21 +75,36 @@ impl Desk {
         let a = pool.arrays.iter().position(|x| x.id == array).expect("found above");
         // Who is none any more is no news either.
         let leg = match note {
-            Note::LegFailed { leg, .. } | Note::Synced { leg, .. } | Note::Judged { leg, .. } => {
-                match pool.arrays[a].legs.iter().position(|l| l.place == leg) {
-                    Some(leg) => leg,
-                    None => return,
-                }
-            }
+            Note::LegFailed { leg, .. }
+            | Note::LegAhead { leg, .. }
+            | Note::Synced { leg, .. }
+            | Note::Judged { leg, .. } => match pool.arrays[a].legs.iter().position(|l| l.place == leg) {
+                Some(leg) => leg,
+                None => return,
+            },
             _ => 0,
         };
         match note {
             // What failed before the leg came back is no news.
-            Note::LegFailed { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::LegFailed { epoch, .. } | Note::LegAhead { epoch, .. }
+                if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::LegFailed { leg: _, epoch: _, error } => {
                 let open = pool.arrays[a].legs[leg].open.as_ref();
                 let why = format!("the drive {}", open.map_or_else(|| error_words(error), |o| o.did(error)));
                 pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error) });
+            }
+            Note::LegAhead { leg: _, epoch: _, last, error } => {
+                let last = pool.arrays[a].legs.iter().find(|l| l.place == last);
+                let open = last.and_then(|l| l.open.as_ref());
+                let did = match error {
+                    Some(error) => open.map_or_else(|| error_words(error), |o| o.did(error)),
+                    None => "had been given up, and is needed".into(),
+                };
+                let path = last.map_or("", |l| &l.path);
+                let why = format!(
+                    "it was being rebuilt, and may hold what its source has not got: drive {path}, the last good leg, {did}"
+                );
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: Outlook::MayReturn });
             }
             Note::Synced { leg: _, epoch } => {
                 let desk = &mut pool.arrays[a].legs[leg];

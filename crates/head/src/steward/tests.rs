@@ -276,6 +276,23 @@ fn a_failure_from_before_the_return_does_not_count() {
 }
 
 #[test]
+fn a_leg_that_is_given_up_for_what_the_last_one_did_is_not_blamed_and_returns_by_itself() {
+    let mut w = usual();
+    lose(&mut w, 1);
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(0, array, Note::LegAhead { leg: 1, epoch, last: 0, error: Some(DriveError::Medium) });
+    w.run();
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    let words =
+        "may hold what its source has not got: drive /f/a, the last good leg, failed to read or write blocks";
+    let told = |e: &String| e.contains("drive /f/b: it was taken out") && e.contains(words);
+    assert!(w.events().iter().any(told), "{:#?}", w.events());
+    w.pass(60);
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}
+
+#[test]
 fn two_legs_lost_at_once_leave_one() {
     let mut w = usual();
     let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
