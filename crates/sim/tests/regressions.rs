@@ -6,7 +6,12 @@
 use sim::run::{Options, run};
 
 /// Seed, what was seen, and what had been wrong.
-const STORIES: [(u64, &str); 10] = [
+const STORIES: [(u64, &str); 11] = [
+    (
+        47,
+        "a block that was read after a crash had been made the same in the legs' caches alone, and the next power cut \
+         brought the value before it back",
+    ),
     (
         177,
         "a head that began while a drive hung had no pool for good: our own mistake, the operator of this \

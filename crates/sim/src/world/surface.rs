@@ -476,13 +476,12 @@ impl World {
             let moves = |at: u64| {
                 // Whoever sees a change fail at the leg writes nothing more to it, and answers nothing until that is on
                 // record; what failed before it joined was copied since. Elsewhere what failed may be tried again.
-                let failed = |(leg, from, len, then): &(usize, u64, u64, Instant)| {
-                    let counts = if *leg == disk {
-                        self.surface.joined.get(disk).is_none_or(|joined| then > joined)
-                    } else {
-                        *from < at + size && at < from + len
-                    };
-                    counts && now.since(*then) < SETTLED
+                let failed = |(at_leg, from, len, then): &(usize, u64, u64, Instant)| {
+                    // The same follows where the last leg in sync refuses what the one that is being rebuilt took.
+                    let either = *at_leg == disk || at_leg == leg;
+                    let since = either && self.surface.joined.get(disk).is_none_or(|joined| then > joined);
+                    let overlaps = *at_leg != disk && *from < at + size && at < from + len;
+                    (since || overlaps) && now.since(*then) < SETTLED
                 };
                 [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
                     || self.surface.failures.iter().any(failed)
