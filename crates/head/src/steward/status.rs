@@ -598,14 +598,11 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 state: Some(State::Optimal),
                 ..Drive::default()
             };
-            match &spare.open {
-                Some(o) => {
-                    drive.kind = o.info.kind.clone();
-                    (drive.model, drive.serial) = (o.info.model.clone(), o.info.serial.clone());
-                    (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
-                    drive.volatile_cache = o.info.volatile_cache;
-                }
-                None => {}
+            if let Some(o) = &spare.open {
+                drive.kind = o.info.kind.clone();
+                (drive.model, drive.serial) = (o.info.model.clone(), o.info.serial.clone());
+                (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
+                drive.volatile_cache = o.info.volatile_cache;
             }
             if spare.ready().is_none() {
                 (drive.state, drive.reason) = (Some(State::Offline), spare.reason());

@@ -94,7 +94,7 @@ fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
 /// A size as a person types it, exactly.
 fn typed(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
-    let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes % (1 << shift) == 0);
+    let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1u64 << shift));
     unit.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
