@@ -117,9 +117,13 @@ fn health(controller: &str) -> Result<Vec<u8>, Missing> {
     }
     let (told, tells) = mpsc::channel();
     let name = controller.to_string();
-    std::thread::spawn(move || told.send(uring::nvme::health(&name)));
+    std::thread::spawn(move || {
+        let page = uring::nvme::health(&name).map(|page| page.to_vec());
+        // Whoever waited may have gone on.
+        let _ = told.send(page);
+    });
     match tells.recv_timeout(HEALTH_PATIENCE) {
-        Ok(Ok(page)) => Ok(page.to_vec()),
+        Ok(Ok(page)) => Ok(page),
         Ok(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => Err(Missing::Absent),
         Ok(Err(e)) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(Missing::Refused),
         Ok(Err(_)) | Err(_) => Err(Missing::Broken),

@@ -271,10 +271,7 @@ fn windows(head: &Head) -> Vec<Advice> {
     for (ip, port) in &head.iscsi {
         iscsi.push(format!("New-IscsiTargetPortal -TargetPortalAddress {ip} -TargetPortalPortNumber {port}"));
     }
-    iscsi.push(
-        "# a session through each path: once for each pair of addresses"
-            .into(),
-    );
+    iscsi.push("# a session through each path: once for each pair of addresses".into());
     for (ip, port) in &head.iscsi {
         iscsi.push(format!(
             "Connect-IscsiTarget -NodeAddress {} -TargetPortalAddress {ip} -TargetPortalPortNumber {port} -InitiatorPortalAddress OWN -IsMultipathEnabled $true -IsPersistent $true",
