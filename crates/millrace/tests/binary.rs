@@ -419,3 +419,24 @@ fn a_measurement_that_is_interrupted_says_so() {
         "{shown}"
     );
 }
+
+#[test]
+fn events_are_followed_over_the_end_of_the_daemon() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let (socket, path) = (daemon.path("api.sock").display().to_string(), daemon.path("followed"));
+    let mut follower = Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .args(["--socket", &socket, "events", "--follow", "--json"])
+        .stdout(fs::File::create(&path).expect("a file"))
+        .spawn()
+        .expect("it runs");
+    let served = || fs::read_to_string(&path).unwrap_or_default().matches("the head serves").count();
+    until("it follows", || served() == 1);
+    daemon.signal("-KILL");
+    daemon.start(&[]);
+    until("it goes on", || served() == 2);
+    let ended = follower.try_wait().expect("ours");
+    follower.kill().expect("ours");
+    follower.wait().expect("ours");
+    assert!(ended.is_none(), "it waits for more");
+}

@@ -1,10 +1,11 @@
 //! `millrace events`.
 
 use super::{Context, put};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal, columns};
 use api::{Event, Events, Weight};
 use clap::Args;
+use std::time::Duration;
 
 /// `millrace events`.
 #[derive(Args, Debug)]
@@ -24,6 +25,8 @@ pub struct EventsArgs {
 
 /// Seconds that one request waits for more.
 const WAIT_SECONDS: u32 = 30;
+/// How soon a daemon that went is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Shows what there is.
 pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
@@ -36,9 +39,18 @@ pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
 
 /// Shows what there is, and more as it happens.
 pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
-    let mut since = args.since;
+    let (mut since, mut reached) = (args.since, false);
     loop {
-        let found: Events = context.client.get(&format!("/events?since={since}&wait={WAIT_SECONDS}"))?;
+        let found = context.client.get::<Events>(&format!("/events?since={since}&wait={WAIT_SECONDS}"));
+        let found = match found {
+            // The daemon is started again, and whoever waits for events wants those of that most of all.
+            Err(e) if reached && e.exit == Exit::Unreachable => {
+                std::thread::sleep(AGAIN);
+                continue;
+            }
+            found => found?,
+        };
+        reached = true;
         for event in &found.events {
             match context.json {
                 true => put(&(serde_json::to_string(event).expect("plain data") + "\n"))?,

@@ -130,6 +130,10 @@ fn secret(file: Option<&str>, option: &str) -> Result<Option<Secret>, Failure> {
     if text.is_empty() {
         return Err(cannot(&"it is empty"));
     }
+    if text.contains(['\r', '\n']) {
+        // One of the lines is meant, and none says which.
+        return Err(cannot(&"it has several lines, and a secret is one"));
+    }
     Ok(Some(Secret(text.to_string())))
 }
 
@@ -263,4 +267,22 @@ fn show(h: &Host, context: &Context) -> String {
         row("volume", Cell::new(Look::Dim, "none"));
     }
     table.print(context.terminal, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::secret;
+
+    #[test]
+    fn a_secret_is_one_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        let read = |bytes: &str| {
+            std::fs::write(&path, bytes).expect("written");
+            secret(path.to_str(), "--chap-secret-file")
+        };
+        assert_eq!(read("a secret of esx1\r\n").ok().flatten().map(|s| s.0), Some("a secret of esx1".into()));
+        let failure = read("a secret of esx1\nanother one\n").expect_err("two lines");
+        assert!(failure.message.ends_with("it has several lines, and a secret is one"), "{failure}");
+    }
 }

@@ -141,8 +141,13 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
 async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Drive> {
     let is =
         |d: &api::Drive| d.path == name || d.uuid.as_ref().is_some_and(|u| u.eq_ignore_ascii_case(&name));
-    let known = drives_of(&api, Vec::new()).await?.into_iter().find(is);
-    match known {
+    let mut known: Vec<api::Drive> = drives_of(&api, Vec::new()).await?.into_iter().filter(is).collect();
+    if known.len() > 1 {
+        // As the orders about drives say it.
+        let words = format!("{} drives are called {name}: their UUIDs tell them apart", known.len());
+        return Err(Refused(Error::new(ErrorKind::Invalid, words).with_next("millrace drive ls --json")));
+    }
+    match known.pop() {
         Some(drive) => Ok(Json(drive)),
         None => {
             // Perhaps a file, or a link to a device: the head looks at it if it is named.
