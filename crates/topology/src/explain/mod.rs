@@ -224,7 +224,9 @@ impl<'a> View<'a> {
 
     /// What the head did to a drive a second: operations, bytes.
     fn drive_rate(&self, drive: &OwnDrive) -> Option<(f64, f64)> {
-        let was = self.before.drives.iter().find(|d| d.path == drive.path)?;
+        // Drives in memory may have one path, and have labels of their own.
+        let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
+        let was = self.before.drives.iter().find(same)?;
         let gone = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.seconds;
         let (a, b) = (&drive.counters, &was.counters);
         Some((
