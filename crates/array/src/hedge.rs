@@ -18,7 +18,7 @@
 
 use crate::array::Array;
 use crate::door::{ArrayIo, Kind};
-use crate::flight::{Flight, Job, List, NONE, Owner, Phase, bit};
+use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, bit};
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, planted};
 
 /// No read is late before this time, however fast its leg usually is.
@@ -77,10 +77,14 @@ impl Hedging {
 }
 
 impl Array {
+    /// Legs that late reads may be sent to.
+    fn hedgeable(&self) -> Legs {
+        self.in_sync() | if planted(Bug::HedgeOfRebuilding) { self.rebuilding() } else { 0 }
+    }
     /// A host's read was sent to its first leg.
     #[inline]
     pub(crate) fn watch(&mut self, tag: u32) {
-        if self.in_sync().count_ones() < 2 {
+        if self.hedgeable().count_ones() < 2 {
             return;
         }
         let hedging = &mut self.hedging;
@@ -176,14 +180,13 @@ impl Array {
         let pool = &self.hedging;
         let empty =
             pool.credit < CREDIT_FOR_ONE || pool.out == HEDGES_MAX || pool.out_bytes + len > HEDGED_BYTES_MAX;
-        if empty || self.in_sync() & !tried & !bit(source) == 0 {
+        let legs = self.hedgeable() & !tried & !bit(source);
+        if empty || legs == 0 {
             return;
         }
         let Some(buffer) = io.hedge_buffer(ticket, data) else { return };
         assert_eq!(buffer.len, data.len, "a hedge reads as much as its read");
-        self.flights[id].tried |= bit(source);
-        let leg = self.choose_leg(now, id).expect("there is a leg, as was seen above");
-        self.flights[id].tried &= !bit(source);
+        let leg = self.choose_among(now, legs, at, len).expect("there is a leg, as was seen above");
         (self.hedging.credit, self.hedging.sent) =
             (self.hedging.credit - CREDIT_FOR_ONE, self.hedging.sent + 1);
         (self.hedging.out, self.hedging.out_bytes) = (self.hedging.out + 1, self.hedging.out_bytes + len);

@@ -50,6 +50,7 @@ bugs! {
     RefusedStaysRebuilding promise 2 within 300 in Pairs: "what the last leg refused stays on the leg being rebuilt",
     RefuserStays promise 2 within 0 in Pairs: "a leg that refused what another took stays when that one comes in sync",
     ReadOfRebuilding promise 3 within 600: "a leg that is being rebuilt is read",
+    HedgeOfRebuilding promise 3 within 300 in Pairs: "a late read is sent to a leg that is being rebuilt",
     CrashReadWithoutCopy promise 3 within 1500: "a read after a crash is answered before the legs are equal",
     CrashCopyCached promise 3 within 1000: "what is read after a crash may stay in the drives' caches",
     CrashRegionCached promise 3 within 100: "a region counts as clean after a crash before the caches are flushed",
