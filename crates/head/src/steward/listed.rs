@@ -46,22 +46,24 @@ impl Listed {
 }
 
 impl Desk {
-    /// The pool of this head that a drive is of by its label. One that was replaced, and one of a pool that was never finished,
-    /// hold nothing of it.
+    /// The pool of this head that a drive is of by its label. One that was replaced, one of a pool that was never finished, and
+    /// a copy of a drive that is here itself hold nothing of it.
     pub(crate) fn listing(&self, probe: &Probe) -> Option<Listed> {
         let label: &Label = probe.label.as_ref().ok()?;
         if probe.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) {
             return None;
         }
         if let Some(p) = self.pools.iter().find(|p| p.config.uuid == label.pool) {
-            let mut legs = p
-                .arrays
-                .iter()
-                .zip(&p.config.arrays)
-                .flat_map(|(a, row)| a.legs.iter().map(move |l| (l.uuid, &l.path, row.mirror)));
-            let leg = legs.find(|(uuid, ..)| *uuid == label.drive);
-            let spare = p.spares.iter().find(|s| s.uuid == label.drive).map(|s| (s.uuid, &s.path, true));
-            let (_, path, removable) = leg.or(spare)?;
+            let legs = p.arrays.iter().zip(&p.config.arrays);
+            let mut legs = legs.flat_map(|(a, row)| a.legs.iter().map(move |l| (l, row.mirror)));
+            let leg = legs.find(|(l, _)| l.uuid == label.drive);
+            let leg = leg.map(|(l, mirror)| (l.open.is_some(), &l.path, mirror));
+            let spare = p.spares.iter().find(|s| s.uuid == label.drive);
+            let (is_open, path, removable) = leg.or(spare.map(|s| (s.open.is_some(), &s.path, true)))?;
+            if is_open {
+                // The drive itself is in its place: this is a copy of it.
+                return None;
+            }
             return Some(Listed { pool: p.config.name.clone(), place: Some(path.clone()), removable });
         }
         let away = self.absent.iter().find(|p| p.uuid == label.pool)?;

@@ -355,7 +355,7 @@ mod tests {
         let mut data = vec![7u8; 64 << 20];
         data[..4].copy_from_slice(b"XFSB");
         std::fs::write(&path, &data).expect("written");
-        let words = format!("drives --drive {} --seconds 0.02 --ramp 0 --qd 2 --no-fio", path.display());
+        let words = format!("drives --drive {} --seconds 0.5 --ramp 0 --qd 2 --no-fio", path.display());
         let read = run(&words).expect("it is only read");
         assert!(read.together[0].run.total.ops > 0);
         let refused = run(&format!("{words} --rw randwrite")).expect_err("it holds data");
