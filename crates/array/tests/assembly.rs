@@ -283,7 +283,7 @@ impl Search {
                 LegVerdict::Stale { full: false } => LegState::Rebuilding,
                 LegVerdict::Stale { full: true } => LegState::RebuildingFull,
                 LegVerdict::Missing { in_sync: true } => LegState::JustOut,
-                LegVerdict::Missing { in_sync: false } => LegState::Out,
+                LegVerdict::Missing { in_sync: false } | LegVerdict::Apart => LegState::Out,
             };
         }
         up.desk = a.record;

@@ -2,7 +2,7 @@
 //! and their reasons are in docs/formats/membership.md, "Assembly"; the numbers below are theirs.
 
 use super::membership::Kin;
-use super::{Incarnation, LegState, MembershipRecord};
+use super::{Incarnation, LegState, MemberLeg, MembershipRecord};
 use base::Uuid;
 
 /// A drive that was found, with its newest good record.
@@ -78,6 +78,8 @@ pub enum LegVerdict {
         /// Everything, not only what the bitmaps mark.
         full: bool,
     },
+    /// It is there, and may hold writes that those in sync lack: nobody but the operator has it copied over.
+    Apart,
     /// It was not found.
     Missing {
         /// It was in sync when last heard of.
@@ -152,12 +154,28 @@ pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &Member
     let Some(own) = own else { return Return::Full };
     let was_full = own.leg(drive).is_none_or(|l| l.state == LegState::RebuildingFull);
     match own.kin(record) {
+        Kin::Same | Kin::Forefather(_) if was_source(own, drive, record) => Return::Diverged,
         Kin::Same | Kin::Forefather(_) if was_full => Return::Full,
         Kin::Same | Kin::Forefather(_) => Return::Partial,
         Kin::TooOld if comes_before(own, record) => Return::Full,
         Kin::Unrelated if is_cut_short(own, record) => Return::Full,
         Kin::TooOld | Kin::Unrelated => Return::Diverged,
     }
+}
+
+/// Whether a leg was in sync, by its own record, when all that are in sync today were out: somebody took those by force, in a
+/// pool whose other arrays know the line, and this one may hold writes that they lack.
+fn was_source(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) -> bool {
+    let is_out = |l: &MemberLeg| matches!(l.state, LegState::Out | LegState::JustOut);
+    let array = own.arrays.iter().position(|a| a.legs.iter().any(|l| l.drive == drive));
+    let (Some(then), Some(now)) = (array.map(|a| &own.arrays[a]), array.and_then(|a| record.arrays.get(a)))
+    else {
+        return false;
+    };
+    let itself = then.legs.iter().any(|l| l.drive == drive && l.state == LegState::InSync);
+    let mut in_sync = now.legs.iter().filter(|l| l.state == LegState::InSync).peekable();
+    let others = in_sync.peek().is_some();
+    itself && others && in_sync.all(|l| then.legs.iter().any(|t| t.drive == l.drive && is_out(t)))
 }
 
 /// Whether the last leg in sync, which was away for a moment, is as it was: nobody else went on from it.
@@ -180,6 +198,11 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
             LegVerdict::Stale { full: true }
         }
         (LegState::RebuildingFull, _) => LegVerdict::Stale { full: true },
+        (LegState::Out | LegState::JustOut, Kin::Same | Kin::Forefather(_))
+            if was_source(own, found.drive, record) =>
+        {
+            LegVerdict::Apart
+        }
         (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::Same | Kin::Forefather(_)) => {
             LegVerdict::Stale { full: was_full }
         }
@@ -269,7 +292,7 @@ fn diverged(sides: &[(&MembershipRecord, Vec<Uuid>)]) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MemberLeg, RecordArray};
+    use super::super::RecordArray;
     use super::*;
     use LegState::{InSync, JustOut, Out, Rebuilding, RebuildingFull};
 
@@ -322,6 +345,7 @@ mod tests {
                     LegVerdict::Current => "current",
                     LegVerdict::Stale { full: false } => "stale",
                     LegVerdict::Stale { full: true } => "full",
+                    LegVerdict::Apart => "apart",
                     LegVerdict::Missing { in_sync: true } => "missing",
                     LegVerdict::Missing { in_sync: false } => "missing-out",
                 };

@@ -624,8 +624,8 @@ impl Office {
             self.done_with(uuid, &drives).await;
             return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
         }
-        // Not later than the configuration that is there: whoever finds both goes by that one.
-        let unfinished = config.slot(generation).unfinished();
+        // Earlier than the configuration that is there: whoever finds both goes by that one. What follows takes this slot.
+        let unfinished = config.slot(generation.saturating_sub(1).max(1)).unfinished();
         let arrays = match self.label_all(plans, first, &config, &unfinished, &record).await {
             Ok(arrays) => arrays,
             Err((r, left)) => {

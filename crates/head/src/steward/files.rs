@@ -451,7 +451,9 @@ impl Office {
                 row.drives.extend(coming.filter(|(id, _)| *id == p.id).map(|(_, path)| path.to_string()));
                 row
             });
-            let absent = desk.absent.iter().map(|p| PoolRow {
+            // One that is just being taken stands among both.
+            let is_here = |uuid: Uuid| desk.pools.iter().any(|p| !p.leaving && p.config.uuid == uuid);
+            let absent = desk.absent.iter().filter(|p| !is_here(p.uuid)).map(|p| PoolRow {
                 uuid: p.uuid,
                 name: p.name.clone(),
                 drives: p.drives.clone(),

@@ -168,13 +168,15 @@ impl Office {
         next.open = true;
         let mut arrays = vec![];
         let (config_name, mut out_words) = (config.name.clone(), vec![]);
-        let mut used = BTreeSet::new();
+        let (mut used, mut kept_apart) = (BTreeSet::new(), BTreeSet::new());
         for (i, verdict) in assembly.arrays.iter().take(config.arrays.len()).enumerate() {
             let mut legs = vec![];
             for (l, judged) in verdict.legs.iter().enumerate() {
                 let uuid = next.arrays[i].legs[l].drive;
                 let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == uuid));
-                let open = probe.and_then(Probe::opened);
+                let apart = *judged == LegVerdict::Apart;
+                kept_apart.extend(probe.filter(|_| apart).map(|p| p.id));
+                let open = probe.filter(|_| !apart).and_then(Probe::opened);
                 let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
                 let (state, reason) = match judged {
                     LegVerdict::Current => (LegState::InSync, ""),
@@ -185,6 +187,7 @@ impl Office {
                     LegVerdict::Stale { full: true } => {
                         (LegState::RebuildingFull, "everything is being copied to it")
                     }
+                    LegVerdict::Apart => (LegState::Out, "it may hold later writes than the pool"),
                     LegVerdict::Missing { in_sync: true } => (LegState::JustOut, "it was not found"),
                     LegVerdict::Missing { in_sync: false } => (LegState::Out, "it was not found"),
                 };
@@ -291,7 +294,7 @@ impl Office {
             let (uuid, path) = (row.drive, row.path.clone());
             spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0, ill: None });
         }
-        for p in probes.iter().filter(|p| !used.contains(&p.id)) {
+        for p in probes.iter().filter(|p| !used.contains(&p.id) && !kept_apart.contains(&p.id)) {
             notices.push(format!(
                 "{} was a drive of pool {} once and is not any more",
                 p.info.path, config.name
@@ -509,6 +512,7 @@ impl Office {
         let absent = self.places_of_absent(pool.as_deref());
         // With force, named drives are all that counts: so the operator chooses a side.
         let only_named = force && !drives.is_empty();
+        let said = drives.clone();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
         let (mut probes, failures) = self.patient().gather(&named, None).await;
         // What is not where it was explains more than what somebody else uses.
@@ -609,6 +613,12 @@ impl Office {
             // A directory that takes nothing keeps nothing for the hosts either.
             let _ = self.list_released(PoolRow { uuid, name: label(&mine[0]).pool_name, drives }).await;
         }
+        // Others of its drives were found where they were: with force they would be left out.
+        let is_said = |p: &&Probe| said.iter().any(|spec| file(spec) == p.info.path);
+        let unsaid: Vec<String> = match said.is_empty() {
+            true => vec![],
+            false => mine.iter().filter(|p| !is_said(p)).map(|p| p.info.path.clone()).collect(),
+        };
         let taken = self.take(uuid, mine, &claim).await;
         if taken.is_err() && !on_record {
             self.remove_kept(uuid).await;
@@ -619,6 +629,12 @@ impl Office {
         if taken.as_ref().is_err_and(refused) {
             failures.extend(held_words(theirs));
             failures.extend(others_held(held.len()));
+            if !unsaid.is_empty() {
+                failures.push(format!(
+                    "with --force the named drives alone would count, without {}, which may hold later writes",
+                    unsaid.join(", ")
+                ));
+            }
         }
         let with_failures = |r: Refusal| match failures.is_empty() {
             true => r,

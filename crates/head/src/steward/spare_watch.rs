@@ -76,6 +76,7 @@ impl Office {
             return;
         };
         let (path, was) = (spare.path.clone(), spare.ill.clone());
+        let mut gone = false;
         let words = match verdict(&name, &path, open, look, times, shaped) {
             Verdict::Unsure => return,
             Verdict::Well => {
@@ -89,14 +90,13 @@ impl Office {
             }
             Verdict::Gone(why) => {
                 (spare.open, spare.ill, spare.look_at, spare.looks) = (None, None, Some(now), 0);
+                gone = true;
                 Some((Weight::Warning, format!("its spare {path} is of no use: {why}")))
             }
         };
         if let Some((weight, words)) = words {
             desk.event(now, weight, format!("pool {name}"), words);
         }
-        let gone =
-            desk.pool(pool).is_some_and(|p| p.spares.iter().any(|s| s.path == path && s.open.is_none()));
         drop(desk);
         if gone {
             self.let_go(open.id);

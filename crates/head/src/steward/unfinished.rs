@@ -45,8 +45,10 @@ struct Listed {
     found: Vec<Probe>,
     /// Paths of those that do not let themselves be looked at.
     away: Vec<String>,
-    /// Paths of files that were made for the pool, had no label, and go.
+    /// Paths of files that were made for the pool, hold nothing, and go.
     removed: Vec<String>,
+    /// Paths of files that were made for the pool and hold something without its label: that may be somebody else's today.
+    kept: Vec<String>,
 }
 
 impl Office {
@@ -157,7 +159,7 @@ impl Office {
         None
     }
 
-    /// Looks at the drives of the list. A file that was made for the pool and has no label yet is emptied, and so goes.
+    /// Looks at the drives of the list. A file that was made for the pool and holds nothing goes as it is let go of.
     async fn look_for_listed(&self, row: &PoolRow) -> Listed {
         let end = self.cx.now() + CLAIM_PATIENCE;
         let look = |listed: &String| -> Boxed<'_, Result<Probe, Option<String>>> {
@@ -181,11 +183,14 @@ impl Office {
                 Ok(probe) if probe.good_label().is_some_and(|l| l.pool == row.uuid) => {
                     listed.found.push(probe);
                 }
-                Ok(probe) if probe.info.made && probe.label.is_err() && probe.foreign.is_none() => {
-                    // The label is the last that is written.
-                    let emptied = probe.info.deallocate_zeroes
-                        && self.cx.deallocate(probe.id, 0, probe.info.bytes).await.is_ok();
-                    listed.removed.extend(emptied.then(|| probe.info.path.clone()));
+                Ok(probe) if probe.info.made && probe.label.is_err() => {
+                    // The label is the last that is written, so something without one may be ours, or of who has the path today.
+                    let path = probe.info.path.clone();
+                    if probe.info.reads_zeroes {
+                        listed.removed.push(path)
+                    } else {
+                        listed.kept.push(path)
+                    }
                     self.let_go(probe.id);
                 }
                 // Not labelled yet, or by somebody else meanwhile.
@@ -198,7 +203,7 @@ impl Office {
     /// Takes their labels from drives that say that they hold nothing yet, and tells it, `words` first. Returns the paths of
     /// those that may still have one, those among them that are away.
     async fn free_unfinished(&self, pool: &str, mut words: String, listed: Listed) -> Vec<String> {
-        let Listed { found, away, removed } = listed;
+        let Listed { found, away, removed, kept } = listed;
         // Only what says itself that it holds nothing loses its label.
         let (empty, doubtful): (Vec<&Probe>, Vec<&Probe>) =
             found.iter().partition(|p| p.config.as_ref().is_ok_and(ConfigSlot::is_unfinished));
@@ -216,6 +221,10 @@ impl Office {
         }
         if !removed.is_empty() {
             words.push_str(&format!(": {}, made for it, {} removed", removed.join(", "), is(&removed)));
+        }
+        if !kept.is_empty() {
+            let (path, is) = (kept.join(", "), is(&kept));
+            words.push_str(&format!("; {path} {is} left: something is in there, without a label of ours"));
         }
         let doubtful = doubtful.iter().map(|p| p.info.path.clone());
         let left: Vec<String> = failed.into_iter().chain(away).chain(doubtful).collect();

@@ -524,6 +524,36 @@ fn a_drive_that_may_not_return_replaces_itself_as_the_refusal_says() {
     }
 }
 
+/// The other mirror's legs know the record by which the stale leg is out: so the one with the later writes is of the same line,
+/// and was copied over as soon as it was there.
+#[test]
+fn a_leg_with_later_writes_than_the_one_that_was_taken_by_force_is_not_copied_over() {
+    let all = ["/f/a", "/f/b", "/f/c", "/f/d"];
+    let mut w = World::start(drives(&all), 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b"), mirror("/f/c", "/f/d")]));
+    w.good(volume("vm1", 9 * MIB));
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
+    let mut rest = w.rest.clone();
+    rest.files.clear();
+    rest.drives.values_mut().for_each(|d| d.held = false);
+    let later = rest.drives.remove("/f/a").expect("there");
+    let mut w = World::start(rest, 7);
+    w.good(import(&["/f/b", "/f/c", "/f/d"], true));
+    w.pass(6);
+    let before = later.blocks.clone();
+    w.rest.drives.insert("/f/a".into(), later);
+    for life in [8, 9] {
+        w.pass(40);
+        assert!(legs(&mut w).contains(&"/f/b optimal".to_string()), "{:?}", legs(&mut w));
+        assert!(!legs(&mut w).iter().any(|l| l.starts_with("/f/a rebuilding")), "{:?}", legs(&mut w));
+        let told = w.status().reasons.iter().any(|r| r.message.contains("used apart from the others"));
+        assert!(told, "{:?}", w.status().reasons);
+        w = w.crash(life);
+    }
+    let data = |blocks: &std::collections::BTreeMap<u64, _>| blocks.len();
+    assert_eq!(data(&w.rest.drives["/f/a"].blocks), data(&before));
+}
+
 #[test]
 fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     let mut w = with_more();
