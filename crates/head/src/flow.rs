@@ -2,9 +2,12 @@
 //!
 //! A request is cut into spans (one array, one region), each carried out by a flight: here, or on the
 //! shard that owns the region. A request whose flights have all ended is told to its connection. When
-//! flights run out, requests wait their turn; nothing is refused.
+//! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`places`). Nothing
+//! is refused.
 
+use crate::depth::{Depth, Governor};
 use crate::direct::Door;
+use crate::fair::{Fair, cost_of};
 use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail};
@@ -12,7 +15,7 @@ use crate::report::DriveReport;
 use crate::request::{Flight, Landed, Orphan, Owner, Phase, worse};
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
 use crate::stages::UNTIMED;
-use array::{Array, ArrayCommand, ArrayIo, Kind, Note, OpView, Ticket};
+use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
     Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,
     Slice, Slots, Status, Token, planted,
@@ -31,6 +34,12 @@ pub(crate) struct Sink<'a, M: Memory> {
     array: ArrayId,
     core: &'a mut Core<M>,
     fx: &'a mut Effects<Mail>,
+}
+
+/// Drives that a write goes to.
+fn legs_of(layout: &ArrayLayout) -> u32 {
+    let writable = |leg: &&array::Leg| leg.state != LegState::Missing;
+    layout.membership.legs.iter().flatten().filter(writable).count().max(1) as u32
 }
 
 /// Marks the ticket of a command that is all of its request: it needs no flight of the shard's.
@@ -145,12 +154,14 @@ fn add_figures(drives: &mut Vec<DriveReport>, drive: DriveId) {
 }
 
 /// What became of an attempt to start a request.
-#[derive(PartialEq, Eq)]
-enum Started {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Started {
     /// Everything that may start now has started.
     Yes,
     /// Something has to end first.
     Blocked,
+    /// The places of this array are taken, or others wait for them.
+    Full(ArrayId),
 }
 
 /// One array's part of a command.
@@ -161,37 +172,47 @@ struct Span {
 }
 
 impl<M: Memory> Core<M> {
-    /// Starts what waits for its turn, peers' commands first: they hold a slot elsewhere already.
+    /// Starts what waits: at arrays whose places are free again, peers' commands (they hold a slot elsewhere already),
+    /// and what came anew.
     pub fn start_turns(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.open_gates(now, fx);
-        while let Some(parked) = self.parked.front() {
-            let (array, command) = (parked.array, parked.command);
-            let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
-            match self.arrays.get(array.index()).and_then(Option::as_ref) {
-                Some(state) if state.busy >= array::COMMANDS_MAX => break,
-                Some(_) => {
-                    let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else { break };
-                    self.parked.pop_front();
-                    self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
-                }
-                None => {
-                    self.parked.pop_front();
-                    self.answer_peer(owner, Status::NotReady, now, fx);
-                }
-            }
+        if self.serve_crowds(now, fx) == Started::Blocked || self.start_parked(now, fx) == Started::Blocked {
+            return;
         }
         while let Some(index) = self.turns.front().copied() {
-            if self.start(now, index, fx) == Started::Blocked {
-                break;
+            match self.start(now, index, None, fx) {
+                Started::Yes => {}
+                Started::Blocked => break,
+                Started::Full(array) => self.wait_at(array, index, false),
             }
             self.turns.pop_front();
         }
     }
 
-    fn start(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> Started {
-        if self.start_whole(now, index, fx) {
+    /// Carries on with a request as far as it goes. `granted`: the array whose next place is its own.
+    #[inline(always)]
+    pub fn start(
+        &mut self,
+        now: Instant,
+        index: u32,
+        granted: Option<ArrayId>,
+        fx: &mut Effects<Mail>,
+    ) -> Started {
+        if self.start_whole(now, index, granted, fx) {
             return Started::Yes;
         }
+        self.start_parts(now, index, granted, fx)
+    }
+
+    /// Starts a command in parts, or goes on with it.
+    #[inline(never)]
+    fn start_parts(
+        &mut self,
+        now: Instant,
+        index: u32,
+        mut granted: Option<ArrayId>,
+        fx: &mut Effects<Mail>,
+    ) -> Started {
         if !self.requests[index].begun {
             match self.begin(index) {
                 Ok(()) => {}
@@ -210,8 +231,9 @@ impl<M: Memory> Core<M> {
                 self.requests[index].phase = Phase::Flights;
                 return Started::Yes;
             }
-            if self.launch(now, index, fx) == Started::Blocked {
-                return Started::Blocked;
+            let started = self.launch(now, index, granted.take(), fx);
+            if started != Started::Yes {
+                return started;
             }
         }
         let request = &mut self.requests[index];
@@ -225,7 +247,14 @@ impl<M: Memory> Core<M> {
 
     /// Starts a read or write that is all in one place of one array, on this shard: nearly all are. False:
     /// it has to go the long way.
-    fn start_whole(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> bool {
+    #[inline(always)]
+    fn start_whole(
+        &mut self,
+        now: Instant,
+        index: u32,
+        granted: Option<ArrayId>,
+        fx: &mut Effects<Mail>,
+    ) -> bool {
         let request = &self.requests[index];
         let (command, data) = (request.command, request.data);
         let kind = match command.op {
@@ -244,15 +273,16 @@ impl<M: Memory> Core<M> {
         }
         let at = command.at * u64::from(volume.block_bytes);
         let Span { array, at, len } = self.place(request.door, volume, at, length);
-        let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
+        let state = self.arrays[array.index()].as_mut().expect("a pool's arrays are in its layout");
         let here = match kind {
             Kind::Read => state.array.read_is_local(at, len),
             _ => state.array.owner(at) == self.id,
         };
-        if len < length || !here || state.busy >= array::COMMANDS_MAX {
+        if len < length || !here || !state.has_place(granted == Some(array)) {
             return false;
         }
         let request = &mut self.requests[index];
+        state.depth.on_start(cost_of(len), request.little);
         (request.begun, request.length, request.cursor) = (true, length, length);
         (request.flights, request.whole, request.phase) = (1, Some(array), Phase::Flights);
         if request.timed != UNTIMED {
@@ -320,6 +350,9 @@ impl<M: Memory> Core<M> {
         let array = pool.arrays[array];
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
         let mut len = one.min(len);
+        if len > state.depth.piece {
+            len = len.min(state.depth.piece - at % state.depth.piece);
+        }
         if let Some(geometry) = &state.regions {
             len = len.min(geometry.region_end(at) - at);
         }
@@ -339,7 +372,13 @@ impl<M: Memory> Core<M> {
     }
 
     /// Hands the next span of a request to its array.
-    fn launch(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) -> Started {
+    fn launch(
+        &mut self,
+        now: Instant,
+        index: u32,
+        granted: Option<ArrayId>,
+        fx: &mut Effects<Mail>,
+    ) -> Started {
         let command = self.requests[index].command;
         // A volume may go or shrink while its commands wait for a turn.
         let volume = self.volumes.get(command.volume.index()).and_then(Option::as_ref);
@@ -370,8 +409,8 @@ impl<M: Memory> Core<M> {
             Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => state.array.owner(at),
         };
         let here = place == self.id;
-        if here && state.busy >= array::COMMANDS_MAX {
-            return Started::Blocked;
+        if here && !state.has_place(granted == Some(array)) {
+            return Started::Full(array);
         }
         if self.flights.len() >= limits::FLIGHTS_MAX - limits::FLIGHTS_FOR_PEERS {
             return Started::Blocked;
@@ -384,18 +423,20 @@ impl<M: Memory> Core<M> {
         if request.timed != UNTIMED {
             self.timing.handed(request.timed, now);
         }
-        let command = ArrayCommand { kind, at, len, data, fua: command.fua };
+        let (command, little) = (ArrayCommand { kind, at, len, data, fua: command.fua }, request.little);
         if here {
+            let state = self.arrays[array.index()].as_mut().expect("found above");
+            state.depth.on_start(cost_of(len), little);
             self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
         } else {
-            let mail = Mail::Run { flight: FlightId(flight), array, command };
+            let mail = Mail::Run { flight: FlightId(flight), array, command, whose: self.whose(index) };
             fx.push(Effect::Mail { to: Address::Shard(place), mail });
         }
         Started::Yes
     }
 
     #[inline]
-    fn take_off(
+    pub fn take_off(
         &mut self,
         now: Instant,
         ticket: Ticket,
@@ -431,9 +472,11 @@ impl<M: Memory> Core<M> {
         }
     }
 
+    #[inline]
     fn leave_array(&mut self, array: ArrayId) {
         if let Some(state) = self.arrays[array.index()].as_mut() {
             state.busy -= 1;
+            state.depth.full &= state.crowd.waiting() > 0;
         }
     }
 
@@ -550,7 +593,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    fn answer_peer(&mut self, owner: Owner, status: Status, issued: Instant, fx: &mut Effects<Mail>) {
+    pub fn answer_peer(&mut self, owner: Owner, status: Status, issued: Instant, fx: &mut Effects<Mail>) {
         let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
         fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Ran { flight, status, issued } });
     }
@@ -569,6 +612,8 @@ impl<M: Memory> Core<M> {
                 self.end(index, Status::Aborted);
             }
             Phase::Turn | Phase::Flights => {
+                self.wait_at_none(index);
+                let request = &mut self.requests[index];
                 if request.begun && request.cursor < request.length {
                     request.cursor = request.length;
                     request.status = worse(request.status, Status::Aborted);
@@ -612,6 +657,10 @@ impl<M: Memory> Core<M> {
         let owner = Owner::Peer { shard, flight };
         if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.parked.remove(i);
+            self.answer_peer(owner, Status::Aborted, now, fx);
+            return;
+        }
+        if self.take_from_crowd(array, shard, flight) {
             self.answer_peer(owner, Status::Aborted, now, fx);
             return;
         }
@@ -669,11 +718,13 @@ impl<M: Memory> Core<M> {
                 counters.reads += 1;
                 counters.read_bytes += len;
                 self.timing.op(drive, false, took);
+                state.depth.on_op(kind, len, took, 1);
             }
             (Ok(()), DriveOpKind::Write | DriveOpKind::WriteZeroes) => {
                 counters.writes += 1;
                 counters.write_bytes += len;
                 self.timing.op(drive, true, took);
+                state.depth.on_op(kind, len, took, state.legs);
             }
             (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
             (Err(error), _) => {
@@ -683,6 +734,9 @@ impl<M: Memory> Core<M> {
         }
         let io = &mut Sink { now, issued: since, array: id, core: self, fx };
         state.array.on_drive_done(now, tag, result, io);
+        if now >= state.depth.end {
+            self.end_window(now, id, &mut state, fx);
+        }
         self.arrays[id.index()] = Some(state);
     }
 
@@ -709,6 +763,7 @@ impl<M: Memory> Core<M> {
 
     /// Gives up operations that missed their deadline; their memory stays held.
     fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.arrays.iter_mut().flatten().for_each(|state| state.depth.on_scan(now));
         let mut late: Vec<(ArrayId, u32)> = vec![];
         for (i, state) in self.arrays.iter().enumerate() {
             let ops = state.iter().flat_map(|state| state.array.ops().map(move |op| (&state.array, op)));
@@ -799,12 +854,13 @@ impl<M: Memory> Core<M> {
     /// Makes, changes and drops arrays as the layout says.
     pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
         self.unready_reads();
+        self.dissolve_crowds();
         for wanted in &layout.arrays {
             match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
                 None => self.add_array(wanted),
                 Some(state) if state.epoch < wanted.membership.epoch => {
-                    self.arrays[wanted.id.index()].as_mut().expect("found above").epoch =
-                        wanted.membership.epoch;
+                    let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
+                    (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });
@@ -854,7 +910,18 @@ impl<M: Memory> Core<M> {
         let array = build_array(self.id, self.shards, wanted, scratch);
         let epoch = wanted.membership.epoch;
         let regions = wanted.geometry.redundant().then_some(wanted.geometry);
-        let state = ArrayState { array, regions, scratch, busy: 0, quiescing: false, epoch };
+        let state = ArrayState {
+            array,
+            regions,
+            scratch,
+            busy: 0,
+            quiescing: false,
+            epoch,
+            legs: legs_of(wanted),
+            crowd: Fair::new(self.id),
+            depth: Depth::new(wanted.id),
+            governor: Governor::new(self.shards),
+        };
         set(&mut self.arrays, wanted.id.index(), Box::new(state));
     }
 

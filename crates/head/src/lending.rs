@@ -188,6 +188,10 @@ impl Lending {
         (account.host, account.connections) = (host, account.connections + 1);
         index as u32
     }
+    /// Whose account it is.
+    pub fn host(&self, account: u32) -> Option<HostId> {
+        self.accounts.get(account as usize).and_then(|a| a.host)
+    }
     /// A connection is over, and everything of it.
     pub fn close(&mut self, who: Borrower) {
         let line = &self.lines[who.link as usize];

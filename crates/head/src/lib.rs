@@ -7,7 +7,9 @@
 mod arena;
 pub mod buffers;
 pub mod caps;
+pub mod depth;
 pub mod direct;
+pub mod fair;
 mod flow;
 pub mod gates;
 pub mod layout;
@@ -17,6 +19,7 @@ mod lines;
 mod link;
 pub mod mail;
 pub mod order;
+mod places;
 pub mod report;
 mod request;
 mod shard;

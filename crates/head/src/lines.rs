@@ -64,6 +64,17 @@ impl Line {
         }
         self.last = index;
     }
+    /// `index` comes first.
+    pub fn join_first<T: Stands>(&mut self, table: &mut Slots<T>, index: u32) {
+        let place = table[index].place();
+        assert!(!place.stands, "a request stands in one line at a time");
+        *place = Place { before: NONE, after: self.first, stands: true };
+        match self.first {
+            NONE => self.last = index,
+            first => table[first].place().before = index,
+        }
+        self.first = index;
+    }
     /// `index` leaves this line, wherever it stands.
     pub fn leave<T: Stands>(&mut self, table: &mut Slots<T>, index: u32) {
         let Place { before, after, stands } = core::mem::take(table[index].place());
@@ -108,10 +119,14 @@ mod tests {
             (table(32), Line::default(), std::collections::VecDeque::new());
         for _ in 0..20_000 {
             let who = prng.below(32) as u32;
-            match prng.below(3) {
+            match prng.below(4) {
                 0 if !model.contains(&who) => {
                     line.join(&mut table, who);
                     model.push_back(who);
+                }
+                3 if !model.contains(&who) => {
+                    line.join_first(&mut table, who);
+                    model.push_front(who);
                 }
                 1 if model.contains(&who) => {
                     line.leave(&mut table, who);

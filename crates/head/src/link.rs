@@ -1,5 +1,6 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
+use crate::fair::cost_of;
 use crate::lending::{Borrower, Purpose};
 use crate::mail::{Fate, Mail};
 use crate::report::{Counters, Digests};
@@ -17,6 +18,8 @@ use std::collections::VecDeque;
 
 /// How long a connection that we end may take to send its last words.
 pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
+/// A connection whose commands cost no more than that in all has little: it waits for each of them.
+const LITTLE: u64 = 64 << 10;
 const NO_REQUEST: u32 = u32::MAX;
 const NO_OUTBOX: &str = "no memory for another connection";
 
@@ -300,6 +303,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         let came = core::mem::replace(&mut request.started, self.now);
         (request.cursor, request.length, request.status) = (0, 0, Status::Good);
         request.begun = false;
+        request.little = u64::from(self.link.live) * cost_of(u64::from(data.len)) <= LITTLE;
         if self.core.timing.is_due() {
             self.core.time(index, came, self.now);
         }

@@ -4,6 +4,8 @@
 //! what must be known everywhere travels as a `View` and a `Layout` that never change once made.
 
 use crate::caps::Cost;
+use crate::depth::Load;
+use crate::fair::Whose;
 use crate::gates::Kind;
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
@@ -252,7 +254,13 @@ pub enum Mail {
         array: ArrayId,
         /// The command; its data lies in the sender's part of the region.
         command: ArrayCommand,
+        /// For whom.
+        whose: Whose,
     },
+    /// What a window of an array's operations was like, to the array's home.
+    Load(Box<Load>),
+    /// The answer: its places.
+    Places(Box<Load>),
     /// It ended.
     Ran {
         /// The receiver's name for it.

@@ -3,6 +3,7 @@
 //! differently long, since a host can be answered while a hung leg still holds memory.
 
 use crate::direct::Door;
+use crate::fair::Whose;
 use crate::layout::ArrayId;
 use crate::lending::{Borrower, Purpose};
 use crate::lines::{Place, Stands};
@@ -63,6 +64,11 @@ pub(crate) struct Request {
     /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.
     pub cursor: u64,
     pub length: u64,
+    /// The array at which it waits for a place, and the line there.
+    pub waits_at: Option<ArrayId>,
+    pub line: u32,
+    /// Its connection has little under way.
+    pub little: bool,
     /// Parts of it that have not ended.
     pub flights: u32,
     /// It is at this array as a whole, without a flight.
@@ -103,6 +109,9 @@ impl Request {
             begun: false,
             cursor: 0,
             length: 0,
+            waits_at: None,
+            line: 0,
+            little: false,
             flights: 0,
             whole: None,
             status: Status::Good,
@@ -147,13 +156,23 @@ pub(crate) struct Flight {
     pub at: Option<u16>,
 }
 
-/// Another shard's command that waits for a free slot of its array.
+/// Another shard's command that waits for a place at its array.
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub shard: u16,
     pub flight: FlightId,
     pub array: ArrayId,
     pub command: ArrayCommand,
+    pub whose: Whose,
+    /// In the line that it waits in, and which that is.
+    pub place: Place,
+    pub line: u32,
+}
+
+impl Stands for Parked {
+    fn place(&mut self) -> &mut Place {
+        &mut self.place
+    }
 }
 
 /// A drive operation that the kernel has not let go of, of an array that is gone. Most were given up.

@@ -20,7 +20,9 @@ pub(crate) use self::accept::Left;
 pub(crate) use self::dues::Dues;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
+use crate::depth::{Depth, Governor};
 use crate::direct::Done;
+use crate::fair::Fair;
 use crate::gates::Gates;
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::lending::{Lending, Purpose};
@@ -92,6 +94,14 @@ pub(crate) struct ArrayState {
     pub quiescing: bool,
     /// Epoch of the membership that it knows.
     pub epoch: u64,
+    /// Drives that a write goes to.
+    pub legs: u32,
+    /// Who waits for a place.
+    pub crowd: Fair,
+    /// How many places there are,
+    pub depth: Depth,
+    /// and who concludes that, if this is the array's home.
+    pub governor: Governor,
 }
 
 /// Everything of a shard but its connections.
@@ -133,6 +143,9 @@ pub(crate) struct Core<M: Memory> {
     /// Commands without a connection that have ended.
     pub direct: VecDeque<Done>,
     pub parked: VecDeque<Parked>,
+    /// Arrays at which somebody waits for a place, and the peers' commands among those.
+    pub crowded: Vec<ArrayId>,
+    pub peers: Slots<Parked>,
     pub notes: VecDeque<(ArrayId, Note)>,
     pub touched: Vec<u32>,
     pub ending: Vec<u32>,
@@ -197,6 +210,8 @@ impl<M: Memory> Shard<M> {
                 timing: Timing::new(),
                 direct: VecDeque::new(),
                 parked: VecDeque::with_capacity(1024),
+                crowded: Vec::with_capacity(16),
+                peers: Slots::with_capacity(if config.shards > 1 { 1024 } else { 0 }),
                 notes: VecDeque::new(),
                 touched: Vec::with_capacity(1024),
                 ending: Vec::with_capacity(64),

@@ -107,10 +107,16 @@ impl<M: Memory> Shard<M> {
                 let report = Box::new(self.report());
                 fx.push(Effect::Mail { to: from, mail: Mail::Reported(report) });
             }
-            Mail::Run { flight, array, command } => {
+            Mail::Run { flight, array, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
-                self.core.parked.push_back(Parked { shard, flight, array, command });
+                let (place, line) = Default::default();
+                self.core.parked.push_back(Parked { shard, flight, array, command, whose, place, line });
             }
+            Mail::Load(load) => {
+                let Address::Shard(peer) = from else { panic!("only shards ask shards") };
+                self.core.on_load(now, peer, load, fx);
+            }
+            Mail::Places(load) => self.core.on_places(load),
             Mail::Ran { flight, status, issued } => {
                 self.core.flight_landed(now, flight.0, status, issued, fx);
             }

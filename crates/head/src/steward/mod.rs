@@ -250,6 +250,8 @@ impl Steward {
             | Mail::Resume { .. }
             | Mail::Report
             | Mail::Run { .. }
+            | Mail::Load(_)
+            | Mail::Places(_)
             | Mail::Ran { .. }
             | Mail::Abort { .. }
             | Mail::Hold { .. }

@@ -1,0 +1,400 @@
+//! Depth: how many commands an array works on at a time.
+//!
+//! Usually as many as it has room for: a deep queue costs a drive nothing, and equal hosts wait equally long in it. But
+//! a host that has one command under way, beside hosts that have thousands, would wait for all that are at the drive
+//! before its own; and one of many small commands for a few large ones. While somebody like that is here, the array
+//! gets only as many places as keep its drives busy.
+//!
+//! How many those are is not tried out but computed, by Little's law: the operations that ended in a second, each times
+//! the least that one of its kind and length has taken, are as many as there would be under way if none had to wait
+//! (`needed`). Both factors are extremes (most work, least time), which other work on the machine moves to the safe
+//! side only. `GAIN` times that are given, as drives are not evenly busy. If less is done than before, the gain grows
+//! within a few windows (the least time was that of a cache, say), up to no limit at all; it shrinks again slowly. So
+//! a wrong figure costs who has little its short wait, and nobody throughput.
+//!
+//! Each shard measures (`Depth`), and says so to the array's home (its number modulo the shards), which concludes for
+//! all and gives each shard its part of the places (`Governor`): by its connections' part of their volumes' weights.
+//! What a shard is told is at most two windows old.
+
+use crate::fair::cost_of;
+use crate::layout::ArrayId;
+use array::COMMANDS_MAX;
+use base::{DriveOpKind, Duration, Instant, VolumeId};
+
+/// Operations are counted so long before anything is concluded.
+const WINDOW: Duration = Duration::from_millis(50);
+/// Who has said nothing for so long has no load.
+const GAP: Duration = Duration::from_millis(200);
+/// How long the places stay few after the last command of somebody who has little.
+const STAY: Duration = Duration::from_secs(1);
+/// Who waits less than this at the drives is not helped by fewer places, nanoseconds.
+const SHORT: u64 = 250_000;
+/// Or no longer than so many times what the operations need.
+const LONG: u64 = 3;
+/// A command of one part in so many of what commands cost on average is a small one.
+const SMALL: u64 = 8;
+/// If more than this part is of those who have little, nobody has much.
+const MOST: f32 = 0.75;
+/// Places for each operation that has to be under way; and at least and at most.
+const GAIN: f32 = 2.0;
+const GAIN_MAX: f32 = 512.0;
+const PLACES_MIN: u32 = 2;
+/// Below this part of what was done before, the gain grows by `GROW`.
+const LESS: f32 = 0.92;
+const GROW: f32 = 1.5;
+/// Windows until what was changed is seen.
+const PAUSE: u32 = 3;
+/// If it has grown so often and no more is done, places are not what is lacking.
+const TRIES: u32 = 3;
+/// After so many windows without need it shrinks by `SHRINK`.
+const CALM: u32 = 20;
+const SHRINK: f32 = 0.85;
+/// What was done before counts so much less with each window.
+const FADE: f32 = 0.995;
+/// So many operations of a window are looked at, at least, if there are.
+const SAMPLES: u32 = 128;
+const STRIDE_MAX: u32 = 15;
+/// While places are few, long commands go in pieces of that, bytes: others wait for one of them, not for all.
+const PIECE: u64 = 256 << 10;
+/// Kinds and lengths: reads and writes, by the power of two of 512 bytes.
+const CLASSES: usize = 32;
+
+/// A volume of which somebody waits.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Claim {
+    /// The volume.
+    pub volume: VolumeId,
+    /// Its weight.
+    pub weight: u16,
+    /// Connections that wait for it.
+    pub lines: u32,
+    /// The answer: its weight on this shard, where it has that part of its connections.
+    pub part: f32,
+}
+
+/// What a shard's window was like at an array; and the answer of the array's home.
+#[derive(Debug)]
+pub struct Load {
+    /// The array.
+    pub array: ArrayId,
+    /// Operations that have to be under way here.
+    pub needed: f32,
+    /// Cost of the operations that ended; and of the commands that started of those who have little.
+    pub cost: f32,
+    /// See `cost`.
+    pub little: f32,
+    /// Operations took long, in comparison with what they need.
+    pub long: bool,
+    /// Somebody waited for a place all the time.
+    pub full: bool,
+    /// Who waits.
+    pub claims: Vec<Claim>,
+    /// The answer: places of this shard,
+    pub places: u32,
+    /// which are so few until then.
+    pub until: Instant,
+}
+
+impl Load {
+    fn new(array: ArrayId) -> Self {
+        Self {
+            array,
+            needed: 0.0,
+            cost: 0.0,
+            little: 0.0,
+            long: false,
+            full: false,
+            claims: Vec::with_capacity(16),
+            places: COMMANDS_MAX,
+            until: Instant(0),
+        }
+    }
+}
+
+/// What one shard measures of an array, and the places that it has.
+#[derive(Debug)]
+pub(crate) struct Depth {
+    /// Commands that may be under way.
+    pub places: u32,
+    /// Longest part of a command that goes to a drive at once, bytes.
+    pub piece: u64,
+    until: Instant,
+    /// When the window ends, and when it began.
+    pub end: Instant,
+    began: Instant,
+    /// Operations in it; every `stride`th is looked at.
+    ops: u32,
+    stride: u32,
+    skip: u32,
+    seen: u32,
+    /// Nanoseconds that those took, and would have taken without a wait.
+    took: u64,
+    least: u64,
+    /// Cost of those; and of commands of those who have little: on their connection, in comparison with others at this
+    /// array, or as the last in line of a volume, a host or a connection while others wait.
+    cost: u64,
+    little: u64,
+    /// What costs no more than that is little beside what was done in the window before.
+    small: u64,
+    /// Somebody waited for a place all the time.
+    pub full: bool,
+    /// The least time of each class, nanoseconds; and in this window.
+    base: [u32; CLASSES],
+    lowest: [u32; CLASSES],
+    /// None: it is on its way to the array's home and back.
+    load: Option<Box<Load>>,
+}
+
+fn class(kind: DriveOpKind, len: u64) -> usize {
+    let size = (64 - (len >> 9).leading_zeros()).min(15) as usize;
+    if kind == DriveOpKind::Read { size } else { 16 + size }
+}
+
+impl Depth {
+    pub fn new(array: ArrayId) -> Self {
+        Self {
+            places: COMMANDS_MAX,
+            piece: u64::MAX,
+            until: Instant(0),
+            end: Instant(0),
+            began: Instant(0),
+            ops: 0,
+            stride: STRIDE_MAX,
+            skip: 0,
+            seen: 0,
+            took: 0,
+            least: 0,
+            cost: 0,
+            little: 0,
+            small: 0,
+            full: true,
+            base: [u32::MAX; CLASSES],
+            lowest: [u32::MAX; CLASSES],
+            load: Some(Box::new(Load::new(array))),
+        }
+    }
+    /// A command of this cost starts. `little`: it is of somebody who has little.
+    #[inline]
+    pub fn on_start(&mut self, cost: u64, little: bool) {
+        if little || cost <= self.small {
+            self.little += cost;
+        }
+    }
+    /// A read or write of a drive has ended well, which took so many nanoseconds. `parts`: drives that work on the
+    /// same for one command.
+    #[inline(always)]
+    pub fn on_op(&mut self, kind: DriveOpKind, len: u64, took: u64, parts: u32) {
+        self.ops += 1;
+        match self.skip.checked_sub(1) {
+            Some(skip) => self.skip = skip,
+            None => self.sample(kind, len, took, parts),
+        }
+    }
+    #[inline(never)]
+    fn sample(&mut self, kind: DriveOpKind, len: u64, took: u64, parts: u32) {
+        self.skip = self.stride - 1;
+        let (class, cost) = (class(kind, len), cost_of(len));
+        let ns = took.min(u64::from(u32::MAX)) as u32;
+        self.base[class] = self.base[class].min(ns.max(1));
+        self.lowest[class] = self.lowest[class].min(ns);
+        self.seen += 1;
+        self.took += took / u64::from(parts);
+        self.cost += cost / u64::from(parts);
+        self.least += u64::from(self.base[class] / parts);
+    }
+    /// Time has passed. What hangs must not hold all places: behind it may stand what another drive could serve.
+    pub fn on_scan(&mut self, now: Instant) {
+        if self.places < COMMANDS_MAX && now > self.end + WINDOW {
+            self.set(COMMANDS_MAX);
+        }
+    }
+    fn set(&mut self, places: u32) {
+        (self.places, self.piece) = (places, if places < COMMANDS_MAX { PIECE } else { u64::MAX });
+    }
+    /// The end of a window has come. Returns what is to be said to the array's home, for `on_told` to take back.
+    #[cold]
+    pub fn on_window(&mut self, now: Instant) -> Option<Box<Load>> {
+        let span = now.since(self.began);
+        let counts = self.end > Instant(0) && span <= GAP && self.seen > 0;
+        let mut load = self.load.take_if(|_| counts);
+        if let Some(load) = &mut load {
+            self.conclude(span.as_nanos() as f32, load);
+        }
+        if now >= self.until {
+            self.set(COMMANDS_MAX);
+        }
+        // Odd, so that it falls into step with no pattern of two.
+        let stride = (self.ops / SAMPLES / 2 * 2 + 1).min(STRIDE_MAX);
+        self.stride = if counts { stride } else { STRIDE_MAX };
+        (self.began, self.end) = (now, now + WINDOW);
+        (self.ops, self.seen, self.took, self.least) = (0, 0, 0, 0);
+        (self.cost, self.little, self.full) = (0, 0, true);
+        self.lowest = [u32::MAX; CLASSES];
+        load
+    }
+    fn conclude(&mut self, span: f32, load: &mut Load) {
+        let scale = self.ops as f32 / self.seen as f32;
+        if self.took as f32 * scale <= 2.0 * span {
+            // Hardly anybody is here, so this is what the drives take now.
+            for (base, lowest) in self.base.iter_mut().zip(self.lowest).filter(|(_, l)| *l != u32::MAX) {
+                *base += lowest.saturating_sub(*base) / 8;
+            }
+        }
+        self.small = self.cost / u64::from(self.seen) / SMALL;
+        load.needed = self.least as f32 * scale / span;
+        load.cost = self.cost as f32 * scale;
+        load.little = self.little as f32;
+        load.long = self.took > SHORT * u64::from(self.seen) && self.took > LONG * self.least;
+        load.full = self.full;
+    }
+    /// The array's home has answered.
+    pub fn on_told(&mut self, load: Box<Load>) {
+        self.set(load.places);
+        self.until = load.until;
+        self.load = Some(load);
+    }
+}
+
+/// What one shard has said last.
+#[derive(Debug, Default)]
+struct Heard {
+    at: Instant,
+    needed: f32,
+    cost: f32,
+    little: f32,
+    long: bool,
+    full: bool,
+    claims: Vec<Claim>,
+    places: u32,
+}
+
+/// Concludes for all shards how many commands an array works on.
+#[derive(Debug)]
+pub(crate) struct Governor {
+    shards: Vec<Heard>,
+    /// When it last did.
+    at: Instant,
+    /// Operations that have to be under way: smoothed, and the most of it lately.
+    needed: f32,
+    most: f32,
+    gain: f32,
+    /// Conclusions since the gain changed; how often it has grown, from what, and what was done then.
+    calm: u32,
+    grown: u32,
+    gain_before: f32,
+    needed_before: f32,
+    /// Few places until then.
+    until: Instant,
+}
+
+impl Governor {
+    pub fn new(shards: u16) -> Self {
+        let mut heard = vec![];
+        heard.resize_with(usize::from(shards), || Heard { places: COMMANDS_MAX, ..Heard::default() });
+        Self {
+            shards: heard,
+            at: Instant(0),
+            needed: 0.0,
+            most: 0.0,
+            gain: GAIN,
+            calm: 0,
+            grown: 0,
+            gain_before: GAIN,
+            needed_before: 0.0,
+            until: Instant(0),
+        }
+    }
+    /// A shard says what its window was like. The answer stands in `load`.
+    pub fn on_load(&mut self, now: Instant, shard: u16, load: &mut Load) {
+        let heard = &mut self.shards[usize::from(shard)];
+        heard.at = now;
+        (heard.needed, heard.cost, heard.little) = (load.needed, load.cost, load.little);
+        (heard.long, heard.full) = (load.long, load.full);
+        heard.claims.clear();
+        heard.claims.extend_from_slice(&load.claims);
+        // One conclusion for each window, whoever comes first.
+        if now.since(self.at) >= WINDOW.saturating_sub(Duration::from_millis(5)) {
+            self.conclude(now);
+        }
+        load.claims.iter_mut().for_each(|c| c.part = self.part_of(c, now));
+        (load.places, load.until) = (self.shards[usize::from(shard)].places, self.until.max(now + GAP));
+    }
+    fn conclude(&mut self, now: Instant) {
+        let fresh = |h: &&Heard| h.is_fresh(now);
+        if now.since(self.at) > GAP {
+            self.needed = 0.0;
+        }
+        self.at = now;
+        let sum = |of: fn(&Heard) -> f32| self.shards.iter().filter(fresh).map(of).sum::<f32>();
+        let (needed, cost, little) = (sum(|h| h.needed), sum(|h| h.cost), sum(|h| h.little));
+        let any = |of: fn(&Heard) -> bool| self.shards.iter().filter(fresh).any(of);
+        let (long, full) = (any(|h| h.long), any(|h| h.full));
+        self.needed = if self.needed == 0.0 { needed } else { self.needed + (needed - self.needed) / 4.0 };
+        self.most = (self.most * FADE).max(self.needed);
+        let limits = now < self.until;
+        if little > 0.0 && little <= MOST * cost && (limits || long) {
+            self.until = now + STAY;
+        }
+        if limits {
+            self.adjust(full);
+        }
+        self.share(now);
+    }
+    /// More gain if less is done than before and somebody waits; less again after a time without need.
+    fn adjust(&mut self, full: bool) {
+        self.calm += 1;
+        if self.calm < PAUSE {
+            return;
+        }
+        if full && self.needed < LESS * self.most {
+            if self.grown == 0 {
+                (self.gain_before, self.needed_before) = (self.gain, self.needed);
+            }
+            (self.gain, self.calm, self.grown) = ((self.gain * GROW).min(GAIN_MAX), 0, self.grown + 1);
+            if self.grown > TRIES {
+                if self.needed * LESS < self.needed_before {
+                    // More places did not help: there is less to do than there was.
+                    (self.gain, self.most) = (self.gain_before, self.needed);
+                }
+                self.grown = 0;
+            }
+        } else if self.calm >= CALM {
+            (self.gain, self.calm, self.grown) = ((self.gain * SHRINK).max(GAIN), 0, 0);
+        }
+    }
+    /// Gives each shard its part: of the few places, or of as many as one may have.
+    fn share(&mut self, now: Instant) {
+        let parts = |i: usize| self.claimed(i, now);
+        let all: f32 = (0..self.shards.len()).map(parts).sum();
+        let largest = (0..self.shards.len()).map(parts).fold(0.0, f32::max);
+        let few = (now < self.until).then_some(self.most * self.gain);
+        for i in 0..self.shards.len() {
+            let own = self.claimed(i, now);
+            let places = match few {
+                // Where nobody waits, what is there is little.
+                Some(few) if all > 0.0 => few * own / all,
+                Some(few) => few,
+                None if own > 0.0 => COMMANDS_MAX as f32 * own / largest,
+                None => COMMANDS_MAX as f32,
+            };
+            self.shards[i].places = (places as u32).clamp(PLACES_MIN, COMMANDS_MAX);
+        }
+    }
+    /// What the volumes of which a shard has claims weigh there, in all.
+    fn claimed(&self, shard: usize, now: Instant) -> f32 {
+        let own = Some(&self.shards[shard]).filter(|h| h.is_fresh(now));
+        own.iter().flat_map(|h| &h.claims).map(|c| self.part_of(c, now)).sum()
+    }
+    /// What a volume weighs on the shard of this claim: its connections there get their part.
+    fn part_of(&self, claim: &Claim, now: Instant) -> f32 {
+        let all = self.shards.iter().filter(|h| h.is_fresh(now)).flat_map(|h| &h.claims);
+        let lines: u32 = all.filter(|c| c.volume == claim.volume).map(|c| c.lines).sum();
+        f32::from(claim.weight) * claim.lines as f32 / lines.max(1) as f32
+    }
+}
+
+impl Heard {
+    fn is_fresh(&self, now: Instant) -> bool {
+        now.since(self.at) <= GAP
+    }
+}

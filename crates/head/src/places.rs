@@ -1,0 +1,266 @@
+//! Places: who waits for an array, and who is next.
+//!
+//! An array works on as many commands at a time as it has places (`depth`). While some are free and nobody waits, a
+//! command takes one and nothing else happens. Else it stands in its connection's line (`fair`); a long one goes on
+//! with its next part at the head of that. What waits at one array holds up nobody who wants another.
+
+use crate::depth::Load;
+use crate::fair::{Fair, WEIGHT, Whose, cost_of};
+use crate::flow::Started;
+use crate::layout::ArrayId;
+use crate::mail::{FlightId, Mail};
+use crate::request::{Flight, Owner, Phase};
+use crate::shard::{ArrayState, Core, NO_LINK};
+use array::Ticket;
+use base::{Address, Effect, Effects, Instant, Memory, Status};
+
+const NO_HOST: u32 = u32::MAX;
+
+impl ArrayState {
+    /// Whether a command may start: it is its turn (`granted`), or nobody else waits for one.
+    #[inline]
+    pub fn has_place(&self, granted: bool) -> bool {
+        self.busy < self.depth.places && (granted || self.crowd.waiting() == 0)
+    }
+    /// The array's home has answered.
+    fn on_told(&mut self, load: Box<Load>) {
+        self.crowd.set_parts(&load.claims);
+        self.depth.on_told(load);
+    }
+}
+
+impl<M: Memory> Core<M> {
+    /// Whose a request is.
+    pub fn whose(&self, index: u32) -> Whose {
+        let request = &self.requests[index];
+        let host = match request.link {
+            NO_LINK => None,
+            _ => self.lending.host(request.account),
+        };
+        Whose {
+            volume: request.command.volume,
+            host: host.map_or(NO_HOST, |id| id.0),
+            shard: self.id,
+            link: request.link,
+            little: request.little,
+        }
+    }
+
+    fn crowd(&mut self, array: ArrayId) -> &mut Fair {
+        &mut self.arrays[array.index()]
+            .as_mut()
+            .expect("who waits for an array waits for one that is here")
+            .crowd
+    }
+
+    fn weight_of(&self, whose: Whose) -> u16 {
+        let volume = self.volumes.get(whose.volume.index()).and_then(Option::as_ref);
+        volume.map_or(WEIGHT, |_| WEIGHT)
+    }
+
+    /// A request waits for a place at an array. `first`: before the others of its connection.
+    pub fn wait_at(&mut self, array: ArrayId, index: u32, first: bool) {
+        let whose = self.whose(index);
+        let weight = self.weight_of(whose);
+        let state = self.arrays[array.index()].as_mut().expect("it has a place for it some day");
+        let line = state.crowd.line_of(whose, weight);
+        match first {
+            true => state.crowd.line(line).join_first(&mut self.requests, index),
+            false => state.crowd.line(line).join(&mut self.requests, index),
+        }
+        state.crowd.joined(line);
+        let request = &mut self.requests[index];
+        (request.waits_at, request.line, request.phase) = (Some(array), line, Phase::Turn);
+        self.list(array);
+    }
+
+    fn list(&mut self, array: ArrayId) {
+        if self.crowd(array).waiting() == 1 && !self.crowded.contains(&array) {
+            self.crowded.push(array);
+        }
+    }
+
+    /// A request that waits at an array does so no more: it gets in line for its turn.
+    pub fn wait_at_none(&mut self, index: u32) {
+        let request = &mut self.requests[index];
+        let Some(array) = request.waits_at.take() else { return };
+        let line = request.line;
+        let state = self.arrays[array.index()].as_mut().expect("it waits there");
+        state.crowd.line(line).leave(&mut self.requests, index);
+        state.crowd.left(line);
+        self.turns.push_back(index);
+    }
+
+    /// A peer's command leaves the line at an array, if it stands there.
+    pub fn take_from_crowd(&mut self, array: ArrayId, shard: u16, flight: FlightId) -> bool {
+        let found = self.peers.iter().find(|(_, p)| p.shard == shard && p.flight == flight);
+        let Some(index) = found.map(|(index, _)| index) else { return false };
+        let line = self.peers[index].line;
+        let state = self.arrays[array.index()].as_mut().expect("it waits there");
+        state.crowd.line(line).leave(&mut self.peers, index);
+        state.crowd.left(line);
+        self.peers.remove(index);
+        true
+    }
+
+    /// Gives places that are free to those who wait, in turn. `Blocked`: there are no flights left.
+    pub fn serve_crowds(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
+        let mut i = 0;
+        // Usually nobody waits anywhere.
+        while let Some(array) = self.crowded.get(i).copied() {
+            if self.serve_crowd(now, array, fx) == Started::Blocked {
+                return Started::Blocked;
+            }
+            if self.crowd(array).waiting() == 0 {
+                self.crowded.swap_remove(i);
+            } else {
+                i += 1;
+            }
+        }
+        Started::Yes
+    }
+
+    #[inline(never)]
+    fn serve_crowd(&mut self, now: Instant, array: ArrayId, fx: &mut Effects<Mail>) -> Started {
+        loop {
+            let state = self.arrays[array.index()].as_mut().expect("somebody waits there");
+            if !state.has_place(true) {
+                return Started::Yes;
+            }
+            let Some(line) = state.crowd.next() else { return Started::Yes };
+            if state.crowd.is_own(line) {
+                let index = state.crowd.line(line).next(&mut self.requests).expect("somebody waits there");
+                let last = state.crowd.left(line);
+                self.requests[index].waits_at = None;
+                let before = self.requests[index].cursor;
+                let started = self.start(now, index, Some(array), fx);
+                let after = self.requests.get(index).map_or(before, |r| r.cursor);
+                let bytes = after.saturating_sub(before);
+                let state = self.arrays[array.index()].as_mut().expect("somebody waited there");
+                state.crowd.charge(line, cost_of(bytes));
+                if last {
+                    state.depth.on_start(cost_of(bytes), true);
+                }
+                match started {
+                    Started::Yes => {}
+                    Started::Blocked => {
+                        self.turns.push_front(index);
+                        return Started::Blocked;
+                    }
+                    Started::Full(at) => self.wait_at(at, index, true),
+                }
+            } else {
+                let index = state.crowd.line(line).first().expect("somebody waits there");
+                let parked = &self.peers[index];
+                let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
+                let (command, little) = (parked.command, parked.whose.little);
+                let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else {
+                    return Started::Blocked;
+                };
+                let crowd = &mut state.crowd;
+                crowd.line(line).leave(&mut self.peers, index);
+                let last = crowd.left(line);
+                crowd.charge(line, cost_of(command.len));
+                state.depth.on_start(cost_of(command.len), little || last);
+                self.peers.remove(index);
+                self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
+            }
+        }
+    }
+
+    /// Peers' commands that came in: they start, or wait in line. `Blocked`: there are no flights left.
+    pub fn start_parked(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
+        while let Some(parked) = self.parked.front() {
+            let (array, command, whose) = (parked.array, parked.command, parked.whose);
+            let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
+            let Some(state) = self.arrays.get_mut(array.index()).and_then(Option::as_mut) else {
+                self.parked.pop_front();
+                self.answer_peer(owner, Status::NotReady, now, fx);
+                continue;
+            };
+            if state.has_place(false) {
+                let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else {
+                    return Started::Blocked;
+                };
+                state.depth.on_start(cost_of(command.len), whose.little);
+                self.parked.pop_front();
+                self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
+                continue;
+            }
+            let weight = self.weight_of(whose);
+            let mut parked = self.parked.pop_front().expect("looked at above");
+            parked.line = self.crowd(array).line_of(whose, weight);
+            let line = parked.line;
+            if self.peers.len() == self.peers.capacity() {
+                self.peers.reserve(self.peers.capacity().max(64));
+            }
+            let Ok(index) = self.peers.insert(parked) else { panic!("room was made") };
+            let state = self.arrays[array.index()].as_mut().expect("found above");
+            state.crowd.line(line).join(&mut self.peers, index);
+            state.crowd.joined(line);
+            self.list(array);
+        }
+        Started::Yes
+    }
+
+    /// Everybody gets in line anew: volumes and arrays have changed.
+    pub fn dissolve_crowds(&mut self) {
+        while let Some(array) = self.crowded.pop() {
+            while let Some(line) = self.crowd(array).next() {
+                let state = self.arrays[array.index()].as_mut().expect("somebody waits there");
+                if state.crowd.is_own(line) {
+                    let index = state.crowd.line(line).next(&mut self.requests).expect("somebody waits");
+                    state.crowd.left(line);
+                    self.requests[index].waits_at = None;
+                    self.turns.push_back(index);
+                } else {
+                    let index = state.crowd.line(line).next(&mut self.peers).expect("somebody waits");
+                    state.crowd.left(line);
+                    let parked = self.peers.remove(index);
+                    self.parked.push_back(parked);
+                }
+            }
+            *self.crowd(array) = Fair::new(self.id);
+        }
+    }
+
+    /// A window of an array's operations is over: its home hears of it.
+    #[cold]
+    pub fn end_window(
+        &mut self,
+        now: Instant,
+        array: ArrayId,
+        state: &mut ArrayState,
+        fx: &mut Effects<Mail>,
+    ) {
+        let Some(mut load) = state.depth.on_window(now) else { return };
+        state.crowd.claims(&mut load.claims);
+        let home = array.0 % self.shards;
+        if home == self.id {
+            state.governor.on_load(now, home, &mut load);
+            state.on_told(load);
+        } else {
+            fx.push(Effect::Mail { to: Address::Shard(home), mail: Mail::Load(load) });
+        }
+    }
+
+    /// A peer's window is over.
+    pub fn on_load(&mut self, now: Instant, peer: u16, mut load: Box<Load>, fx: &mut Effects<Mail>) {
+        match self.arrays.get_mut(load.array.index()).and_then(Option::as_mut) {
+            Some(state) => state.governor.on_load(now, peer, &mut load),
+            // It is gone, or not here yet.
+            None => load.places = array::COMMANDS_MAX,
+        }
+        fx.push(Effect::Mail { to: Address::Shard(peer), mail: Mail::Places(load) });
+    }
+
+    /// The array's home has answered.
+    pub fn on_places(&mut self, load: Box<Load>) {
+        if let Some(state) = self.arrays.get_mut(load.array.index()).and_then(Option::as_mut) {
+            state.on_told(load);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use crate::caps::Caps;
+use crate::trial::{Flow, Speed, Trial, reader, writer};
+use base::Duration;
+
+/// Two drives of 50,000 operations a second.
+const SPEED: Speed =
+    Speed { each: Duration::from_micros(20), bytes_per_second: 1 << 30, latency: Duration::from_micros(80) };
+const SETTLE: Duration = Duration::from_secs(1);
+const TIME: Duration = Duration::from_secs(4);
+
+fn measured(shards: u16, volumes: usize, flows: Vec<Flow>) -> Trial {
+    let mut trial = Trial::new(shards, SPEED, &vec![Caps::default(); volumes], flows);
+    trial.measure(SETTLE, TIME);
+    trial
+}
+
+fn done(trial: &Trial) -> u64 {
+    trial.flows.iter().map(|f| f.done).sum()
+}
+
+fn spread(trial: &Trial) -> f64 {
+    let of = || trial.flows.iter().map(|f| f.done);
+    of().min().expect("some") as f64 / of().max().expect("some") as f64
+}
+
+#[test]
+fn one_command_beside_thousands_of_another_host_waits_about_as_long_as_alone() {
+    let alone = measured(1, 1, vec![reader(0, 1, 1, 1)]).flows[0].mean();
+    for bytes in [4096, 64 << 10] {
+        let crowd = |i: u32| Flow { bytes, ..reader(0, 2, 1 + i % 2, 128) };
+        let without = done(&measured(1, 2, (0..64).map(crowd).collect()));
+        let mut flows: Vec<Flow> = (0..64).map(crowd).collect();
+        flows.push(reader(0, 1, 1, 1));
+        let with = measured(1, 2, flows);
+        let mean = with.flows[64].mean();
+        let own =
+            SPEED.each + Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / SPEED.bytes_per_second);
+        let most = 2 * alone + 3 * own;
+        assert!(mean <= most, "{bytes}: {mean:?}, alone {alone:?}, at most {most:?}");
+        let others: u64 = with.flows[..64].iter().map(|f| f.done).sum();
+        assert!(others * 100 >= without * 90 && done(&with) * 100 >= without * 97, "{others} of {without}");
+    }
+}
+
+#[test]
+fn one_command_on_another_shard_waits_as_short() {
+    let alone = measured(2, 2, vec![reader(1, 1, 1, 1)]).flows[0].mean();
+    let mut flows: Vec<Flow> = (0..64).map(|_| reader(0, 2, 2, 128)).collect();
+    flows.push(reader(1, 1, 1, 1));
+    let mean = measured(2, 2, flows).flows[64].mean();
+    assert!(mean <= 2 * alone + 2 * SPEED.each, "{mean:?}, alone {alone:?}");
+}
+
+#[test]
+fn equal_volumes_and_equal_paths_have_equal_shares_of_all_that_the_drives_do() {
+    let all = 2 * (TIME.as_nanos() / 24_000) as u64;
+    for shards in [1, 2] {
+        let shard = |i: u32| i as usize % usize::from(shards);
+        let volumes = (0..16).map(|i| reader(shard(i), 1, 1 + i, 128)).collect();
+        let trial = measured(shards, 16, volumes);
+        assert!(spread(&trial) > 0.95, "volumes, {shards} shards: {}", spread(&trial));
+        assert!(done(&trial) * 100 >= all * 97, "{} of {all}", done(&trial));
+        for depth in [32, 64] {
+            let paths = (0..16).map(|i| reader(shard(i), 1 + i % 4, 1 + i / 4, depth)).collect();
+            let trial = measured(shards, 4, paths);
+            assert!(spread(&trial) > 0.95, "paths, {shards} shards: {}", spread(&trial));
+            assert!(done(&trial) * 100 >= all * 97, "{} of {all}", done(&trial));
+        }
+    }
+}
+
+#[test]
+fn a_host_of_one_connection_has_as_much_as_one_of_sixty_four() {
+    let mut flows: Vec<Flow> = (0..64).map(|_| reader(0, 2, 1, 128)).collect();
+    flows.push(reader(0, 1, 1, 128));
+    let trial = measured(1, 1, flows);
+    let share = trial.flows[64].done as f64 / done(&trial) as f64;
+    assert!((0.45..0.55).contains(&share), "{share}");
+}
+
+#[test]
+fn a_writer_of_large_blocks_does_not_starve_readers_of_small_ones() {
+    let mut flows: Vec<Flow> = (0..2).map(|_| writer(0, 2, 2, 32, 4 << 20)).collect();
+    flows.extend((0..4).map(|_| reader(0, 1, 1, 8)));
+    let trial = measured(1, 2, flows);
+    let (written, read) = trial.flows.split_at(2);
+    let bytes = written.iter().map(|f| f.done).sum::<u64>() << 20 << 2;
+    let reads = read.iter().map(|f| f.done).sum::<u64>();
+    assert!(bytes * 100 >= (30 * TIME.as_secs()) << 30, "written: {bytes}");
+    assert!(reads >= 10_000 * TIME.as_secs(), "read: {reads}, {:?}", read[0].mean());
+}
+
+#[test]
+fn shards_with_more_paths_get_more_places() {
+    let shard = |i: u32| usize::from(i >= 11);
+    let volumes = (0..16).map(|i| reader(shard(i), 1, 1 + i, 128)).collect();
+    let trial = measured(2, 16, volumes);
+    assert!(spread(&trial) > 0.9, "volumes: {}", spread(&trial));
+    let paths = (0..16).map(|i| reader(shard(i), 1 + i % 4, 1 + i / 4, 128)).collect();
+    let trial = measured(2, 4, paths);
+    assert!(spread(&trial) > 0.9, "paths: {}", spread(&trial));
+}
+
+#[test]
+fn who_is_aborted_while_it_waits_leaves_its_place_in_line_and_comes_again() {
+    let mut trial =
+        measured(2, 2, (0..32).map(|i| reader(i as usize % 2, 1 + i % 4, 1 + i % 2, 64)).collect());
+    for i in 0..64 {
+        trial.abort(i % 32);
+        trial.run(Duration::from_millis(7));
+    }
+    trial.measure(SETTLE, TIME);
+    assert!(spread(&trial) > 0.9, "{}", spread(&trial));
+}
