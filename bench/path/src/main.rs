@@ -454,6 +454,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             map: Arc::new(volume::Map::new(&[run]).expect("a map")),
             ready: true,
             caps: Default::default(),
+            weight: head::fair::WEIGHT,
         }],
     };
     (view, layout)

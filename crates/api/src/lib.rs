@@ -28,7 +28,7 @@ pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{
     Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
 };
-pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet};
+pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.
 pub const BASE: &str = "/api/v1";

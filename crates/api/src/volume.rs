@@ -33,6 +33,9 @@ pub struct Volume {
     /// Megabytes (10^6 bytes) that they may move in a second; 0 for no cap.
     #[serde(default)]
     pub mbps_max: u32,
+    /// Its part of what drives do, beside that of other volumes, when they are the limit; 100 is usual.
+    #[serde(default = "usual_weight")]
+    pub weight: u16,
     /// Commands that had to wait for one of these since the start.
     #[serde(default)]
     pub capped: u64,
@@ -44,6 +47,13 @@ pub struct Volume {
     /// Where the time of its writes goes; absent if none was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_times: Option<Stages>,
+}
+
+/// The weight of a volume of which nothing else is said.
+pub const WEIGHT: u16 = 100;
+
+fn usual_weight() -> u16 {
+    WEIGHT
 }
 
 /// A volume's export.
@@ -70,7 +80,7 @@ pub struct VolumeCreate {
     pub block_bytes: Option<u32>,
 }
 
-/// A change to a volume: a new size, a new name, or caps, one of these at a time.
+/// A change to a volume: a new size, a new name, or caps and weight, one of these at a time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSet {
@@ -86,6 +96,9 @@ pub struct VolumeSet {
     /// Megabytes (10^6 bytes) that they may move in a second; 0 takes the cap away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mbps_max: Option<u32>,
+    /// Its part of what drives do, beside that of other volumes, when they are the limit: 1 to 1000, 100 is usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u16>,
     /// Needed to shrink: what lies beyond the new size is lost.
     #[serde(default)]
     pub force: bool,

@@ -198,6 +198,7 @@ mod tests {
                 map: Arc::new(volume::Map::new(&[volume::Run { first: FIRST, count: 4 }]).expect("a map")),
                 ready: true,
                 caps: Caps::default(),
+                weight: crate::fair::WEIGHT,
             }],
         };
         let mail = Mail::Room { mirrors: 2 };

@@ -29,8 +29,10 @@ const QUANTUM: u64 = 16 << 10;
 const QUANTUM_MIN: i64 = 64;
 /// A command without data costs this; a byte costs one.
 const FIXED_COST: u64 = 4 << 10;
-/// The weight that is usual.
-pub(crate) const WEIGHT: u16 = 100;
+/// The weight of a volume of which nothing else is said.
+pub const WEIGHT: u16 = 100;
+/// Weights that a volume may have.
+pub const WEIGHTS: core::ops::RangeInclusive<u16> = 1..=1000;
 /// Lines that there is room for from the start.
 const LINES: u32 = 64;
 

@@ -89,4 +89,6 @@ pub struct VolumeLayout {
     pub ready: bool,
     /// What its hosts may start in a second.
     pub caps: crate::caps::Caps,
+    /// Its part of what drives do, beside that of others, when they are the limit.
+    pub weight: u16,
 }

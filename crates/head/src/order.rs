@@ -302,6 +302,8 @@ pub struct VolumeCaps {
     pub iops_max: Option<u32>,
     /// Megabytes (10^6 bytes) of data a second.
     pub mbps_max: Option<u32>,
+    /// Its part of what drives do, beside that of others (`fair::WEIGHTS`).
+    pub weight: Option<u16>,
 }
 
 /// What to do about scrubs.

@@ -55,7 +55,7 @@ impl<M: Memory> Core<M> {
 
     fn weight_of(&self, whose: Whose) -> u16 {
         let volume = self.volumes.get(whose.volume.index()).and_then(Option::as_ref);
-        volume.map_or(WEIGHT, |_| WEIGHT)
+        volume.map_or(WEIGHT, |v| v.weight)
     }
 
     /// A request waits for a place at an array. `first`: before the others of its connection.

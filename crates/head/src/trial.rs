@@ -105,6 +105,8 @@ pub struct Trial {
     seq: u64,
     prng: Prng,
     generation: u64,
+    /// Of the volumes; the usual one if there is none.
+    pub weights: Vec<u16>,
     /// Commands under way at the drives now, and bytes that they did.
     pub drive_bytes: u64,
 }
@@ -135,6 +137,7 @@ impl Trial {
             seq: 0,
             prng: Prng::new(7),
             generation: 0,
+            weights: vec![],
             drive_bytes: 0,
         };
         trial.configure(caps);
@@ -168,6 +171,7 @@ impl Trial {
             map: Arc::new(volume::Map::new(&[volume::Run { first: 4 * i as u64, count: 4 }]).expect("a map")),
             ready: true,
             caps: *caps,
+            weight: self.weights.get(i).copied().unwrap_or(crate::fair::WEIGHT),
         };
         let layout = Arc::new(Layout {
             generation: self.generation,

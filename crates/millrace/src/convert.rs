@@ -283,6 +283,7 @@ pub fn volume(v: order::Volume) -> api::Volume {
         exports: v.exports.into_iter().map(exported).collect(),
         iops_max: v.iops_max,
         mbps_max: v.mbps_max,
+        weight: v.weight,
         capped: v.capped,
         counters: counters(v.counters),
         read_times: v.reads.map(stages),

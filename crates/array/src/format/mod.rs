@@ -100,8 +100,11 @@ impl Features {
     pub const CAPS: u64 = 16;
     /// Incompat, of configurations: the pool is being made, and holds nothing yet.
     pub const UNFINISHED: u64 = 32;
+    /// Incompat, of configurations: the extras end with weights of volumes.
+    pub const WEIGHTS: u64 = 64;
     /// What this program knows in configurations.
-    pub const CONFIG: u64 = Self::EXTRAS | Self::LEGS | Self::PREFERS | Self::CAPS | Self::UNFINISHED;
+    pub const CONFIG: u64 =
+        Self::EXTRAS | Self::LEGS | Self::PREFERS | Self::CAPS | Self::UNFINISHED | Self::WEIGHTS;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

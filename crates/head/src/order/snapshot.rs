@@ -388,6 +388,8 @@ pub struct Volume {
     pub iops_max: u32,
     /// Megabytes (10^6 bytes) that they may move in a second, 0 for no cap.
     pub mbps_max: u32,
+    /// Its part of what drives do, beside that of others, when they are the limit.
+    pub weight: u16,
     /// Commands that had to wait for one of these since the start.
     pub capped: u64,
     /// What hosts did with it since the start.

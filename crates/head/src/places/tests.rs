@@ -112,3 +112,24 @@ fn who_is_aborted_while_it_waits_leaves_its_place_in_line_and_comes_again() {
     trial.measure(SETTLE, TIME);
     assert!(spread(&trial) > 0.9, "{}", spread(&trial));
 }
+
+#[test]
+fn volumes_have_shares_by_their_weights_also_when_these_change_and_on_two_shards() {
+    for shards in [1, 2] {
+        let last = usize::from(shards) - 1;
+        let flows = [(0, 1), (0, 2), (last, 2), (last, 3)].map(|(shard, v)| reader(shard, 1, v, 512));
+        let mut trial = Trial::new(shards, SPEED, &vec![Caps::default(); 3], flows.into());
+        for weights in [vec![], vec![100, 300, 100], vec![50, 100, 400]] {
+            trial.weights = weights.clone();
+            trial.configure(&vec![Caps::default(); 3]);
+            trial.measure(SETTLE, TIME);
+            let of =
+                |v: u32| trial.flows.iter().filter(|f| f.volume == v).map(|f| f.done).sum::<u64>() as f64;
+            let weight = |v: u32| f64::from(weights.get(v as usize - 1).copied().unwrap_or(100));
+            for v in 2..=3 {
+                let (has, wanted) = (of(v) / of(1), weight(v) / weight(1));
+                assert!((has / wanted - 1.0).abs() < 0.1, "{shards} shards, {weights:?}, {v}: {has}");
+            }
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
 
-use super::extras::{CapsRow, Extras};
+use super::extras::{CapsRow, Extras, WeightRow};
 use crate::caps::Caps;
+use crate::fair::WEIGHT;
 use access::Grants;
 use array::Geometry;
 use array::format::{ConfigSlot, Features, Label};
@@ -137,7 +138,8 @@ impl PoolConfig {
             && config.space().is_some()
             && config.volumes.iter().all(|v| config.grants.of(v.uuid).is_some())
             && config.grants.iter().all(|g| config.volumes.by_uuid(g.volume).is_some())
-            && config.extras.caps.iter().all(|s| config.volumes.by_uuid(s.volume).is_some());
+            && config.extras.caps.iter().all(|s| config.volumes.by_uuid(s.volume).is_some())
+            && config.extras.weights.iter().all(|s| config.volumes.by_uuid(s.volume).is_some());
         if sound { Ok(config) } else { Err(Malformed) }
     }
     /// As it is written. What is behind the exports is a feature that older programs must not overlook.
@@ -147,7 +149,8 @@ impl PoolConfig {
         let extras = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
         let prefers = if self.extras.prefers_several() { Features::PREFERS } else { 0 };
         let caps = if self.extras.caps.is_empty() { 0 } else { Features::CAPS };
-        let incompat = extras | prefers | caps | if legs { Features::LEGS } else { 0 };
+        let weights = if self.extras.weights.is_empty() { 0 } else { Features::WEIGHTS };
+        let incompat = extras | prefers | caps | weights | if legs { Features::LEGS } else { 0 };
         let features = Features { incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
     }
@@ -160,6 +163,17 @@ impl PoolConfig {
         self.extras.caps.retain(|row| row.volume != volume);
         if !caps.none() {
             self.extras.caps.push(CapsRow { volume, caps });
+        }
+    }
+    /// A volume's weight.
+    pub fn weight_of(&self, volume: Uuid) -> u16 {
+        self.extras.weights.iter().find(|row| row.volume == volume).map_or(WEIGHT, |row| row.weight)
+    }
+    /// Changes it; a volume of the usual weight has no row.
+    pub fn set_weight(&mut self, volume: Uuid, weight: u16) {
+        self.extras.weights.retain(|row| row.volume != volume);
+        if weight != WEIGHT {
+            self.extras.weights.push(WeightRow { volume, weight });
         }
     }
     /// Which granules of the pool its volumes have; None if two of them claim the same.
@@ -329,6 +343,44 @@ pub(crate) mod tests {
         twice.set_caps(volume(0), caps);
         twice.extras.caps.extend([twice.extras.caps[0]]);
         assert!(PoolConfig::of_slot(&twice.slot(1)).is_err());
+    }
+
+    #[test]
+    fn weights_survive_beside_caps_and_are_a_feature_while_there_are_any() {
+        let volume = |n: usize| sample().volumes.iter().nth(n).expect("it has two").uuid;
+        for capped in [false, true] {
+            let mut config = sample();
+            if capped {
+                config.set_caps(volume(1), Caps { iops_max: 5000, mbps_max: 7 });
+            }
+            config.set_weight(volume(0), 300);
+            config.set_weight(volume(1), 1);
+            let slot = config.slot(1);
+            let caps = if capped { Features::CAPS } else { 0 };
+            assert_eq!(slot.features.incompat, Features::EXTRAS | Features::WEIGHTS | caps);
+            assert_eq!(PoolConfig::of_slot(&slot), Ok(config.clone()));
+            for cut in sample().encode().len() + 1..slot.body.len() {
+                assert_eq!(PoolConfig::decode(&slot.body[..cut], slot.features.incompat), Err(Malformed));
+            }
+            assert!(PoolConfig::decode(&slot.body, Features::EXTRAS | caps).is_err(), "an older program");
+            assert_eq!((config.weight_of(volume(0)), config.weight_of(volume(1))), (300, 1));
+            config.set_weight(volume(0), WEIGHT);
+            config.set_weight(volume(1), WEIGHT);
+            assert_eq!(config.slot(1).features.incompat & Features::WEIGHTS, 0);
+        }
+        let bad = |change: fn(&mut WeightRow)| {
+            let mut config = sample();
+            config.set_weight(volume(0), 7);
+            change(&mut config.extras.weights[0]);
+            PoolConfig::of_slot(&config.slot(1)).is_err()
+        };
+        assert!(!bad(|_| ()));
+        assert!(bad(|row| row.volume = Uuid([1; 16])), "no such volume");
+        for weight in [0, WEIGHT, 1001] {
+            let mut config = sample();
+            config.extras.weights.push(WeightRow { volume: volume(0), weight });
+            assert!(PoolConfig::of_slot(&config.slot(1)).is_err(), "{weight}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a pool's configuration says beyond arrays, volumes and exports: docs/formats/config.md, "Extras".
 
 use crate::caps::Caps;
+use crate::fair::{WEIGHT, WEIGHTS};
 use array::format::Features;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
@@ -16,6 +17,17 @@ pub struct Extras {
     pub replacements: Vec<Replacement>,
     /// Volumes that are capped.
     pub caps: Vec<CapsRow>,
+    /// Volumes whose weight is not the usual one.
+    pub weights: Vec<WeightRow>,
+}
+
+/// A volume's weight, another one than the usual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WeightRow {
+    /// The volume.
+    pub volume: Uuid,
+    /// Its weight.
+    pub weight: u16,
 }
 
 /// A volume's caps, at least one.
@@ -141,7 +153,11 @@ impl Extras {
             });
             put_found(w, &run.found);
         }
-        if !self.replacements.is_empty() || self.prefers_several() || !self.caps.is_empty() {
+        if !self.replacements.is_empty()
+            || self.prefers_several()
+            || !self.caps.is_empty()
+            || !self.weights.is_empty()
+        {
             w.u16(self.replacements.len() as u16);
             for r in &self.replacements {
                 w.bytes(&r.old.0).text(&r.old_path).bytes(&r.new.0);
@@ -159,10 +175,18 @@ impl Extras {
                 w.bytes(&row.volume.0).u32(row.caps.iops_max).u32(row.caps.mbps_max);
             }
         }
+        if !self.weights.is_empty() {
+            w.u16(self.weights.len() as u16);
+            for row in &self.weights {
+                w.bytes(&row.volume.0).u16(row.weight);
+            }
+        }
     }
     /// Reads what `encode` wrote. `incompat` are the feature bits of the slot: they say which parts there are.
     pub fn decode(r: &mut Reader<'_>, incompat: u64) -> Result<Self, Malformed> {
-        let (with_prefers, with_caps) = (incompat & Features::PREFERS != 0, incompat & Features::CAPS != 0);
+        let has = |bit| incompat & bit != 0;
+        let (with_prefers, with_caps, with_weights) =
+            (has(Features::PREFERS), has(Features::CAPS), has(Features::WEIGHTS));
         let mut spares = vec![];
         for _ in 0..r.u16()? {
             spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
@@ -184,7 +208,7 @@ impl Extras {
         let (mut replacements, mut run) = (vec![], run);
         if !r.0.is_empty() {
             let count = r.u16()?;
-            if count == 0 && !with_prefers && !with_caps {
+            if count == 0 && !with_prefers && !with_caps && !with_weights {
                 return Err(Malformed);
             }
             for _ in 0..count {
@@ -214,8 +238,22 @@ impl Extras {
                 return Err(Malformed);
             }
         }
+        let mut weights: Vec<WeightRow> = vec![];
+        if with_weights {
+            for _ in 0..r.u16()? {
+                let row = WeightRow { volume: Uuid(r.array()?), weight: r.u16()? };
+                let known = weights.iter().any(|w| w.volume == row.volume);
+                if known || row.weight == WEIGHT || !WEIGHTS.contains(&row.weight) {
+                    return Err(Malformed);
+                }
+                weights.push(row);
+            }
+            if weights.is_empty() {
+                return Err(Malformed);
+            }
+        }
         let scrub = ScrubRow { every_days, repair, last, run };
-        let extras = Self { spares, scrub, replacements, caps: capped };
+        let extras = Self { spares, scrub, replacements, caps: capped, weights };
         // What says nothing is not written: each configuration has one form.
         if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
     }

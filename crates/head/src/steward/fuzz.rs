@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {
-    for incompat in [Features::EXTRAS, Features::EXTRAS | Features::CAPS] {
+    for incompat in [Features::EXTRAS, Features::EXTRAS | Features::CAPS | Features::WEIGHTS] {
         let Ok(config) = PoolConfig::decode(bytes, incompat) else { continue };
         let kept = KeptFile { slot: config.slot(1), deallocates: true };
         assert!(KeptFile::parse(kept.text().as_bytes()) == Ok(kept), "another kept file");
@@ -40,8 +40,15 @@ pub fn configuration_example() -> Vec<u8> {
         super::extras::Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([1; 16]) };
     let caps = crate::caps::Caps { iops_max: 1000, mbps_max: 50 };
     let capped = super::extras::CapsRow { volume: uuid, caps };
+    let heavy = super::extras::WeightRow { volume: uuid, weight: 300 };
     let config = PoolConfig {
-        extras: super::extras::Extras { scrub, spares: vec![], replacements: vec![new], caps: vec![capped] },
+        extras: super::extras::Extras {
+            scrub,
+            spares: vec![],
+            replacements: vec![new],
+            caps: vec![capped],
+            weights: vec![heavy],
+        },
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,
@@ -77,7 +84,7 @@ pub fn state_file_examples() -> Vec<Vec<u8>> {
     ];
     let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
     all.push(files::witness_text(&record));
-    let incompat = Features::EXTRAS | Features::CAPS;
+    let incompat = Features::EXTRAS | Features::CAPS | Features::WEIGHTS;
     let config = PoolConfig::decode(&configuration_example(), incompat).expect("the example is good");
     all.push(KeptFile { slot: config.slot(1), deallocates: false }.text().into_bytes());
     all

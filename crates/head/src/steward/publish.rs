@@ -100,6 +100,7 @@ fn layout_of(desk: &Desk) -> Layout {
                 map: Arc::new(v.map.clone()),
                 ready: pool.ready,
                 caps: pool.config.caps_of(v.uuid),
+                weight: pool.config.weight_of(v.uuid),
             });
         }
     }

@@ -642,6 +642,7 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
             exports: grants.grants.iter().map(exported).collect(),
             iops_max: caps.iops_max,
             mbps_max: caps.mbps_max,
+            weight: p.config.weight_of(v.uuid),
             capped,
             counters,
             reads: desk.times.volume(id, false),

@@ -549,7 +549,7 @@ fn volumes_grow_shrink_change_names_and_go() {
     assert_eq!((bytes(&w), w.view.hosts[0].exports[0].name.as_str()), (5 * MIB, "tank/web"));
     let cap = |iops_max, mbps_max| Order::VolumeCaps {
         volume: "tank/web".into(),
-        caps: crate::order::VolumeCaps { iops_max, mbps_max },
+        caps: crate::order::VolumeCaps { iops_max, mbps_max, weight: None },
     };
     w.good(cap(Some(5000), None));
     w.good(cap(None, Some(200)));
@@ -558,6 +558,17 @@ fn volumes_grow_shrink_change_names_and_go() {
     assert_eq!((w.layout.volumes[0].caps.iops_max, w.layout.volumes[0].caps.mbps_max), (5000, 200));
     let (kind, field, _) = w.refused(cap(Some(9), None));
     assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "iops_max"));
+    let weigh = |n| Order::VolumeCaps {
+        volume: "tank/web".into(),
+        caps: crate::order::VolumeCaps { weight: Some(n), ..Default::default() },
+    };
+    w.good(weigh(300));
+    assert_eq!((w.status().volumes[0].weight, w.layout.volumes[0].weight), (300, 300));
+    assert_eq!(w.layout.volumes[0].caps.iops_max, 5000);
+    for n in [0, 1001] {
+        let (kind, field, _) = w.refused(weigh(n));
+        assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "weight"));
+    }
     w.good(cap(Some(0), None));
     assert_eq!(w.layout.volumes[0].caps, crate::caps::Caps { iops_max: 0, mbps_max: 200 });
     w.good(Order::VolumeRemove { volume: "tank/web".into(), force: true, disconnect: false });

@@ -6,6 +6,7 @@ use super::desk::{Resting, count, refuse, size, size_there};
 use super::files::protocol_word;
 use super::sessions::{Identity, Session};
 use crate::caps::Caps;
+use crate::fair::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
@@ -285,14 +286,20 @@ impl Office {
         Ok(Reply::Done)
     }
 
-    /// Order: caps.
+    /// Order: caps and weight.
     pub(crate) async fn volume_caps(&self, name: &str, caps: VolumeCaps) -> Answered {
         let (id, uuid, mut config) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
             (id, uuid, desk.pool(id).expect("just found").config.clone())
         };
-        let VolumeCaps { iops_max, mbps_max } = caps;
+        let VolumeCaps { iops_max, mbps_max, weight } = caps;
+        if let Some(n) = weight.filter(|n| !WEIGHTS.contains(n)) {
+            let (least, most) = (WEIGHTS.start(), WEIGHTS.end());
+            let message = format!("{n} is no weight: {least} to {most}, {WEIGHT} is the usual one");
+            return Err(refuse(RefusalKind::Invalid, "weight", message)
+                .then(format!("millrace volume set {name} --weight N")));
+        }
         // Below, a host's own timers would end commands that wait their turn behind a few deep queues.
         if let Some(n) = iops_max.filter(|n| (1..IOPS_LEAST).contains(n)) {
             let message = format!("{n} commands a second would keep hosts waiting until they give up");
@@ -302,10 +309,19 @@ impl Office {
         let old = config.caps_of(uuid);
         let new =
             Caps { iops_max: iops_max.unwrap_or(old.iops_max), mbps_max: mbps_max.unwrap_or(old.mbps_max) };
+        let weighed = config.weight_of(uuid);
+        let weight = weight.unwrap_or(weighed);
+        if new == old && weight == weighed {
+            return Ok(Reply::Done);
+        }
+        config.set_caps(uuid, new);
+        config.set_weight(uuid, weight);
+        self.commit(id, config).await?;
+        self.publish().await;
+        if weight != weighed {
+            self.note(format!("volume {name}"), &format!("its weight is {weight} now, it was {weighed}"));
+        }
         if new != old {
-            config.set_caps(uuid, new);
-            self.commit(id, config).await?;
-            self.publish().await;
             let words = match (new.iops_max, new.mbps_max) {
                 (0, 0) => "it has no caps now".to_string(),
                 (iops, 0) => format!("it is capped at {iops} commands a second"),
@@ -343,6 +359,7 @@ impl Office {
         let v = config.volumes.remove(uuid).expect("just found");
         config.grants.remove_volume(uuid);
         config.set_caps(uuid, Caps::default());
+        config.set_weight(uuid, WEIGHT);
         self.commit(id, config).await?;
         {
             let mut desk = self.desk_mut();

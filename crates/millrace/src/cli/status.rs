@@ -1,6 +1,6 @@
 //! `millrace status`: the whole head on one screen, and what to do next.
 
-use super::volume::{caps_words, exports_words};
+use super::volume::{caps_words, exports_words, weight_words};
 use super::{Context, events, host, portal, put, times};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, bar, columns, count, look_of};
@@ -258,9 +258,11 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
         let exports = exports_words(&v.exports);
         let caps =
             caps_words(v).filter(|_| verbose).map(|caps| format!("; capped at {caps}")).unwrap_or_default();
+        let weight =
+            weight_words(v).filter(|_| verbose).map(|weight| format!("; {weight}")).unwrap_or_default();
         let note = match exports.is_empty() {
-            true => Cell::new(Look::Dim, format!("exported to nobody{caps}")),
-            false => format!("→ {exports}{caps}").into(),
+            true => Cell::new(Look::Dim, format!("exported to nobody{caps}{weight}")),
+            false => format!("→ {exports}{caps}{weight}").into(),
         };
         let name = format!("{branch}{name}").into();
         row(&mut table, (name, below(branch)), v.state, v.bytes, v.counters, before, note);

@@ -6,7 +6,7 @@ use super::{Context, size, times, volume_name, volume_path};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
 use api::size::{print, print_count};
-use api::{Exported, Volume, VolumeCreate, VolumeSet};
+use api::{Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 use clap::Subcommand;
 
 /// Make, resize, rename, cap and remove volumes.
@@ -83,13 +83,18 @@ Examples:
         #[arg(value_name = "NAME")]
         new: String,
     },
-    /// Cap what hosts may do with a volume, and take caps away
+    /// Cap what hosts may do with a volume, or give it more or less than others
     #[command(after_help = "\
 What is beyond a cap waits; nothing is refused. Every command counts for
 --iops-max, the data of reads and writes for --mbps-max. FUA writes and
 flushes never wait for bytes.
 
+A weight counts when drives are the limit: volumes that want more than there
+is get shares in the ratio of their weights, and what one does not use the
+others have. Within a volume its hosts have equal shares.
+
 Examples:
+  millrace volume set tank/db --weight 300  # three times the usual 100
   millrace volume set tank/vm1 --iops-max 5000 --mbps-max 200
   millrace volume set tank/vm1 --iops-max none")]
     Set {
@@ -97,11 +102,14 @@ Examples:
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
         /// Commands a second, 10 or more, or none
-        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap, required_unless_present = "mbps_max")]
+        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap, required_unless_present_any = ["mbps_max", "weight"])]
         iops_max: Option<u32>,
         /// Megabytes (10^6 bytes) a second, or none
         #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap)]
         mbps_max: Option<u32>,
+        /// Its part of what drives do, beside that of others: 1 to 1000, 100 is usual
+        #[arg(long, value_name = "N", allow_hyphen_values = true)]
+        weight: Option<u16>,
     },
     /// Remove a volume and its data
     #[command(after_help = "\
@@ -152,14 +160,22 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
                 .patch(&volume_path(&name), &VolumeSet { name: Some(new.clone()), ..Default::default() })?;
             Ok(context.done(format!("Volume {name} is called {pool}/{new} now."), ""))
         }
-        VolumeCommand::Set { name, iops_max, mbps_max } => {
-            client.patch(&volume_path(&name), &VolumeSet { iops_max, mbps_max, ..Default::default() })?;
+        VolumeCommand::Set { name, iops_max, mbps_max, weight } => {
+            let set = VolumeSet { iops_max, mbps_max, weight, ..Default::default() };
+            client.patch(&volume_path(&name), &set)?;
             let volume: Volume = client.get(&volume_path(&name))?;
-            let sentence = match caps_words(&volume) {
-                Some(caps) => format!("Volume {name} is capped at {caps} now."),
-                None => format!("Volume {name} has no caps now."),
+            let capped = iops_max.is_some() || mbps_max.is_some();
+            let caps = match caps_words(&volume) {
+                Some(caps) => format!("is capped at {caps}"),
+                None => "has no caps".to_string(),
             };
-            Ok(context.done(sentence, ""))
+            let weight = format!("has weight {}", volume.weight);
+            let words = match (capped, set.weight) {
+                (true, Some(_)) => format!("{caps} and {weight}"),
+                (true, None) => caps,
+                (false, _) => weight,
+            };
+            Ok(context.done(format!("Volume {name} {words} now."), ""))
         }
         VolumeCommand::Rm { name, force, consent } => {
             let path = format!("{}?force={force}", volume_path(&name));
@@ -175,6 +191,11 @@ fn cap(s: &str) -> Result<u32, String> {
         return Ok(0);
     }
     s.parse().map_err(|_| format!("\"{s}\" is no cap: a number a second, such as 5000, or none"))
+}
+
+/// A volume's weight, in words; None if it is the usual one.
+pub fn weight_words(v: &Volume) -> Option<String> {
+    (v.weight != WEIGHT).then(|| format!("weight {}", v.weight))
 }
 
 /// What a volume is capped at, in words; None if at nothing.
@@ -198,11 +219,16 @@ fn list(volumes: &[Volume], context: &Context) -> String {
     if volumes.is_empty() {
         return "There is no volume.\nNext: millrace volume create POOL/NAME --size SIZE\n".into();
     }
-    // A column for caps only where there are any.
+    // Columns for caps and weights only where there are any.
     let capped = volumes.iter().any(|v| caps_words(v).is_some());
+    let weighed = volumes.iter().any(|v| weight_words(v).is_some());
     let heads = ["VOLUME", "STATE", ">SIZE", ">BLOCK", ">NSID", ">READS", ">WRITES", ">ERRORS"];
-    let heads: Vec<&'static str> =
-        heads.into_iter().chain(capped.then_some("CAPS")).chain(["EXPORTED TO"]).collect();
+    let heads: Vec<&'static str> = heads
+        .into_iter()
+        .chain(capped.then_some("CAPS"))
+        .chain(weighed.then_some(">WEIGHT"))
+        .chain(["EXPORTED TO"])
+        .collect();
     let mut table = Table::new(&heads).optional(&["READS", "WRITES"]).optional(&["BLOCK"]).prose();
     for v in volumes {
         let exports = exports_words(&v.exports);
@@ -220,7 +246,8 @@ fn list(volumes: &[Volume], context: &Context) -> String {
             print_count(v.counters.writes).into(),
             Cell::errors(v.counters.errors),
         ];
-        table.row(figures.into_iter().chain(caps).chain([if exports.is_empty() {
+        let weight = weighed.then(|| Cell::from(v.weight.to_string()));
+        table.row(figures.into_iter().chain(caps).chain(weight).chain([if exports.is_empty() {
             Cell::new(Look::Dim, "nobody")
         } else {
             exports.into()
@@ -248,6 +275,8 @@ fn show(v: &Volume, context: &Context) -> String {
     if let Some(caps) = caps_words(v) {
         row("capped at", format!("{caps}; {} commands had to wait", print_count(v.capped)).into());
     }
+    let share = if v.weight == WEIGHT { "usual".to_string() } else { format!("{WEIGHT} is usual") };
+    row("weight", format!("{} ({share})", v.weight).into());
     let exports = exports_words(&v.exports);
     row("exported to", if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() });
     let times = times::volumes(core::slice::from_ref(v), context.terminal);

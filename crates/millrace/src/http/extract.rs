@@ -205,7 +205,7 @@ mod tests {
             r#"{"pool":"tank","drives":["/srv/d1"],"force":false}"#,
             r#"{"action":"start","repair":true}"#,
             r#"{"action":"stop"}"#,
-            r#"{"name":"vm2","iops_max":100,"mbps_max":1,"force":true}"#,
+            r#"{"name":"vm2","iops_max":100,"mbps_max":1,"weight":7,"force":true}"#,
             r#"{"new":"/dev/c","force":true}"#,
             r#"{"drive":"/dev/a","mirror":"mirror-0"}"#,
             r#"{"latency_us":5000,"iops_max":1,"mbps_max":2,"read_errors_ppm":3,"write_errors_ppm":4,"hang":true,"gone":false}"#,

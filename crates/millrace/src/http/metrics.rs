@@ -94,12 +94,15 @@ fn encode(status: &Status) -> String {
         out.sample("volume_bytes", &[("volume", &v.name)], v.bytes);
     }
     type Cap = (&'static str, &'static str, &'static str, fn(&api::Volume) -> u64);
-    let caps: [Cap; 3] = [
+    let caps: [Cap; 4] = [
         ("volume_iops_max", "gauge", "Commands a second that it is capped at, 0 for none.", |v| {
             v.iops_max.into()
         }),
         ("volume_bytes_per_second_max", "gauge", "Bytes a second that it is capped at, 0 for none.", |v| {
             u64::from(v.mbps_max) * 1_000_000
+        }),
+        ("volume_weight", "gauge", "Its part of what drives do, beside that of other volumes.", |v| {
+            v.weight.into()
         }),
         ("volume_capped_total", "counter", "Commands that waited for a cap.", |v| v.capped),
     ];

@@ -371,17 +371,17 @@ async fn set_volume(
     let volume = format!("{pool}/{volume}");
     let disconnect = params.one("disconnect", false)?;
     params.end()?;
-    let caps = VolumeCaps { iops_max: b.iops_max, mbps_max: b.mbps_max };
+    let caps = VolumeCaps { iops_max: b.iops_max, mbps_max: b.mbps_max, weight: b.weight };
     let order = match (b.bytes, b.name, caps != VolumeCaps::default()) {
         (Some(bytes), None, false) => Order::VolumeResize { volume, bytes, force: b.force, disconnect },
         (None, Some(name), false) => Order::VolumeRename { volume, name },
         (None, None, true) => Order::VolumeCaps { volume, caps },
         (None, None, false) => {
-            let message = "nothing is to be changed: bytes, name, iops_max or mbps_max";
+            let message = "nothing is to be changed: bytes, name, iops_max, mbps_max or weight";
             return Err(wrong(Error::new(ErrorKind::Invalid, message)));
         }
         (_, name, _) => {
-            let message = "bytes, name and caps are changed one at a time";
+            let message = "bytes, name and caps (with weight) are changed one at a time";
             let field = if name.is_some() { "name" } else { "bytes" };
             return Err(wrong(Error::new(ErrorKind::Invalid, message).with_field(field)));
         }

@@ -226,6 +226,7 @@ pub fn snapshot() -> Snapshot {
         exports,
         iops_max: 0,
         mbps_max: 0,
+        weight: 100,
         capped: 0,
         counters,
         reads: (n == 1).then(|| stages([600, 0, 400, 84_000, 9_400])),
@@ -471,7 +472,8 @@ fn every_request_becomes_its_order() {
     c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
     c.delete("/pools/tank?force=true").expect("done");
     c.patch("/volumes/tank/vm1", &api::VolumeSet { bytes: Some(8192), ..Default::default() }).expect("done");
-    let caps = api::VolumeSet { iops_max: Some(5000), mbps_max: Some(0), ..Default::default() };
+    let caps =
+        api::VolumeSet { iops_max: Some(5000), mbps_max: Some(0), weight: Some(300), ..Default::default() };
     c.patch("/volumes/tank/vm1", &caps).expect("done");
     c.delete("/exports/tank/vm1/esx1?disconnect=true").expect("done");
     c.delete("/portals/iscsi/%5Bfd00%3A%3A1%5D%3A3260").expect("done");
@@ -496,7 +498,7 @@ fn every_request_becomes_its_order() {
         Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false, disconnect: false },
         Order::VolumeCaps {
             volume: "tank/vm1".into(),
-            caps: VolumeCaps { iops_max: Some(5000), mbps_max: Some(0) },
+            caps: VolumeCaps { iops_max: Some(5000), mbps_max: Some(0), weight: Some(300) },
         },
         Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect: true },
         Order::PortalRemove {
