@@ -432,9 +432,11 @@ fn events_are_followed_over_the_end_of_the_daemon() {
         .expect("it runs");
     let served = || fs::read_to_string(&path).unwrap_or_default().matches("the head serves").count();
     until("it follows", || served() == 1);
-    daemon.signal("-KILL");
-    daemon.start(&[]);
-    until("it goes on", || served() == 2);
+    for (signal, lives) in [("-KILL", 2), ("-TERM", 3)] {
+        daemon.signal(signal);
+        daemon.start(&[]);
+        until(&format!("it goes on after {signal}"), || served() == lives);
+    }
     let ended = follower.try_wait().expect("ours");
     follower.kill().expect("ours");
     follower.wait().expect("ours");

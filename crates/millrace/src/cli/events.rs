@@ -3,7 +3,7 @@
 use super::{Context, put};
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal, columns};
-use api::{Event, Events, Weight};
+use api::{ErrorKind, Event, Events, Weight};
 use clap::Args;
 use std::time::Duration;
 
@@ -43,8 +43,9 @@ pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
     loop {
         let found = context.client.get::<Events>(&format!("/events?since={since}&wait={WAIT_SECONDS}"));
         let found = match found {
-            // The daemon is started again, and whoever waits for events wants those of that most of all.
-            Err(e) if reached && e.exit == Exit::Unreachable => {
+            // The daemon is started again, and whoever waits for events wants those of that most of all. One that is being
+            // stopped in order says so.
+            Err(e) if reached && (e.exit == Exit::Unreachable || e.kind == Some(ErrorKind::NotReady)) => {
                 std::thread::sleep(AGAIN);
                 continue;
             }
