@@ -7,6 +7,7 @@ use super::join::{self, Boxed};
 use super::runtime::Patience;
 use super::shaped;
 use super::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
+use super::unfinished::MADE;
 use super::witness::{Witness, puts_out};
 use crate::layout::PoolId;
 use array::format::{
@@ -71,6 +72,14 @@ impl Office {
     }
     /// Claims, opens, shapes and looks at a drive, within `Patience::look`.
     pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
+        if let Some(path) = shaped::bare(spec).strip_prefix(MADE) {
+            // Of the journal alone: by that name it goes with the drive if it holds nothing.
+            return Err(format!("{spec}: there is no kind of drive `{MADE}`: the path alone, {path}").into());
+        }
+        self.probe_listed(spec).await
+    }
+    /// The same of a drive as the file `creating` has it.
+    pub(crate) async fn probe_listed(&self, spec: &str) -> Result<Probe, OpenError> {
         let (shape, bare) = shaped::split(spec)?;
         let shape = shape.or_else(|| self.desk().shapes_at_start.get(bare).cloned());
         let end = self.cx.now() + self.cx.patience().look;

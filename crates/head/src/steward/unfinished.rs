@@ -21,7 +21,7 @@ use base::Uuid;
 
 /// In front of the path of a file that was made as a drive of the pool: the reactor takes it away with the drive, if it holds
 /// nothing.
-const MADE: &str = "made:";
+pub(crate) const MADE: &str = "made:";
 
 /// Where a drive of the list lies.
 fn path_of(listed: &str) -> &str {
@@ -166,7 +166,7 @@ impl Office {
             let listed = listed.clone();
             Box::pin(async move {
                 loop {
-                    match self.probe(&listed).await {
+                    match self.probe_listed(&listed).await {
                         Ok(probe) => return Ok(probe),
                         // After kill -9 the kernel may hold it until the last operation has ended.
                         Err(e) if e.held && self.cx.now() < end => self.cx.sleep(CLAIM_RETRY).await,
