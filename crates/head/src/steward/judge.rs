@@ -10,7 +10,8 @@ use super::spares::is_spare;
 use super::unfinished::never_finished;
 use crate::order::{Refusal, RefusalKind};
 use array::format::{
-    Assembly, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict, assemble,
+    Assembly, ConfigSlot, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict,
+    assemble,
 };
 use base::Uuid;
 use std::collections::BTreeSet;
@@ -119,10 +120,17 @@ impl Office {
         };
         // A drive of another history may have a later configuration: that one is not ours.
         let in_line = |p: &&Probe| p.good_label().is_some_and(|l| assembly.line.contains(&l.drive));
-        let configs = probes.iter().filter(in_line).filter_map(|p| p.config.as_ref().ok());
-        // Drives that are being added have one that is not later, and that says so.
-        let newest = configs.max_by_key(|c| (c.generation, !c.is_unfinished()));
-        let Some(slot) = newest else {
+        let configs = probes.iter().filter(in_line).filter_map(|p| {
+            let slot = p.config.as_ref().ok()?;
+            let takes_part = takes_part(&assembly.record, p.good_label()?.drive);
+            // A drive may be the only one that was told of arrays when the power went. The others, without it, put it out on
+            // record and go on without those arrays.
+            (takes_part || !has_more_arrays(slot, &assembly.record)).then_some((slot, takes_part))
+        });
+        // Drives that are being added have one that is not later, and that says so. What those wrote that go on without a
+        // drive has the generation of what it was told last, which nobody else had: they know better.
+        let newest = configs.max_by_key(|(c, takes_part)| (c.generation, !c.is_unfinished(), *takes_part));
+        let Some((slot, _)) = newest else {
             return Err(no(
                 RefusalKind::Internal,
                 format!("no drive of pool {label_name} carries a readable configuration"),
@@ -169,6 +177,16 @@ impl Office {
         }
         Ok(Judged { config, generation: slot.generation, record, assembly, notices })
     }
+}
+
+/// Whether a drive is a leg that has what the pool was told last.
+fn takes_part(record: &MembershipRecord, drive: Uuid) -> bool {
+    record.leg(drive).is_some_and(|l| !matches!(l.state, LegState::Out | LegState::JustOut))
+}
+
+/// Whether a configuration has arrays that are not on record.
+fn has_more_arrays(slot: &ConfigSlot, record: &MembershipRecord) -> bool {
+    PoolConfig::of_slot(slot).is_ok_and(|c| c.arrays.len() > record.arrays.len())
 }
 
 /// One thing that speaks against taking a pool. There may be several, and `--force` overrides all of them: so whoever says it

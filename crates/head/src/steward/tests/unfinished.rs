@@ -240,6 +240,61 @@ fn another_head_takes_a_pool_whose_growth_was_cut_off_as_it_was_or_as_it_is() {
     }
 }
 
+/// One drive knew the pool as it would have grown, and was away when the others undid that and went on: their next
+/// configuration had the generation of its own.
+#[test]
+fn a_drive_that_alone_knew_of_a_cut_off_addition_does_not_undo_what_came_after_it() {
+    let new = ["/f/x", "/f/y"];
+    let rest = to_grow(new);
+    let mut apart = 0;
+    for n in World::start(rest.clone(), 2).effects_done.. {
+        let (left, _, over) = cut_growth(&rest, new, n);
+        // What is written to several drives at a time may be on the last of them first.
+        let ahead = cut_growth(&rest, new, n + 4).0;
+        for (path, changes) in [("/f/a", true), ("/f/a", false), ("/f/d", true), ("/f/d", false)] {
+            let mut without = left.clone();
+            without.drives.remove(path);
+            let away = ahead.drives[path].clone();
+            let mut w = World::start(without, 3);
+            let arrays = w.layout.arrays.len();
+            if arrays == 0 {
+                continue;
+            }
+            if changes {
+                w.good(volume("vm2", MIB));
+            }
+            let volumes = w.layout.volumes.len();
+            apart += u32::from(changes && arrays == 2);
+            w.rest.drives.insert(path.into(), FakeDrive { held: false, ..away });
+            let mut w = w.crash(4);
+            let shown = (w.layout.volumes.len(), w.layout.arrays.len());
+            let reasons = w.status().reasons;
+            assert_eq!(shown, (volumes, arrays), "{path} {changes}, cut after effect {n}: {reasons:?}");
+        }
+        if over {
+            break;
+        }
+    }
+    assert!(apart > 20, "{apart}");
+}
+
+#[test]
+fn only_the_journal_opens_a_file_as_one_that_was_made() {
+    let rest = to_grow(["/f/x", "/f/y"]);
+    let mut w = World::start(rest, 2);
+    let orders = [
+        grow(["made:/f/x", "/f/y"]),
+        grow(["/f/x", "shape:latency-us=1@made:/f/y"]),
+        Order::DriveReplace { old: "/f/a".into(), new: "made:/f/x".into(), force: true },
+        create("two", vec![mirror("made:/f/x", "/f/y")]),
+    ];
+    for order in orders {
+        let shown = format!("{order:?}");
+        let (.., words) = w.refused(order);
+        assert!(words.contains("there is no kind of drive `made:`"), "{shown}: {words}");
+    }
+}
+
 #[test]
 fn a_drive_that_is_away_when_an_addition_is_undone_is_freed_at_a_later_start() {
     let new = ["/f/x", "/f/y"];
