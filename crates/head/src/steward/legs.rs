@@ -641,9 +641,10 @@ impl PoolDesk {
         if let Some((message, next)) = unique {
             return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
         }
-        // Who gives up a replacement is left with the legs that there were.
+        // Who gives up a replacement is left with the legs that there were, unless the old one was lost meanwhile.
         let uuid = self.arrays[array].legs[leg].uuid;
-        let comes = self.replaces(uuid).is_some_and(|r| self.is_leg(r.old));
+        let old = self.replaces(uuid).and_then(|r| self.leg_at(r.old));
+        let comes = old.is_some_and(|(a, l)| self.leg_state(a, l) == LegState::InSync);
         let alone = !comes && (self.in_sync_without(array, leg) < 2 || self.arrays[array].legs.len() == 2);
         if alone && !force {
             let word = array_word(true, array);

@@ -153,6 +153,9 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
     w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
     lose(&mut w, 0);
     assert_eq!(legs(&mut w), ["/f/a failed", "/f/b optimal", "/f/n rebuilding for /f/a"]);
+    // What is left without the new one is not what there was.
+    let (kind, _, words) = w.refused(rm("/f/n", false));
+    assert!(kind == RefusalKind::Unsafe && words.contains("has one drive in sync"), "{words}");
     copied(&mut w, "/f/n");
     w.pass(6);
     assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
