@@ -87,8 +87,7 @@ impl Claim {
     /// Makes again what somebody removed. True: something was. An error in words, with what helps.
     pub fn renew(&mut self) -> Result<bool, [String; 2]> {
         let same = |file: &File, path: &Path| {
-            let there = std::fs::metadata(path).map(|m| place(&m));
-            there.is_ok_and(|there| file.metadata().is_ok_and(|ours| place(&ours) == there))
+            !moved(file.metadata().map(|m| place(&m)), std::fs::metadata(path).map(|m| place(&m)))
         };
         let path = self.folder.join(LOCK);
         let moved = self.directory.as_ref().is_some_and(|d| !same(d, &self.folder));
@@ -122,6 +121,17 @@ fn lock_file(folder: &Path) -> Result<File, Obstacle> {
     let _ = file.set_len(0);
     let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
     Ok(file)
+}
+
+/// Whether a file of ours is not the one that lies at its path. An error that is not of this says nothing: what cannot be
+/// looked at for a moment is still locked.
+fn moved(ours: io::Result<(u64, u64)>, there: io::Result<(u64, u64)>) -> bool {
+    const GONE: [ErrorKind; 3] =
+        [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::StaleNetworkFileHandle];
+    match (ours, there) {
+        (Ok(ours), Ok(there)) => ours != there,
+        (Err(e), _) | (_, Err(e)) => GONE.contains(&e.kind()),
+    }
 }
 
 /// What tells a file from another one of its name.
@@ -239,6 +249,23 @@ mod tests {
         let config = Config { state_dir: file, ..Config::default() };
         let failure = Claim::take(&config, Duration::ZERO).expect_err("a file");
         assert!(failure.next.is_some_and(|n| n.starts_with("repair ")));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_for_a_moment_was_not_moved() {
+        let (here, other) = (|| Ok((1, 2)), || Ok((1, 3)));
+        let fails = |kind: ErrorKind| Err(io::Error::from(kind));
+        assert!(!moved(here(), here()) && moved(here(), other()));
+        for (kind, gone) in [
+            (ErrorKind::NotFound, true),
+            (ErrorKind::NotADirectory, true),
+            (ErrorKind::StaleNetworkFileHandle, true),
+            (ErrorKind::PermissionDenied, false),
+            (ErrorKind::TimedOut, false),
+            (ErrorKind::Other, false),
+        ] {
+            assert_eq!((moved(here(), fails(kind)), moved(fails(kind), here())), (gone, gone), "{kind}");
+        }
     }
 
     #[test]
