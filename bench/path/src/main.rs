@@ -180,6 +180,7 @@ impl World {
             deadlines: Deadlines::default(),
             extents: vec![(SHARD_AT, SHARD_BYTES)],
             connections_max: CONNECTIONS as u32,
+            places: head::PLACES,
         });
         let (view, layout) = configuration(scenario);
         let room = Mail::Room { mirrors: layout.arrays.len() as u32 };

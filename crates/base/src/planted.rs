@@ -80,6 +80,8 @@ bugs! {
     HungBufferFree promise 7 within 150: "the buffer of an operation that hangs is used again",
     LoserBufferFree promise 7 within 150: "the buffer of a hedged read's loser is used again",
     NoDeadline promise 7 within 300: "operations of drives have no deadline",
+    HungPlaces promise 7 within 1000: "what hangs keeps all places at an array",
+    AbortedStands promise 8 within 100: "who is aborted while it waits for a place is forgotten",
     LastLegLost promise 7 within 150 in Pairs: "the last leg in sync is given up",
     NeverCutOff promise 8 within 100 in Stingy: "hosts that keep what they are lent are never cut off",
     LentUncounted promise 8 within 100 in Stingy: "what a host is lent is not counted",

@@ -19,7 +19,7 @@
 use crate::fair::cost_of;
 use crate::layout::ArrayId;
 use array::COMMANDS_MAX;
-use base::{DriveOpKind, Duration, Instant, VolumeId};
+use base::{Bug, DriveOpKind, Duration, Instant, VolumeId, planted};
 
 /// Operations are counted so long before anything is concluded.
 const WINDOW: Duration = Duration::from_millis(50);
@@ -114,8 +114,10 @@ impl Load {
 /// What one shard measures of an array, and the places that it has.
 #[derive(Debug)]
 pub(crate) struct Depth {
-    /// Commands that may be under way.
+    /// Commands that may be under way,
     pub places: u32,
+    /// and usually.
+    usual: u32,
     /// Longest part of a command that goes to a drive at once, bytes.
     pub piece: u64,
     until: Instant,
@@ -151,9 +153,10 @@ fn class(kind: DriveOpKind, len: u64) -> usize {
 }
 
 impl Depth {
-    pub fn new(array: ArrayId) -> Self {
+    pub fn new(array: ArrayId, usual: u32) -> Self {
         Self {
-            places: COMMANDS_MAX,
+            places: usual,
+            usual,
             piece: u64::MAX,
             until: Instant(0),
             end: Instant(0),
@@ -204,12 +207,12 @@ impl Depth {
     }
     /// Time has passed. What hangs must not hold all places: behind it may stand what another drive could serve.
     pub fn on_scan(&mut self, now: Instant) {
-        if self.places < COMMANDS_MAX && now > self.end + WINDOW {
+        if self.places < COMMANDS_MAX && now > self.end + WINDOW && !planted(Bug::HungPlaces) {
             self.set(COMMANDS_MAX);
         }
     }
     fn set(&mut self, places: u32) {
-        (self.places, self.piece) = (places, if places < COMMANDS_MAX { PIECE } else { u64::MAX });
+        (self.places, self.piece) = (places, if places < self.usual { PIECE } else { u64::MAX });
     }
     /// The end of a window has come. Returns what is to be said to the array's home, for `on_told` to take back.
     #[cold]
@@ -221,7 +224,7 @@ impl Depth {
             self.conclude(span.as_nanos() as f32, load);
         }
         if now >= self.until {
-            self.set(COMMANDS_MAX);
+            self.set(self.usual);
         }
         // Odd, so that it falls into step with no pattern of two.
         let stride = (self.ops / SAMPLES / 2 * 2 + 1).min(STRIDE_MAX);
@@ -249,7 +252,7 @@ impl Depth {
     }
     /// The array's home has answered.
     pub fn on_told(&mut self, load: Box<Load>) {
-        self.set(load.places);
+        self.set(load.places.min(self.usual));
         self.until = load.until;
         self.load = Some(load);
     }

@@ -163,6 +163,7 @@ mod tests {
             deadlines: Deadlines::default(),
             extents: vec![(START, BYTES)],
             connections_max: 1,
+            places: crate::PLACES,
         });
         let geometry = Geometry::plan(true, 64 << 10, 1 << 34, u64::from(CHUNK)).expect("large enough");
         let leg = |drive: u16| Leg {

@@ -919,7 +919,7 @@ impl<M: Memory> Core<M> {
             epoch,
             legs: legs_of(wanted),
             crowd: Fair::new(self.id),
-            depth: Depth::new(wanted.id),
+            depth: Depth::new(wanted.id, self.places),
             governor: Governor::new(self.shards),
         };
         set(&mut self.arrays, wanted.id.index(), Box::new(state));

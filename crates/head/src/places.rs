@@ -12,7 +12,7 @@ use crate::mail::{FlightId, Mail};
 use crate::request::{Flight, Owner, Phase};
 use crate::shard::{ArrayState, Core, NO_LINK};
 use array::Ticket;
-use base::{Address, Effect, Effects, Instant, Memory, Status};
+use base::{Address, Bug, Effect, Effects, Instant, Memory, Status, planted};
 
 const NO_HOST: u32 = u32::MAX;
 
@@ -88,7 +88,9 @@ impl<M: Memory> Core<M> {
         let state = self.arrays[array.index()].as_mut().expect("it waits there");
         state.crowd.line(line).leave(&mut self.requests, index);
         state.crowd.left(line);
-        self.turns.push_back(index);
+        if !planted(Bug::AbortedStands) {
+            self.turns.push_back(index);
+        }
     }
 
     /// A peer's command leaves the line at an array, if it stands there.

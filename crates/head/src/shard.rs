@@ -81,7 +81,12 @@ pub struct ShardConfig<M> {
     pub extents: Vec<(u64, u64)>,
     /// Connections that its world has room for.
     pub connections_max: u32,
+    /// Commands that an array works on at a time while nobody asks for fewer: `PLACES`, but for tests.
+    pub places: u32,
 }
+
+/// See [`ShardConfig::places`]: as many as an array has room for.
+pub const PLACES: u32 = array::COMMANDS_MAX;
 
 /// An array as this shard knows it.
 pub(crate) struct ArrayState {
@@ -112,6 +117,8 @@ pub(crate) struct Core<M: Memory> {
     pub buffers: Arena,
     pub callers: Callers,
     pub deadlines: Deadlines,
+    /// Usual places of each array.
+    pub places: u32,
     pub extents: Vec<(u64, u64)>,
     pub view: Arc<View>,
     pub layout: Arc<Layout>,
@@ -188,6 +195,7 @@ impl<M: Memory> Shard<M> {
                 callers: Callers::new(config.connections_max, config.shards, buffers.rings_max()),
                 buffers,
                 deadlines: config.deadlines,
+                places: config.places,
                 extents: config.extents,
                 view: Arc::default(),
                 layout: Arc::default(),

@@ -125,6 +125,7 @@ impl Trial {
                 deadlines: Deadlines { read: Duration::from_secs(1000), write: Duration::from_secs(1000) },
                 extents: (0..shards).map(|s| (region(s), bytes)).collect(),
                 connections_max: 1,
+                places: crate::PLACES,
             })
         };
         let mut trial = Self {

@@ -475,6 +475,7 @@ mod tests {
                     deadlines: Deadlines::default(),
                     extents: vec![(0, bytes as u64)],
                     connections_max: 4096,
+                    places: crate::PLACES,
                 }),
                 next: 0,
                 closed: vec![],

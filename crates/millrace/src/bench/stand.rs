@@ -127,6 +127,7 @@ impl Stand {
                     deadlines: Deadlines::default(),
                     extents,
                     connections_max: 1024,
+                    places: head::PLACES,
                 };
                 Inner::new(Shard::new(config), (id, count), asks, news)
             };

@@ -182,7 +182,18 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
             let (staging, memory) = part.split();
             let deadlines = Deadlines::default();
             let seed = entropy[0];
-            Shard::new(ShardConfig { id, shards, memory, staging, seed, deadlines, extents, connections_max })
+            let places = head::PLACES;
+            Shard::new(ShardConfig {
+                id,
+                shards,
+                memory,
+                staging,
+                seed,
+                deadlines,
+                extents,
+                connections_max,
+                places,
+            })
         };
         house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
     }

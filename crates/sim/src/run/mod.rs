@@ -249,6 +249,11 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
 }
 
 impl Run {
+    /// Half of all worlds have few places at each array, so that commands stand in line there.
+    fn places(&self) -> u32 {
+        let mut rng = Prng::new(self.options.seed ^ 0x706c_6163_6573);
+        if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::PLACES }
+    }
     fn boot(&mut self) {
         self.lives += 1;
         self.booted = self.world.now();
@@ -263,6 +268,7 @@ impl Run {
             let staging = at + bytes;
             let shard = Shard::new(ShardConfig {
                 connections_max: 64,
+                places: self.places(),
                 id,
                 shards,
                 memory: SimMemory::new(at, bytes),
