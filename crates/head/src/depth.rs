@@ -39,6 +39,11 @@ const MOST: f32 = 0.75;
 const GAIN: f32 = 2.0;
 const GAIN_MAX: f32 = 512.0;
 const PLACES_MIN: u32 = 2;
+/// Places, at least, where drives answer within a turn: the shard is the limit then, and does much at a time with less
+/// work for each.
+const PLACES_SWIFT: u32 = 128;
+/// Turns of the shard that an operation lasts there, at most.
+const SWIFT: f32 = 1.5;
 /// Below this part of what was done before, the gain grows by `GROW`.
 const LESS: f32 = 0.92;
 const GROW: f32 = 1.5;
@@ -87,6 +92,8 @@ pub struct Load {
     pub long: bool,
     /// Somebody waited for a place all the time.
     pub full: bool,
+    /// Operations end in the turn after the one in which they started.
+    pub swift: bool,
     /// Who waits.
     pub claims: Vec<Claim>,
     /// The answer: places of this shard,
@@ -104,6 +111,7 @@ impl Load {
             little: 0.0,
             long: false,
             full: false,
+            swift: false,
             claims: Vec::with_capacity(16),
             places: COMMANDS_MAX,
             until: Instant(0),
@@ -124,6 +132,8 @@ pub(crate) struct Depth {
     /// When the window ends, and when it began.
     pub end: Instant,
     began: Instant,
+    /// Turns of the shard when it began.
+    turns: u64,
     /// Operations in it; every `stride`th is looked at.
     ops: u32,
     stride: u32,
@@ -161,6 +171,7 @@ impl Depth {
             until: Instant(0),
             end: Instant(0),
             began: Instant(0),
+            turns: 0,
             ops: 0,
             stride: STRIDE_MAX,
             skip: 0,
@@ -214,14 +225,15 @@ impl Depth {
     fn set(&mut self, places: u32) {
         (self.places, self.piece) = (places, if places < self.usual { PIECE } else { u64::MAX });
     }
-    /// The end of a window has come. Returns what is to be said to the array's home, for `on_told` to take back.
+    /// The end of a window has come, after so many turns of the shard. Returns what is to be said to the array's home,
+    /// for `on_told` to take back.
     #[cold]
-    pub fn on_window(&mut self, now: Instant) -> Option<Box<Load>> {
+    pub fn on_window(&mut self, now: Instant, turns: u64) -> Option<Box<Load>> {
         let span = now.since(self.began);
         let counts = self.end > Instant(0) && span <= GAP && self.seen > 0;
         let mut load = self.load.take_if(|_| counts);
         if let Some(load) = &mut load {
-            self.conclude(span.as_nanos() as f32, load);
+            self.conclude(span.as_nanos() as f32, turns - self.turns, load);
         }
         if now >= self.until {
             self.set(self.usual);
@@ -229,13 +241,13 @@ impl Depth {
         // Odd, so that it falls into step with no pattern of two.
         let stride = (self.ops / SAMPLES / 2 * 2 + 1).min(STRIDE_MAX);
         self.stride = if counts { stride } else { STRIDE_MAX };
-        (self.began, self.end) = (now, now + WINDOW);
+        (self.began, self.end, self.turns) = (now, now + WINDOW, turns);
         (self.ops, self.seen, self.took, self.least) = (0, 0, 0, 0);
         (self.cost, self.little, self.full) = (0, 0, true);
         self.lowest = [u32::MAX; CLASSES];
         load
     }
-    fn conclude(&mut self, span: f32, load: &mut Load) {
+    fn conclude(&mut self, span: f32, turns: u64, load: &mut Load) {
         let scale = self.ops as f32 / self.seen as f32;
         if self.took as f32 * scale <= 2.0 * span {
             // Hardly anybody is here, so this is what the drives take now.
@@ -249,6 +261,8 @@ impl Depth {
         load.little = self.little as f32;
         load.long = self.took > SHORT * u64::from(self.seen) && self.took > LONG * self.least;
         load.full = self.full;
+        // What starts in a turn ends in the next one at the earliest.
+        load.swift = self.took as f32 * turns as f32 <= SWIFT * span * self.seen as f32;
     }
     /// The array's home has answered.
     pub fn on_told(&mut self, load: Box<Load>) {
@@ -267,6 +281,7 @@ struct Heard {
     little: f32,
     long: bool,
     full: bool,
+    swift: bool,
     claims: Vec<Claim>,
     places: u32,
 }
@@ -312,7 +327,7 @@ impl Governor {
         let heard = &mut self.shards[usize::from(shard)];
         heard.at = now;
         (heard.needed, heard.cost, heard.little) = (load.needed, load.cost, load.little);
-        (heard.long, heard.full) = (load.long, load.full);
+        (heard.long, heard.full, heard.swift) = (load.long, load.full, load.swift);
         heard.claims.clear();
         heard.claims.extend_from_slice(&load.claims);
         // One conclusion for each window, whoever comes first.
@@ -370,7 +385,10 @@ impl Governor {
         let parts = |i: usize| self.claimed(i, now);
         let all: f32 = (0..self.shards.len()).map(parts).sum();
         let largest = (0..self.shards.len()).map(parts).fold(0.0, f32::max);
-        let few = (now < self.until).then_some(self.most * self.gain);
+        let fresh = |h: &&Heard| h.is_fresh(now);
+        let swift = self.shards.iter().filter(fresh).all(|h| h.swift);
+        let least = if swift { PLACES_SWIFT } else { PLACES_MIN };
+        let few = (now < self.until).then_some((self.most * self.gain).max(least as f32));
         for i in 0..self.shards.len() {
             let own = self.claimed(i, now);
             let places = match few {

@@ -235,7 +235,7 @@ impl<M: Memory> Core<M> {
         state: &mut ArrayState,
         fx: &mut Effects<Mail>,
     ) {
-        let Some(mut load) = state.depth.on_window(now) else { return };
+        let Some(mut load) = state.depth.on_window(now, self.turns_done) else { return };
         state.crowd.claims(&mut load.claims);
         let home = array.0 % self.shards;
         if home == self.id {

@@ -143,6 +143,8 @@ pub(crate) struct Core<M: Memory> {
     /// Commands of capped volumes that wait for their rate.
     pub gates: Gates,
     pub turns: VecDeque<u32>,
+    /// Turns since the start.
+    pub turns_done: u64,
     pub landed: VecDeque<Landed>,
     pub told: VecDeque<u32>,
     /// Where the time of commands goes.
@@ -213,6 +215,7 @@ impl<M: Memory> Shard<M> {
                 stalled: 0,
                 gates: Gates::default(),
                 turns: VecDeque::with_capacity(1024),
+                turns_done: 0,
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
                 timing: Timing::new(),
@@ -672,6 +675,7 @@ impl<M: Memory> Machine for Shard<M> {
     }
 
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.core.turns_done += 1;
         self.settle(now, fx);
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {

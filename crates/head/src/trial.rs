@@ -272,6 +272,7 @@ impl Trial {
 
     /// As `Shard::settle` does, with flows in the place of connections.
     fn end_of_turn(&mut self, shard: usize) {
+        self.shards[shard].core_mut().turns_done += 1;
         loop {
             let mut fx = vec![];
             let core = self.shards[shard].core_mut();
