@@ -356,7 +356,7 @@ impl Governor {
         if limits {
             self.adjust(full);
         }
-        self.share(now);
+        self.share(now, long);
     }
     /// More gain if less is done than before and somebody waits; less again after a time without need.
     fn adjust(&mut self, full: bool) {
@@ -381,24 +381,24 @@ impl Governor {
         }
     }
     /// Gives each shard its part: of the few places, or of as many as one may have.
-    fn share(&mut self, now: Instant) {
+    fn share(&mut self, now: Instant, long: bool) {
         let parts = |i: usize| self.claimed(i, now);
         let all: f32 = (0..self.shards.len()).map(parts).sum();
         let largest = (0..self.shards.len()).map(parts).fold(0.0, f32::max);
-        let fresh = |h: &&Heard| h.is_fresh(now);
-        let swift = self.shards.iter().filter(fresh).all(|h| h.swift);
-        let least = if swift { PLACES_SWIFT } else { PLACES_MIN };
-        let few = (now < self.until).then_some((self.most * self.gain).max(least as f32));
+        let here = self.shards.iter().filter(|h| h.is_fresh(now)).count().max(1);
+        let few = (now < self.until).then_some(self.most * self.gain);
         for i in 0..self.shards.len() {
             let own = self.claimed(i, now);
             let places = match few {
-                // Where nobody waits, what is there is little.
-                Some(few) if all > 0.0 => few * own / all,
-                Some(few) => few,
-                None if own > 0.0 => COMMANDS_MAX as f32 * own / largest,
+                Some(few) if own > 0.0 => few * own / all,
+                // Nobody waits there, so what is there is little.
+                Some(few) => few / here as f32,
+                // Only where drives are the limit does one shard have what another lacks.
+                None if own > 0.0 && long => COMMANDS_MAX as f32 * own / largest,
                 None => COMMANDS_MAX as f32,
             };
-            self.shards[i].places = (places as u32).clamp(PLACES_MIN, COMMANDS_MAX);
+            let least = if self.shards[i].swift { PLACES_SWIFT } else { PLACES_MIN };
+            self.shards[i].places = (places as u32).clamp(least, COMMANDS_MAX);
         }
     }
     /// What the volumes of which a shard has claims weigh there, in all.

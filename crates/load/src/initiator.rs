@@ -246,6 +246,8 @@ pub struct Initiator {
 
 /// Longest time from `start` to Ready, and from `stop` to the last answer.
 pub const START_MAX: Duration = Duration::from_secs(20);
+/// Bytes of an outbox that the largest command takes.
+const COMMAND_ROOM: u32 = 4096 + 512;
 const STOP_MAX: Duration = Duration::from_secs(2);
 
 struct Io<'a, M> {
@@ -411,6 +413,11 @@ impl Initiator {
             (Session::Iscsi(s), State::Ready) => u32::from(s.free()),
             _ => 0,
         }
+    }
+    /// Whether every connection's outbox has room for any command: its header, and a block of zeroes that it brings.
+    /// Else `submit` may say no until more was sent.
+    pub fn has_room(&self) -> bool {
+        self.links.iter().all(|l| l.outbox.room() >= COMMAND_ROOM)
     }
     /// Submits a command on the connection with the most room; false if there is none now. What it puts
     /// into an outbox is sent at `end_of_turn`. For Read, Write and Compare `c.data` must be as long as

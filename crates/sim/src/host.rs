@@ -255,7 +255,11 @@ impl Host {
 
     fn begin_commands(&mut self, now: Instant) {
         let stop = self.ledger.borrow().stop || now < self.pause_until;
-        while !stop && self.issued < self.habits.commands && self.initiator.free() > 0 {
+        while !stop
+            && self.issued < self.habits.commands
+            && self.initiator.free() > 0
+            && self.initiator.has_room()
+        {
             let Some(id) = self.slots.iter().position(Option::is_none) else { return };
             let Some(buffer) = self.buffers.pop() else { return };
             self.issued += 1;
