@@ -181,6 +181,7 @@ impl World {
             extents: vec![(SHARD_AT, SHARD_BYTES)],
             connections_max: CONNECTIONS as u32,
             places: head::PLACES,
+            turn_pdus: head::TURN_PDUS,
         });
         let (view, layout) = configuration(scenario);
         let room = Mail::Room { mirrors: layout.arrays.len() as u32 };

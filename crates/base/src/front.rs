@@ -3,8 +3,9 @@
 //! A connection is a machine with these inputs, called by the head, none of which waits:
 //!
 //! - `on_bytes(now, bytes, io) -> usize`: bytes arrived in a staging buffer; returns how many it took.
-//!   It takes fewer only if it must wait (for a buffer, an answer, room in the outbox); the head
-//!   offers the rest again after the next `on_granted`, `on_answer`, `on_done` or `on_sent`.
+//!   It takes fewer only if it must wait (for a buffer, an answer, room in the outbox, or a turn that has
+//!   room for more: `goes_on`); the head offers the rest again after the next `on_granted`, `on_answer`, `on_done`
+//!   or `on_sent`, or in a later turn.
 //! - `want() -> Want`: where the next bytes shall go.
 //! - `on_direct(now, n, io)`: `n` bytes arrived in the slice of `Want::Direct`.
 //! - `on_granted(now, tag, slice, io)`: the buffer that `reserve` could not give at once.
@@ -173,6 +174,11 @@ pub trait FrontIo {
     /// Carries out `command` on the tag's buffer; ends in `on_done`, never at once. `data` is the
     /// part of the buffer that holds the data (empty for commands without).
     fn submit(&mut self, tag: Tag, command: Command, data: Slice);
+    /// Whether the connection takes another PDU from its bytes now. It asks once for each, before its first byte, and returns
+    /// from `on_bytes` if not: others have their turn first.
+    fn goes_on(&mut self) -> bool {
+        true
+    }
     /// The tag is over: its slot and buffer are free at once.
     fn finish(&mut self, tag: Tag);
     /// The tag is over; its buffer is free once what is in the outbox now has been sent.

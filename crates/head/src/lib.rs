@@ -28,4 +28,4 @@ pub mod steward;
 #[cfg(test)]
 mod trial;
 
-pub use shard::{Deadlines, PLACES, Shard, ShardConfig};
+pub use shard::{Deadlines, PLACES, Shard, ShardConfig, TURN_PDUS};

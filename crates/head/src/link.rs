@@ -166,6 +166,9 @@ pub(crate) struct Link {
     pub heard: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
+    /// It stands in line for a turn that has room for them; and how many PDUs came at a time of late.
+    pub in_line: bool,
+    pub came_last: u32,
     /// Bytes that it has sent us.
     pub came: u64,
     /// Where the receive under way will put its bytes: None for staging.
@@ -308,6 +311,10 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             self.core.time(index, came, self.now);
         }
         self.core.arrive(self.now, index);
+    }
+    #[inline]
+    fn goes_on(&mut self) -> bool {
+        self.core.turn.take()
     }
     fn finish(&mut self, tag: Tag) {
         let index = self.link.forget(tag);

@@ -14,10 +14,13 @@ mod accept;
 mod dues;
 mod letters;
 mod memory;
+mod turn;
 
 use self::accept::Callers;
 pub(crate) use self::accept::Left;
 pub(crate) use self::dues::Dues;
+pub use self::turn::TURN_PDUS;
+use self::turn::Turn;
 use crate::arena::Arena;
 use crate::buffers::{Buffers, PAGE};
 use crate::depth::{Depth, Governor};
@@ -81,6 +84,8 @@ pub struct ShardConfig<M> {
     pub extents: Vec<(u64, u64)>,
     /// Connections that its world has room for.
     pub connections_max: u32,
+    /// PDUs that a turn takes in at most: `TURN_PDUS`, but for tests.
+    pub turn_pdus: u32,
     /// Commands that an array works on at a time while nobody asks for fewer: `PLACES`, but for tests.
     pub places: u32,
 }
@@ -142,6 +147,8 @@ pub(crate) struct Core<M: Memory> {
     pub stalled: u32,
     /// Commands of capped volumes that wait for their rate.
     pub gates: Gates,
+    /// What this turn may still take in of what hosts have sent.
+    pub turn: Turn,
     pub turns: VecDeque<u32>,
     /// Turns since the start.
     pub turns_done: u64,
@@ -214,6 +221,7 @@ impl<M: Memory> Shard<M> {
                 lending: Lending::new(),
                 stalled: 0,
                 gates: Gates::default(),
+                turn: Turn::new(config.turn_pdus),
                 turns: VecDeque::with_capacity(1024),
                 turns_done: 0,
                 landed: VecDeque::with_capacity(1024),
@@ -249,6 +257,7 @@ impl<M: Memory> Shard<M> {
             && self.core.flights.is_empty()
             && self.core.has_no_ops()
             && self.core.timing.is_idle()
+            && !self.core.turn.is_over_full()
     }
     /// Bytes of buffers in use.
     pub fn buffers_used(&self) -> u64 {
@@ -321,14 +330,38 @@ impl<M: Memory> Shard<M> {
         self.core.touch(link);
     }
 
-    /// Offers staged bytes to the protocol and asks for more when it took all.
+    /// Offers staged bytes to the protocol, if this turn has room for them, and asks for more when it took all.
+    #[inline]
     fn pump(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
+        let Some(Connection { link, .. }) = self.connections.get_mut(index) else { return };
+        let waits = link.life == Life::Open && !link.staged.is_empty() && !self.core.turn.visit(now, link);
+        if !waits {
+            self.take_in(now, index, fx);
+        }
+    }
+
+    /// Goes on with those in line, as far as this turn has room.
+    fn go_on(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        while let Some(index) = self.core.turn.next() {
+            // Who stood there may be gone, and another one in his place.
+            if let Some(Connection { link, .. }) = self.connections.get_mut(index)
+                && core::mem::take(&mut link.in_line)
+            {
+                self.core.touch(link);
+                self.take_in(now, index, fx);
+            }
+        }
+    }
+
+    fn take_in(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
         let Some(Connection { front, link }) = self.connections.get_mut(index) else { return };
+        let some = !link.staged.is_empty();
         while link.life == Life::Open
             && let Some((data, taken)) = link.staged.front().copied()
         {
             let bytes = self.staging.bytes(data.tail(taken));
             let n = front.on_bytes(now, bytes, &mut Io { now, core: &mut self.core, link, fx });
+            self.core.turn.took(n as u32);
             let taken = taken + n as u32;
             if taken < data.len {
                 link.staged[0].1 = taken;
@@ -337,13 +370,17 @@ impl<M: Memory> Shard<M> {
             link.staged.pop_front();
             fx.push(Effect::Recycle { data });
         }
+        if some {
+            let more = link.life == Life::Open && !link.staged.is_empty();
+            self.core.turn.leave(now, link, more);
+        }
         if link.life != Life::Open {
             link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
             self.core.stall(link);
             return;
         }
         self.core.stall(link);
-        if !link.stalled && link.receiving.is_none() {
+        if link.staged.is_empty() && link.receiving.is_none() {
             let (into, most) = match front.want() {
                 Want::Staging => (None, u32::MAX),
                 Want::Header(most) => (None, most),
@@ -489,6 +526,7 @@ impl<M: Memory> Shard<M> {
                 let index = self.core.touched[i];
                 self.pump(now, index, fx);
             }
+            self.go_on(now, fx);
             self.core.start_turns(now, fx);
             let quiet =
                 self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
@@ -660,6 +698,10 @@ impl<M: Memory> Machine for Shard<M> {
             }
             link.timer = None;
             self.core.touch(link);
+            // What it waits for may have come: it is looked at when its turn comes.
+            if link.in_line {
+                continue;
+            }
             if connection.front.next_deadline().is_some_and(|d| d <= now) {
                 self.with(now, index, fx, |front, io| front.on_timer(now, io));
             }
@@ -676,6 +718,7 @@ impl<M: Memory> Machine for Shard<M> {
 
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.core.turns_done += 1;
+        self.core.turn.begin(now);
         self.settle(now, fx);
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {
@@ -686,6 +729,9 @@ impl<M: Memory> Machine for Shard<M> {
     fn next_deadline(&self) -> Option<Instant> {
         // A minimum by hand: this is asked once or twice in every turn.
         let mut first = self.timers.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        if self.core.turn.is_over_full() {
+            return Some(Instant(0));
+        }
         for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline()]
             .into_iter()
             .flatten()

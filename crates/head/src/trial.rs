@@ -61,6 +61,8 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         standing: crate::link::Standing::Settled,
         heard: false,
         staged: VecDeque::new(),
+        in_line: false,
+        came_last: 0,
         came: 0,
         receiving: None,
         sending: false,
@@ -126,6 +128,7 @@ impl Trial {
                 extents: (0..shards).map(|s| (region(s), bytes)).collect(),
                 connections_max: 1,
                 places: crate::PLACES,
+                turn_pdus: crate::TURN_PDUS,
             })
         };
         let mut trial = Self {

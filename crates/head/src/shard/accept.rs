@@ -352,6 +352,8 @@ impl<M: Memory> Shard<M> {
             standing: Standing::Stranger,
             heard: false,
             staged: VecDeque::with_capacity(2),
+            in_line: false,
+            came_last: 0,
             came: 0,
             receiving: None,
             sending: false,
@@ -375,6 +377,8 @@ impl<M: Memory> Shard<M> {
         };
         let link = &mut self.connections[index].link;
         link.index = index;
+        self.core.turn.reserve(self.connections.len());
+        let link = &mut self.connections[index].link;
         self.core.callers.on_accepted(link);
         self.core.touch(link);
         if self.by_slot.len() <= id.slot() {
@@ -428,7 +432,7 @@ impl<M: Memory> Shard<M> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::layout::Layout;
     use crate::shard::{Deadlines, ShardConfig};
@@ -438,19 +442,19 @@ mod tests {
     use base::{Address, Answer, Ask, Event, HostId, Machine, Slice};
 
     const MEMORY: usize = crate::limits::SHARD_BYTES_MIN as usize;
-    const STAGING: u64 = 1 << 30;
-    const NOW: Instant = Instant(1_000_000_000);
-    const NVME: PortalId = PortalId(0);
+    pub(in crate::shard) const STAGING: u64 = 1 << 30;
+    pub(in crate::shard) const NOW: Instant = Instant(1_000_000_000);
+    pub(in crate::shard) const NVME: PortalId = PortalId(0);
     const ISCSI: PortalId = PortalId(1);
     const OURS: &str = "nqn.2026-01.test:head";
-    const NQN: &str = "nqn.2026-01.test:host";
+    pub(in crate::shard) const NQN: &str = "nqn.2026-01.test:host";
     const IQN: &str = "iqn.2026-01.test:host";
     const OTHER_NQN: &str = "nqn.2026-01.test:other";
     const OTHER_IQN: &str = "iqn.2026-01.test:other";
     const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
-    struct World {
-        shard: Shard<PlainMemory>,
+    pub(in crate::shard) struct World {
+        pub(in crate::shard) shard: Shard<PlainMemory>,
         next: u32,
         /// Connections that the shard has closed.
         closed: Vec<ConnectionId>,
@@ -465,17 +469,21 @@ mod tests {
             Self::with(MEMORY)
         }
         fn with(bytes: usize) -> Self {
+            Self::with_turns(bytes, crate::TURN_PDUS)
+        }
+        pub(in crate::shard) fn with_turns(bytes: usize, turn_pdus: u32) -> Self {
             let mut world = Self {
                 shard: Shard::new(ShardConfig {
                     id: 0,
                     shards: 1,
                     memory: PlainMemory::new(0, bytes),
-                    staging: PlainMemory::new(STAGING, 4096),
+                    staging: PlainMemory::new(STAGING, 1 << 20),
                     seed: 1,
                     deadlines: Deadlines::default(),
                     extents: vec![(0, bytes as u64)],
                     connections_max: 4096,
                     places: crate::PLACES,
+                    turn_pdus,
                 }),
                 next: 0,
                 closed: vec![],
@@ -548,7 +556,12 @@ mod tests {
             self.on(Event::Mail { from: Address::Steward, mail });
         }
         /// A peer comes and asks to be let in; true if the Steward is asked.
-        fn visit(&mut self, protocol: PortalId, name: &str, entries: u16) -> ConnectionId {
+        pub(in crate::shard) fn visit(
+            &mut self,
+            protocol: PortalId,
+            name: &str,
+            entries: u16,
+        ) -> ConnectionId {
             let (peer, asks) = (self.accept(protocol), self.asks.len());
             if protocol == NVME {
                 self.say(peer, &ic_req());

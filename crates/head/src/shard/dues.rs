@@ -134,7 +134,9 @@ impl<M: Memory> Core<M> {
     /// Counts the connections whose bytes cannot be taken.
     #[inline]
     pub(super) fn stall(&mut self, link: &mut Link) {
-        if link.stalled == link.staged.is_empty() {
+        // Who stands in line for a turn could go on.
+        let stalled = !link.staged.is_empty() && !link.in_line;
+        if link.stalled != stalled {
             link.stalled = !link.stalled;
             self.stalled = if link.stalled { self.stalled + 1 } else { self.stalled - 1 };
         }

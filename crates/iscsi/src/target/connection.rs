@@ -450,6 +450,9 @@ impl Connection {
     }
 
     fn take_header(&mut self, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+        if self.have == 0 && !bytes.is_empty() && !io.goes_on() {
+            return 0;
+        }
         let framing = self.session.framing;
         let need = if self.have < BHS_BYTES { BHS_BYTES } else { framing.header_len(ahs_len(&self.bhs())) };
         let n = bytes.len().min(need - self.have);

@@ -128,6 +128,7 @@ impl Stand {
                     extents,
                     connections_max: 1024,
                     places: head::PLACES,
+                    turn_pdus: head::TURN_PDUS,
                 };
                 Inner::new(Shard::new(config), (id, count), asks, news)
             };

@@ -193,6 +193,7 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
                 extents,
                 connections_max,
                 places,
+                turn_pdus: head::TURN_PDUS,
             })
         };
         house.spawn(Address::Shard(id), make).map_err(cannot_start)?;

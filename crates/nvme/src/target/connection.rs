@@ -404,6 +404,7 @@ impl Connection {
         }
         match self.rx {
             Rx::Header if bytes.is_empty() => Step::Wait,
+            Rx::Header if self.decoder.is_empty() && !io.goes_on() => Step::Wait,
             Rx::Header => match self.decoder.push(bytes) {
                 Err(violation) => {
                     self.fail(violation, io);

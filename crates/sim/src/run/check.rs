@@ -44,8 +44,10 @@ impl Run {
             (false, true) => WRITE_MAX,
             (false, false) => RECOVERED,
         };
-        // A loss that came before it was known that the state directory takes nothing waits until it does.
-        let waits = self.world.may_be_unrecorded(self.ailed_at);
+        // A loss that came before it was known that the state directory takes nothing waits until it does, whatever becomes
+        // of the other legs meanwhile.
+        let unrecorded = self.unrecorded && self.world.frozen_at.is_some();
+        let waits = unrecorded || self.world.may_be_unrecorded(self.ailed_at);
         let served = since(self.ailed_at) > patience && self.world.has_good_legs();
         // Whatever was on record: all drives are there, and have been for long.
         let whole = self.world.frozen_at.is_none()

@@ -143,6 +143,8 @@ struct Run {
     ailed_at: Instant,
     /// The state directory took nothing once.
     froze: bool,
+    /// A drive became ill when it could not be known yet that the state directory takes nothing, which is so still.
+    unrecorded: bool,
     /// Some drive was ill once.
     ailed: bool,
     /// Some drive was pulled, and came back as another.
@@ -205,6 +207,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         slowest_start: Duration::ZERO,
         ailed_at: Instant(0),
         froze: false,
+        unrecorded: false,
         ailed: false,
         pulled: false,
         repair: Repair::default(),
@@ -254,6 +257,11 @@ impl Run {
         let mut rng = Prng::new(self.options.seed ^ 0x706c_6163_6573);
         if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::PLACES }
     }
+    /// In a third of all worlds a turn takes in little of what hosts have sent, so that their bytes wait for the next one.
+    fn turn_pdus(&self) -> u32 {
+        let mut rng = Prng::new(self.options.seed ^ 0x7475_726e_73);
+        if rng.chance(1, 3) { rng.between(1, 4) as u32 } else { head::TURN_PDUS }
+    }
     fn boot(&mut self) {
         self.lives += 1;
         self.booted = self.world.now();
@@ -269,6 +277,7 @@ impl Run {
             let shard = Shard::new(ShardConfig {
                 connections_max: 64,
                 places: self.places(),
+                turn_pdus: self.turn_pdus(),
                 id,
                 shards,
                 memory: SimMemory::new(at, bytes),

@@ -252,7 +252,7 @@ impl Run {
             }
             Deed::Freeze | Deed::Thaw => {
                 self.world.frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
-                self.froze = true;
+                (self.froze, self.unrecorded) = (true, false);
                 return;
             }
             Deed::Copy => {
@@ -262,6 +262,7 @@ impl Run {
             Deed::Stop => return self.stop(),
         }
         (self.ailed, self.ailed_at) = (true, self.world.now());
+        self.unrecorded |= deed != Deed::Heal && self.world.may_be_unrecorded(self.ailed_at);
     }
 
     /// A bit of a block that a host wrote changes on one leg. A mirror cannot know which leg is right, so

@@ -1,0 +1,314 @@
+//! How much a shard takes in in a turn, and who waits for the next one.
+//!
+//! What hosts have sent is taken in by connection, until the turn has its number of PDUs. Who is not through then waits in
+//! a line, which the next turns go on with, so many PDUs of each at a time. In between the kernel is asked what has happened: the
+//! longest turn is bounded, whatever hosts send, and nobody waits for more than the line.
+//!
+//! A connection that has little, such as a host that waits for each of its commands, passes the line while
+//! others stand there, and turns are short then: what it waits for is mostly the turn itself. Many of those
+//! stand in line like all others.
+//!
+//! Nothing of this costs anything while a turn takes all that there is.
+
+use crate::link::Link;
+use base::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// PDUs that a turn takes in: about half a millisecond of one core.
+pub const TURN_PDUS: u32 = 512;
+/// The same while somebody with little comes in beside others: less than 0.1 ms.
+const TURN_PDUS_SHORT: u32 = 64;
+/// PDUs of one connection, before others have theirs: enough for long receives and sends.
+const VISIT_PDUS: u32 = 64;
+/// So many bytes in a staging buffer count like another PDU: they are copied.
+const PDU_BYTES: u32 = 4096;
+/// A connection has little if it has no more commands under way, and no more PDUs came at a time.
+const LITTLE: u32 = 8;
+/// PDUs of those in a turn that pass the line.
+const PASSING_PDUS: u32 = 256;
+/// So long after the last one who waited, or who passed, turns reckon with the next.
+const MEMORY: Duration = Duration::from_millis(10);
+
+/// What a turn may still take in.
+pub(crate) struct Turn {
+    /// PDUs of a turn.
+    usual: u32,
+    /// That are left of this one,
+    left: u32,
+    /// of it for those who pass the line,
+    passing: u32,
+    /// and for the connection that is looked at.
+    visit: u32,
+    given: u32,
+    passes: bool,
+    /// Nobody has waited of late.
+    easy: bool,
+    waited: Option<Instant>,
+    passed: Option<Instant>,
+    /// Connections that are not through.
+    line: VecDeque<u32>,
+}
+
+impl Turn {
+    /// Turns of so many PDUs.
+    pub fn new(usual: u32) -> Self {
+        assert!(usual > 0, "a turn takes in something");
+        Self {
+            usual,
+            left: usual,
+            passing: 0,
+            visit: 0,
+            given: 0,
+            passes: false,
+            easy: true,
+            waited: None,
+            passed: None,
+            line: VecDeque::with_capacity(64),
+        }
+    }
+    /// There are so many connections.
+    pub fn reserve(&mut self, connections: u32) {
+        self.line.reserve((connections as usize).saturating_sub(self.line.len()));
+    }
+    /// Whether somebody waits for the next turn.
+    #[inline]
+    pub fn is_over_full(&self) -> bool {
+        !self.line.is_empty()
+    }
+    /// A turn begins.
+    #[inline]
+    pub fn begin(&mut self, now: Instant) {
+        (self.left, self.passing) = (self.usual, PASSING_PDUS.min(self.usual));
+        if !self.easy {
+            self.begin_pressed(now);
+        }
+    }
+    fn begin_pressed(&mut self, now: Instant) {
+        let of_late = |at: Option<Instant>| at.is_some_and(|at| now.since(at) < MEMORY);
+        if of_late(self.passed) {
+            self.left = self.usual.min(TURN_PDUS_SHORT);
+        }
+        self.easy = self.line.is_empty() && !of_late(self.waited);
+    }
+    /// Whether what a connection has sent is looked at now; if not, it stands in line.
+    #[inline]
+    pub fn visit(&mut self, now: Instant, link: &mut Link) -> bool {
+        if self.easy && self.left > 0 {
+            (self.given, self.passes) = (self.left.min(VISIT_PDUS), false);
+            self.visit = self.given;
+            return true;
+        }
+        self.visit_pressed(now, link)
+    }
+    #[inline(never)]
+    fn visit_pressed(&mut self, now: Instant, link: &mut Link) -> bool {
+        if link.in_line {
+            return false;
+        }
+        let little = link.live <= LITTLE && link.came_last <= LITTLE;
+        if little {
+            self.passed = Some(now);
+        }
+        if little && self.passing > 0 {
+            (self.given, self.passes) = (self.passing.min(LITTLE), true);
+        } else if self.left > 0 && self.line.is_empty() {
+            (self.given, self.passes) = (self.left.min(VISIT_PDUS), false);
+        } else {
+            self.wait(now, link);
+            return false;
+        }
+        self.visit = self.given;
+        true
+    }
+    fn wait(&mut self, now: Instant, link: &mut Link) {
+        (self.easy, self.waited) = (false, Some(now));
+        link.in_line = true;
+        self.line.push_back(link.index);
+    }
+    /// The next one in line, while the turn has room.
+    pub fn next(&mut self) -> Option<u32> {
+        if self.left == 0 {
+            return None;
+        }
+        let index = self.line.pop_front()?;
+        (self.given, self.passes) = (self.left.min(VISIT_PDUS), false);
+        self.visit = self.given;
+        Some(index)
+    }
+    /// Another PDU: whether it is taken in now.
+    #[inline]
+    pub fn take(&mut self) -> bool {
+        let some = self.visit > 0;
+        self.visit -= u32::from(some);
+        some
+    }
+    /// So many bytes were taken.
+    #[inline]
+    pub fn took(&mut self, bytes: u32) {
+        self.visit = self.visit.saturating_sub(bytes / PDU_BYTES);
+    }
+    /// The look at the connection is over. `more`: something is left that it has sent.
+    #[inline]
+    pub fn leave(&mut self, now: Instant, link: &mut Link, more: bool) {
+        let used = self.given - self.visit;
+        // What came at a time before is forgotten by and by.
+        if used > 0 {
+            link.came_last = used.max(link.came_last - link.came_last.div_ceil(8));
+        }
+        let budget = if self.passes { &mut self.passing } else { &mut self.left };
+        *budget = budget.saturating_sub(used);
+        if more && self.visit == 0 {
+            self.wait(now, link);
+        }
+        self.visit = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::accept::tests::{NOW, NQN, NVME, STAGING, World};
+    use super::*;
+    use base::{ConnectionId, Effect, Event, Machine, Memory, Slice};
+
+    /// Keep Alive commands, which are answered at once, one behind the other.
+    fn pings(count: u16) -> Vec<u8> {
+        let capsule = |cid: u16| {
+            let mut pdu = [0; 72];
+            (pdu[0], pdu[2], pdu[4]) = (4, 72, 72);
+            (pdu[8], pdu[9]) = (0x18, 0x40);
+            pdu[10..12].copy_from_slice(&cid.to_le_bytes());
+            pdu
+        };
+        (0..count).flat_map(|cid| capsule(100 + cid)).collect()
+    }
+    /// A response capsule.
+    const ANSWER: u64 = 24;
+
+    struct Crowd {
+        world: World,
+        hosts: Vec<ConnectionId>,
+        now: Instant,
+        staged: u32,
+    }
+
+    impl Crowd {
+        /// Hosts whose admin queues take 32 commands, at a shard with turns of so many PDUs.
+        fn new(hosts: usize, turn_pdus: u32) -> Self {
+            let mut world = World::with_turns(64 << 20, turn_pdus);
+            let hosts = (0..hosts).map(|_| world.visit(NVME, NQN, 32)).collect();
+            let now = NOW + Duration::from_secs(1);
+            Self { world, hosts, now, staged: 0 }
+        }
+        /// Pings come from a host, if bytes of it are asked for; nobody looks at them yet.
+        fn comes(&mut self, host: usize, count: u16) {
+            let index = self.world.shard.index_of(self.hosts[host]).expect("it is connected");
+            if self.world.shard.connections[index].link.receiving.is_none() {
+                return;
+            }
+            let bytes = pings(count);
+            let data = Slice::new(STAGING + u64::from(self.staged), bytes.len() as u32);
+            self.staged += data.len;
+            self.world.shard.staging_mut().bytes_mut(data).copy_from_slice(&bytes);
+            let event = Event::Received { connection: self.hosts[host], data };
+            self.world.shard.on_event(self.now, event, &mut vec![]);
+        }
+        /// A turn; what each host is answered in it.
+        fn turn(&mut self) -> Vec<u64> {
+            self.now = self.now + Duration::from_micros(1);
+            let mut fx = vec![];
+            if self.world.shard.next_deadline().is_some_and(|at| at <= self.now) {
+                self.world.shard.on_timer(self.now, &mut fx);
+            }
+            self.world.shard.end_of_turn(self.now, &mut fx);
+            let sends = fx.into_iter().filter_map(|effect| match effect {
+                Effect::Send { connection } => Some(connection),
+                _ => None,
+            });
+            let mut answers = vec![0; self.hosts.len()];
+            for connection in sends {
+                let mut parts = vec![];
+                self.world.shard.segments(connection, 64, &mut parts);
+                let bytes: u32 = parts.iter().map(|p| p.len).sum();
+                let host = self.hosts.iter().position(|h| *h == connection).expect("it is a host");
+                answers[host] += u64::from(bytes) / ANSWER;
+                self.world.shard.on_event(self.now, Event::Sent { connection, bytes }, &mut vec![]);
+            }
+            answers
+        }
+        fn has_more(&self) -> bool {
+            self.world.shard.next_deadline().is_some_and(|at| at <= self.now)
+        }
+    }
+
+    #[test]
+    fn a_turn_takes_in_so_much_and_the_next_ones_follow_at_once() {
+        let mut crowd = Crowd::new(10, 64);
+        (0..10).for_each(|host| crowd.comes(host, 31));
+        let (mut turns, mut sum) = (0, [0; 10]);
+        loop {
+            let answers = crowd.turn();
+            turns += 1;
+            // Who comes anew passes the line once, with as many again in all.
+            assert!(answers.iter().sum::<u64>() <= 128, "turn {turns}: {answers:?}");
+            sum.iter_mut().zip(answers).for_each(|(sum, n)| *sum += n);
+            if !crowd.has_more() {
+                break;
+            }
+        }
+        assert_eq!((sum, turns), ([31; 10], 4));
+        // Nobody stands in line: what comes is taken in again.
+        crowd.comes(3, 31);
+        assert_eq!(crowd.turn()[3], 31);
+    }
+
+    #[test]
+    fn who_has_little_passes_the_line_and_the_line_goes_on() {
+        let mut crowd = Crowd::new(41, 64);
+        (0..40).for_each(|host| crowd.comes(host, 31));
+        let (mut turns, mut others) = (0, crowd.turn().iter().sum::<u64>());
+        while crowd.has_more() {
+            crowd.comes(40, 1);
+            let answers = crowd.turn();
+            turns += 1;
+            assert_eq!(answers[40], 1, "turn {turns}");
+            others += answers[..40].iter().sum::<u64>();
+        }
+        assert!(others == 40 * 31 && turns <= 20, "{others} in {turns} turns");
+    }
+
+    #[test]
+    fn many_with_little_do_not_stop_the_others() {
+        let mut crowd = Crowd::new(200, 64);
+        for host in 0..8 {
+            crowd.comes(host, 31);
+        }
+        let (mut turns, mut others) = (0, crowd.turn().iter().sum::<u64>());
+        while others < 8 * 31 {
+            crowd.staged = 64 << 10;
+            (8..200).for_each(|host| crowd.comes(host, 1));
+            let answers = crowd.turn();
+            others += answers[..8].iter().sum::<u64>();
+            turns += 1;
+            assert!(turns < 10, "{others}");
+        }
+    }
+
+    #[test]
+    fn who_stands_in_line_may_go() {
+        let mut crowd = Crowd::new(6, 8);
+        (0..6).for_each(|host| crowd.comes(host, 31));
+        crowd.turn();
+        for host in 0..6 {
+            let connection = crowd.hosts[host];
+            crowd.world.shard.on_event(crowd.now, Event::Broken { connection }, &mut vec![]);
+            crowd.turn();
+            crowd.world.shard.on_event(crowd.now, Event::Closed { connection }, &mut vec![]);
+        }
+        for _ in 0..10 {
+            crowd.turn();
+        }
+        assert!(!crowd.has_more());
+        assert_eq!(crowd.world.shard.connections(), 0);
+        assert!(crowd.world.shard.idle());
+    }
+}
