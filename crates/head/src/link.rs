@@ -169,6 +169,8 @@ pub(crate) struct Link {
     /// It stands in line for a turn that has room for them; and how many PDUs came at a time of late.
     pub in_line: bool,
     pub came_last: u32,
+    /// What is left of the PDUs that it may send before others have their turn, if it is cut off in their midst.
+    pub visit_left: u32,
     /// Bytes that it has sent us.
     pub came: u64,
     /// Where the receive under way will put its bytes: None for staging.

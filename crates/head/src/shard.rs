@@ -345,7 +345,7 @@ impl<M: Memory> Shard<M> {
         while let Some(index) = self.core.turn.next() {
             // Who stood there may be gone, and another one in his place.
             if let Some(Connection { link, .. }) = self.connections.get_mut(index)
-                && core::mem::take(&mut link.in_line)
+                && self.core.turn.come(link)
             {
                 self.core.touch(link);
                 self.take_in(now, index, fx);

@@ -63,6 +63,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         staged: VecDeque::new(),
         in_line: false,
         came_last: 0,
+        visit_left: 0,
         came: 0,
         receiving: None,
         sending: false,

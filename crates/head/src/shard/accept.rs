@@ -354,6 +354,7 @@ impl<M: Memory> Shard<M> {
             staged: VecDeque::with_capacity(2),
             in_line: false,
             came_last: 0,
+            visit_left: 0,
             came: 0,
             receiving: None,
             sending: false,

@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 pub const TURN_PDUS: u32 = 512;
 /// The same while somebody with little comes in beside others: less than 0.1 ms.
 const TURN_PDUS_SHORT: u32 = 64;
-/// PDUs of one connection, before others have theirs: enough for long receives and sends.
-const VISIT_PDUS: u32 = 64;
+/// PDUs of one connection, before others have theirs: what most queues have under way at most, so that none of its
+/// commands waits for two rounds. A visit may take several turns.
+const VISIT_PDUS: u32 = 128;
 /// So many bytes in a staging buffer count like another PDU: they are copied.
 const PDU_BYTES: u32 = 4096;
 /// A connection has little if it has no more commands under way, and no more PDUs came at a time.
@@ -94,8 +95,7 @@ impl Turn {
     #[inline]
     pub fn visit(&mut self, now: Instant, link: &mut Link) -> bool {
         if self.easy && self.left > 0 {
-            (self.given, self.passes) = (self.left.min(VISIT_PDUS), false);
-            self.visit = self.given;
+            self.give(link);
             return true;
         }
         self.visit_pressed(now, link)
@@ -111,29 +111,42 @@ impl Turn {
         }
         if little && self.passing > 0 {
             (self.given, self.passes) = (self.passing.min(LITTLE), true);
+            self.visit = self.given;
         } else if self.left > 0 && self.line.is_empty() {
-            (self.given, self.passes) = (self.left.min(VISIT_PDUS), false);
+            self.give(link);
         } else {
             self.wait(now, link);
             return false;
         }
-        self.visit = self.given;
         true
+    }
+    /// Goes on with a visit, or begins one.
+    #[inline]
+    fn give(&mut self, link: &mut Link) {
+        if link.visit_left == 0 {
+            link.visit_left = VISIT_PDUS;
+        }
+        (self.given, self.passes) = (self.left.min(link.visit_left), false);
+        self.visit = self.given;
     }
     fn wait(&mut self, now: Instant, link: &mut Link) {
         (self.easy, self.waited) = (false, Some(now));
         link.in_line = true;
-        self.line.push_back(link.index);
-    }
-    /// The next one in line, while the turn has room.
-    pub fn next(&mut self) -> Option<u32> {
-        if self.left == 0 {
-            return None;
+        // Whose visit this turn was too short for comes first in the next one.
+        match link.visit_left {
+            0 => self.line.push_back(link.index),
+            _ => self.line.push_front(link.index),
         }
-        let index = self.line.pop_front()?;
-        (self.given, self.passes) = (self.left.min(VISIT_PDUS), false);
-        self.visit = self.given;
-        Some(index)
+    }
+    /// The next one in line, while the turn has room. `come` is then to be called, or he is gone.
+    pub fn next(&mut self) -> Option<u32> {
+        if self.left == 0 { None } else { self.line.pop_front() }
+    }
+    /// The next one in line is here; false: he stood there no more.
+    pub fn come(&mut self, link: &mut Link) -> bool {
+        let stood = core::mem::take(&mut link.in_line);
+        self.give(link);
+        stood
     }
     /// Another PDU: whether it is taken in now.
     #[inline]
@@ -157,6 +170,8 @@ impl Turn {
         }
         let budget = if self.passes { &mut self.passing } else { &mut self.left };
         *budget = budget.saturating_sub(used);
+        let all = self.passes || !more || self.visit > 0;
+        link.visit_left = if all { 0 } else { link.visit_left - used };
         if more && self.visit == 0 {
             self.wait(now, link);
         }
