@@ -341,6 +341,7 @@ impl<M: Memory> Shard<M> {
     }
 
     /// Goes on with those in line, as far as this turn has room.
+    #[inline(never)]
     fn go_on(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         while let Some(index) = self.core.turn.next() {
             // Who stood there may be gone, and another one in his place.
@@ -353,6 +354,7 @@ impl<M: Memory> Shard<M> {
         }
     }
 
+    #[inline(always)]
     fn take_in(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
         let Some(Connection { front, link }) = self.connections.get_mut(index) else { return };
         let some = !link.staged.is_empty();
@@ -526,7 +528,9 @@ impl<M: Memory> Shard<M> {
                 let index = self.core.touched[i];
                 self.pump(now, index, fx);
             }
-            self.go_on(now, fx);
+            if self.core.turn.is_over_full() {
+                self.go_on(now, fx);
+            }
             self.core.start_turns(now, fx);
             let quiet =
                 self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
