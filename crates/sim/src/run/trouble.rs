@@ -82,6 +82,8 @@ impl Run {
         let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
         self.ends(fate);
         if let Some((disk, copy)) = self.copy.take()
+            // What is copied over it comes from the others, which must be well.
+            && self.world.disks.iter().all(|d| !d.faults.any())
             && self.is_closed_and_whole()
         {
             self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
