@@ -166,9 +166,21 @@ fn rates(words: &[String]) -> Result<(), String> {
 fn bench(words: &[String]) -> Result<(), String> {
     deps::install(deps::TEST)?;
     run(cargo(&["build", "--release", "--locked", "--package", "millrace", "--package", "peak"]))?;
+    run(cargo(&["build", "--quiet", "--locked", "--package", "judge", "--bins"]))?;
     let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "bench", "--"]);
     command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
-    run(command)
+    let judged = run(command);
+    if !words.iter().any(|word| word == "--only") {
+        let report = target().join("bench.html");
+        let mut ladder = Command::new(target().join("release/millrace"));
+        ladder.args(["bench", "ladder", "--drive", "null", "--copies", "4", "--mirror", "2", "--html"]);
+        run({
+            ladder.arg(&report);
+            ladder
+        })?;
+        println!("\nThe layers, with plots: {}", report.display());
+    }
+    judged
 }
 
 /// What commands cost.

@@ -60,7 +60,7 @@ const FADE: f32 = 0.995;
 const SAMPLES: u32 = 128;
 const STRIDE_MAX: u32 = 15;
 /// While places are few, long commands go in pieces of that, bytes: others wait for one of them, not for all.
-const PIECE: u64 = 256 << 10;
+const PIECE: u64 = 64 << 10;
 /// Kinds and lengths: reads and writes, by the power of two of 512 bytes.
 const CLASSES: usize = 32;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The names by which loads come to a head.
-const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:6d696c6c-7261-4365-8065-736f616b0001";
+/// The name by which loads come to a head over NVMe/TCP.
+pub const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:6d696c6c-7261-4365-8065-736f616b0001";
 pub(crate) const IQN: &str = "iqn.2026-01.org.millrace.judge:soak";
 
 /// Which of our initiators.
@@ -77,13 +77,15 @@ pub fn names(url: &str) -> String {
     format!("--target {url} --host-nqn {NQN} --iqn {IQN}")
 }
 
-/// The words of `bench` that lead to a volume of [`volumes`].
+/// The words of `bench` that lead to a volume that [`allow`] gave to the loads' host.
 pub fn target(head: &Head, protocol: Protocol, name: &str) -> String {
-    let volume = head.json(&format!("volume show tank/{name}"));
-    let lun = u32::from(name == "w");
+    let host = head.json("host show soak");
+    let exports = host["exports"].as_array().expect("what it may see");
+    let whole = format!("tank/{name}");
+    let export = exports.iter().find(|e| e["volume"] == whole.as_str()).expect("it was given to the host");
     names(&match protocol {
-        Protocol::Nvme => format!("nvme://127.0.0.1:4420/{}/{}", head.nqn(), volume["nsid"]),
-        Protocol::Iscsi => format!("iscsi://127.0.0.1:3260/{}/{lun}", head.iqn()),
+        Protocol::Nvme => format!("nvme://127.0.0.1:4420/{}/{}", head.nqn(), export["nsid"]),
+        Protocol::Iscsi => format!("iscsi://127.0.0.1:3260/{}/{}", head.iqn(), export["lun"]),
     })
 }
 

@@ -6,6 +6,9 @@
 //!     peer garbage ADDRESS N      N connections that send random bytes each; prints the answers' count
 //!     peer login ADDRESS N        connects and closes N times, half of them in the middle of a PDU
 //!     peer slow ADDRESS HEX MS    sends the bytes one by one, MS apart; prints how many went out
+//!     peer controllers ADDRESS NQN HOST N QUEUES
+//!                                 opens N controllers with QUEUES I/O queues each and keeps them alive (every 7.5 s
+//!                                 of 15); prints how many came in, and how many stay open
 //!     peer send ADDRESS HEX       sends the bytes; prints the answer in hex when the other side closes, or
 //!                                 `open HEX` when it is still open after two seconds
 
@@ -24,6 +27,9 @@ fn main() {
         ["garbage", at, n] => garbage(address(at), number(n)),
         ["login", at, n] => login(address(at), number(n)),
         ["slow", at, hex, ms] => slow(address(at), &bytes(hex), Duration::from_millis(number(ms))),
+        ["controllers", at, nqn, host, n, queues] => {
+            controllers(address(at), nqn, host, number(n), number(queues) as u16);
+        }
         ["send", at, hex] => send(address(at), &bytes(hex)),
         _ => {
             eprintln!("peer: see the top of peer.rs");
@@ -78,12 +84,12 @@ fn visit(to: SocketAddr, n: u64, words: &[Vec<u8>]) {
 fn keep(held: &[TcpStream]) {
     // Whoever started us asks its questions until it closes our standard input.
     std::io::stdin().read_to_end(&mut Vec::new()).ok();
-    let open = held.iter().filter(|s| {
-        s.set_nonblocking(true).ok();
-        let mut byte = [0];
-        (&mut &**s).read(&mut byte).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
-    });
-    println!("open {}", open.count());
+    println!("open {}", held.iter().filter(|s| is_open(s)).count());
+}
+
+fn is_open(mut stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).ok();
+    stream.read(&mut [0]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// Xorshift: the same bytes in every run, so that a failure can be repeated.
@@ -148,4 +154,83 @@ fn send(to: SocketAddr, data: &[u8]) {
     let open = stream.read_to_end(&mut answer).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
     let hex: String = answer.iter().map(|byte| format!("{byte:02x}")).collect();
     println!("{}{hex}", if open { "open " } else { "" });
+}
+
+/// A command capsule: 64 bytes of command with data behind it (NVMe/TCP 3.6.2.3).
+fn capsule(command: &[(usize, &[u8])], data: &[u8]) -> Vec<u8> {
+    let mut pdu = vec![0; 72];
+    (pdu[0], pdu[2]) = (4, 72);
+    pdu[3] = if data.is_empty() { 0 } else { 72 };
+    pdu[4..8].copy_from_slice(&(72 + data.len() as u32).to_le_bytes());
+    pdu[9] = 0x40;
+    command.iter().for_each(|(at, bytes)| pdu[8 + at..8 + at + bytes.len()].copy_from_slice(bytes));
+    pdu.extend_from_slice(data);
+    pdu
+}
+
+/// Sends a command and reads its response: what the completion's first four bytes say. None: it failed.
+fn ask(stream: &mut TcpStream, capsule: &[u8]) -> Option<u32> {
+    stream.write_all(capsule).ok()?;
+    let mut answer = [0; 24];
+    stream.read_exact(&mut answer).ok()?;
+    let good = answer[0] == 5 && answer[22..24].iter().all(|byte| *byte == 0);
+    good.then(|| u32::from_le_bytes(answer[8..12].try_into().expect("four bytes")))
+}
+
+/// A queue of a controller: 0 of a new one. The controller's number is the answer.
+fn queue(to: SocketAddr, names: (&str, &str), id: u16, controller: u16) -> Option<(TcpStream, u16)> {
+    let mut stream = connect(to)?;
+    let mut hello = [0; 128];
+    (hello[2], hello[4]) = (128, 128);
+    stream.write_all(&hello).ok()?;
+    stream.read_exact(&mut hello).ok()?;
+    let mut data = vec![0; 1024];
+    data[0] = 1;
+    data[16..18].copy_from_slice(&controller.to_le_bytes());
+    data[256..256 + names.0.len()].copy_from_slice(names.0.as_bytes());
+    data[512..512 + names.1.len()].copy_from_slice(names.1.as_bytes());
+    let keep_alive: u32 = if id == 0 { 15_000 } else { 0 };
+    let connect: [(usize, &[u8]); 7] = [
+        (0, &[0x7f]),
+        (4, &[1]),
+        (32, &1024u32.to_le_bytes()),
+        (39, &[1]),
+        (42, &id.to_le_bytes()),
+        (44, &127u16.to_le_bytes()),
+        (48, &keep_alive.to_le_bytes()),
+    ];
+    let answer = ask(&mut stream, &capsule(&connect, &data))?;
+    Some((stream, answer as u16))
+}
+
+fn controllers(to: SocketAddr, nqn: &str, host: &str, n: u64, queues: u16) {
+    let (mut admins, mut all) = (vec![], vec![]);
+    for _ in 0..n {
+        let Some((mut admin, id)) = queue(to, (nqn, host), 0, 0xffff) else { break };
+        // Property Set: CC.EN, with entries of 64 and 16 bytes.
+        let enable: [(usize, &[u8]); 3] = [(0, &[0x7f]), (44, &[0x14]), (48, &0x0046_0001u32.to_le_bytes())];
+        if ask(&mut admin, &capsule(&enable, &[])).is_none() {
+            break;
+        }
+        admins.push(admin);
+        all.extend((1..=queues).map_while(|q| queue(to, (nqn, host), q, id)).map(|(stream, _)| stream));
+    }
+    println!("controllers {} queues {}", admins.len(), all.len());
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    let alive = std::thread::spawn(move || {
+        let ping = capsule(&[(0, &[0x18])], &[]);
+        // In turn, so that they come evenly.
+        let pause = Duration::from_millis(7500) / admins.len().max(1) as u32;
+        let mut turn = 0;
+        while is_over.recv_timeout(pause) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let index = turn % admins.len();
+            ask(&mut admins[index], &ping);
+            turn += 1;
+        }
+        admins
+    });
+    keep(&all);
+    drop(over);
+    let admins = alive.join().expect("it only pings");
+    println!("controllers open {}", admins.iter().filter(|s| is_open(s)).count());
 }

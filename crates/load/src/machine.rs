@@ -76,6 +76,8 @@ struct Lane {
     initiator: Initiator,
     operations: Vec<Operation>,
     idle: Vec<u32>,
+    /// Operations that pause, and until when.
+    resting: VecDeque<(Instant, u32)>,
     /// Commands to be submitted, in order.
     pending: VecDeque<u32>,
     /// Commands to be submitted again later.
@@ -198,6 +200,7 @@ impl<M: Memory> Load<M> {
                 initiator,
                 operations,
                 idle: (0..count as u32).rev().collect(),
+                resting: VecDeque::with_capacity(count),
                 pending: VecDeque::with_capacity(count << PART_BITS.min(4)),
                 waiting: Vec::with_capacity(count),
                 reconnect_at: None,
@@ -304,7 +307,8 @@ impl<M: Memory> Machine for Load<M> {
             // Nothing is sent again before the session is ready.
             let ready = l.initiator.state() == State::Ready;
             let waiting = l.waiting.iter().map(|w| w.0).filter(|_| ready).min();
-            [l.initiator.next_deadline(), l.reconnect_at, waiting]
+            let rested = l.resting.front().map(|r| r.0).filter(|_| ready);
+            [l.initiator.next_deadline(), l.reconnect_at, waiting, rested]
         });
         lanes.chain([phase_end, run.progress_at, Some(run.look_at)]).flatten().min()
     }
@@ -331,7 +335,7 @@ impl Lane {
         matches!(self.initiator.state(), State::Down(_) | State::Idle)
     }
     fn is_busy(&self) -> bool {
-        self.idle.len() < self.operations.len()
+        self.idle.len() + self.resting.len() < self.operations.len()
     }
 }
 
@@ -436,7 +440,10 @@ impl Run {
         let (pick, data) = (operation.pick, operation.data);
         let workload = self.workload.as_mut().expect("operations come from it");
         workload.over(pick, operation.failed.is_none());
-        l.idle.push(index);
+        match self.plan.think {
+            Duration::ZERO => l.idle.push(index),
+            think => l.resting.push_back((now + think, index)),
+        }
         if let Some(kind) = operation.failed {
             let at = FaultKind::ALL.iter().position(|k| *k == kind).expect("every kind is in the list");
             self.errors[at] += 1;
@@ -636,6 +643,10 @@ impl Run {
                 true => l.pending.push_back(l.waiting.swap_remove(i).1),
                 false => i += 1,
             }
+        }
+        let pauses = matches!(self.phase, Phase::Ramp | Phase::Measuring);
+        while let Some((_, index)) = l.resting.pop_front_if(|(until, _)| *until <= now || !pauses) {
+            l.idle.push(index);
         }
         let Some(workload) = &mut self.workload else { return };
         while let Some(&index) = l.idle.last() {

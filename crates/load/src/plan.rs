@@ -40,6 +40,8 @@ pub struct Plan {
     pub time: Duration,
     /// Operations to measure; 0: until the time is over.
     pub ops_max: u64,
+    /// Pause between the end of an operation and the next one in its stead, from the end of preparing on.
+    pub think: Duration,
     /// Writes carry stamps and reads of places written in this run are checked.
     pub verify: bool,
     /// After the measurement every place written in this run is read and checked.
@@ -67,6 +69,7 @@ impl Plan {
             ramp: Duration::ZERO,
             time: Duration::from_secs(5),
             ops_max: 0,
+            think: Duration::ZERO,
             verify: true,
             read_back: false,
             seed: 1,

@@ -98,6 +98,20 @@ fn nvme_load_is_verified_with_and_without_digests_and_flow_control() {
 }
 
 #[test]
+fn a_load_that_thinks_pauses_and_its_latency_is_that_of_its_operations() {
+    let config = || nvme(|c| (c.queues, c.depth) = (1, 1));
+    let think = Duration::from_millis(10);
+    let plan = |think| Plan { ops_max: 50, think, ..plan(vec![config()]) };
+    let run = |plan: Plan| finish(&mut world(1, &plan, host(), 4096, 512), plan);
+    let (eager, pensive) = (run(plan(Duration::ZERO)), run(plan(think)));
+    good(&pensive);
+    assert_eq!(pensive.total.ops, 50);
+    let pauses = pensive.total.ops as f64 / pensive.total.iops - eager.total.ops as f64 / eager.total.iops;
+    assert!((0.45..0.55).contains(&pauses), "50 pauses of 10 ms, all in all {pauses} s");
+    assert!(pensive.total.mean_us < 2.0 * eager.total.mean_us, "{pensive:?}");
+}
+
+#[test]
 fn nvme_sizes_from_one_sector_to_split_commands() {
     for (seed, (block, io)) in
         [(512, 512), (512, 7680), (4096, 8192), (4096, 65536), (512, 1 << 20), (4096, 4 << 20)]

@@ -59,6 +59,9 @@ pub struct SingleArgs {
     /// Load before it that is not counted, seconds
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 0)]
     pub ramp: u32,
+    /// Milliseconds between the end of an operation and the next one in its stead
+    #[arg(long, value_name = "MS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    pub think: u32,
     /// Writes are durable before they are answered
     #[arg(long)]
     pub fua: bool,
@@ -111,6 +114,7 @@ impl SingleArgs {
         say("--ramp", self.ramp.max(ramp_least).to_string());
         say("--region-at", self.region_at.to_string());
         say("--patience", self.patience.to_string());
+        say("--think", self.think.to_string());
         for (option, value) in [
             ("--host-nqn", self.host_nqn.clone()),
             ("--iqn", self.iqn.clone()),
@@ -235,6 +239,7 @@ fn plan(args: &SingleArgs, sessions: Vec<load::Config>) -> Plan {
         region_bytes: args.region.unwrap_or(0),
         prepare: args.prepare,
         ramp: seconds(args.ramp),
+        think: Duration::from_millis(args.think.into()),
         time: seconds(args.seconds),
         verify: args.verify,
         read_back: args.read_back,

@@ -5,6 +5,9 @@
 //! (`bench/peak`), or ourselves in another shape; B is ourselves. What cannot be measured here says why. Ends with 1 if
 //! a row falls short.
 
+mod crowd;
+mod shares;
+
 use judge::{Head, binary, load};
 use serde_json::Value;
 use std::fs;
@@ -26,8 +29,8 @@ enum Who {
     Iscsi(u32),
     /// The bare NVMe/TCP program; it sleeps between turns, or spins.
     BareNvme(u32, bool),
-    /// The bare iSCSI program.
-    BareIscsi(u32),
+    /// The bare iSCSI program, likewise.
+    BareIscsi(u32, bool),
 }
 
 /// How a row is judged.
@@ -48,6 +51,27 @@ struct Row {
     a: (Who, &'static str),
     b: (Who, &'static str),
     judged: Judged,
+    /// So many loads, each on a volume of its own; 0 for one.
+    volumes: usize,
+}
+
+/// A row of one figure, without an A and a B.
+struct Line {
+    name: String,
+    value: f64,
+    shown: Shown,
+    wanted: String,
+    good: bool,
+}
+
+impl Line {
+    fn least(name: String, value: f64, least: f64, shown: Shown) -> Self {
+        Self { wanted: format!("≥ {}", shown.text(least)), good: value >= least, name, value, shown }
+    }
+    /// `valid`: it was measured as it should be.
+    fn most(name: String, value: f64, most: f64, valid: bool, shown: Shown) -> Self {
+        Self { wanted: format!("≤ {}", shown.text(most)), good: valid && value <= most, name, value, shown }
+    }
 }
 
 /// One measurement.
@@ -56,6 +80,8 @@ struct Run {
     iops: f64,
     mb_per_s: f64,
     mean_us: f64,
+    p50_us: f64,
+    p999_us: f64,
     /// CPU time of the target for each command, ns.
     target_ns: f64,
     /// Busy shares of their cores.
@@ -88,19 +114,25 @@ fn rows() -> Vec<Row> {
     for (shape, words) in shapes {
         let load = leak(format!("--rw randread --bs 4k {words}"));
         let name = leak(format!("NVMe 4K randread {shape}"));
-        rows.push(Row { name, a: (BareNvme(4096, false), load), b: (Nvme(4096), load), judged: Rate(0.92) });
+        rows.push(Row {
+            name,
+            a: (BareNvme(4096, false), load),
+            b: (Nvme(4096), load),
+            judged: Rate(0.92),
+            volumes: 0,
+        });
     }
     for (shape, words) in &shapes[..5] {
         let load = leak(format!("--rw randwrite --bs 4k {words}"));
         let name = leak(format!("NVMe 4K randwrite {shape}"));
         let judged = RateOrCpu(0.92, 80.0);
-        rows.push(Row { name, a: (BareNvme(4096, true), load), b: (Nvme(4096), load), judged });
+        rows.push(Row { name, a: (BareNvme(4096, true), load), b: (Nvme(4096), load), judged, volumes: 0 });
     }
     for (rw, wait) in [("read", false), ("write", true)] {
         let load = leak(format!("--rw {rw} --bs 128k --qd 32"));
         let name = leak(format!("NVMe 128K {rw} 1 × 32"));
         let judged = if wait { RateOrCpu(0.90, 80.0) } else { Rate(0.90) };
-        rows.push(Row { name, a: (BareNvme(4096, wait), load), b: (Nvme(4096), load), judged });
+        rows.push(Row { name, a: (BareNvme(4096, wait), load), b: (Nvme(4096), load), judged, volumes: 0 });
     }
     let load = "--rw randread --bs 4k --qd 1";
     rows.push(Row {
@@ -108,6 +140,15 @@ fn rows() -> Vec<Row> {
         a: (BareNvme(4096, false), load),
         b: (Nvme(4096), load),
         judged: Latency(1.5),
+        volumes: 0,
+    });
+    let load = "--rw randread --bs 4k --qd 1 --think 1000";
+    rows.push(Row {
+        name: "the first read after 1 s, latency",
+        a: (BareNvme(4096, true), load),
+        b: (Nvme(4096), load),
+        judged: Latency(3.0),
+        volumes: 0,
     });
     let load = "--rw randread --bs 4k --connections 4 --qd 32";
     rows.push(Row {
@@ -115,34 +156,45 @@ fn rows() -> Vec<Row> {
         a: (Nvme(4096), load),
         b: (Nvme(4096), "--rw randread --bs 4k --connections 4 --qd 32 --digests"),
         judged: Rate(0.80),
+        volumes: 0,
     });
     for (rw, jobs) in [("randread", 1), ("randread", 4), ("randwrite", 1), ("randwrite", 4)] {
         let load = leak(format!("--rw {rw} --bs 4k --connections {jobs} --qd 32"));
         let name = leak(format!("iSCSI 4K {rw} {jobs} × 32, of NVMe"));
-        rows.push(Row { name, a: (Nvme(4096), load), b: (Iscsi(4096), load), judged: Rate(0.85) });
+        rows.push(Row {
+            name,
+            a: (Nvme(4096), load),
+            b: (Iscsi(4096), load),
+            judged: Rate(0.85),
+            volumes: 0,
+        });
         let name = leak(format!("iSCSI 4K {rw} {jobs} × 32"));
-        rows.push(Row { name, a: (BareIscsi(4096), load), b: (Iscsi(4096), load), judged: Rate(0.85) });
+        rows.push(Row {
+            name,
+            a: (BareIscsi(4096, false), load),
+            b: (Iscsi(4096), load),
+            judged: Rate(0.85),
+            volumes: 0,
+        });
     }
-    let load = "--rw randread --bs 512 --connections 16 --qd 128";
-    rows.push(Row {
-        name: "NVMe 512 randread 16 × 128, CPU",
-        a: (BareNvme(512, true), load),
-        b: (Nvme(512), load),
-        judged: Cpu(120.0),
-    });
+    for (name, a, b, most) in [
+        ("NVMe 512 16 volumes × 128, CPU", BareNvme(512, true), Nvme(512), 120.0),
+        ("iSCSI 512 16 volumes × 128, CPU", BareIscsi(512, true), Iscsi(512), 160.0),
+    ] {
+        let load = "--rw randread --bs 512 --qd 128";
+        rows.push(Row { name, a: (a, load), b: (b, load), judged: Cpu(most), volumes: VOLUMES });
+    }
     rows
 }
 
-/// Figures of the issue that no row has, and why.
-const UNMEASURED: &[(&str, &str)] = &[
-    ("first command after a second of idleness", "the load generator makes no pauses yet"),
-    ("iSCSI 512 16 × 128, CPU", "the bare iSCSI program only spins: its CPU time says nothing"),
-    ("16 volumes", "one load generator has one volume: the rows above have 16 connections to one"),
-    ("instructions of the rooms", "make count counts them (rooms-read-mirrors, rooms-write-mirrors)"),
-    ("shaped drives, weights, mirrors", "make rates measures them"),
-    ("zram", "needs a zram device of its own: millrace bench ladder --drive /dev/zramN --force"),
-    ("1,000 controllers", "needs more sockets than one load generator opens"),
+/// Figures that no row has, and where they are.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("instructions of the rooms", "make count (rooms-read-mirrors, rooms-write-mirrors)"),
+    ("shaped drives, weights, mirrors", "make rates"),
+    ("zram", "a device of its own: millrace bench ladder --drive /dev/zramN --force"),
 ];
+/// Volumes of the rows with many.
+const VOLUMES: usize = 16;
 
 fn main() -> ExitCode {
     let (mut rounds, mut seconds, mut only) = (5, 1.5, String::new());
@@ -175,9 +227,10 @@ fn main() -> ExitCode {
             bench.row(&row);
         }
     }
+    bench.lines();
     if bench.only.is_empty() {
         println!();
-        UNMEASURED.iter().for_each(|(what, why)| println!("not measured: {what} ({why})"));
+        ELSEWHERE.iter().for_each(|(what, place)| println!("elsewhere: {what}: {place}"));
     }
     if bench.failed == 0 {
         return ExitCode::SUCCESS;
@@ -198,22 +251,30 @@ fn head() -> Head {
     head.cli("pool create tank null:1T");
     head.cli("volume create tank/v --size 256G --block 4096");
     head.cli("volume create tank/w --size 256G --block 512");
-    for command in load::allow(&["v", "w"]) {
-        head.try_cli(&command);
-    }
+    let many: Vec<String> = (0..VOLUMES).map(|n| format!("x{n}")).collect();
+    many.iter().for_each(|name| drop(head.cli(&format!("volume create tank/{name} --size 16G --block 512"))));
+    let names: Vec<&str> = ["v", "w"].into_iter().chain(many.iter().map(String::as_str)).collect();
+    load::allow(&names).iter().for_each(|command| drop(head.cli(command)));
     pin(head.pid(), TARGET_CORE);
     head
 }
 
 /// A process with all its threads on one core, before others as far as we are allowed to say so.
 fn pin(pid: u32, core: &str) {
+    bind(pid, core);
+    for_threads(pid, &["chrt", "-rp", "10"]);
+}
+
+/// A process with all its threads on one core.
+fn bind(pid: u32, core: &str) {
+    for_threads(pid, &["taskset", "-cp", core]);
+}
+
+fn for_threads(pid: u32, words: &[&str]) {
     for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        let thread = thread.file_name().into_string().expect("a number");
-        for words in [["taskset", "-cp", core, &thread], ["chrt", "-rp", "10", &thread]] {
-            let quiet =
-                Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-            quiet.expect("util-linux is there");
-        }
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(thread.file_name()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().expect("util-linux is there");
     }
 }
 
@@ -238,8 +299,8 @@ impl Bench {
     fn row(&mut self, row: &Row) {
         let (mut a, mut b) = (vec![], vec![]);
         for _ in 0..self.rounds {
-            a.push(self.measure(row.a.0, row.a.1));
-            b.push(self.measure(row.b.0, row.b.1));
+            a.push(self.measure(row.a.0, row.a.1, row.volumes));
+            b.push(self.measure(row.b.0, row.b.1, row.volumes));
         }
         let verdict = verdict(row.judged, &a, &b);
         self.failed += u32::from(!verdict.good);
@@ -260,8 +321,81 @@ impl Bench {
         );
     }
 
-    /// One load on one target.
-    fn measure(&self, who: Who, words: &str) -> Run {
+    /// The rows of one figure.
+    fn lines(&mut self) {
+        let wanted = |bench: &Self, words: &str| words.contains(&bench.only);
+        let mut lines = vec![];
+        if wanted(self, "overload") {
+            lines.extend(self.overload());
+        }
+        if wanted(self, "tail") {
+            lines.extend(self.tail());
+        }
+        if wanted(self, "shares") {
+            let shares = shares::Shares::new(self.rounds.min(3));
+            lines.extend(shares.equals());
+            lines.extend(shares.little());
+            lines.extend(shares.small());
+        }
+        if wanted(self, "controllers") && crowd::is_possible() {
+            lines.extend(crowd::idle());
+        }
+        if !lines.is_empty() {
+            println!("\n{:<62} {:>9} {:>11}", "row (one figure)", "", "wanted");
+        }
+        for line in lines {
+            self.failed += u32::from(!line.good);
+            let verdict = if line.good { "pass" } else { "falls short" };
+            println!("{:<62} {:>9} {:>11}  {verdict}", line.name, line.shown.text(line.value), line.wanted);
+        }
+    }
+
+    /// Commands under way from the knee to 32 times as many and beyond: the least rate of the best.
+    fn overload(&self) -> Vec<Line> {
+        let shapes = ["4 × 32", "4 × 128", "16 × 128", "32 × 128", "28 × 1023"];
+        let rate = |shape: &str| {
+            let (connections, depth) = shape.split_once(" × ").expect("two numbers");
+            let words = format!("--rw randread --bs 4k --connections {connections} --qd {depth}");
+            self.measure(Who::Nvme(4096), &words, 0).iops
+        };
+        let before = self.head.memory_mib();
+        let rounds: Vec<Vec<f64>> =
+            (0..self.rounds).map(|_| shapes.iter().map(|shape| rate(shape)).collect()).collect();
+        let rates: Vec<f64> =
+            (0..shapes.len()).map(|i| middle(&rounds.iter().map(|r| r[i]).collect::<Vec<_>>())).collect();
+        let more = self.head.memory_mib().saturating_sub(before);
+        let best = rates.iter().copied().fold(0.0, f64::max);
+        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let shown: Vec<String> =
+            shapes.iter().zip(&rates).map(|(shape, rate)| format!("{shape}: {:.0} K", rate / 1e3)).collect();
+        println!("\noverload: {}", shown.join(", "));
+        vec![
+            Line::least("overload, least of best".into(), least / best, 0.95, Shown::Ratio),
+            Line::most("overload, MiB more".into(), more as f64, 64.0, true, Shown::Number),
+        ]
+    }
+
+    /// p99.9 of p50 at that depth of which the rate is nearest to 70 % of the best.
+    fn tail(&self) -> Vec<Line> {
+        let run = |words: &str| self.measure(Who::Nvme(4096), &format!("--rw randread --bs 4k {words}"), 0);
+        let best = run("--connections 4 --qd 32").iops;
+        let shapes = [(1, 2), (1, 4), (1, 8), (2, 4), (2, 8), (4, 4)];
+        let words = |(c, d): (u32, u32)| format!("--connections {c} --qd {d}");
+        let off = |shape: &(u32, u32)| ((run(&words(*shape)).iops / best - 0.7).abs() * 1e6) as u64;
+        let shape = shapes.into_iter().min_by_key(off).expect("some");
+        let runs: Vec<Run> = (0..self.rounds).map(|_| run(&words(shape))).collect();
+        let name = format!(
+            "tail, p99.9 of p50, {} × {} ({:.0} % of the best rate)",
+            shape.0,
+            shape.1,
+            100.0 * median(&runs, |r| r.iops) / best
+        );
+        let ratio = median(&runs, |r| r.p999_us / r.p50_us);
+        vec![Line::most(name, ratio, 5.0, true, Shown::Ratio)]
+    }
+
+    /// One load on one target, or one on each of so many volumes.
+    fn measure(&self, who: Who, words: &str, volumes: usize) -> Run {
         let peak = |name: &str| binary().with_file_name(name);
         let spawn = |program: PathBuf, address: &str, block: u32, wait: bool| {
             let mut command = self.head.net.command(program);
@@ -270,53 +404,72 @@ impl Bench {
             pin(child.id(), TARGET_CORE);
             Bare(child)
         };
-        let volume = |block: u32| if block == 512 { "w" } else { "v" };
-        let (bare, url) = match who {
-            Who::Nvme(block) => (None, load::target(&self.head, load::Protocol::Nvme, volume(block))),
-            Who::Iscsi(block) => (None, load::target(&self.head, load::Protocol::Iscsi, volume(block))),
-            Who::BareNvme(block, wait) => {
-                let bare = spawn(peak("peak-nvme"), "127.0.0.1:4499", block, wait);
-                (Some(bare), load::names("nvme://127.0.0.1:4499/nqn.peak/1"))
-            }
-            Who::BareIscsi(block) => {
-                let bare = spawn(peak("peak-iscsi"), "127.0.0.1:3299", block, false);
-                (Some(bare), load::names("iscsi://127.0.0.1:3299/iqn.2026-01.org.peak/0"))
+        let name = |n: usize, block: u32| match (volumes, block) {
+            (0, 512) => "w".into(),
+            (0, _) => "v".into(),
+            _ => format!("x{n}"),
+        };
+        let (bare, urls): (_, Vec<String>) = {
+            let ours = |protocol, block| {
+                let urls = (0..volumes.max(1)).map(|n| load::target(&self.head, protocol, &name(n, block)));
+                (None, urls.collect())
+            };
+            let theirs = |bare, url: &str| (Some(bare), vec![load::names(url); volumes.max(1)]);
+            match who {
+                Who::Nvme(block) => ours(load::Protocol::Nvme, block),
+                Who::Iscsi(block) => ours(load::Protocol::Iscsi, block),
+                Who::BareNvme(block, wait) => {
+                    let bare = spawn(peak("peak-nvme"), "127.0.0.1:4499", block, wait);
+                    theirs(bare, "nvme://127.0.0.1:4499/nqn.peak/1")
+                }
+                Who::BareIscsi(block, wait) => {
+                    let bare = spawn(peak("peak-iscsi"), "127.0.0.1:3299", block, wait);
+                    theirs(bare, "iscsi://127.0.0.1:3299/iqn.2026-01.org.peak/0")
+                }
             }
         };
         let target = bare.as_ref().map_or(self.head.pid(), |b| b.0.id());
-        let mut command = self.head.net.command(binary());
-        command.args(["bench", "--json", "--progress", "--ramp", "1", "--region", "1G"]);
-        // The generator measures whole seconds; the busy shares are taken inside of them.
-        let whole = self.seconds.ceil().max(1.0);
-        command.args(["--seconds", &format!("{whole:.0}")]);
-        command.args(words.split_whitespace()).args(url.split_whitespace());
-        let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
-        pin(child.id(), CLIENT_CORE);
+        // The generator measures whole seconds; the busy shares are taken inside of them. Who pauses has few commands.
+        let seconds = if words.contains("--think") { 6.0 } else { self.seconds };
+        let whole = seconds.ceil().max(1.0);
+        let start = |url: &String| {
+            let mut command = self.head.net.command(binary());
+            command.args(["bench", "--json", "--progress", "--ramp", "1", "--region", "1G"]);
+            command.args(["--seconds", &format!("{whole:.0}")]);
+            command.args(words.split_whitespace()).args(url.split_whitespace());
+            let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
+            pin(child.id(), CLIENT_CORE);
+            child
+        };
+        let children: Vec<Child> = urls.iter().map(start).collect();
         if let Some(bare) = &bare {
             // A thread for each connection, by now.
             std::thread::sleep(Duration::from_millis(300));
             pin(bare.0.id(), TARGET_CORE);
         }
         std::thread::sleep(Duration::from_millis(1100));
-        let (client, begin) = (child.id(), Instant::now());
-        let before = [cpu_ns(target), cpu_ns(client)];
+        let clients = || children.iter().map(|c| cpu_ns(c.id())).sum::<f64>();
+        let (before, begin) = ([cpu_ns(target), clients()], Instant::now());
         std::thread::sleep(Duration::from_secs_f64((whole - 0.6).max(0.3)));
-        let after = [cpu_ns(target), cpu_ns(client)];
-        let time = begin.elapsed().as_nanos() as f64;
-        let output = child.wait_with_output().expect("the load ends");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let last: Value = text.lines().last().and_then(|l| serde_json::from_str(l).ok()).unwrap_or_default();
-        let report = &last["report"];
-        assert_eq!(report["errors"], 0, "{words}: {text}");
-        let total = |key: &str| report["total"][key].as_f64().expect("a figure");
-        let iops = total("iops");
+        let (after, time) = ([cpu_ns(target), clients()], begin.elapsed().as_nanos() as f64);
+        let mut sum = Run::default();
+        for child in children {
+            let output = child.wait_with_output().expect("the load ends");
+            let text = String::from_utf8_lossy(&output.stdout);
+            let last: Value =
+                text.lines().last().and_then(|l| serde_json::from_str(l).ok()).unwrap_or_default();
+            let report = &last["report"];
+            assert_eq!(report["errors"], 0, "{words}: {text}");
+            let total = |key: &str| report["total"][key].as_f64().expect("a figure");
+            sum.iops += total("iops");
+            sum.mb_per_s += total("mb_per_s");
+            (sum.mean_us, sum.p50_us, sum.p999_us) = (total("mean_us"), total("p50_us"), total("p999_us"));
+        }
         Run {
-            iops,
-            mb_per_s: total("mb_per_s"),
-            mean_us: total("mean_us"),
-            target_ns: (after[0] - before[0]) / (iops * time / 1e9).max(1.0),
+            target_ns: (after[0] - before[0]) / (sum.iops * time / 1e9).max(1.0),
             target: (after[0] - before[0]) / time,
             client: (after[1] - before[1]) / time,
+            ..sum
         }
     }
 }
@@ -328,16 +481,30 @@ enum Shown {
     Large,
     Cpu,
     Latency,
+    Ratio,
+    Share,
+    Number,
 }
 
 impl Shown {
-    fn of(self, runs: &[Run]) -> String {
+    fn text(self, value: f64) -> String {
         match self {
-            Shown::Rate => format!("{:.0} K", median(runs, |r| r.iops) / 1e3),
-            Shown::Large => format!("{:.1} GB/s", median(runs, |r| r.mb_per_s) / 1e3),
-            Shown::Cpu => format!("{:.0} ns", median(runs, |r| r.target_ns)),
-            Shown::Latency => format!("{:.1} µs", median(runs, |r| r.mean_us)),
+            Shown::Rate => format!("{:.0} K", value / 1e3),
+            Shown::Large => format!("{:.1} GB/s", value / 1e3),
+            Shown::Cpu => format!("{value:.0} ns"),
+            Shown::Latency => format!("{value:.1} µs"),
+            Shown::Ratio => format!("{value:.2}"),
+            Shown::Share => format!("{:.2} %", 100.0 * value),
+            Shown::Number => format!("{value:.0}"),
         }
+    }
+    fn of(self, runs: &[Run]) -> String {
+        self.text(median(runs, |run| match self {
+            Shown::Large => run.mb_per_s,
+            Shown::Cpu => run.target_ns,
+            Shown::Latency => run.mean_us,
+            Shown::Rate | Shown::Ratio | Shown::Share | Shown::Number => run.iops,
+        }))
     }
 }
 
@@ -410,7 +577,8 @@ mod tests {
     use super::*;
 
     fn run(iops: f64, target_ns: f64, target: f64, client: f64) -> Run {
-        Run { iops, mb_per_s: iops * 4096.0 / 1e6, target_ns, target, client, mean_us: 1e6 / iops }
+        let mb_per_s = iops * 4096.0 / 1e6;
+        Run { iops, mb_per_s, target_ns, target, client, mean_us: 1e6 / iops, ..Run::default() }
     }
 
     #[test]
