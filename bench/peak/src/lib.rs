@@ -18,10 +18,10 @@ pub trait Wire: Send + 'static {
     fn take(&mut self, input: &[u8], out: &mut Outbox) -> usize;
 }
 
-/// Something to send: bytes of `Outbox::headers`, or so many of the payload that all reads share.
+/// Something to send: bytes of `Outbox::headers`, or of the payload that all reads share: begin and length.
 enum Part {
     Header(usize, usize),
-    Payload(usize),
+    Payload(usize, usize),
 }
 
 /// What one turn has to say.
@@ -30,11 +30,15 @@ pub struct Outbox {
     parts: Vec<Part>,
     /// Parts that are sent, and bytes of the first that is not.
     sent: (usize, usize),
+    /// Data are taken in turn from so many bytes of the payload; and from where next.
+    spread: usize,
+    next: usize,
 }
 
 impl Outbox {
-    fn new() -> Self {
-        Self { headers: Vec::with_capacity(1 << 16), parts: Vec::with_capacity(1 << 12), sent: (0, 0) }
+    fn new(spread: usize) -> Self {
+        let (headers, parts) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 12));
+        Self { headers, parts, sent: (0, 0), spread, next: 0 }
     }
     /// Sends these bytes.
     pub fn header(&mut self, bytes: &[u8]) {
@@ -48,7 +52,11 @@ impl Outbox {
     }
     /// Sends so many bytes of data that nobody looks at, at most `TRANSFER_MAX`.
     pub fn payload(&mut self, bytes: usize) {
-        self.parts.push(Part::Payload(bytes));
+        if self.next + bytes > self.spread {
+            self.next = 0;
+        }
+        self.parts.push(Part::Payload(self.next, bytes));
+        self.next += bytes;
     }
 
     fn send(&mut self, socket: &mut TcpStream, payload: &[u8]) -> Result<(), ()> {
@@ -60,7 +68,7 @@ impl Outbox {
                 .map(|(i, part)| {
                     let bytes = match part {
                         Part::Header(at, len) => &self.headers[*at..at + len],
-                        Part::Payload(len) => &payload[..*len],
+                        Part::Payload(at, len) => &payload[*at..at + len],
                     };
                     IoSlice::new(if i == 0 { &bytes[self.sent.1..] } else { bytes })
                 })
@@ -98,9 +106,9 @@ struct Peer<W> {
 }
 
 impl<W: Wire> Peer<W> {
-    fn new(socket: TcpStream, wire: W) -> Self {
+    fn new(socket: TcpStream, wire: W, spread: usize) -> Self {
         socket.set_nodelay(true).expect("a socket can be asked");
-        Self { socket, wire, input: vec![0; RECEIVE], filled: 0, out: Outbox::new(), open: true }
+        Self { socket, wire, input: vec![0; RECEIVE], filled: 0, out: Outbox::new(spread), open: true }
     }
 
     /// One receive, and one send of everything that it asks for.
@@ -128,17 +136,21 @@ pub struct Options {
     pub block: u32,
     /// It sleeps in the kernel between turns.
     pub wait: bool,
+    /// What is read comes in turn from so many bytes, as from the buffers of as many commands; 0: always from the same.
+    pub spread: usize,
 }
 
 impl Options {
-    /// `ADDRESS [--block 512|4096] [--wait]`.
+    /// `ADDRESS [--block 512|4096] [--wait] [--spread BYTES]`.
     pub fn read(address: &str) -> Self {
         let args: Vec<String> = std::env::args().skip(1).collect();
-        let block = args.iter().position(|a| a == "--block").and_then(|i| args.get(i + 1));
+        let after = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1));
+        let (block, spread) = (after("--block"), after("--spread"));
         Self {
             address: args.first().map_or(address, String::as_str).into(),
             block: block.map_or(4096, |b| b.parse().expect("--block takes a size in bytes")),
             wait: args.iter().any(|a| a == "--wait"),
+            spread: spread.map_or(0, |b| b.parse().expect("--spread takes a size in bytes")),
         }
     }
 }
@@ -146,11 +158,12 @@ impl Options {
 /// Serves for ever, each connection by a `make`.
 pub fn serve<W: Wire>(options: &Options, make: impl Fn() -> W) {
     let listener = TcpListener::bind(&options.address).expect("the address is free");
-    let payload: Vec<u8> =
-        (0..TRANSFER_MAX as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let payload: Vec<u8> = (0..TRANSFER_MAX.max(options.spread) as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     if options.wait {
         for socket in listener.incoming().flatten() {
-            let (mut peer, payload) = (Peer::new(socket, make()), payload.clone());
+            let (mut peer, payload) = (Peer::new(socket, make(), options.spread), payload.clone());
             std::thread::spawn(move || {
                 while peer.open {
                     peer.turn(&payload);
@@ -165,7 +178,7 @@ pub fn serve<W: Wire>(options: &Options, make: impl Fn() -> W) {
         if turn % 1024 == 0 || peers.is_empty() {
             if let Ok((socket, _)) = listener.accept() {
                 socket.set_nonblocking(true).expect("a socket can be asked");
-                peers.push(Peer::new(socket, make()));
+                peers.push(Peer::new(socket, make(), options.spread));
             }
             peers.retain(|p| p.open);
         }

@@ -3,7 +3,7 @@
 //! As `peak-nvme`: it logs anybody in, answers every read with the same bytes, status in the last Data-In, and forgets
 //! every write. No digests, no checks, no state but the sequence numbers that a client insists on.
 //!
-//!     peak-iscsi 127.0.0.1:3299 [--block 512|4096] [--wait]
+//!     peak-iscsi 127.0.0.1:3299 [--block 512|4096] [--wait] [--spread BYTES]
 
 use peak::{Options, Outbox, TRANSFER_MAX, Wire, serve};
 

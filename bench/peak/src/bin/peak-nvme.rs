@@ -5,7 +5,7 @@
 //! connection, no drive, no checks, no sharing. What it reaches is the sockets' share of the work; a
 //! target can come near it, and not above.
 //!
-//!     peak-nvme 127.0.0.1:4499 [--block 512|4096] [--wait]
+//!     peak-nvme 127.0.0.1:4499 [--block 512|4096] [--wait] [--spread BYTES]
 //!
 //! `--wait` sleeps in the kernel between turns (one connection after another would block: a thread
 //! each), which is the bare latency of a target that costs nothing when idle.

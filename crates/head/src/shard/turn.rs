@@ -145,7 +145,9 @@ impl Turn {
     /// The next one in line is here; false: he stood there no more.
     pub fn come(&mut self, link: &mut Link) -> bool {
         let stood = core::mem::take(&mut link.in_line);
-        self.give(link);
+        if stood {
+            self.give(link);
+        }
         stood
     }
     /// Another PDU: whether it is taken in now.

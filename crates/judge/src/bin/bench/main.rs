@@ -29,6 +29,8 @@ enum Who {
     Iscsi(u32),
     /// The bare NVMe/TCP program; it sleeps between turns, or spins.
     BareNvme(u32, bool),
+    /// The bare NVMe/TCP program that spins, with as many buffers as this many bytes are.
+    BareSpread(usize),
     /// The bare iSCSI program, likewise.
     BareIscsi(u32, bool),
 }
@@ -99,7 +101,7 @@ struct Bench {
 
 fn rows() -> Vec<Row> {
     use Judged::{Cpu, Latency, Rate, RateOrCpu};
-    use Who::{BareIscsi, BareNvme, Iscsi, Nvme};
+    use Who::{BareIscsi, BareNvme, BareSpread, Iscsi, Nvme};
     let mut rows = vec![];
     let shapes = [
         ("1 × 32", "--connections 1 --qd 32"),
@@ -117,6 +119,20 @@ fn rows() -> Vec<Row> {
         rows.push(Row {
             name,
             a: (BareNvme(4096, false), load),
+            b: (Nvme(4096), load),
+            judged: Rate(0.92),
+            volumes: 0,
+        });
+    }
+    // The same where the bare program sends from as many buffers as commands are under way, as a target must.
+    for (shape, words, spread) in
+        [("1 × 32", "--connections 1 --qd 32", 32 << 12), ("4 × 32", "--connections 4 --qd 32", 128 << 12)]
+    {
+        let load = leak(format!("--rw randread --bs 4k {words}"));
+        let name = leak(format!("the same {shape}, as many buffers"));
+        rows.push(Row {
+            name,
+            a: (BareSpread(spread), load),
             b: (Nvme(4096), load),
             judged: Rate(0.92),
             volumes: 0,
@@ -397,9 +413,10 @@ impl Bench {
     /// One load on one target, or one on each of so many volumes.
     fn measure(&self, who: Who, words: &str, volumes: usize) -> Run {
         let peak = |name: &str| binary().with_file_name(name);
-        let spawn = |program: PathBuf, address: &str, block: u32, wait: bool| {
+        let spawn = |program: PathBuf, address: &str, block: u32, wait: bool, spread: usize| {
             let mut command = self.head.net.command(program);
-            command.args([address, "--block", &block.to_string()]).args(wait.then_some("--wait"));
+            command.args([address, "--block", &block.to_string(), "--spread", &spread.to_string()]);
+            command.args(wait.then_some("--wait"));
             let child = command.stdout(Stdio::null()).spawn().expect("the bare program starts");
             pin(child.id(), TARGET_CORE);
             Bare(child)
@@ -419,11 +436,15 @@ impl Bench {
                 Who::Nvme(block) => ours(load::Protocol::Nvme, block),
                 Who::Iscsi(block) => ours(load::Protocol::Iscsi, block),
                 Who::BareNvme(block, wait) => {
-                    let bare = spawn(peak("peak-nvme"), "127.0.0.1:4499", block, wait);
+                    let bare = spawn(peak("peak-nvme"), "127.0.0.1:4499", block, wait, 0);
+                    theirs(bare, "nvme://127.0.0.1:4499/nqn.peak/1")
+                }
+                Who::BareSpread(bytes) => {
+                    let bare = spawn(peak("peak-nvme"), "127.0.0.1:4499", 4096, false, bytes);
                     theirs(bare, "nvme://127.0.0.1:4499/nqn.peak/1")
                 }
                 Who::BareIscsi(block, wait) => {
-                    let bare = spawn(peak("peak-iscsi"), "127.0.0.1:3299", block, wait);
+                    let bare = spawn(peak("peak-iscsi"), "127.0.0.1:3299", block, wait, 0);
                     theirs(bare, "iscsi://127.0.0.1:3299/iqn.2026-01.org.peak/0")
                 }
             }
