@@ -122,14 +122,15 @@ impl Office {
         let in_line = |p: &&Probe| p.good_label().is_some_and(|l| assembly.line.contains(&l.drive));
         let configs = probes.iter().filter(in_line).filter_map(|p| {
             let slot = p.config.as_ref().ok()?;
-            let takes_part = takes_part(&assembly.record, p.good_label()?.drive);
+            let standing = standing(&assembly.record, p.good_label()?.drive);
             // A drive may be the only one that was told of arrays when the power went. The others, without it, put it out on
             // record and go on without those arrays.
-            (takes_part || !has_more_arrays(slot, &assembly.record)).then_some((slot, takes_part))
+            let knows = standing != Standing::Out || !has_more_arrays(slot, &assembly.record);
+            knows.then_some((slot, standing))
         });
         // Drives that are being added have one that is not later, and that says so. What those wrote that go on without a
         // drive has the generation of what it was told last, which nobody else had: they know better.
-        let newest = configs.max_by_key(|(c, takes_part)| (c.generation, !c.is_unfinished(), *takes_part));
+        let newest = configs.max_by_key(|(c, standing)| (c.generation, !c.is_unfinished(), *standing));
         let Some((slot, _)) = newest else {
             return Err(no(
                 RefusalKind::Internal,
@@ -179,9 +180,22 @@ impl Office {
     }
 }
 
-/// Whether a drive is a leg that has what the pool was told last.
-fn takes_part(record: &MembershipRecord, drive: Uuid) -> bool {
-    record.leg(drive).is_some_and(|l| !matches!(l.state, LegState::Out | LegState::JustOut))
+/// What a drive is on record, the more believed the later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// No leg, or one that was left behind.
+    Out,
+    /// A leg that came back: it is one on record before it is told what it missed.
+    Copied,
+    InSync,
+}
+
+fn standing(record: &MembershipRecord, drive: Uuid) -> Standing {
+    match record.leg(drive).map(|l| l.state) {
+        None | Some(LegState::Out | LegState::JustOut) => Standing::Out,
+        Some(LegState::InSync) => Standing::InSync,
+        Some(LegState::Rebuilding | LegState::RebuildingFull) => Standing::Copied,
+    }
 }
 
 /// Whether a configuration has arrays that are not on record.

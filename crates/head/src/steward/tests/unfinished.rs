@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::order::Importable;
+use array::format::CONFIG_AT;
 
 const ALL: [&str; 4] = ["/f/a", "/f/b", "/f/c", "/f/d"];
 
@@ -276,6 +277,56 @@ fn a_drive_that_alone_knew_of_a_cut_off_addition_does_not_undo_what_came_after_i
         }
     }
     assert!(apart > 20, "{apart}");
+}
+
+/// It came back, was a leg again by the record, and the power went before it was told what the pool is today: two drives took part
+/// then, and said different things with one generation. The pool stayed away, or had a volume that it had not had before.
+#[test]
+fn a_drive_that_alone_knew_of_a_change_does_not_undo_what_came_after_it_where_its_return_is_cut_off() {
+    let new = ["/f/x", "/f/y"];
+    let rest = to_grow(new);
+    let cut_order = |grows: bool, n: u64| {
+        let mut w = World::power_on(rest.clone(), 2, n);
+        w.run();
+        w.send(if grows { grow(new) } else { volume("vm2", MIB) });
+        w.run();
+        (w.rest, w.effects_left > 0)
+    };
+    let told = |d: &FakeDrive| [CONFIG_AT[0] / 512, CONFIG_AT[1] / 512].map(|b| d.blocks.get(&b).cloned());
+    for (grows, path) in [(true, "/f/a"), (true, "/f/d"), (false, "/f/a"), (false, "/f/d")] {
+        let mut apart = 0;
+        for n in World::start(rest.clone(), 2).effects_done.. {
+            let (left, over) = cut_order(grows, n);
+            // What is written to several drives at a time may be on the last of them first.
+            let ahead = cut_order(grows, n + 4).0;
+            let mut without = left.clone();
+            let behind = without.drives.remove(path).expect("there");
+            let away = &ahead.drives[path];
+            let mut w = World::start(without, 3);
+            let shown = |w: &World| (w.layout.volumes.len(), w.layout.arrays.len());
+            let shows = shown(&w);
+            if over {
+                break;
+            }
+            if told(&behind) == told(away) || shows != (1, 2) {
+                continue;
+            }
+            apart += 1;
+            w.rest.drives.insert(path.into(), FakeDrive { held: false, ..away.clone() });
+            for m in 0.. {
+                let mut cut = World::power_on(w.rest.clone(), 4, m);
+                cut.run();
+                let ended = cut.effects_left > 0;
+                let mut w = World::start(cut.rest, 5);
+                let reasons = w.status().reasons;
+                assert_eq!(shown(&w), shows, "{grows} {path}, cut after effects {n} and {m}: {reasons:?}");
+                if ended {
+                    break;
+                }
+            }
+        }
+        assert!(apart > 0, "{grows} {path}");
+    }
 }
 
 #[test]
