@@ -87,8 +87,13 @@ impl Office {
         let info = match self.cx.open(id, bare).await {
             Ok(info) => info,
             Err(e) => {
+                let mut desk = self.desk_mut();
                 if !self.cx.is_opening(id) {
-                    self.desk_mut().free_drive(id);
+                    desk.free_drive(id);
+                }
+                if e.missing {
+                    // What lay there once is not what ails the drive that is missing there now.
+                    desk.found.remove(bare);
                 }
                 return Err(e);
             }

@@ -455,12 +455,7 @@ impl Office {
                 self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
                 probe.good_label().is_some_and(|l| l.drive == drive)
             }
-            Err(e) => {
-                if e.missing {
-                    self.desk_mut().found.remove(path);
-                }
-                false
-            }
+            Err(_) => false,
         }
     }
     /// A return was refused. The leg's own drive, where it always was, stays open and out as it was before, with its shape:

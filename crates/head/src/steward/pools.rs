@@ -3,7 +3,7 @@
 use super::Office;
 use super::config::{PoolConfig, geometry_of};
 use super::create::STATE_DISK;
-use super::desk::{ArrayDesk, LegDesk, PoolDesk, refuse};
+use super::desk::{ArrayDesk, Desk, LegDesk, PoolDesk, array_word, refuse};
 use super::drives::Probe;
 use super::files::{POOLS, PoolRow};
 use super::found::Found;
@@ -549,6 +549,7 @@ impl Office {
             namesakes = namesakes_words(pool.as_deref().unwrap_or(""), &strangers);
             others.extend::<Vec<Probe>>(strangers);
         }
+        let renamed = pool.as_deref().and_then(|name| self.renamed(name, &others));
         others.iter().for_each(|p| self.let_go(p.id));
         let uuids: BTreeSet<Uuid> = mine.iter().map(|p| label(p).pool).collect();
         let Some(uuid) = uuids.first().copied() else {
@@ -568,6 +569,9 @@ impl Office {
                 failures.push(format!("{} {are} not there", away.join(", ")));
             }
             failures.extend(others_held(held.len()));
+            if let Some(renamed) = renamed {
+                return Err(renamed);
+            }
             let words =
                 if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
             let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
@@ -595,6 +599,18 @@ impl Office {
             return Err(refuse(RefusalKind::Conflict, "pool", message)
                 .then(format!("millrace pool import {uuid}, or another of them")));
         }
+        // Another head may have moved it, or this one: whoever had it last wrote where its drives lay.
+        if !only_named {
+            let tried = |path: &String| {
+                held.iter().any(|f| is_about(f, path))
+                    || named.iter().any(|n| file(n) == *path)
+                    || mine.iter().any(|p| p.info.path == *path)
+            };
+            let last: Vec<String> = places_on(&mine).into_iter().filter(|path| !tried(path)).collect();
+            let (more, failed) = self.patient().gather(&last, Some(uuid)).await;
+            self.add_others(&mut mine, more);
+            held.extend(failed.into_iter().filter(|f| f.held));
+        }
         // A drive that is missing may be one that somebody holds: the one where it lay last, more than any other.
         let configs = mine.iter().filter_map(|p| PoolConfig::of_slot(p.config.as_ref().ok()?).ok());
         let places: BTreeSet<String> =
@@ -619,6 +635,7 @@ impl Office {
             true => vec![],
             false => mine.iter().filter(|p| !is_said(p)).map(|p| p.info.path.clone()).collect(),
         };
+        let had_last = self.had_last(&mine);
         let taken = self.take(uuid, mine, &claim).await;
         if taken.is_err() && !on_record {
             self.remove_kept(uuid).await;
@@ -626,7 +643,12 @@ impl Office {
                 self.forget_released(uuid).await;
             }
         }
-        if taken.as_ref().is_err_and(refused) {
+        if let Some(r) = taken.as_ref().err().filter(|r| refused(r)) {
+            // Where this head had them; the refusal tells where they lay last.
+            let also: Vec<String> = away.into_iter().filter(|path| !r.message.contains(path)).collect();
+            if !also.is_empty() {
+                failures.push(format!("looked for in vain at {}, too", also.join(", ")));
+            }
             failures.extend(held_words(theirs));
             failures.extend(others_held(held.len()));
             if !unsaid.is_empty() {
@@ -662,11 +684,35 @@ impl Office {
         // It is imported: what follows from a list that could not be written is told.
         let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.message);
         self.forget_released(uuid).await;
-        let mut notices: Vec<String> = notices.into_iter().chain(unlisted).chain(namesakes).collect();
-        if !was_ours && !released_here {
+        let lacks = self.desk().lacks(uuid);
+        let all = lacks.into_iter().chain(notices).chain(unlisted).chain(namesakes);
+        let mut notices: Vec<String> = all.collect();
+        // Who had it last may have asked its hosts for a secret.
+        if !had_last || !was_ours && !released_here {
             notices.extend(self.desk().open_by_name(Some(uuid), None));
         }
         Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Whether this head was the last one that had a pool, by what was found of it.
+    fn had_last(&self, probes: &[Probe]) -> bool {
+        let latest = probes.iter().filter_map(|p| p.record.as_ref().ok()).max_by_key(|r| r.counter);
+        latest.is_some_and(|r| r.head == self.desk().system.uuid)
+    }
+    /// A pool was asked for by the name under which this head let go of it, and has another one on its drives.
+    fn renamed(&self, name: &str, probes: &[Probe]) -> Option<Refusal> {
+        let desk = self.desk();
+        let absent = desk.absent.iter().map(|p| (&p.name, p.uuid));
+        let rows = absent.chain(desk.released.iter().map(|r| (&r.name, r.uuid)));
+        rows.filter(|(was, _)| *was == name).find_map(|(_, uuid)| {
+            let is_mine = |p: &&Probe| p.good_label().is_some_and(|l| l.pool == uuid);
+            let configs = probes.iter().filter(is_mine).filter_map(|p| p.config.as_ref().ok());
+            let config = PoolConfig::of_slot(configs.max_by_key(|c| c.generation)?).ok()?;
+            let today = config.name;
+            let message = format!("the pool that was called {name} here is called {today} on its drives");
+            let next = format!("millrace pool import {uuid}, or millrace pool import {uuid} --as {name}");
+            (today != name).then(|| refuse(RefusalKind::NotFound, "pool", message).then(next))
+        })
     }
 
     /// Drives that were named with a shape that keeps them away are legs that are out: when they are looked for again, they
@@ -756,6 +802,18 @@ impl Office {
     }
 }
 
+/// Where the drives of a pool lay when it was told last, as those that were found say. Paths alone: a drive in memory is made by
+/// whoever asks for it.
+fn places_on(probes: &[Probe]) -> Vec<String> {
+    let configs = probes.iter().filter_map(|p| PoolConfig::of_slot(p.config.as_ref().ok()?).ok());
+    let paths = configs.flat_map(|c| {
+        let legs = c.arrays.into_iter().flat_map(|a| a.legs).map(|l| l.path);
+        legs.chain(c.extras.spares.into_iter().map(|s| s.path)).collect::<Vec<_>>()
+    });
+    let paths: BTreeSet<String> = paths.filter(|path| path.starts_with('/')).collect();
+    paths.into_iter().collect()
+}
+
 fn imported_already(pool: &str) -> Refusal {
     let message = format!("pool {pool} is imported already");
     refuse(RefusalKind::Conflict, "pool", message).then("millrace status")
@@ -802,6 +860,21 @@ pub(crate) fn is_about(error: &OpenError, path: &str) -> bool {
 /// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.
 pub(crate) fn words(failures: Vec<OpenError>) -> Vec<String> {
     failures.into_iter().filter(|f| !f.missing).map(|f| f.words).collect()
+}
+
+impl Desk {
+    /// Legs and spares of a pool that was just imported without them, a sentence each.
+    fn lacks(&self, pool: Uuid) -> Vec<String> {
+        let Some(p) = self.pools.iter().find(|p| p.config.uuid == pool) else { return vec![] };
+        let arrays = p.arrays.iter().zip(&p.config.arrays).enumerate();
+        let legs = arrays.flat_map(|(i, (a, row))| {
+            let array = array_word(row.mirror, i);
+            let lacks = a.legs.iter().filter(|l| l.open.is_none());
+            lacks.map(move |l| format!("{array} lacks {}: {}", l.path, l.reason))
+        });
+        let spares = p.spares.iter().filter(|s| s.open.is_none());
+        legs.chain(spares.map(|s| format!("its spare {} is of no use: {}", s.path, s.reason()))).collect()
+    }
 }
 
 impl PoolDesk {

@@ -24,6 +24,7 @@ mod connected;
 mod directory;
 mod legs;
 mod lost;
+mod moved;
 mod names;
 mod promote;
 mod released;
