@@ -332,7 +332,7 @@ pub enum Mail {
     Renewed {
         /// Those that it has made again.
         again: Vec<String>,
-        /// Those that it could not make again: all of them.
+        /// Those that it could not make again: all of them. One that is named no more is in its place.
         failed: Vec<Unmended>,
     },
     /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under

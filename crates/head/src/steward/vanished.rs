@@ -110,8 +110,10 @@ impl Office {
         self.tell_restored(again, failed);
         Ok(Reply::Done)
     }
-    /// The manager has looked for the files that it keeps itself.
+    /// The manager has looked for the files that it keeps itself. One that it could not make again and names no more lies in
+    /// its place again, by whoever put it there.
     pub(crate) fn on_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
+        self.forget_healed(&again, &failed);
         let gone: Vec<String> = {
             let desk = self.desk();
             let told = |f: &String| desk.losses.iter().any(|l| l.file == *f);
@@ -122,6 +124,21 @@ impl Office {
             self.desk_mut().event(now, Weight::Warning, "state directory", vanished(&gone));
         }
         self.tell_restored(again, failed);
+    }
+    fn forget_healed(&self, again: &[String], failed: &[Unmended]) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let is_healed = |l: &Loss| {
+            let managers = !l.file.is_empty() && !tells(&l.file);
+            managers && !again.contains(&l.file) && !failed.iter().any(|x| x.file == l.file)
+        };
+        let healed: Vec<String> =
+            desk.losses.iter().filter(|l| is_healed(l)).map(|l| l.file.clone()).collect();
+        if !healed.is_empty() {
+            desk.losses.retain(|l| !is_healed(l));
+            let words = format!("in its place again: {}", list(&healed));
+            desk.event(now, Weight::Note, "state directory", words);
+        }
     }
     /// These were written again, and those could not be.
     fn tell_restored(&self, again: Vec<String>, failed: Vec<Unmended>) {

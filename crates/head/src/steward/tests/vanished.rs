@@ -165,4 +165,11 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     }
     renewed(&mut w, &["lock"], None);
     assert!(told(&mut w).is_empty());
+    // A directory that was away for a moment, and is put back as it was: nobody had to make anything.
+    renewed(&mut w, &[], Some("no such file"));
+    assert_eq!(told(&mut w).len(), 1);
+    renewed(&mut w, &["crashes"], Some("no such file"));
+    assert_eq!(told(&mut w).len(), 1, "it is not healed yet");
+    renewed(&mut w, &[], None);
+    assert!(told(&mut w).is_empty());
 }
