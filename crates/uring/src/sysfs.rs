@@ -156,13 +156,74 @@ pub(crate) fn loops_over(meta: &fs::Metadata) -> Vec<PathBuf> {
         true => there.file_type().is_block_device() && there.rdev() == meta.rdev(),
         false => (there.dev(), there.ino()) == (meta.dev(), meta.ino()),
     };
+    let mounts = std::cell::OnceCell::new();
     let lies_there = |name: &String| {
         let file = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
-        let there = file.ok().and_then(|path| fs::metadata(path.trim_end_matches('\n')).ok());
-        there.as_ref().is_some_and(is_same)
+        let Ok(file) = file else { return false };
+        let path = file.trim_end_matches('\n');
+        let mounts = mounts.get_or_init(|| fs::read_to_string("/proc/self/mountinfo").unwrap_or_default());
+        // The kernel asks the file system, too, if it is asked for the numbers of the file: LOOP_GET_STATUS64 may hang as stat.
+        !may_hang(path, device_of(meta), mounts) && fs::metadata(path).is_ok_and(|there| is_same(&there))
     };
     let loops = entries(Path::new("/sys/block")).into_iter().filter(|name| name.starts_with("loop"));
     loops.filter(lies_there).map(|name| Path::new("/dev").join(name)).collect()
+}
+
+/// Whether who looks at a path may have to wait for ever, by a `/proc/PID/mountinfo`: it leads through a file system that another
+/// machine or process answers for, and nothing of it through the device `ours`, which somebody could look at just now.
+fn may_hang(path: &str, ours: (u32, u32), mountinfo: &str) -> bool {
+    let below = |at: &str| {
+        let rest = path.strip_prefix(at.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let mounts = mountinfo.lines().filter_map(|line| {
+        let (mount, source) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(2);
+        let (device, at) = (fields.next()?, unescaped(fields.nth(1)?));
+        below(&at).then(|| (device.to_owned(), at, source.split(' ').next().unwrap_or("").to_owned()))
+    });
+    let mut remote = false;
+    for (device, at, kind) in mounts {
+        if device == format!("{}:{}", ours.0, ours.1) && at != "/" {
+            return false;
+        }
+        // Where the root itself hangs nobody asks us.
+        remote |= at != "/" && is_remote(&kind);
+    }
+    remote
+}
+
+/// File systems that answer when another machine or process does, by the name that /proc/mounts has for them.
+fn is_remote(kind: &str) -> bool {
+    const REMOTE: [&str; 15] = [
+        "9p",
+        "afs",
+        "autofs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "fuse",
+        "gfs2",
+        "glusterfs",
+        "lustre",
+        "ncpfs",
+        "ocfs2",
+        "smb3",
+        "virtiofs",
+    ];
+    kind.starts_with("nfs") || kind.starts_with("fuse.") || REMOTE.contains(&kind)
+}
+
+/// A name as /proc/PID/mountinfo escapes it: blanks, tabs, line breaks and backslashes are three octal digits.
+fn unescaped(name: &str) -> String {
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    escapes.iter().fold(name.to_owned(), |name, (escape, plain)| name.replace(escape, plain))
+}
+
+/// Major and minor number of the device that a file lies on.
+fn device_of(meta: &fs::Metadata) -> (u32, u32) {
+    (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()))
 }
 
 /// What a regular file is called in `DriveInfo::places`.
@@ -190,7 +251,7 @@ pub fn candidates() -> Vec<String> {
 fn mounts_of(number: &str) -> Vec<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let fields = table.lines().map(|l| l.split(' ').collect::<Vec<_>>());
-    fields.filter(|f| f.len() > 4 && f[2] == number).map(|f| f[4].replace("\\040", " ")).collect()
+    fields.filter(|f| f.len() > 4 && f[2] == number).map(|f| unescaped(f[4])).collect()
 }
 
 fn entries(dir: &Path) -> Vec<String> {
@@ -201,4 +262,43 @@ fn entries(dir: &Path) -> Vec<String> {
 /// Major and minor number of a node.
 pub(crate) fn device_number(meta: &fs::Metadata) -> (u32, u32) {
     (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop device of somebody's file on a server that did not answer held up every open of a drive.
+    #[test]
+    fn nothing_is_asked_of_a_server_that_has_nothing_to_do_with_a_drive() {
+        let mounts = "\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:45 / /mnt/far rw - nfs4 server:/export rw
+31 22 0:46 / /mnt/far\\040away rw shared:7 master:3 - nfs server:/other rw
+32 30 8:17 / /mnt/far/near rw - xfs /dev/sdb1 rw
+33 22 0:47 / /mnt/box rw - fuse.sshfs box: rw
+34 22 8:33 / /mnt/stick rw - fuseblk /dev/sdc1 rw
+";
+        let sda = (8, 1);
+        for (path, ours, hangs) in [
+            ("/srv/disk.img", sda, false),
+            ("/mnt/farther/disk.img", sda, false),
+            ("/mnt/far/disk.img", sda, true),
+            ("/mnt/far", sda, true),
+            ("/mnt/far away/disk.img", sda, true),
+            ("/mnt/box/disk.img", sda, true),
+            ("/mnt/stick/disk.img", sda, false),
+            // The drive lies there itself: it was just opened.
+            ("/mnt/far/disk.img", (0, 45), false),
+            ("/mnt/far/disk.img", (0, 46), true),
+            // The way leads through the server.
+            ("/mnt/far/near/disk.img", sda, true),
+            ("/mnt/far/near/disk.img", (8, 17), false),
+        ] {
+            assert_eq!(may_hang(path, ours, mounts), hangs, "{path} for {ours:?}");
+        }
+        let diskless = "20 1 0:20 / / rw - nfs4 server:/root rw\n";
+        assert!(!may_hang("/srv/disk.img", sda, diskless), "whoever has it as root waits for it anyway");
+        assert!(!may_hang("/srv/disk.img", sda, ""));
+    }
 }
