@@ -261,7 +261,13 @@ fn show(h: &Host, context: &Context) -> String {
     }
     row("connections", h.connections.to_string().into());
     for e in &h.exports {
-        row("volume", format!("{}  nsid {}, lun {}", e.volume, e.nsid, e.lun).into());
+        // A number of a protocol that the host has no name for is no use to it.
+        let numbers = match (h.nqns.is_empty(), h.iqns.is_empty()) {
+            (true, false) => format!("lun {}", e.lun),
+            (false, true) => format!("nsid {}", e.nsid),
+            (true, true) | (false, false) => format!("nsid {}, lun {}", e.nsid, e.lun),
+        };
+        row("volume", format!("{}  {numbers}", e.volume).into());
     }
     if h.exports.is_empty() {
         row("volume", Cell::new(Look::Dim, "none"));

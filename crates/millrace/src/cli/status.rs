@@ -255,7 +255,7 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             let counters = s.volumes.iter().find(|b| b.uuid == v.uuid).map(|b| b.counters);
             (counters.unwrap_or(v.counters), seconds)
         });
-        let exports = exports_words(&v.exports);
+        let exports = exports_words(v);
         let caps =
             caps_words(v).filter(|_| verbose).map(|caps| format!("; capped at {caps}")).unwrap_or_default();
         let weight =

@@ -95,6 +95,36 @@ fn the_screens_are_what_they_were_and_fit_the_terminal() {
     }
 }
 
+/// It read `(lun 0)`, which nobody finds on a host of NVMe.
+#[test]
+fn a_host_of_nvme_alone_knows_a_volume_by_its_namespace() {
+    use head::order::Reply;
+    let script = |order: &Order| {
+        let mut s = crate::http::tests::snapshot();
+        let nqn = "nqn.2014-08.org.nvmexpress:esx1".to_string();
+        let host = &mut s.hosts[0];
+        (host.nqns, host.iqns) = (vec![nqn.clone()], vec![]);
+        s.hosts[1].nqns.clear();
+        s.volumes[0].exports[0].names = vec![nqn.clone()];
+        s.volumes[1].exports.push(head::order::Exported { host: None, names: vec![nqn], lun: 7 });
+        Ok(match order {
+            Order::Status => Reply::Snapshot(Box::new(s)),
+            other => return crate::http::tests::obedient(other),
+        })
+    };
+    let fake = crate::http::tests::serve(script, Default::default());
+    for line in ["status", "volume ls", "volume show tank/vm1"] {
+        let screen = run_against(&fake, line).expect(line);
+        assert!(screen.contains("esx1 (nsid 1), esx2 (lun 0)"), "{line}: {screen}");
+    }
+    let screen = run_against(&fake, "volume show tank/scratch").expect("a screen");
+    assert!(screen.contains("unknown host nqn.2014-08.org.nvmexpress:esx1 (nsid 2)"), "{screen}");
+    for (line, end) in [("host show esx1", "tank/vm1  nsid 1"), ("host show esx2", "tank/vm1  lun 0")] {
+        let screen = run_against(&fake, line).expect(line);
+        assert!(screen.lines().any(|l| l.ends_with(end)), "{line}: {screen}");
+    }
+}
+
 #[test]
 fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
     use head::order::{Pool, Reason, Reply, State};

@@ -206,13 +206,24 @@ pub fn caps_words(v: &Volume) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+/// Whether a host with these names is one of NVMe alone: its number for a volume is the namespace id.
+fn is_nvme_alone(names: &[String]) -> bool {
+    !names.is_empty() && names.iter().all(|n| n.starts_with("nqn."))
+}
+
 /// To whom a volume is given, in words.
-pub fn exports_words(exports: &[Exported]) -> String {
-    let one = |e: &Exported| match &e.host {
-        Some(host) => format!("{host} (lun {})", e.lun),
-        None => format!("unknown host {} (lun {})", e.names.first().map_or("?", String::as_str), e.lun),
+pub fn exports_words(v: &Volume) -> String {
+    let one = |e: &Exported| {
+        let number = match is_nvme_alone(&e.names) {
+            true => format!("nsid {}", v.nsid),
+            false => format!("lun {}", e.lun),
+        };
+        match &e.host {
+            Some(host) => format!("{host} ({number})"),
+            None => format!("unknown host {} ({number})", e.names.first().map_or("?", String::as_str)),
+        }
     };
-    exports.iter().map(|e| one(e).replace(' ', "\u{a0}")).collect::<Vec<_>>().join(", ")
+    v.exports.iter().map(|e| one(e).replace(' ', "\u{a0}")).collect::<Vec<_>>().join(", ")
 }
 
 fn list(volumes: &[Volume], context: &Context) -> String {
@@ -231,7 +242,7 @@ fn list(volumes: &[Volume], context: &Context) -> String {
         .collect();
     let mut table = Table::new(&heads).optional(&["READS", "WRITES"]).optional(&["BLOCK"]).prose();
     for v in volumes {
-        let exports = exports_words(&v.exports);
+        let exports = exports_words(v);
         let caps = capped.then(|| match caps_words(v) {
             Some(words) => Cell::from(words.replace(' ', "\u{a0}").replace(",\u{a0}", ", ")),
             None => Cell::new(Look::Dim, "none"),
@@ -277,7 +288,7 @@ fn show(v: &Volume, context: &Context) -> String {
     }
     let share = if v.weight == WEIGHT { "usual".to_string() } else { format!("{WEIGHT} is usual") };
     row("weight", format!("{} ({share})", v.weight).into());
-    let exports = exports_words(&v.exports);
+    let exports = exports_words(v);
     row("exported to", if exports.is_empty() { Cell::new(Look::Dim, "nobody") } else { exports.into() });
     let times = times::volumes(core::slice::from_ref(v), context.terminal);
     table.print(context.terminal, 0) + &times.map_or(String::new(), |table| format!("\n{table}"))
