@@ -340,9 +340,9 @@ pub struct Progress {
     pub dirty_regions: u32,
     /// Regions of this instance's lanes.
     pub regions: u32,
-    /// Writes that found their region's bit durable.
+    /// Writes of hosts that found their region's bit durable.
     pub warm_writes: u64,
-    /// Writes that had to wait for their region's bit.
+    /// Writes of hosts that had to wait for their region's bit.
     pub cold_writes: u64,
     /// Blocks of the bitmap written to set bits or for a new leg (counted once for all legs).
     pub bitmap_sets: u64,

@@ -429,7 +429,9 @@ impl Array {
         let mut at = current.head;
         while at != NONE {
             let next = core::mem::replace(&mut self.flights[at].next, NONE);
-            self.counters.cold_wait_ns += now.since(self.flights[at].since).as_nanos() as u64;
+            if self.flights[at].plan == Plan::Change {
+                self.counters.cold_wait_ns += now.since(self.flights[at].since).as_nanos() as u64;
+            }
             let local = self.intent.local(self.geometry.region(self.flights[at].at));
             assert!(self.intent.durable.get(local), "a change would start before its bit is durable");
             self.start_legs(now, at, io);

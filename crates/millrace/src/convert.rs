@@ -246,6 +246,11 @@ fn array(a: order::Array) -> api::Array {
         regions: a.regions,
         epoch: a.epoch,
         resync: a.resync.map(resync),
+        warm_writes: a.warm_writes,
+        cold_writes: a.cold_writes,
+        bitmap_sets: a.bitmap_sets,
+        bitmap_clears: a.bitmap_clears,
+        cold_wait_ns: a.cold_wait_ns,
         hedges_sent: a.hedges_sent,
         hedges_won: a.hedges_won,
     }

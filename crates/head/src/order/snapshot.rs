@@ -319,6 +319,16 @@ pub struct Array {
     pub epoch: u64,
     /// The resync under way.
     pub resync: Option<Resync>,
+    /// Writes of hosts that found their region marked, since the start: they cost the bitmap nothing.
+    pub warm_writes: u64,
+    /// Writes of hosts that waited until their region was marked on every leg.
+    pub cold_writes: u64,
+    /// Writes of bitmap blocks that mark regions, each to all legs at once.
+    pub bitmap_sets: u64,
+    /// Writes of bitmap blocks that only clear marks.
+    pub bitmap_clears: u64,
+    /// Nanoseconds that cold writes waited for the bitmap, summed.
+    pub cold_wait_ns: u64,
     /// Reads that were late and were sent to another leg too, since the start; and those answered from there.
     pub hedges_sent: u64,
     /// See `hedges_sent`.

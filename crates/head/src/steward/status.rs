@@ -123,6 +123,11 @@ fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
         sum.crash_total += progress.crash_total;
         sum.dirty_regions += progress.dirty_regions;
         sum.regions += progress.regions;
+        sum.warm_writes += progress.warm_writes;
+        sum.cold_writes += progress.cold_writes;
+        sum.bitmap_sets += progress.bitmap_sets;
+        sum.bitmap_clears += progress.bitmap_clears;
+        sum.cold_wait_ns += progress.cold_wait_ns;
         sum.hedges_sent += progress.hedges_sent;
         sum.hedges_won += progress.hedges_won;
     }
@@ -458,6 +463,11 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         regions: u64::from(array.geometry.regions()),
         epoch: p.record.arrays[a].epoch,
         resync: None,
+        warm_writes: sum.warm_writes,
+        cold_writes: sum.cold_writes,
+        bitmap_sets: sum.bitmap_sets,
+        bitmap_clears: sum.bitmap_clears,
+        cold_wait_ns: sum.cold_wait_ns,
         hedges_sent: sum.hedges_sent,
         hedges_won: sum.hedges_won,
     };

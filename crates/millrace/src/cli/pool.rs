@@ -4,6 +4,7 @@ use super::consent::Consent;
 use super::scrub::{ScrubArgs, scrub, scrub_words};
 use super::status::{array_name, legs_word, pool_tree};
 use super::{Context, drive_path, small_size};
+use crate::bench::micros;
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, count, look_of};
@@ -535,6 +536,21 @@ fn files_of(pool: &str, client: &crate::client::Client) -> Result<String, Failur
     Ok(named.map(|d| format!(" --drive {}", d.path)).collect())
 }
 
+/// What the bitmap of a mirror costs its writes. Marks are set for cold writes; clearing them is what warm ones cost.
+fn intents(a: &api::Array) -> String {
+    let each = |n: u64, of: u64| n as f64 / of.max(1) as f64;
+    let warm =
+        format!("{:.2} bitmap writes per 1,000 warm writes", 1e3 * each(a.bitmap_clears, a.warm_writes));
+    if a.cold_writes == 0 {
+        return warm;
+    }
+    let sets = each(a.bitmap_sets, a.cold_writes);
+    format!(
+        "{warm}, {sets:.2} per cold one, which waited {}",
+        micros(a.cold_wait_ns as f64 / 1e3 / a.cold_writes as f64)
+    )
+}
+
 fn show(pool: &Pool, status: &Status, context: &Context) -> String {
     let mut table = Table::new(&["", ""]).prose();
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
@@ -578,6 +594,9 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
             a.epoch
         );
         row(&format!("{} bitmap", array_name(a, i)), dirty.into());
+        if a.warm_writes + a.cold_writes > 0 {
+            row(&format!("{} intents", array_name(a, i)), intents(a).into());
+        }
         if a.hedges_sent > 0 {
             let hedged = format!(
                 "{} were late and sent to another leg too, {} answered from there",

@@ -197,11 +197,25 @@ fn pools(status: &Status, out: &mut Text) {
             (|a| a.hedges_sent) as fn(&api::Array) -> u64,
         ),
         ("array_hedges_won_total", "Late reads that were answered from another leg.", |a| a.hedges_won),
+        ("array_warm_writes_total", "Writes that found their region marked in the bitmap.", |a| {
+            a.warm_writes
+        }),
+        ("array_cold_writes_total", "Writes that waited until their region was marked.", |a| a.cold_writes),
+        ("array_bitmap_sets_total", "Bitmap blocks written to mark regions, to all legs at once.", |a| {
+            a.bitmap_sets
+        }),
+        ("array_bitmap_clears_total", "Bitmap blocks written only to clear marks.", |a| a.bitmap_clears),
     ] {
         out.family(name, "counter", help);
         for (p, i, a) in arrays() {
             out.sample(name, &[("pool", &p.name), ("array", &i)], value(a));
         }
+    }
+    let name = "array_cold_wait_seconds_total";
+    out.family(name, "counter", "What cold writes waited for the bitmap, summed.");
+    for (p, i, a) in arrays() {
+        let seconds = format!("{}.{:09}", a.cold_wait_ns / 1_000_000_000, a.cold_wait_ns % 1_000_000_000);
+        out.sample(name, &[("pool", &p.name), ("array", &i)], seconds);
     }
     out.family("array_resync_done_bytes", "gauge", "Bytes that the resync under way has done.");
     for (p, i, a) in arrays() {

@@ -192,6 +192,11 @@ pub fn snapshot() -> Snapshot {
         regions: 28_608,
         epoch: 7,
         resync: None,
+        warm_writes: 1_234_567,
+        cold_writes: 40,
+        bitmap_sets: 30,
+        bitmap_clears: 2_469,
+        cold_wait_ns: 8_400_000,
         hedges_sent: 0,
         hedges_won: 0,
     };
