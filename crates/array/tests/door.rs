@@ -603,3 +603,17 @@ fn how_far_legs_are_made_the_same_is_told_from_the_first_piece_on() {
     }
     assert_eq!(left(&b), (0, geometry.data_bytes));
 }
+
+#[test]
+fn a_last_leg_that_hangs_on_flush_alone_says_no_each_time_its_deadline_comes() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    for ticket in 1..9 {
+        b.command(ticket, Kind::Flush, 0, 0);
+    }
+    let hung = b.tags();
+    assert_eq!(hung.len(), 8, "each host's flush is at the drive, none waits behind another");
+    for tag in hung {
+        b.end(tag, Err(DriveError::TimedOut));
+    }
+    assert_eq!(b.done(), (1..9).map(|t| (t, Status::NotReady)).collect::<Vec<_>>());
+}
