@@ -385,6 +385,14 @@ impl Array {
     pub fn on_abort(&mut self, now: Instant, ticket: Ticket, io: &mut impl ArrayIo) {
         let found = self.flights.iter().find(|(_, f)| f.job == Job::Host(ticket));
         let Some((id, flight)) = found else { return };
+        if planted(Bug::AbortedStarts) && matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent)
+        {
+            self.answer(id, Status::Aborted, io);
+            // It flies on, and nobody waits for it any more.
+            (self.flights[id].job, self.heals) =
+                (Job::Heal { leg: crate::LEGS_MAX, rest: 0 }, self.heals + 1);
+            return;
+        }
         match flight.phase {
             Phase::AwaitingLock => {}
             Phase::AwaitingIntent => self.leave_block(id),

@@ -57,6 +57,8 @@ bugs! {
     CrashCopySkipsInSync promise 3 within 100: "after a crash legs in sync are not made equal",
     ErrorBeforeRecord promise 3 within 300 in Pairs: "an error is answered before the loss of a leg is on record",
     LoginBeforeWritesEnd promise 3 within 100: "a host's next session begins while writes of its last one are at drives",
+    AbortedStarts promise 3 within 100: "a write that waits starts after its abort was answered",
+    LostStarts promise 3 within 100: "writes that wait start after their connection was lost",
     DataBeforeBit promise 4 within 100: "data go to the drives before the region's bit is durable",
     BitClearedBeforeFlush promise 4 within 100: "bits are cleared before the caches are flushed",
     BitClearedDegraded promise 4 within 150: "bits are cleared while a leg is absent",

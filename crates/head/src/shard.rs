@@ -405,6 +405,9 @@ impl<M: Memory> Shard<M> {
                 fx.push(Effect::Mail { to: Address::Steward, mail });
             }
         }
+        if planted(Bug::LostStarts) {
+            return;
+        }
         let mine: Vec<u32> = link.tags.iter().copied().filter(|r| *r != u32::MAX).collect();
         for request in mine {
             self.core.abort_request(now, request, fx);

@@ -92,6 +92,10 @@ struct Slot {
 pub struct Ledger {
     /// Writes that it lost with its session, and which are over since it was let in again: until somebody looks.
     pub let_in: BTreeSet<WriteId>,
+    /// Writes that were begun, and not answered.
+    pub begun: BTreeSet<WriteId>,
+    /// Writes that were answered, well or not: until somebody looks.
+    pub over: Vec<WriteId>,
     /// Commands that ended well.
     pub good: u64,
     /// Commands that ended in an error, by its word.
@@ -211,6 +215,12 @@ impl Host {
                     self.pause_until = self.pause_until.max(now + after);
                 }
             }
+            if let Doing::Write(w) = &slot.doing
+                && done.status != HostStatus::ConnectionLost
+                && ledger.begun.remove(&w.id)
+            {
+                ledger.over.push(w.id);
+            }
             let block_bytes = self.habits.block_bytes as usize;
             let mut volume = self.volume.borrow_mut();
             match slot.doing {
@@ -322,7 +332,10 @@ impl Host {
         };
         let bytes = self.memory.bytes_mut(data);
         match &doing {
-            Doing::Write(w) if op == Op::Write => stamp(w.id, at, block_bytes as usize, bytes),
+            Doing::Write(w) if op == Op::Write => {
+                self.ledger.borrow_mut().begun.insert(w.id);
+                stamp(w.id, at, block_bytes as usize, bytes);
+            }
             Doing::Compare(_) => volume.guess(at, block_bytes as usize, bytes),
             // So that a read that fills nothing is noticed.
             Doing::Read(_) => bytes.fill(0xee),

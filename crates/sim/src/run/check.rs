@@ -57,7 +57,14 @@ impl Run {
     }
     /// What the surface of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {
+        let cut_off = self.world.take_cut_off();
         for (ledger, host) in self.ledgers.iter().zip(&self.hosts) {
+            let over = core::mem::take(&mut ledger.borrow_mut().over);
+            self.world.surface_over(over.into_iter());
+            if cut_off.contains(host) {
+                let lost = core::mem::take(&mut ledger.borrow_mut().begun);
+                self.world.surface_cut_off(lost.into_iter());
+            }
             if !ledger.borrow().let_in.is_empty() {
                 let lost = core::mem::take(&mut ledger.borrow_mut().let_in);
                 self.world.surface_let_in(*host, &lost);

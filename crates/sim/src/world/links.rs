@@ -139,6 +139,10 @@ impl World {
         self.say(|| format!("link {link} is silent from now on"));
         self.links.all[link].as_mut().expect("it is live").silent = true;
     }
+    /// Hosts whose last connection the head has closed, since somebody asked.
+    pub fn take_cut_off(&mut self) -> Vec<ActorId> {
+        core::mem::take(&mut self.cut_off)
+    }
     /// Whether this host gave up a connection that its head still has: the link brings nothing, not even that.
     pub(super) fn is_left_in_silence(&self, host: ActorId) -> bool {
         let [own, heads] = [0, 1];
@@ -351,7 +355,13 @@ impl World {
     }
     pub(super) fn close(&mut self, id: ActorId, connection: ConnectionId) {
         if let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) {
+            let [own, heads] = [0, 1];
+            let host = self.links.all[link].as_ref().expect("ends lead to links").ends[own].actor;
             self.drop_end(link, end);
+            let here = |l: &Link| l.ends[own].actor == host && l.ends[heads].open;
+            if end == heads && !self.links.all.iter().flatten().any(here) {
+                self.cut_off.push(host);
+            }
         }
         // Late enough for the `Sent` of a send under way.
         self.tell_either(id, 15, || Event::Closed { connection }, || Event::Closed { connection });

@@ -155,6 +155,8 @@ pub struct World {
     to_manager: VecDeque<Mail>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
+    /// Hosts whose last connection the head has closed, since somebody asked.
+    cut_off: Vec<ActorId>,
     /// The head falls before it has carried out so many more effects.
     doom: Option<(u32, Fate)>,
     fell: Option<Fate>,
@@ -192,6 +194,7 @@ impl World {
             frozen_at: None,
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
+            cut_off: vec![],
             doom: None,
             fell: None,
             kindness,

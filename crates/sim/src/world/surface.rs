@@ -6,6 +6,7 @@
 //! | 2 | writes that overlap are never at one leg at the same time |
 //! | 2, 5 | legs that are in sync on record hold the same, from the record on and wherever nothing moves |
 //! | 3 | when a host is let in again, none of the writes that it lost with its session is at a drive |
+//! | 3 | a write that was answered never starts at a drive; nor one whose host has no connection left at the head |
 //! | 4 | data go to a leg in sync only where the region's bit is durable on it |
 //! | 4 | a bit goes only when no leg is absent, and every leg has the region, durably |
 //! | 5 | when a write is answered, legs that are in sync on record hold the same in its blocks |
@@ -25,7 +26,7 @@ use array::format::{Features, Label};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
 use head::Deadlines;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A change that a drive holds for longer than this was given up: the head's deadline, its next look, and the
 /// time in which the loss is decided.
@@ -34,8 +35,14 @@ const GIVEN_UP: Duration = Duration::from_millis(4800);
 const NOT_GIVEN_UP: Duration = Duration::from_millis(900);
 /// A failed operation may make a leg differ until its loss is on record, which takes less than this.
 const SETTLED: Duration = Duration::from_secs(2);
+/// What was asked for longer ago than that is over, and its failure settled.
+const RECENT: Duration = Duration::from_secs(20);
 /// By then the head knows that its state directory is read-only, and has left the witness behind.
 const FREEZE_KNOWN: Duration = Duration::from_secs(3);
+/// No volume of a world has so many blocks: a stamp that names one rotted, wherever it was copied to since.
+const BLOCKS_MOST: u64 = 1 << 32;
+/// What two turns of machines take at most, beside the letter between them.
+const TURN: Duration = Duration::from_millis(1);
 /// The first bytes of a block of a bitmap (docs/formats/bitmap.md).
 const MAGIC: [u8; 8] = *b"MRBITMAP";
 const BLOCK: u64 = array::BITMAP_BLOCK_BYTES as u64;
@@ -111,12 +118,16 @@ pub struct Surface {
     life_began: Instant,
     /// When an operation of it failed last.
     failed_at: Instant,
-    /// Changes and flushes that failed of late, or came too late: where, and when.
-    failures: Vec<(usize, u64, u64, Instant)>,
+    /// Changes and flushes that failed of late, or came too late: where, when, and since when they were there.
+    failures: Vec<(usize, u64, u64, Instant, Instant)>,
+    /// Changes that shards asked for of late: where, and when.
+    recent: VecDeque<(usize, u64, u64, Instant)>,
     /// Array and byte of its data space, by block of the volume.
     places: BTreeMap<u64, (usize, u64)>,
     /// When a host's write of a block was first at a drive: copies of it come later.
     first: BTreeMap<(u64, u64), Instant>,
+    /// Writes of hosts that must not start from then on: they were answered, or lost with their last connection.
+    dead: BTreeMap<u64, Instant>,
     /// Legs were lost or joined since all were last compared.
     moved: bool,
     /// Clearings that a drive of this life of the head did not take, until one of their bits is set again.
@@ -231,10 +242,10 @@ impl World {
         let sector = self.disks[place.disk].sector;
         let copy_at = label_copy_at(self.disks[place.disk].bytes);
         if op.kind == DriveOpKind::Write {
-            let Self { surface, actors, heads, now, .. } = self;
+            let Self { surface, actors, heads, now, disks, .. } = self;
             let home = surface.home(place.disk).copied();
-            let Surface { places, first, .. } = surface;
-            let mut label = None;
+            let Surface { places, first, dead, .. } = surface;
+            let (mut label, mut ghost) = (None, None);
             let mut look = |bytes: &mut [u8]| {
                 held.looks = looks(bytes, sector);
                 let data = home.filter(|h| by_shard && op.at >= h.geometry.data_at);
@@ -245,7 +256,14 @@ impl World {
                             let Some((id, nth)) = mark_of(block) else { continue };
                             let at = op.at - home.geometry.data_at + i as u64 * sector;
                             places.entry(nth).or_insert((home.array, at));
-                            first.entry((id, nth)).or_insert(*now);
+                            first.entry((id, nth)).or_insert_with(|| {
+                                // A copy of a block whose stamp rotted is no write of a host.
+                                let rotted = || disks.iter().any(|d| d.has_rotted(op.at / sector + i as u64));
+                                let over = dead.get(&id).is_some_and(|then| *now > *then);
+                                let over = over && nth < BLOCKS_MOST && !rotted();
+                                ghost = over.then_some((id, nth)).or(ghost);
+                                *now
+                            });
                         }
                     }
                     None => {
@@ -263,6 +281,11 @@ impl World {
                 }
             };
             with_memory(actors, heads, op.data, &mut look);
+            if let Some((id, block)) = ghost {
+                surface.breaks(|| {
+                    format!("a ghost write: {id} of block {block} starts, and is over for its host")
+                });
+            }
             self.learn_home(place.disk, op.at, label);
         }
         if let Some(record) = &held.record {
@@ -270,6 +293,11 @@ impl World {
         }
         self.check_meetings(&held);
         if by_shard && held.changes() {
+            let recent = &mut self.surface.recent;
+            recent.push_back((place.disk, op.at, op.len, held.began));
+            while recent.front().is_some_and(|(.., asked)| held.began.since(*asked) > RECENT) {
+                recent.pop_front();
+            }
             self.check_bit(&held);
             self.check_clearing(&mut held);
         }
@@ -441,8 +469,8 @@ impl World {
         let late = held.changes() && self.now.since(held.began) > Deadlines::default().write;
         if late || result.is_err() && held.kind != DriveOpKind::Read {
             let now = self.now;
-            surface.failures.retain(|(.., at)| now.since(*at) < SETTLED);
-            surface.failures.push((held.place.disk, held.at, held.len, now));
+            surface.failures.retain(|(.., at, _)| now.since(*at) < SETTLED);
+            surface.failures.push((held.place.disk, held.at, held.len, now, held.began));
         }
         if let Some(record) = held.record.filter(|_| !held.orphan && result.is_ok()) {
             let disk = held.place.disk;
@@ -476,12 +504,17 @@ impl World {
             let moves = |at: u64| {
                 // Whoever sees a change fail at the leg writes nothing more to it, and answers nothing until that is on
                 // record; what failed before it joined was copied since. Elsewhere what failed may be tried again.
-                let failed = |(at_leg, from, len, then): &(usize, u64, u64, Instant)| {
+                let failed = |(at_leg, from, len, then, began): &(usize, u64, u64, Instant, Instant)| {
                     // The same follows where the last leg in sync refuses what the one that is being rebuilt took.
                     let either = *at_leg == disk || at_leg == leg;
                     let since = either && self.surface.joined.get(disk).is_none_or(|joined| then > joined);
-                    let overlaps = *at_leg != disk && *from < at + size && at < from + len;
-                    (since || overlaps) && now.since(*then) < SETTLED
+                    let overlaps = *from < at + size && at < from + len;
+                    // What it was not given since differs too; what was the same before it failed is so still.
+                    let not_given = |(d, from, len, asked): &(usize, u64, u64, Instant)| {
+                        d != at_leg && asked >= began && *from < at + size && at < from + len
+                    };
+                    let lacks = since && (overlaps || self.surface.recent.iter().any(not_given));
+                    (lacks || *at_leg != disk && overlaps) && now.since(*then) < SETTLED
                 };
                 [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
                     || self.surface.failures.iter().any(failed)
@@ -644,6 +677,17 @@ impl World {
         if let Some(disk) = found {
             surface.breaks(|| format!("a host is let in while a write that it lost is at d{disk}"));
         }
+    }
+    /// Promise 3: these writes were answered to their hosts, and start at no drive from now on.
+    pub fn surface_over(&mut self, writes: impl Iterator<Item = u64>) {
+        let now = self.now;
+        self.surface.dead.extend(writes.map(|id| (id, now)));
+    }
+    /// Promise 3: the head closed the last connection of the host of these writes. What is not at a drive by then never
+    /// starts, once the word of it has come to the shards of their blocks.
+    pub fn surface_cut_off(&mut self, writes: impl Iterator<Item = u64>) {
+        let told = self.now + Duration::from_micros(self.kindness.mail_us) + TURN;
+        self.surface.dead.extend(writes.map(|id| (id, told)));
     }
     /// Promise 2: every leg is in sync, as the head says. They hold the same then, wherever nothing moves.
     pub fn surface_look(&mut self) {
