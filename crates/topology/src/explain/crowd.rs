@@ -41,7 +41,7 @@ impl Crowd {
         }
         hosts.retain(|_, (rate, _)| *rate >= LOAD_MIN);
         let (rate, in_flight) = hosts.values().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-        let [reads, writes, read_bytes, write_bytes] = view.volumes();
+        let [reads, writes, read_bytes, write_bytes] = view.volumes(|_| true);
         let bytes = (read_bytes + write_bytes) / (reads + writes);
         (rate >= LOAD_MIN).then_some(Self { hosts: hosts.len(), rate, in_flight, bytes })
     }

@@ -14,10 +14,10 @@ use self::crowd::crowd;
 use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
 use self::links::{own_links, ports, uplinks};
-use self::scope::Scope;
+use self::scope::{Scope, drive_called, pool_of};
 use self::waiting::saturated;
 use crate::machine::Machine;
-use crate::own::{Own, OwnConnection, OwnDrive};
+use crate::own::{Counters, Own, OwnConnection, OwnDrive, OwnVolume};
 use crate::record::plain_name;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -204,22 +204,49 @@ impl<'a> View<'a> {
         self.after.connections.iter().filter(io).filter_map(flow).collect()
     }
 
-    /// Commands of all volumes a second: reads, writes, bytes read, bytes written.
-    fn volumes(&self) -> [f64; 4] {
+    /// Commands of those volumes a second: reads, writes, bytes read, bytes written.
+    fn volumes(&self, which: impl Fn(&OwnVolume) -> bool) -> [f64; 4] {
         let mut out = [0.0; 4];
-        for volume in &self.after.volumes {
+        for volume in self.after.volumes.iter().filter(|v| which(v)) {
             let Some(was) = self.before.volumes.iter().find(|v| v.name == volume.name) else { continue };
-            let (a, b) = (&volume.counters, &was.counters);
-            for (sum, (now, then)) in out.iter_mut().zip([
-                (a.reads, b.reads),
-                (a.writes, b.writes),
-                (a.read_bytes, b.read_bytes),
-                (a.write_bytes, b.write_bytes),
-            ]) {
-                *sum += now.saturating_sub(then) as f64 / self.seconds;
+            for (sum, rate) in out.iter_mut().zip(self.rates(&volume.counters, &was.counters)) {
+                *sum += rate;
             }
         }
         out
+    }
+
+    /// Reads, writes, bytes read and bytes written a second between two counts.
+    fn rates(&self, now: &Counters, then: &Counters) -> [f64; 4] {
+        [
+            (now.reads, then.reads),
+            (now.writes, then.writes),
+            (now.read_bytes, then.read_bytes),
+            (now.write_bytes, then.write_bytes),
+        ]
+        .map(|(now, then)| now.saturating_sub(then) as f64 / self.seconds)
+    }
+
+    /// What `name` itself does: a volume, a pool or a drive reads and writes, of a host only its commands are counted. None
+    /// of what has no counters.
+    fn own_load(&self, m: &Machine, name: &str) -> Option<String> {
+        if self.after.volumes.iter().any(|v| v.name == name) {
+            return Some(format!("{name}: {}", words(self.volumes(|v| v.name == name))));
+        }
+        if self.after.pools.iter().any(|p| p.name == name) {
+            return Some(format!("{name}: {}", words(self.volumes(|v| pool_of(v) == name))));
+        }
+        let at = m.drive_at(name);
+        let on = |d: &&OwnDrive| at.is_some_and(|at| plain_name(&d.path) == at.name);
+        if let Some(drive) = drive_called(self.after, name).or_else(|| self.after.drives.iter().find(on)) {
+            let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
+            let was = self.before.drives.iter().find(same)?;
+            let rates = self.rates(&drive.counters, &was.counters);
+            return Some(format!("{}: {}", plain_name(&drive.path), words(rates)));
+        }
+        let flows: Vec<f64> =
+            self.flows().iter().filter(|f| f.connection.host == name).map(|f| f.rate).collect();
+        (!flows.is_empty()).then(|| format!("{name}: {} commands a second.", count(flows.iter().sum())))
     }
 
     /// What the head did to a drive a second: operations, bytes.
@@ -238,16 +265,16 @@ impl<'a> View<'a> {
 
 /// Explains what limits the head on this machine.
 pub fn explain(m: &Machine) -> Explanation {
-    explained(m, &Scope::everything())
+    explained(m, &Scope::everything(), None)
 }
 
 /// Explains what limits the pool, volume, host, drive or port `name`: all that it depends on. None if there is nothing of
 /// that name.
 pub fn explain_one(m: &Machine, name: &str) -> Option<Explanation> {
-    Scope::of(m, name).map(|scope| explained(m, &scope))
+    Scope::of(m, name).map(|scope| explained(m, &scope, Some(name)))
 }
 
-fn explained(m: &Machine, scope: &Scope) -> Explanation {
+fn explained(m: &Machine, scope: &Scope, name: Option<&str>) -> Explanation {
     let Some(before) = &m.own else {
         return Explanation {
             load: "No head answers here, so there is nothing to explain.".into(),
@@ -261,7 +288,8 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
         };
     };
     let view = View { m, before, after, seconds };
-    let [reads, writes, read_bytes, write_bytes] = view.volumes();
+    let all_volumes = view.volumes(|_| true);
+    let [reads, writes, ..] = all_volumes;
     let rate = reads + writes;
     let mut findings = Vec::new();
     caps(&view, &mut findings);
@@ -288,15 +316,11 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
     let all = findings.len();
     findings.retain(|f| scope.takes(&f.about));
     let elsewhere = all - findings.len();
-    let load = match rate {
-        r if r < LOAD_MIN => format!("Hardly anything is asked of it: {r:.0} commands a second."),
-        _ => format!(
-            "{} reads and {} writes a second, {} and {}.",
-            count(reads),
-            count(writes),
-            mb(read_bytes),
-            mb(write_bytes)
-        ),
+    let load = match name {
+        None => words(all_volumes),
+        Some(name) => {
+            view.own_load(m, name).unwrap_or_else(|| format!("The whole head: {}", words(all_volumes)))
+        }
     };
     let next_limit = match next {
         Some(n) if rate >= LOAD_MIN => {
@@ -307,6 +331,20 @@ fn explained(m: &Machine, scope: &Scope) -> Explanation {
         _ => String::new(),
     };
     Explanation { load, findings, next_limit, elsewhere }
+}
+
+/// Reads, writes, bytes read and bytes written a second.
+fn words([reads, writes, read_bytes, write_bytes]: [f64; 4]) -> String {
+    match reads + writes {
+        r if r < LOAD_MIN => format!("Hardly anything is asked of it: {r:.0} commands a second."),
+        _ => format!(
+            "{} reads and {} writes a second, {} and {}.",
+            count(reads),
+            count(writes),
+            mb(read_bytes),
+            mb(write_bytes)
+        ),
+    }
 }
 
 fn caps(view: &View, out: &mut Vec<Finding>) {

@@ -45,14 +45,8 @@ impl Scope {
 }
 
 fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
-    // As `drive ls` and the other drive commands call it: by its path, the end of that, or the beginning of its identity.
-    let is_drive = |d: &&OwnDrive| {
-        let named = d.path == name || d.path.rsplit('/').next() == Some(name);
-        !name.is_empty() && named
-            || name.len() >= UUID_BEGIN && d.uuid.starts_with(&name.to_ascii_lowercase())
-    };
     // A drive of a pool waits for the others: each command that is spread over all is as late as the last part of it.
-    let drive = own.drives.iter().find(is_drive);
+    let drive = drive_called(own, name);
     let pool_of_drive = drive.map(|d| d.pool.as_str()).filter(|p| !p.is_empty());
     let hosts_of = |v: &OwnVolume| v.hosts.clone();
     let mut pools: BTreeSet<&str> = own
@@ -102,7 +96,17 @@ fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
     names.extend(volumes.into_iter().chain(hosts).map(String::from));
 }
 
+/// A drive of the head's, as `drive ls` and the other drive commands call it: by its path, the end of that, or the beginning
+/// of its identity.
+pub(super) fn drive_called<'a>(own: &'a Own, name: &str) -> Option<&'a OwnDrive> {
+    own.drives.iter().find(|d| {
+        let named = d.path == name || d.path.rsplit('/').next() == Some(name);
+        !name.is_empty() && named
+            || name.len() >= UUID_BEGIN && d.uuid.starts_with(&name.to_ascii_lowercase())
+    })
+}
+
 /// The pool of a volume, by its name.
-fn pool_of(volume: &OwnVolume) -> &str {
+pub(super) fn pool_of(volume: &OwnVolume) -> &str {
     volume.name.split('/').next().unwrap_or("")
 }

@@ -734,6 +734,35 @@ fn names_are_those_of_pools_volumes_hosts_drives_and_ports() {
 }
 
 #[test]
+fn a_thing_is_headed_by_its_own_rates() {
+    let mut s = Scene::new(&[0, 12], 10_000);
+    s.connection("esx1", "10.0.0.5:1000", 1, 7_000, 4);
+    for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
+        own.pools.push(OwnPool { name: "cold".into(), ..OwnPool::default() });
+        own.volumes.push(OwnVolume { name: "cold/log".into(), ..OwnVolume::default() });
+        own.drives.push(OwnDrive { path: "/srv/disk.img".into(), ..OwnDrive::default() });
+    }
+    let seconds = s.m.own_seconds.expect("two readings");
+    let later = s.m.own_later.as_mut().expect("two readings");
+    let gone = |rate: f64| (rate * seconds) as u64;
+    later.volumes.last_mut().expect("there").counters.writes = gone(2_000.0);
+    later.drives.last_mut().expect("there").counters.reads = gone(3_000.0);
+    for (name, load) in [
+        ("tank", "tank: 10 K reads and 0 writes a second"),
+        ("tank/vm", "tank/vm: 10 K reads and 0 writes a second"),
+        ("cold", "cold: 0 reads and 2.0 K writes a second"),
+        ("cold/log", "cold/log: 0 reads and 2.0 K writes a second"),
+        ("disk.img", "/srv/disk.img: 3.0 K reads and 0 writes a second"),
+        ("esx1", "esx1: 7.0 K commands a second."),
+        ("ens1f0np0", "The whole head: 10 K reads and 2.0 K writes a second"),
+    ] {
+        let told = explain_one(&s.m, name).expect("there").load;
+        assert!(told.starts_with(load), "{name}: {told}");
+    }
+    assert!(explain(&s.m).load.starts_with("10 K reads and 2.0 K writes"), "{}", explain(&s.m).load);
+}
+
+#[test]
 fn what_limits_a_thing_is_told_of_everything_that_depends_on_it() {
     let kinds = |s: &Scene, name: &str| -> Vec<Kind> {
         let e = explain_one(&s.m, name).unwrap_or_else(|| panic!("no {name}"));
