@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_ladder_of_milliseconds_has_every_step() {
-        let words = "ladder --drive null --copies 4 --mirror 2 --seconds 0.03 --ramp 0.01 --qd 8 --jobs 2";
+        let words = "ladder --drive null --copies 4 --mirror 2 --seconds 0.1 --ramp 0.01 --qd 8 --jobs 2";
         let ladder = ladder(words);
         sound(&ladder);
         assert_eq!(ladder.steps[0].deep.paths.len(), 4, "every drive apart");

@@ -536,19 +536,23 @@ fn files_of(pool: &str, client: &crate::client::Client) -> Result<String, Failur
     Ok(named.map(|d| format!(" --drive {}", d.path)).collect())
 }
 
-/// What the bitmap of a mirror costs its writes. Marks are set for cold writes; clearing them is what warm ones cost.
+/// What the bitmap of a mirror has cost its writes: warm ones find their region's mark set, cold ones wait for it.
 fn intents(a: &api::Array) -> String {
-    let each = |n: u64, of: u64| n as f64 / of.max(1) as f64;
-    let warm =
-        format!("{:.2} bitmap writes per 1,000 warm writes", 1e3 * each(a.bitmap_clears, a.warm_writes));
+    let cleared = match a.bitmap_clears {
+        0 => String::new(),
+        n => format!("; cleared by {} writes beside them", api::size::print_count(n)),
+    };
+    let warm = format!("{} warm writes waited for none", api::size::print_count(a.warm_writes));
     if a.cold_writes == 0 {
-        return warm;
+        return warm + &cleared;
     }
-    let sets = each(a.bitmap_sets, a.cold_writes);
-    format!(
-        "{warm}, {sets:.2} per cold one, which waited {}",
-        micros(a.cold_wait_ns as f64 / 1e3 / a.cold_writes as f64)
-    )
+    let each = a.bitmap_sets as f64 / a.cold_writes as f64;
+    let wait = micros(a.cold_wait_ns as f64 / 1e3 / a.cold_writes as f64);
+    let cold = format!(
+        "{} cold ones for {wait}, with {each:.2} bitmap writes each",
+        api::size::print_count(a.cold_writes)
+    );
+    format!("{warm}, {cold}{cleared}")
 }
 
 fn show(pool: &Pool, status: &Status, context: &Context) -> String {

@@ -164,8 +164,10 @@ fn linux(head: &Head) -> Vec<Advice> {
                  ethtool -L DEV combined $(nproc)\n\
                  ethtool -C DEV adaptive-rx on\n\
                  ethtool -K DEV tso on gro on\n\
-                 sysctl net.core.rmem_max=16777216 net.core.wmem_max=16777216\n\
-                 sysctl net.ipv4.tcp_rmem='4096 131072 16777216' net.ipv4.tcp_wmem='4096 16384 16777216'",
+                 # buffers of at least 16 MiB; a host that has more keeps it\n\
+                 for s in net.core.rmem_max net.core.wmem_max net.ipv4.tcp_rmem net.ipv4.tcp_wmem; do\n\
+                 \x20 sysctl -w \"$s=$(sysctl -n $s | awk '{ if ($NF < 16777216) $NF = 16777216; print }')\"\n\
+                 done",
             ),
         },
         Advice {
@@ -430,5 +432,32 @@ mod tests {
         }
         let none = linux(&Head::of(None));
         assert!(none[0].lines[0].contains("-a ADDRESS -s 4420 -n NQN"), "{:?}", none[0].lines);
+    }
+
+    /// The lines came with fixed sizes, which lowered what a host had.
+    #[test]
+    fn buffers_of_a_linux_host_are_never_lowered() {
+        let advice = linux(&Head::of(None));
+        let port = advice.iter().find(|a| a.what == "the network port").expect("there");
+        let from = port.lines.iter().position(|l| l.starts_with("for s in")).expect("a loop");
+        let script = port.lines[from..].join("\n");
+        let set = |rmem: &str, max: &str| {
+            let host = format!(
+                "sysctl() {{ case $2 in *max) [ $1 = -n ] && echo {max} || echo $2;; \
+                 *) [ $1 = -n ] && echo '{rmem}' || echo $2;; esac; }}\n"
+            );
+            // What is set has the name before it; what is asked for has not.
+            let host = host.replace("case $2 in", "case ${2%%=*} in");
+            let out =
+                std::process::Command::new("sh").arg("-c").arg(host + &script).output().expect("a shell");
+            assert!(out.status.success(), "{out:?}");
+            String::from_utf8(out.stdout).expect("text")
+        };
+        let little = set("4096\t131072\t6291456", "212992");
+        assert!(little.contains("net.ipv4.tcp_rmem=4096 131072 16777216\n"), "{little}");
+        assert!(little.contains("net.core.wmem_max=16777216\n"), "{little}");
+        let much = set("8192 262144 33554432", "67108864");
+        assert!(much.contains("net.ipv4.tcp_wmem=8192 262144 33554432\n"), "{much}");
+        assert!(much.contains("net.core.rmem_max=67108864\n"), "{much}");
     }
 }

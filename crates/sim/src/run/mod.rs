@@ -259,7 +259,7 @@ impl Run {
     }
     /// In a third of all worlds a turn takes in little of what hosts have sent, so that their bytes wait for the next one.
     fn turn_pdus(&self) -> u32 {
-        let mut rng = Prng::new(self.options.seed ^ 0x7475_726e_73);
+        let mut rng = Prng::new(self.options.seed ^ 0x0074_7572_6e73);
         if rng.chance(1, 3) { rng.between(1, 4) as u32 } else { head::TURN_PDUS }
     }
     fn boot(&mut self) {
