@@ -19,9 +19,6 @@
 use crate::depth::Claim;
 use crate::lines::Line;
 use base::{Slots, VolumeId};
-use core::hash::BuildHasherDefault;
-use std::collections::HashMap;
-use std::hash::DefaultHasher;
 
 /// What a turn of a node with the usual weight is worth, in cost.
 const QUANTUM: u64 = 16 << 10;
@@ -60,12 +57,30 @@ pub struct Whose {
     pub little: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Key {
     Root,
     Volume(VolumeId),
     Host(VolumeId, u32),
     Line { volume: VolumeId, shard: u16, link: u32 },
+}
+
+impl Key {
+    /// Spread over 32 bits by a multiplication with the golden ratio (Knuth, volume 3, section 6.4).
+    #[inline]
+    fn hash(self) -> usize {
+        let (volume, shard, low) = match self {
+            Self::Root => (0, 0, 0),
+            Self::Volume(VolumeId(volume)) => (volume, 1 << 16, 0),
+            Self::Host(VolumeId(volume), host) => (volume, 2 << 16, host),
+            Self::Line { volume: VolumeId(volume), shard, link } => {
+                (volume, 3 << 16 | u32::from(shard), link)
+            }
+        };
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let high = u64::from(volume ^ shard.rotate_left(12));
+        ((high << 32 | u64::from(low)).wrapping_mul(GOLDEN) >> 32) as usize
+    }
 }
 
 /// First and last of a round.
@@ -90,6 +105,8 @@ enum Stands {
 #[derive(Debug)]
 struct Node {
     key: Key,
+    /// The next whose key falls in the same bucket.
+    same: u32,
     parent: u32,
     /// What a turn of it is worth.
     quantum: i64,
@@ -115,6 +132,7 @@ impl Node {
         let (stands, after, waiting) = (Stands::Out, NONE, 0);
         Self {
             key,
+            same: NONE,
             parent,
             quantum,
             deficit: quantum,
@@ -134,7 +152,8 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Fair {
     nodes: Slots<Node>,
-    by_key: HashMap<Key, u32, BuildHasherDefault<DefaultHasher>>,
+    /// The first node of each bucket of keys: a power of two, at least as many as there is room for nodes.
+    buckets: Vec<u32>,
     /// The last line of each connection of this shard: where to look first.
     hints: Vec<u32>,
     shard: u16,
@@ -146,8 +165,53 @@ impl Fair {
         let mut nodes = Slots::with_capacity(2 * LINES);
         let root = nodes.insert(Node::new(Key::Root, NONE, WEIGHT));
         assert!(matches!(root, Ok(ROOT)), "the first slot is the first to be taken");
-        let by_key = HashMap::with_capacity_and_hasher(2 * LINES as usize, BuildHasherDefault::default());
-        Self { nodes, by_key, hints: vec![], shard, waiting: 0 }
+        Self { nodes, buckets: vec![NONE; 2 * LINES as usize], hints: vec![], shard, waiting: 0 }
+    }
+    #[inline]
+    fn bucket(&self, key: Key) -> usize {
+        key.hash() & (self.buckets.len() - 1)
+    }
+    /// The node with this key. None: there is no such node now.
+    fn by_key(&self, key: Key) -> Option<u32> {
+        let mut at = self.buckets[self.bucket(key)];
+        while at != NONE {
+            let node = &self.nodes[at];
+            if node.key == key {
+                return Some(at);
+            }
+            at = node.same;
+        }
+        None
+    }
+    /// A node can be found by its key from now on.
+    fn file(&mut self, index: u32) {
+        let bucket = self.bucket(self.nodes[index].key);
+        self.nodes[index].same = core::mem::replace(&mut self.buckets[bucket], index);
+    }
+    /// And no more.
+    fn unfile(&mut self, index: u32) {
+        let Node { key, same, .. } = self.nodes[index];
+        let bucket = self.bucket(key);
+        if self.buckets[bucket] == index {
+            self.buckets[bucket] = same;
+            return;
+        }
+        let mut at = self.buckets[bucket];
+        while self.nodes[at].same != index {
+            at = self.nodes[at].same;
+        }
+        self.nodes[at].same = same;
+    }
+    /// Twice the room.
+    fn grow(&mut self) {
+        self.nodes.reserve(self.nodes.capacity());
+        self.buckets.clear();
+        self.buckets.resize(self.nodes.capacity() as usize, NONE);
+        for index in 0..self.nodes.capacity() {
+            if index != ROOT && self.nodes.get(index).is_some() {
+                self.file(index);
+            }
+        }
     }
     /// Commands that wait.
     #[inline]
@@ -164,7 +228,7 @@ impl Fair {
         {
             return hint;
         }
-        let line = match self.by_key.get(&key).copied() {
+        let line = match self.by_key(key) {
             Some(line) => line,
             None => {
                 let volume = self.node(Key::Volume(whose.volume), ROOT, weight);
@@ -184,15 +248,15 @@ impl Fair {
         line
     }
     fn node(&mut self, key: Key, parent: u32, weight: u16) -> u32 {
-        if let Some(index) = self.by_key.get(&key) {
-            return *index;
+        if let Some(index) = self.by_key(key) {
+            return index;
         }
         if self.nodes.len() == self.nodes.capacity() {
-            self.nodes.reserve(self.nodes.capacity());
+            self.grow();
         }
         let inserted = self.nodes.insert(Node::new(key, parent, weight));
         let index = inserted.expect("room was made");
-        self.by_key.insert(key, index);
+        self.file(index);
         index
     }
     /// Who waits in a line.
@@ -260,9 +324,9 @@ impl Fair {
     /// What volumes weigh on this shard.
     pub fn set_parts(&mut self, claims: &[Claim]) {
         for claim in claims {
-            if let Some(volume) = self.by_key.get(&Key::Volume(claim.volume)) {
+            if let Some(volume) = self.by_key(Key::Volume(claim.volume)) {
                 let quantum = QUANTUM as f32 * claim.part / f32::from(WEIGHT);
-                self.nodes[*volume].quantum = (quantum as i64).max(QUANTUM_MIN);
+                self.nodes[volume].quantum = (quantum as i64).max(QUANTUM_MIN);
             }
         }
     }
@@ -302,12 +366,12 @@ impl Fair {
     }
     /// A node goes, and its children, for whom nobody waits either.
     fn remove(&mut self, index: u32) {
+        self.unfile(index);
         let Node { key, new, old, .. } = self.nodes.remove(index);
-        self.by_key.remove(&key);
         if let Key::Line { volume, .. } = key
-            && let Some(volume) = self.by_key.get(&Key::Volume(volume))
+            && let Some(volume) = self.by_key(Key::Volume(volume))
         {
-            self.nodes[*volume].lines -= 1;
+            self.nodes[volume].lines -= 1;
         }
         for round in [new, old] {
             let mut child = round.first;
@@ -529,5 +593,23 @@ mod tests {
         }
         while w.serve().is_some() {}
         assert!(w.fair.nodes.len() <= 1 + 5 + 5 * 3 + 5 * 2 * 20, "{} nodes", w.fair.nodes.len());
+    }
+    #[test]
+    fn more_lines_than_there_was_room_for_are_found_and_served_once_each() {
+        let mut w = World::new();
+        let lines = 20 * LINES;
+        for link in 0..lines {
+            w.join(whose(link % 7, link % 3, link), WEIGHT, 4096);
+            let found = w.fair.nodes.iter().skip(1).all(|(i, node)| w.fair.by_key(node.key) == Some(i));
+            assert!(found, "each of {link} is found by its key");
+        }
+        for _ in 0..lines {
+            w.serve().expect("somebody waits");
+            let found = w.fair.nodes.iter().skip(1).all(|(i, node)| w.fair.by_key(node.key) == Some(i));
+            assert!(found, "those who are left are found");
+        }
+        assert!(w.serve().is_none());
+        w.order.sort_unstable();
+        assert_eq!(w.order, (0..lines).collect::<Vec<_>>());
     }
 }

@@ -36,7 +36,7 @@ fn on_linux_6_1_with_nvme_drives_a_volume_survives_a_power_cut() {
     let vm = head_in_a_guest(&net, &drives);
 
     // A drive that carries something is refused by name.
-    vm.run("mkfs.ext4 -q -F /dev/nvme3n1", 60).expect("mkfs");
+    vm.run("mkfs.ext4 -q -F /dev/nvme3n1", 180).expect("mkfs");
     let refused =
         vm.try_run("millrace pool create tank mirror /dev/nvme2n1 /dev/nvme3n1", 60).expect("the CLI");
     assert!(
