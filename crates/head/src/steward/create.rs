@@ -309,8 +309,11 @@ impl Office {
             }
         }
         let refusal = if failures.is_empty() {
-            let apart = self.check_drives_apart(&good).and_then(|()| self.check_listed(&good, None));
-            apart.err().or_else(|| check_probes(&good, force))
+            let refused = match self.check_drives_apart(&good) {
+                Ok(()) => self.check_listed(&good, None).await.err(),
+                Err(r) => Some(r),
+            };
+            refused.or_else(|| check_probes(&good, force))
         } else {
             Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
         };

@@ -135,7 +135,7 @@ impl Office {
         }
         // The new drive is looked at before the old one is touched.
         let probe = self.probe_new(new, None).await?;
-        let good = self.check_new_leg(pool, array, &probe, force);
+        let good = self.check_new_leg(pool, array, &probe, force).await;
         if let Err(r) = good {
             self.let_go(probe.id);
             return Err(r);
@@ -223,7 +223,7 @@ impl Office {
         self.check_room(id, array)?;
         let about = |r: Refusal| Refusal { field: r.field.map(|_| "drive".into()), ..r };
         let probe = self.probe_new(drive, None).await.map_err(about)?;
-        if let Err(r) = self.check_new_leg(id, array, &probe, force) {
+        if let Err(r) = self.check_new_leg(id, array, &probe, force).await {
             self.let_go(probe.id);
             return Err(about(r));
         }
@@ -461,9 +461,18 @@ impl Office {
         Ok(Reply::Done)
     }
     /// Whether a drive may become a leg of an array.
-    fn check_new_leg(&self, pool: PoolId, array: usize, probe: &Probe, force: bool) -> Result<(), Refusal> {
+    async fn check_new_leg(
+        &self,
+        pool: PoolId,
+        array: usize,
+        probe: &Probe,
+        force: bool,
+    ) -> Result<(), Refusal> {
         let one = core::slice::from_ref(probe);
-        let apart = self.check_drives_apart(one).and_then(|()| self.check_listed(one, Some(pool)));
+        let apart = match self.check_drives_apart(one) {
+            Ok(()) => self.check_listed(one, Some(pool)).await,
+            refused => refused,
+        };
         apart.map_err(|r| Refusal { field: Some("new".into()), ..r })?;
         let desk = self.desk();
         let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
@@ -503,7 +512,7 @@ impl Office {
         force: bool,
         replaces: Option<Leaver>,
     ) -> Result<usize, Refusal> {
-        self.check_new_leg(pool, array, probe, force)?;
+        self.check_new_leg(pool, array, probe, force).await?;
         if let Seat::Of(leg) = seat {
             self.wait_until_gone(pool, array, leg).await?;
         }

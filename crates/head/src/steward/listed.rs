@@ -7,6 +7,7 @@ use super::spares::is_spare;
 use crate::layout::PoolId;
 use crate::order::{Refusal, RefusalKind};
 use array::format::{ConfigSlot, Label};
+use base::DriveId;
 
 /// The pool of this head that a drive is of today.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,24 +47,33 @@ impl Listed {
 }
 
 impl Desk {
+    /// What is open as the drive that a label names.
+    fn twin(&self, probe: &Probe) -> Option<DriveId> {
+        let label: &Label = probe.label.as_ref().ok()?;
+        let p = self.pools.iter().find(|p| p.config.uuid == label.pool)?;
+        let leg = p.arrays.iter().flat_map(|a| &a.legs).find(|l| l.uuid == label.drive);
+        let spare = p.spares.iter().find(|s| s.uuid == label.drive);
+        let open = leg.and_then(|l| l.open.as_ref()).or(spare.and_then(|s| s.open.as_ref()));
+        open.map(|o| o.id)
+    }
     /// The pool of this head that a drive is of by its label. One that was replaced, one of a pool that was never finished, and
-    /// a copy of a drive that is here itself hold nothing of it.
-    pub(crate) fn listing(&self, probe: &Probe) -> Option<Listed> {
+    /// a copy of a drive that is here itself hold nothing of it: what is open of these is none, as it was pulled.
+    pub(crate) fn listing(&self, probe: &Probe, pulled: &[DriveId]) -> Option<Listed> {
         let label: &Label = probe.label.as_ref().ok()?;
         if probe.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) {
             return None;
         }
         if let Some(p) = self.pools.iter().find(|p| p.config.uuid == label.pool) {
-            let legs = p.arrays.iter().zip(&p.config.arrays);
-            let mut legs = legs.flat_map(|(a, row)| a.legs.iter().map(move |l| (l, row.mirror)));
-            let leg = legs.find(|(l, _)| l.uuid == label.drive);
-            let leg = leg.map(|(l, mirror)| (l.open.is_some(), &l.path, mirror));
-            let spare = p.spares.iter().find(|s| s.uuid == label.drive);
-            let (is_open, path, removable) = leg.or(spare.map(|s| (s.open.is_some(), &s.path, true)))?;
-            if is_open {
+            if self.twin(probe).is_some_and(|open| !pulled.contains(&open)) {
                 // The drive itself is in its place: this is a copy of it.
                 return None;
             }
+            let legs = p.arrays.iter().zip(&p.config.arrays);
+            let mut legs = legs.flat_map(|(a, row)| a.legs.iter().map(move |l| (l, row.mirror)));
+            let leg = legs.find(|(l, _)| l.uuid == label.drive);
+            let leg = leg.map(|(l, mirror)| (&l.path, mirror));
+            let spare = p.spares.iter().find(|s| s.uuid == label.drive);
+            let (path, removable) = leg.or(spare.map(|s| (&s.path, true)))?;
             return Some(Listed { pool: p.config.name.clone(), place: Some(path.clone()), removable });
         }
         let away = self.absent.iter().find(|p| p.uuid == label.pool)?;
@@ -80,7 +90,17 @@ impl Desk {
 impl Office {
     /// Refuses drives of pools that this head lists, whatever `--force` says. A spare of `pool` itself, and a leg of it that is
     /// out, may be taken: what it holds the others have.
-    pub(crate) fn check_listed(&self, probes: &[Probe], pool: Option<PoolId>) -> Result<(), Refusal> {
+    pub(crate) async fn check_listed(&self, probes: &[Probe], pool: Option<PoolId>) -> Result<(), Refusal> {
+        let mut pulled = vec![];
+        for probe in probes {
+            // One that was pulled and put elsewhere is let go of a while later only.
+            let twin = self.desk().twin(probe).filter(|twin| *twin != probe.id);
+            if let Some(open) = twin
+                && self.cx.inspect(open).await.is_err()
+            {
+                pulled.push(open);
+            }
+        }
         let desk = self.desk();
         let own = pool.and_then(|id| desk.pool(id));
         for probe in probes {
@@ -97,7 +117,7 @@ impl Office {
             if probe.label.as_ref().ok().as_ref().is_some_and(mine) {
                 continue;
             }
-            if let Some(listed) = desk.listing(probe) {
+            if let Some(listed) = desk.listing(probe, &pulled) {
                 return Err(listed.refusal(&probe.info.path));
             }
         }

@@ -419,7 +419,7 @@ impl Office {
                     Unfit::Other(words) => words,
                 };
                 // A drive of another pool of this head has its place there, and is not to be overwritten.
-                let listed = self.desk().listing(&probe).filter(|_| found.drive() != Some(uuid));
+                let listed = self.desk().listing(&probe, &[]).filter(|_| found.drive() != Some(uuid));
                 let next = match (cut_off || apart, listed) {
                     (true, _) => found.way_back(&path),
                     (false, Some(listed)) => listed.way_back(here),

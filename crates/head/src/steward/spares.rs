@@ -320,7 +320,7 @@ impl Office {
         };
         let path = probe.info.path.clone();
         let one = core::slice::from_ref(probe);
-        let listed = self.check_listed(one, Some(pool)).err();
+        let listed = self.check_listed(one, Some(pool)).await.err();
         if let Some(r) = listed.or_else(|| check_probes(one, force || retired)) {
             return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
         }

@@ -620,6 +620,37 @@ fn a_file_that_was_made_again_empty_while_the_head_was_down_is_told_with_the_ord
     assert_eq!(w.status().health, State::Optimal);
 }
 
+/// A drive that was pulled stays open until the head has noticed; what lies elsewhere with its label is the drive itself.
+#[test]
+fn a_pulled_drive_that_lies_elsewhere_is_not_overwritten_before_it_is_let_go_of() {
+    let mut w = World::start(drives(&["/f/a", "/f/b", "/f/s", "/f/n", "/f/m"]), 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    w.good(Order::SpareAdd { pool: "tank".into(), drive: "/f/s".into(), force: false });
+    for (from, to, other) in [("/f/b", "/f/y", "/f/n"), ("/f/s", "/f/z", "/f/m")] {
+        let itself = FakeDrive { held: false, ..w.rest.drives[from].clone() };
+        w.rest.drives.insert(to.into(), itself);
+        let make = || {
+            let Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, .. } =
+                create(&to.replace("/f/", "over-"), vec![mirror(to, other)])
+            else {
+                panic!("it makes a pool")
+            };
+            Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force: true }
+        };
+        let add = Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror(to, other)], force: true };
+        w.rest.drives.get_mut(from).expect("there").fails = Some(DriveError::Gone);
+        for order in [make(), add] {
+            let r = w.order(order.clone()).expect_err("the drive itself, pulled and put elsewhere");
+            let words =
+                format!("{to} is a drive of pool tank of this head: --force does not overwrite such a one");
+            assert_eq!((r.kind, &r.message), (RefusalKind::Conflict, &words), "{order:?}");
+        }
+        // A copy of a drive that is well in its place is anybody's.
+        w.rest.drives.get_mut(from).expect("there").fails = None;
+        w.good(make());
+    }
+}
+
 /// The refusal of a return named a command that destroyed another pool of the same head.
 #[test]
 fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
