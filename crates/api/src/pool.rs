@@ -246,7 +246,7 @@ pub struct PoolImport {
     /// The name that it has from now on; its own if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Drives to look at beside the machine's own (files are found only so).
+    /// Drives to look at beside the machine's own (files are found where they lay last, and where this says).
     #[serde(default)]
     pub drives: Vec<String>,
     /// Take it even if another head did not release it, or a leg cannot be proven current.

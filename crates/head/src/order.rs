@@ -61,7 +61,7 @@ pub enum Order {
         pool: Option<String>,
         /// The name that it has from now on; its own if None.
         name: Option<String>,
-        /// Drives to look at beside this machine's candidates (file drives are found only so).
+        /// Drives to look at beside this machine's candidates (files are found where they lay last, and where this says).
         drives: Vec<String>,
         /// Take it even if another head did not release it, or a leg cannot be proven current.
         force: bool,

@@ -354,7 +354,12 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
             drive.map(|drive| drive.made(new))
         }
         Spec::Made(path) => {
-            let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
+            let mut meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
+            if meta.is_file() && meta.len() == 0 {
+                // Whoever was making it was cut off before it had its size.
+                fs::remove_file(&path).map_err(|e| explain(&path, &e, None))?;
+                meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
+            }
             match meta.is_file() {
                 true => open_file(&path, 4096, ours).map(|drive| drive.made(true)),
                 false => Err(format!("{} is not a regular file", path.display()).into()),

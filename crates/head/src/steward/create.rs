@@ -81,15 +81,32 @@ impl Office {
         let block_bytes = new.block_bytes.unwrap_or(4096);
         volume::check_block(block_bytes, 512)
             .map_err(|e| bad("block_bytes", e.to_string()).then("the same command with --block 4096"))?;
-        let mut plans = self.plan_arrays(&new.arrays, chunk, new.force, 0).await?;
-        let made = match self.room_for(mirrors(&plans)).await {
-            Ok(room) => self.make_pool(&new, chunk, block_bytes, &mut plans, room).await,
+        let uuid = self.desk_mut().new_uuid();
+        let drives = self.files_to_make(&new.arrays).await;
+        let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
+        creating.map_err(|r| r.then(STATE_DISK))?;
+        let mut plans = match self.plan_arrays(&new.arrays, chunk, new.force, 0).await {
+            Ok(plans) => plans,
+            Err(r) => {
+                self.leave_creating(uuid, vec![]).await;
+                return Err(r);
+            }
+        };
+        let ready = match self.room_for(mirrors(&plans)).await {
+            Ok(room) => self.configure(&new, uuid, (chunk, block_bytes), &mut plans).await.map(|c| (c, room)),
             Err(refusal) => Err(refusal),
+        };
+        let made = match ready {
+            Ok((config, room)) => self.make_pool(config, &plans, room).await,
+            Err(refusal) => {
+                self.leave_creating(uuid, vec![]).await;
+                Err(refusal)
+            }
         };
         if made.is_err() {
             plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
         }
-        let (uuid, mut notices) = made?;
+        let mut notices = made?;
         self.publish().await;
         for probe in plans.iter().flat_map(|p| &p.legs) {
             notices.extend(self.larger_than_below(probe).await);
@@ -114,14 +131,14 @@ impl Office {
         ))
     }
 
-    async fn make_pool(
+    /// What a new pool on these drives is, their weights measured if that is wanted.
+    async fn configure(
         &self,
         new: &NewPool,
-        chunk: u32,
-        block_bytes: u32,
+        uuid: Uuid,
+        (chunk, block_bytes): (u32, u32),
         plans: &mut [Plan],
-        room: Promised,
-    ) -> Result<(Uuid, Vec<String>), Refusal> {
+    ) -> Result<PoolConfig, Refusal> {
         let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
         volume::check_block(block_bytes, drive_block).map_err(|e| {
             let coarse = plans.iter().flat_map(|p| &p.legs).find(|l| l.info.block_bytes == drive_block);
@@ -133,28 +150,37 @@ impl Office {
             self.patient().measure(&new.arrays, plans).await?;
         }
         let map = StripeMap::new(chunk, &spaces(plans)).map_err(pool_refusal)?;
-        let (uuid, me, incarnation, created) = {
-            let mut desk = self.desk_mut();
-            let (uuid, incarnation) = (desk.new_uuid(), desk.new_incarnation());
-            (uuid, desk.system.uuid, incarnation, desk.unix(self.cx.now()))
+        let (holder, created) = {
+            let desk = self.desk();
+            (desk.system.uuid, desk.unix(self.cx.now()))
         };
         let rows = self.rows_of(plans);
-        let config = PoolConfig {
+        Ok(PoolConfig {
             uuid,
             name: new.name.clone(),
             block_bytes,
             drive_block_bytes: drive_block,
-            holder: me,
+            holder,
             created,
             arrays: rows,
             map: Arc::new(map),
             volumes: Catalogue::default(),
             grants: Grants::default(),
             extras: Default::default(),
-        };
+        })
+    }
+
+    async fn make_pool(
+        &self,
+        config: PoolConfig,
+        plans: &[Plan],
+        room: Promised,
+    ) -> Result<Vec<String>, Refusal> {
+        let (uuid, me) = (config.uuid, config.holder);
+        let incarnation = self.desk_mut().new_incarnation();
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
         let drives = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
-        let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
+        let creating = self.list_creating(PoolRow { uuid, name: config.name.clone(), drives }).await;
         creating.map_err(|r| r.then(STATE_DISK))?;
         // What the state directory does not take is found out before a drive is touched.
         let noted = self.write_witness(uuid, &record.encode()).await;
@@ -200,7 +226,7 @@ impl Office {
         let slot = self.desk().pool(id).expect("orders come one by one").config_slot();
         self.keep_config(id, &slot).await;
         self.start_keeper(id);
-        Ok((uuid, notices))
+        Ok(notices)
     }
     /// The first record of a pool that is being made, its configuration, and the pool among those that this head has.
     async fn put_on_all(&self, id: PoolId, record: &MembershipRecord) -> Result<(), Refusal> {
@@ -543,16 +569,22 @@ impl Office {
                 p.config.drive_block_bytes,
             )
         };
-        let plans = self.plan_arrays(&specs, chunk, force, there).await?;
-        let made = async {
+        let files = self.files_to_make(&specs).await;
+        if !files.is_empty() {
+            let listed = self.list_addition(uuid, pool, files.clone()).await;
+            listed.map_err(|r| r.then(STATE_DISK))?;
+        }
+        let plans = match self.plan_arrays(&specs, chunk, force, there).await {
+            Ok(plans) => plans,
+            Err(r) => {
+                self.done_with(uuid, &files).await;
+                return Err(r);
+            }
+        };
+        let ready = async {
             let room = self.room_for(mirrors(&plans)).await?;
-            let block = plans
-                .iter()
-                .flat_map(|p| &p.legs)
-                .map(|l| l.info.block_bytes)
-                .max()
-                .unwrap_or(512)
-                .max(drive_block);
+            let drives = plans.iter().flat_map(|p| &p.legs);
+            let block = drives.map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
             let small =
                 self.desk().pool(id).is_some_and(|p| p.config.volumes.iter().any(|v| v.block_bytes < block));
             if small {
@@ -562,14 +594,22 @@ impl Office {
                 return Err(bad("drives", message));
             }
             let map = map.append(&spaces(&plans)).map_err(pool_refusal)?;
-            let rows = self.rows_of(&plans);
-            // Nobody else changes the pool meanwhile: orders come one by one, and the keeper waits.
-            self.hold_keeper(id).await;
-            let result = self.append_arrays(id, old_rows, &plans, (map, room), rows, block).await;
-            self.free_keeper(id);
-            result
+            Ok((map, room, block))
         };
-        let made = made.await;
+        let made = match ready.await {
+            Ok((map, room, block)) => {
+                let rows = self.rows_of(&plans);
+                // Nobody else changes the pool meanwhile: orders come one by one, and the keeper waits.
+                self.hold_keeper(id).await;
+                let result = self.append_arrays(id, old_rows, &plans, (map, room), rows, block).await;
+                self.free_keeper(id);
+                result
+            }
+            Err(r) => {
+                self.done_with(uuid, &files).await;
+                Err(r)
+            }
+        };
         if made.is_err() {
             plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
         }
@@ -577,8 +617,8 @@ impl Office {
         self.publish().await;
         self.write_pools().await?;
         // Until the list names them, the next start finds them by this.
-        let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
-        self.done_with(uuid, &drives).await;
+        let drives = plans.iter().flat_map(|p| &p.legs).map(listed);
+        self.done_with(uuid, &drives.chain(files).collect::<Vec<_>>()).await;
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         desk.forget_undone(pool);
@@ -606,11 +646,12 @@ impl Office {
         config.arrays.extend(rows);
         (config.map, config.drive_block_bytes) = (Arc::new(map), block);
         let slot = config.slot(generation + 1);
+        let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
         if slot.encode().is_none() {
+            self.done_with(uuid, &drives).await;
             let words = "the configuration would not fit its place on the drives";
             return Err(refuse(RefusalKind::NoSpace, "arrays", words));
         }
-        let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
         let on_list = self.list_addition(uuid, &config.name, drives.clone()).await;
         on_list.map_err(|r| r.then(STATE_DISK))?;
         // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).

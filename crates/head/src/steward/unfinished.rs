@@ -14,8 +14,9 @@ use super::drives::Probe;
 use super::files::{POOLS, PoolRow, parse_pools, pools_text};
 use super::join::{self, Boxed};
 use super::released::relist;
+use super::shaped;
 use super::start::{CLAIM_PATIENCE, CLAIM_RETRY};
-use crate::order::{Refusal, RefusalKind, Weight};
+use crate::order::{ArraySpec, Refusal, RefusalKind, Weight};
 use array::format::ConfigSlot;
 use base::Uuid;
 
@@ -32,6 +33,12 @@ fn path_of(listed: &str) -> &str {
 pub(crate) fn listed(probe: &Probe) -> String {
     let path = &probe.info.path;
     if probe.info.made { format!("{MADE}{path}") } else { path.clone() }
+}
+
+/// The file that opening a drive makes, if it is missing (`file:PATH?size=SIZE`).
+fn makes(spec: &str) -> Option<&str> {
+    let (path, options) = shaped::bare(spec).strip_prefix("file:")?.split_once('?')?;
+    options.split('&').any(|o| o.starts_with("size=")).then_some(path)
 }
 
 /// The file.
@@ -70,6 +77,29 @@ impl Office {
             self.desk_mut().creating = before;
         }
         written
+    }
+    /// Of the drives of new arrays, the files that are made as they are opened, as they are listed: whoever opens them lists them
+    /// before.
+    pub(crate) async fn files_to_make(&self, specs: &[ArraySpec]) -> Vec<String> {
+        let mut missing = vec![];
+        for path in specs.iter().flat_map(|s| &s.drives).filter_map(|d| makes(d)) {
+            let id = self.desk_mut().new_drive();
+            match self.cx.open(id, &format!("file:{path}")).await {
+                // It is opened again soon.
+                Ok(_) => {
+                    self.let_go_wholly(id, CLAIM_PATIENCE).await;
+                }
+                Err(e) => {
+                    if !self.cx.is_opening(id) {
+                        self.desk_mut().free_drive(id);
+                    }
+                    if e.missing {
+                        missing.push(format!("{MADE}{path}"));
+                    }
+                }
+            }
+        }
+        missing
     }
     pub(crate) async fn write_creating(&self) -> Result<(), Refusal> {
         let contents = pools_text(CREATING_IS, &self.desk().creating);

@@ -198,7 +198,7 @@ pub struct ImportArgs {
     /// The name that it has from now on
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
-    /// A drive to look at beside this machine's own; files are found only so
+    /// A drive to look at beside this machine's own, and beside where the pool's files lay last
     #[arg(long = "drive", value_name = "DRIVE")]
     drives: Vec<String>,
     /// Only list what could be imported

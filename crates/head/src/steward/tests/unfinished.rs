@@ -166,6 +166,59 @@ fn files_that_a_creation_made_which_was_cut_off_are_removed_and_it_is_told_until
     assert!(removed > 10 && named > removed, "{removed} of {named}");
 }
 
+/// A creation that was cut off as its files were opened left empty files that no list named.
+#[test]
+fn files_are_listed_before_they_are_made() {
+    let make = |name: &str, a: &str, b: &str| {
+        create(
+            name,
+            vec![mirror(&format!("file:{a}?size=64M"), &format!("shape:latency-us=1@file:{b}?size=64M"))],
+        )
+    };
+    let (mut made, mut undone_before_labels) = (0, 0);
+    for n in World::start(four(), 1).effects_done.. {
+        let mut w = World::power_on(four(), 1, n);
+        w.run();
+        w.send(make("tank", "/f/x", "/f/y"));
+        w.run();
+        let (over, bare) =
+            (w.effects_left > 0, w.rest.drives.get("/f/x").is_some_and(|d| d.blocks.is_empty()));
+        let mut rest = w.rest;
+        rest.drives.values_mut().for_each(|d| d.zero = d.blocks.is_empty());
+        let mut w = World::start(rest, 2);
+        if w.status().pools.is_empty() {
+            undone_before_labels += u32::from(bare);
+            for (path, drive) in &w.rest.drives {
+                let left = path.starts_with("/f/x") || path.starts_with("/f/y");
+                assert!(!left || !drive.blocks.is_empty(), "cut after effect {n}: {path} is left empty");
+            }
+        } else {
+            made += 1;
+        }
+        assert!(!creating(&w).contains("made:"), "cut after effect {n}");
+        if over {
+            break;
+        }
+    }
+    assert!(made > 0 && undone_before_labels > 2, "{made}, {undone_before_labels}");
+    // What is refused is on no list, and its files are gone; of a file that was there before nothing is said.
+    let mut w = World::start(four(), 1);
+    for (a, b) in [("/f/x", "/f/x"), ("/f/x", "/f/a")] {
+        let (_, _, words) = w.refused(make("a bad name", a, b));
+        assert!(!words.is_empty() && !creating(&w).contains("made:") && w.rest.drives.len() == 4, "{words}");
+        let (_, _, words) = w.refused(create("tank", vec![mirror(&format!("file:{a}?size=64M"), "/f/none")]));
+        assert!(words.contains("/f/none") && !creating(&w).contains("made:"), "{words}");
+        assert_eq!(w.rest.drives.len(), 4);
+    }
+    w.good(make("tank", "/f/x", "/f/y"));
+    let more = [mirror("file:/f/v?size=64M", "/f/none"), mirror("file:/f/v?size=64M", "file:/f/w?size=64M")];
+    let [bad, good] = more.map(|m| Order::PoolAdd { pool: "tank".into(), arrays: vec![m], force: false });
+    let (_, _, words) = w.refused(bad);
+    assert!(words.contains("/f/none") && !creating(&w).contains("/f/v"), "{words}");
+    w.good(good);
+    assert!(!creating(&w).contains("/f/"));
+}
+
 fn grow(drives: [&str; 2]) -> Order {
     Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror(drives[0], drives[1])], force: false }
 }

@@ -207,6 +207,22 @@ impl World {
                     Some(path) => (path.to_string(), true),
                     None => (spec, false),
                 };
+                // `file:PATH?size=…` makes what is missing.
+                let (spec, makes) = match spec.strip_prefix("file:") {
+                    Some(rest) => match rest.split_once("?size=") {
+                        Some((path, _)) => (path.to_string(), true),
+                        None => (rest.to_string(), false),
+                    },
+                    None => (spec, false),
+                };
+                if makes && !self.rest.drives.contains_key(&spec) {
+                    let made = FakeDrive {
+                        made: true,
+                        frees: true,
+                        ..drives(&[&spec]).drives.remove(&spec).expect("it")
+                    };
+                    self.rest.drives.insert(spec.clone(), made);
+                }
                 let result = match self.rest.drives.get_mut(&spec) {
                     Some(d) if d.stuck => return self.opening.push((token, drive, spec)),
                     None => Err(base::OpenError {
