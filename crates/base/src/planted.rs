@@ -59,6 +59,7 @@ bugs! {
     LoginBeforeWritesEnd promise 3 within 100: "a host's next session begins while writes of its last one are at drives",
     AbortedStarts promise 3 within 100: "a write that waits starts after its abort was answered",
     LostStarts promise 3 within 100: "writes that wait start after their connection was lost",
+    ExpiryIgnored promise 3 within 100: "a controller whose keep-alive expires goes on",
     DataBeforeBit promise 4 within 100: "data go to the drives before the region's bit is durable",
     BitClearedBeforeFlush promise 4 within 100: "bits are cleared before the caches are flushed",
     BitClearedDegraded promise 4 within 150: "bits are cleared while a leg is absent",

@@ -17,12 +17,12 @@ pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
 
 use crate::disk::Disk;
 use actor::{Actor, Body, HeadOrHost, kind_of};
-use base::machine::StateOp;
 use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
 use core::cmp::Reverse;
 use drives::Drives;
 use head::mail::Mail;
 use links::Links;
+use state::Pending;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use surface::Surface;
 
@@ -100,11 +100,13 @@ pub struct Kindness {
     pub mail_us: u64,
     /// Sends are cut into pieces, so many times in a thousand.
     pub split_permille: u64,
+    /// Longest time that a file of the state directory takes to become durable, microseconds; 0: next to none.
+    pub state_us: u64,
 }
 
 impl Default for Kindness {
     fn default() -> Self {
-        Self { drive_us: 200, link_us: 50, mail_us: 3, split_permille: 100 }
+        Self { drive_us: 200, link_us: 50, mail_us: 3, split_permille: 100, state_us: 0 }
     }
 }
 
@@ -152,6 +154,7 @@ pub struct World {
     pub state: BTreeMap<String, Vec<u8>>,
     /// Since then it takes nothing, and lets go of nothing.
     pub frozen_at: Option<Instant>,
+    pending: Pending,
     to_manager: VecDeque<Mail>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
@@ -192,6 +195,7 @@ impl World {
             surface: Surface::default(),
             state: BTreeMap::new(),
             frozen_at: None,
+            pending: Pending::new(seed),
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             cut_off: vec![],
@@ -299,6 +303,7 @@ impl World {
             Fate::Killed => self.orphan_ops(),
             Fate::PowerCut => self.tear_ops(),
         }
+        self.state_fell(fate == Fate::PowerCut);
         self.surface_fell(fate == Fate::PowerCut);
         for id in self.heads.clone() {
             if fate == Fate::PowerCut {
@@ -322,6 +327,9 @@ impl World {
         match entry.what {
             Happening::Event { actor, life, event } => {
                 if self.actors[actor].life == life {
+                    if let HeadOrHost::Head(Event::State { token, .. }) = &event {
+                        self.state_answered(*token);
+                    }
                     self.fold(actor, &event);
                     self.turn(actor, Turn::Event(event));
                 }
@@ -453,16 +461,7 @@ impl World {
                 Effect::CloseDrive { drive } => self.close_drive(id, drive),
                 Effect::InspectDrive { token, drive } => self.inspect_drive(id, token, drive),
                 Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
-                Effect::State { token, op } => {
-                    // Looks come each second: without a draw, so that worlds stay what they were before there were any.
-                    let looks = matches!(op, StateOp::Look { .. });
-                    let result = self.state_op(op);
-                    let event = Event::State { token, result };
-                    match looks {
-                        true => self.post(id, LOOK_TIME, HeadOrHost::Head(event)),
-                        false => self.tell_head(id, event),
-                    }
-                }
+                Effect::State { token, op } => self.state(id, token, op),
                 Effect::Mail { to, mail: letter } => mail(self, id, to, letter),
             }
         }

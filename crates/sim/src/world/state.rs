@@ -1,10 +1,91 @@
-//! The state directory: small files that are replaced atomically and survive every crash.
+//! The state directory: small files that are replaced atomically, one after another. What was answered survives every crash;
+//! of what was not, the last may be as if they had never been, and what was being appended may be there in part.
 
-use super::World;
-use base::{StateError, StateOp};
+use super::actor::ActorId;
+use super::{HeadOrHost, World};
+use base::{Duration, Event, Instant, Prng, StateError, StateOp, Token};
+use std::collections::VecDeque;
+
+/// A change that was not answered yet, and what was there before.
+struct Unanswered {
+    token: Token,
+    name: String,
+    before: Before,
+}
+
+enum Before {
+    /// The whole file, if there was one.
+    File(Option<Vec<u8>>),
+    /// So many bytes of it.
+    Bytes(usize),
+}
+
+/// What the state directory has under way.
+pub(super) struct Pending {
+    unanswered: VecDeque<Unanswered>,
+    /// When the thread that carries it out is free again.
+    free_at: Instant,
+    /// A source of its own, so that worlds in which nothing is cut off are the same with it and without.
+    rng: Prng,
+}
+
+impl Pending {
+    pub fn new(seed: u64) -> Self {
+        Self { unanswered: VecDeque::new(), free_at: Instant(0), rng: Prng::new(seed ^ 0x7374_6174_6501) }
+    }
+}
 
 impl World {
-    pub(super) fn state_op(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
+    /// Carries out an operation on a file, and answers it once it is durable.
+    pub(super) fn state(&mut self, id: ActorId, token: Token, op: StateOp) {
+        let looks = matches!(op, StateOp::Look { .. });
+        let result = self.state_op(token, op);
+        let event = Event::State { token, result };
+        match (looks, self.kindness.state_us) {
+            // Looks come each second: without a draw, so that worlds stay what they were before there were any.
+            (true, _) => self.post(id, super::LOOK_TIME, HeadOrHost::Head(event)),
+            (false, 0) => self.tell_head(id, event),
+            (false, most) => {
+                let takes = Duration::from_micros(1 + self.pending.rng.below(most));
+                let at = self.now().max(self.pending.free_at) + takes;
+                self.pending.free_at = at;
+                self.post(id, at.since(self.now()), HeadOrHost::Head(event));
+            }
+        }
+    }
+    /// The head hears that an operation has ended: it and all before it stay.
+    pub(super) fn state_answered(&mut self, token: Token) {
+        let unanswered = &mut self.pending.unanswered;
+        if let Some(at) = unanswered.iter().position(|u| u.token == token) {
+            unanswered.drain(..=at);
+        }
+    }
+    /// The head is gone; with its power, or without it. Any number of the last changes never were.
+    pub(super) fn state_fell(&mut self, power: bool) {
+        let Pending { unanswered, rng, free_at } = &mut self.pending;
+        *free_at = self.now;
+        if unanswered.is_empty() {
+            return;
+        }
+        let mut undone = rng.below(unanswered.len() as u64 + 1);
+        while let Some(Unanswered { name, before, .. }) = unanswered.pop_back() {
+            let file = self.state.get_mut(&name);
+            match before {
+                _ if undone == 0 => {
+                    if let (Before::Bytes(before), Some(file), true) = (before, file, power) {
+                        file.truncate(rng.between(before.min(file.len()) as u64, file.len() as u64) as usize);
+                    }
+                    unanswered.clear();
+                    return;
+                }
+                Before::File(Some(before)) => drop(self.state.insert(name, before)),
+                Before::File(None) => drop(self.state.remove(&name)),
+                Before::Bytes(before) => file.into_iter().for_each(|f| f.truncate(before)),
+            }
+            undone -= 1;
+        }
+    }
+    fn state_op(&mut self, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
         let wants = match op {
             StateOp::Write { .. }
             | StateOp::Append { .. }
@@ -19,20 +100,27 @@ impl World {
             StateOp::Read { name } => self.state.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { name, contents } => {
                 self.surface_state(&name, &contents);
-                self.state.insert(name, contents);
+                let before = Before::File(self.state.insert(name.clone(), contents));
+                self.pending.unanswered.push_back(Unanswered { token, name, before });
                 Ok(vec![])
             }
             StateOp::Append { name, contents, bytes_max } => {
-                let file = self.state.entry(name).or_default();
+                let file = self.state.entry(name.clone()).or_default();
+                let mut before = Before::Bytes(file.len());
+                if (file.len() + contents.len()) as u64 > bytes_max {
+                    before = Before::File(Some(file.clone()));
+                }
                 file.extend(contents);
                 if file.len() as u64 > bytes_max {
                     let half = file.len() / 2;
                     file.drain(..half);
                 }
+                self.pending.unanswered.push_back(Unanswered { token, name, before });
                 Ok(vec![])
             }
             StateOp::Remove { name } => {
-                self.state.remove(&name);
+                let before = Before::File(self.state.remove(&name));
+                self.pending.unanswered.push_back(Unanswered { token, name, before });
                 Ok(vec![])
             }
             StateOp::Look { .. } | StateOp::List => {
@@ -43,5 +131,53 @@ impl World {
             }
             StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + self.now().0 / 1_000_000).into_bytes()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kindness;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_was_not_answered_may_never_have_been_and_what_was_stays() {
+        let file = |w: &World, name: &str| w.state.get(name).map(|f| String::from_utf8_lossy(f).into_owned());
+        let (mut killed, mut cut) = (BTreeSet::new(), BTreeSet::new());
+        for seed in 0..400 {
+            let mut w = World::new(seed, Kindness::default());
+            let mut nth = 0;
+            let mut op = |w: &mut World, op: StateOp| {
+                nth += 1;
+                w.state_op(Token(nth), op).expect("it takes all");
+                Token(nth)
+            };
+            let write = |name: &str, text: &str| StateOp::Write { name: name.into(), contents: text.into() };
+            op(&mut w, write("a", "1"));
+            op(&mut w, write("b", "1"));
+            let line = StateOp::Append { name: "events".into(), contents: "one\n".into(), bytes_max: 100 };
+            let answered = op(&mut w, line);
+            w.state_answered(answered);
+            op(&mut w, write("a", "2"));
+            op(&mut w, StateOp::Remove { name: "b".into() });
+            let line = StateOp::Append { name: "events".into(), contents: "two\n".into(), bytes_max: 100 };
+            op(&mut w, line);
+            let power = seed % 2 == 0;
+            w.state_fell(power);
+            let all = (file(&w, "a"), file(&w, "b"), file(&w, "events"));
+            if power { &mut cut } else { &mut killed }.insert(all);
+            w.state_fell(power);
+        }
+        let some = |text: &str| Some(text.to_string());
+        let whole: BTreeSet<_> = [
+            (some("1"), some("1"), some("one\n")),
+            (some("2"), some("1"), some("one\n")),
+            (some("2"), None, some("one\n")),
+            (some("2"), None, some("one\ntwo\n")),
+        ]
+        .into();
+        assert_eq!(killed, whole, "in order, and whole or not at all");
+        let torn = ["one\nt", "one\ntw", "one\ntwo"].map(|events| (some("2"), None, some(events)));
+        assert_eq!(cut, whole.into_iter().chain(torn).collect(), "with the power, what was appended in part");
     }
 }
