@@ -226,6 +226,8 @@ pub enum Effect<M> {
         into: Option<Slice>,
         /// Most bytes that a staging buffer shall be given.
         most: u32,
+        /// About how many PDUs may come at once: a world that has other work may ask for them later, so that they do. 0: at once.
+        batch: u32,
     },
     /// A staging buffer is free again: the `data` of its `Received`.
     Recycle {

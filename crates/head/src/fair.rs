@@ -22,6 +22,8 @@ use base::{Slots, VolumeId};
 
 /// What a turn of a node with the usual weight is worth, in cost.
 const QUANTUM: u64 = 16 << 10;
+/// The same of a connection beside others of its host: answers leave together, and a few by a few cost more.
+const QUANTUM_LINE: i64 = 128 << 10;
 /// And at least: a large command of little weight must not need many thousand rounds.
 const QUANTUM_MIN: i64 = 64;
 /// A command without data costs this; a byte costs one.
@@ -128,7 +130,12 @@ struct Node {
 
 impl Node {
     fn new(key: Key, parent: u32, weight: u16) -> Self {
-        let quantum = ((QUANTUM * u64::from(weight) / u64::from(WEIGHT)) as i64).max(QUANTUM_MIN);
+        let quantum = match key {
+            Key::Line { .. } => QUANTUM_LINE,
+            Key::Root | Key::Volume(_) | Key::Host(..) => {
+                ((QUANTUM * u64::from(weight) / u64::from(WEIGHT)) as i64).max(QUANTUM_MIN)
+            }
+        };
         let (stands, after, waiting) = (Stands::Out, NONE, 0);
         Self {
             key,

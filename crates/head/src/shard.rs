@@ -383,14 +383,14 @@ impl<M: Memory> Shard<M> {
         }
         self.core.stall(link);
         if link.staged.is_empty() && link.receiving.is_none() {
-            let (into, most) = match front.want() {
-                Want::Staging => (None, u32::MAX),
-                Want::Header(most) => (None, most),
-                Want::Direct(data) => (Some(data), data.len),
+            let (into, most, batch) = match front.want() {
+                Want::Staging => (None, u32::MAX, self.core.turn.batch(link)),
+                Want::Header(most) => (None, most, 0),
+                Want::Direct(data) => (Some(data), data.len, 0),
                 Want::Nothing => return,
             };
             link.receiving = Some(into);
-            fx.push(Effect::Receive { connection: link.id, into, most });
+            fx.push(Effect::Receive { connection: link.id, into, most, batch });
         }
     }
 

@@ -583,7 +583,7 @@ impl Initiator {
                     Want::Staging | Want::Header(_) | Want::Nothing => None,
                 };
                 l.receiving = if into.is_some() { Receive::Direct } else { Receive::Staging };
-                fx.push(Effect::Receive { connection: id, into, most: u32::MAX });
+                fx.push(Effect::Receive { connection: id, into, most: u32::MAX, batch: 0 });
             }
             if l.outbox.pending() > 0 && !l.sending {
                 l.sending = true;

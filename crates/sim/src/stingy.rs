@@ -102,7 +102,7 @@ impl Stingy {
                 if data.at < start + self.staging {
                     fx.push(Effect::Recycle { data });
                 }
-                fx.push(Effect::Receive { connection, into: None, most: u32::MAX });
+                fx.push(Effect::Receive { connection, into: None, most: u32::MAX, batch: 0 });
             }
             Habit::Dribbles => self.kept.push(Event::Received { connection, data }),
             // Nothing more is received.

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Slices in one send; what does not fit is sent by the next.
 pub(crate) const SEGMENTS_MAX: usize = 256;
+/// So many PDUs are worth a turn.
+const WORTH_A_TURN: u32 = 64;
 /// Frames made ahead of need; there are never more than sends under way.
 const FRAMES: u32 = 128;
 
@@ -65,6 +67,8 @@ enum Receive {
     No,
     /// Wants a staging buffer, and the kernel has none.
     Starved(u32),
+    /// Kept back, so that more comes at once: at most so many bytes.
+    Kept(u32),
     /// Into a staging buffer, at most so many bytes.
     Staging(u32),
     Direct(Slice),
@@ -95,6 +99,13 @@ struct Frame {
     vector: [libc::iovec; SEGMENTS_MAX],
 }
 
+/// A receive that is kept back: about how many PDUs it may bring, and since which turn.
+struct Kept {
+    slot: u32,
+    batch: u32,
+    since: u32,
+}
+
 /// All connections of one reactor.
 pub(crate) struct Net {
     conns: Box<[Conn]>,
@@ -102,6 +113,9 @@ pub(crate) struct Net {
     frames: Vec<Box<Frame>>,
     free_frames: Vec<u32>,
     starved: VecDeque<u32>,
+    /// Connections whose receives are kept back.
+    kept: VecDeque<Kept>,
+    turn: u32,
     /// Receives to be asked again in this turn.
     retries: Vec<u32>,
     region: Arc<Region>,
@@ -132,6 +146,8 @@ impl Net {
             frames: Vec::new(),
             free_frames: Vec::new(),
             starved: VecDeque::with_capacity(connections_max as usize),
+            kept: VecDeque::with_capacity(connections_max as usize),
+            turn: 0,
             retries: Vec::new(),
             region,
             scratch: Vec::with_capacity(SEGMENTS_MAX),
@@ -259,9 +275,10 @@ impl Net {
         staging: &Staging,
         id: ConnectionId,
         into: Option<Slice>,
-        most: u32,
+        (most, batch): (u32, u32),
     ) {
         let most = most.min(STAGING_BYTES);
+        let turn = self.turn;
         let free = staging.has_free() && self.starved.is_empty();
         let Some((slot, conn)) = self.live(id) else { return };
         if conn.broken {
@@ -269,6 +286,10 @@ impl Net {
         }
         assert!(conn.receive == Receive::No, "a connection receives twice at a time");
         match into {
+            None if batch > 0 => {
+                conn.receive = Receive::Kept(most);
+                self.kept.push_back(Kept { slot, batch, since: turn });
+            }
             None if !free => {
                 conn.receive = Receive::Starved(most);
                 self.starved.push_back(slot);
@@ -293,7 +314,9 @@ impl Net {
                 // All of it in one completion: who asks for a slice knows how much is to come.
                 opcode::Recv::new(types::Fd(conn.fd), at, s.len).flags(libc::MSG_WAITALL)
             }
-            Receive::No | Receive::Starved(_) => unreachable!("callers start real receives"),
+            Receive::No | Receive::Starved(_) | Receive::Kept(_) => {
+                unreachable!("callers start real receives")
+            }
         };
         if conn.drained {
             // Nothing was left last time: waiting first saves the kernel a failing attempt.
@@ -370,6 +393,37 @@ impl Net {
         }
     }
 
+    /// Asks for as much as is worth a turn of those who have sent much at a time; the others may send more meanwhile. Of
+    /// many connections each would else bring a few PDUs a turn, and cost a receive, a send and a wake-up of its host for these.
+    pub(crate) fn ask_some(&mut self, ring: &mut Ring, staging: &Staging) {
+        self.turn = self.turn.wrapping_add(1);
+        self.ask(ring, staging, WORTH_A_TURN);
+    }
+    /// Nothing else is to be done: asks for all.
+    pub(crate) fn ask_all(&mut self, ring: &mut Ring, staging: &Staging) {
+        self.ask(ring, staging, u32::MAX);
+    }
+    pub(crate) fn keeps_back(&self) -> bool {
+        !self.kept.is_empty()
+    }
+    fn ask(&mut self, ring: &mut Ring, staging: &Staging, mut room: u32) {
+        while room > 0
+            && let Some(Kept { slot, batch, since }) = self.kept.pop_front()
+        {
+            room = room.saturating_sub(batch);
+            let conn = &mut self.conns[slot as usize];
+            let Receive::Kept(most) = conn.receive else { unreachable!("who is closed is kept no more") };
+            // Over a turn something has come, as a rule.
+            conn.drained &= self.turn.wrapping_sub(since) <= 1;
+            if staging.has_free() && self.starved.is_empty() {
+                self.start_receive(ring, slot, Receive::Staging(most));
+            } else {
+                conn.receive = Receive::Starved(most);
+                self.starved.push_back(slot);
+            }
+        }
+    }
+
     /// Whether a send may be started, and how many slices it takes.
     pub(crate) fn may_send(&mut self, id: ConnectionId) -> bool {
         let Some((_, conn)) = self.live(id) else { return false };
@@ -440,6 +494,10 @@ impl Net {
         if matches!(conn.receive, Receive::Starved(_)) {
             conn.receive = Receive::No;
             self.starved.retain(|s| *s != slot);
+        }
+        if matches!(conn.receive, Receive::Kept(_)) {
+            conn.receive = Receive::No;
+            self.kept.retain(|k| k.slot != slot);
         }
         let conn = &self.conns[slot as usize];
         let under_way = [

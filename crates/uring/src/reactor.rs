@@ -231,6 +231,7 @@ impl<M: Send + 'static> World<M> {
                 break;
             }
             self.net.feed_starved(&mut self.ring, &self.staging);
+            self.net.ask_some(&mut self.ring, &self.staging);
             self.disk.release_idle(&mut self.ring, &self.shared.routes);
             self.place.counters.turns.fetch_add(1, Ordering::Relaxed);
             self.place.counters.refused.store(self.net.refused, Ordering::Relaxed);
@@ -334,8 +335,8 @@ impl<M: Send + 'static> World<M> {
                 self.net.send(&mut self.ring, connection, segments);
                 None
             }
-            Effect::Receive { connection, into, most } => {
-                self.net.receive(&mut self.ring, &self.staging, connection, into, most);
+            Effect::Receive { connection, into, most, batch } => {
+                self.net.receive(&mut self.ring, &self.staging, connection, into, (most, batch));
                 None
             }
             Effect::Recycle { data } => {
@@ -415,6 +416,13 @@ impl<M: Send + 'static> World<M> {
             // EBUSY and the like go away as the next turn reaps.
             let _ = self.ring.enter(Wait::No);
             return;
+        }
+        if self.net.keeps_back() {
+            let _ = self.ring.enter(Wait::No);
+            if self.ring.has_completions() {
+                return;
+            }
+            self.net.ask_all(&mut self.ring, &self.staging);
         }
         if self.usual_wait < SPIN_NS_MAX {
             let until = now.0 + 2 * self.usual_wait.max(1000);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use base::{Address, NetError};
+use base::{Address, Effect, Effects, Event, Machine, NetError, PortalId};
 use common::{Echo, Note, PATIENCE, config, echo, house};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -232,4 +232,96 @@ fn a_panic_in_a_machine_is_passed_on() {
     }
     let panicked = house.stop().unwrap_err();
     assert_eq!((panicked[0].address, panicked[0].message.as_str()), (Address::Shard(0), "asked to"));
+}
+
+/// Swallows what comes, is never without work, and counts in how many turns how many connections brought something.
+struct Swallow {
+    listen: Option<std::net::SocketAddr>,
+    batch: u32,
+    brought: u64,
+    turns: [u64; 2],
+    bytes: u64,
+    wanted: u64,
+}
+
+impl Machine for Swallow {
+    type Mail = Note;
+    fn on_event(&mut self, _now: base::Instant, event: Event<Note>, fx: &mut Effects<Note>) {
+        let more = |connection| Effect::Receive { connection, into: None, most: 4096, batch: self.batch };
+        match event {
+            Event::Accepted { connection, .. } => fx.push(more(connection)),
+            Event::Received { connection, data } => {
+                fx.push(more(connection));
+                fx.push(Effect::Recycle { data });
+                (self.brought, self.bytes) = (self.brought + 1, self.bytes + u64::from(data.len));
+            }
+            Event::Broken { connection } => fx.push(Effect::Close { connection }),
+            Event::Closed { .. } => {}
+            Event::Listening { result, .. } => {
+                fx.push(Effect::Mail { to: Address::Manager, mail: Note::Listening(result) });
+                fx.push(Effect::Mail { to: Address::Shard(0), mail: Note::Number(0) });
+            }
+            Event::Mail { .. } => fx.push(Effect::Mail { to: Address::Shard(0), mail: Note::Number(0) }),
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    fn on_timer(&mut self, _now: base::Instant, _fx: &mut Effects<Note>) {}
+    fn end_of_turn(&mut self, _now: base::Instant, fx: &mut Effects<Note>) {
+        if let Some(address) = self.listen.take() {
+            fx.push(Effect::Listen { portal: PortalId(1), address });
+        }
+        match std::mem::take(&mut self.brought) {
+            0 => {}
+            1..=3 => self.turns[0] += 1,
+            _ => self.turns[1] += 1,
+        }
+        if self.bytes >= self.wanted {
+            self.wanted = u64::MAX;
+            let crowded = 100 * self.turns[1] / (self.turns[0] + self.turns[1]);
+            fx.push(Effect::Mail { to: Address::Manager, mail: Note::Number(crowded) });
+        }
+    }
+    fn next_deadline(&self) -> Option<base::Instant> {
+        None
+    }
+    fn segments(&self, _connection: base::ConnectionId, _max: usize, _out: &mut Vec<base::Slice>) {
+        panic!("nothing is sent")
+    }
+}
+
+/// Of many connections each brought a few PDUs a turn, and cost a receive, a send and a wake-up of its host for these.
+#[test]
+fn of_those_that_send_much_at_a_time_a_busy_shard_asks_a_few_each_turn_and_all_in_the_end() {
+    const EACH: u64 = 4 << 20;
+    const CONNECTIONS: u64 = 12;
+    let crowded = |batch: u32| {
+        let (mut house, letters) = house(config(&[Address::Shard(0)]));
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        let swallow = move |_, _| Swallow {
+            listen,
+            batch,
+            brought: 0,
+            turns: [0; 2],
+            bytes: 0,
+            wanted: CONNECTIONS * EACH,
+        };
+        house.spawn(Address::Shard(0), swallow).unwrap();
+        let (_, Note::Listening(Ok(at))) = letters.recv_timeout(PATIENCE).unwrap() else {
+            panic!("not listening")
+        };
+        let data = pattern(EACH as usize, 3);
+        let crowded = thread::scope(|s| {
+            (0..CONNECTIONS).for_each(|_| drop(s.spawn(|| connect(at).write_all(&data).unwrap())));
+            loop {
+                if let (_, Note::Number(crowded)) = letters.recv_timeout(PATIENCE).expect("all of it comes") {
+                    return crowded;
+                }
+            }
+        });
+        house.stop().unwrap();
+        crowded
+    };
+    let (kept, at_once) = (crowded(40), crowded(0));
+    assert!(kept < 10, "{kept} of 100 turns had more than three connections");
+    assert!(at_once > kept, "{at_once} of 100 turns had more than three connections without");
 }

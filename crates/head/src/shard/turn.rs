@@ -150,6 +150,11 @@ impl Turn {
         }
         stood
     }
+    /// How many PDUs a connection may send at once; 0: it has little, and is not to wait until it has more.
+    #[inline]
+    pub fn batch(&self, link: &Link) -> u32 {
+        if link.came_last > LITTLE { link.came_last } else { 0 }
+    }
     /// Another PDU: whether it is taken in now.
     #[inline]
     pub fn take(&mut self) -> bool {

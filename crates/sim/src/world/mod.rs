@@ -443,7 +443,7 @@ impl World {
                 break;
             }
             match effect {
-                Effect::Receive { connection, into, most } => self.receive(id, connection, into, most),
+                Effect::Receive { connection, into, most, .. } => self.receive(id, connection, into, most),
                 Effect::Recycle { data } => {
                     self.actors[id].staging.push(Slice::new(data.at, STAGING_PIECE));
                     self.deliver_starved(id);

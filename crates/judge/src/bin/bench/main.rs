@@ -352,6 +352,7 @@ impl Bench {
             lines.extend(shares.equals());
             lines.extend(shares.little());
             lines.extend(shares.small());
+            lines.extend(shares.overload());
         }
         if wanted(self, "controllers") && crowd::is_possible() {
             lines.extend(crowd::idle());
@@ -366,27 +367,43 @@ impl Bench {
         }
     }
 
-    /// Commands under way from the knee to 32 times as many and beyond: the least rate of the best.
+    /// Commands under way from the knee to 32 times as many and beyond: the least rate of the best, also beside the bare
+    /// program's. Far beyond the knee the client and the sockets' memory are the limit for both.
     fn overload(&self) -> Vec<Line> {
         let shapes = ["4 × 32", "4 × 128", "16 × 128", "32 × 128", "28 × 1023"];
-        let rate = |shape: &str| {
+        let rate = |who: Who, shape: &str| {
             let (connections, depth) = shape.split_once(" × ").expect("two numbers");
             let words = format!("--rw randread --bs 4k --connections {connections} --qd {depth}");
-            self.measure(Who::Nvme(4096), &words, 0).iops
+            self.measure(who, &words, 0).iops
         };
         let before = self.head.memory_mib();
-        let rounds: Vec<Vec<f64>> =
-            (0..self.rounds).map(|_| shapes.iter().map(|shape| rate(shape)).collect()).collect();
-        let rates: Vec<f64> =
-            (0..shapes.len()).map(|i| middle(&rounds.iter().map(|r| r[i]).collect::<Vec<_>>())).collect();
+        let both = |shape: &&str| [Who::BareNvme(4096, false), Who::Nvme(4096)].map(|who| rate(who, shape));
+        let rounds: Vec<Vec<[f64; 2]>> =
+            (0..self.rounds).map(|_| shapes.iter().map(both).collect()).collect();
         let more = self.head.memory_mib().saturating_sub(before);
-        let best = rates.iter().copied().fold(0.0, f64::max);
-        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let shown: Vec<String> =
-            shapes.iter().zip(&rates).map(|(shape, rate)| format!("{shape}: {:.0} K", rate / 1e3)).collect();
-        println!("\noverload: {}", shown.join(", "));
+        let [bare, ours] = [0, 1].map(|who| {
+            let of = |i| middle(&rounds.iter().map(|r| r[i][who]).collect::<Vec<_>>());
+            (0..shapes.len()).map(of).collect::<Vec<f64>>()
+        });
+        let shown = |rates: &[f64]| {
+            let one = |(shape, rate): (&&str, &f64)| format!("{shape}: {:.0} K", rate / 1e3);
+            shapes.iter().zip(rates).map(one).collect::<Vec<_>>().join(", ")
+        };
+        println!("\noverload, bare: {}\noverload, ours: {}", shown(&bare), shown(&ours));
+        let kept = |rates: &[f64]| {
+            let best = rates.iter().copied().fold(0.0, f64::max);
+            rates.iter().copied().fold(f64::INFINITY, f64::min) / best
+        };
+        let least_of_bare = ours.iter().zip(&bare).map(|(o, b)| o / b).fold(f64::INFINITY, f64::min);
         vec![
-            Line::least("overload, least of best".into(), least / best, 0.95, Shown::Ratio),
+            Line::least("overload, least of best".into(), kept(&ours), 0.95, Shown::Ratio),
+            Line::least(
+                format!("the same, of the bare program's ({:.2})", kept(&bare)),
+                kept(&ours) / kept(&bare),
+                0.95,
+                Shown::Ratio,
+            ),
+            Line::least("overload, least of bare at any depth".into(), least_of_bare, 0.92, Shown::Ratio),
             Line::most("overload, MiB more".into(), more as f64, 64.0, true, Shown::Number),
         ]
     }

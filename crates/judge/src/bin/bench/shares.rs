@@ -111,6 +111,22 @@ impl Shares {
         vec![Line::most(name, beside / alone, 2.0, true, Shown::Ratio)]
     }
 
+    /// The drive is the limit: so many commands under way as keep it busy, and up to 256 times as many.
+    pub fn overload(&self) -> Vec<Line> {
+        let shapes = [
+            "--connections 1 --qd 32",
+            "--connections 4 --qd 32",
+            "--connections 16 --qd 64",
+            "--connections 28 --qd 1023",
+        ];
+        let rate = |words| self.median(|| Self::rates(&self.run(4, &[(0, self.volumes[0], words)]))[0]);
+        let rates = shapes.map(rate);
+        let best = rates.iter().copied().fold(0.0, f64::max);
+        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let name = format!("overload of a drive of 50 K, least of best ({:.1} K)", best / 1e3);
+        vec![Line::least(name, least / best, 0.95, Shown::Ratio)]
+    }
+
     /// Readers of 4 KiB beside a writer of 4 MiB. Few of them are under way at a time, so that each waits for some pieces of
     /// what is written: they cannot have half of the drive, but they are not to starve.
     pub fn small(&self) -> Vec<Line> {
