@@ -382,7 +382,7 @@ impl Bench {
             (0..self.rounds).map(|_| shapes.iter().map(both).collect()).collect();
         let more = self.head.memory_mib().saturating_sub(before);
         let [bare, ours] = [0, 1].map(|who| {
-            let of = |i| middle(&rounds.iter().map(|r| r[i][who]).collect::<Vec<_>>());
+            let of = |i: usize| middle(&rounds.iter().map(|r| r[i][who]).collect::<Vec<_>>());
             (0..shapes.len()).map(of).collect::<Vec<f64>>()
         });
         let shown = |rates: &[f64]| {
