@@ -383,7 +383,9 @@ impl Array {
     /// The host takes a command back: if nothing of it is at a drive it ends in `Aborted` and never
     /// starts; else it runs on. Unknown tickets are over already.
     pub fn on_abort(&mut self, now: Instant, ticket: Ticket, io: &mut impl ArrayIo) {
-        let found = self.flights.iter().find(|(_, f)| f.job == Job::Host(ticket));
+        // One that was answered keeps its ticket while something of it is late, and the ticket is given out again.
+        let is_it = |f: &Flight| f.job == Job::Host(ticket) && f.phase != Phase::AwaitingLate;
+        let found = self.flights.iter().find(|(_, f)| is_it(f));
         let Some((id, flight)) = found else { return };
         if planted(Bug::AbortedStarts) && matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent)
         {

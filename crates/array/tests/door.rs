@@ -245,6 +245,24 @@ fn a_given_up_write_on_the_last_leg_keeps_its_range_until_it_is_over() {
     assert_eq!(b.asked(), "0:w0");
 }
 
+/// Seed 5103: tickets are given out again once they are answered, also beside an operation that is late.
+#[test]
+fn an_abort_finds_the_command_that_waits_not_an_answered_one_of_the_same_ticket() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.done();
+    b.command(2, Kind::Write, 0, 4096);
+    let hung = b.tags()[0];
+    b.end(hung, Err(DriveError::TimedOut));
+    assert_eq!(b.done(), [(2, Status::NotReady)]);
+    b.command(2, Kind::Write, 0, 4096);
+    b.array.on_abort(b.now, Ticket(2), &mut b.io);
+    assert_eq!(b.done(), [(2, Status::Aborted)]);
+    b.array.on_drive_late(b.now, hung as u32, &mut b.io);
+    assert_eq!(b.asked(), "", "an aborted write started");
+}
+
 #[test]
 fn a_read_moves_to_another_leg_and_the_bad_blocks_are_healed() {
     let mut b = Bench::new(&[InSync, InSync]);

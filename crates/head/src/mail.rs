@@ -201,6 +201,8 @@ pub enum Mail {
     Ending {
         /// The connection.
         connection: ConnectionId,
+        /// It had commands that were not answered, and its host did not say good-bye.
+        lost: bool,
     },
     /// A connection is over, and so is every command that it ever sent: none of its writes is left at
     /// a drive. Comes once for each connection that asked something, or broke the protocol before it did.

@@ -398,7 +398,8 @@ impl<M: Memory> Shard<M> {
     fn abort_all(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
         let link = &self.connections[index].link;
         if link.known {
-            let mail = Mail::Ending { connection: link.id };
+            let lost = link.why != Some(Close::Logout) && link.tags.iter().any(|r| *r != u32::MAX);
+            let mail = Mail::Ending { connection: link.id, lost };
             fx.push(Effect::Mail { to: Address::Steward, mail });
             if planted(Bug::LoginBeforeWritesEnd) {
                 let mail = Mail::Gone { connection: link.id, why: None };

@@ -92,6 +92,8 @@ struct Slot {
 pub struct Ledger {
     /// Writes that it lost with its session, and which are over since it was let in again: until somebody looks.
     pub let_in: BTreeSet<WriteId>,
+    /// It gave up a connection that its head still has: the head may have let it in beside what it sent there.
+    pub left_in_silence: bool,
     /// Writes that were begun, and not answered.
     pub begun: BTreeSet<WriteId>,
     /// Writes that were answered, well or not: until somebody looks.
@@ -375,7 +377,7 @@ impl Host {
                     self.pause_until = Instant(0);
                 }
                 let mut volume = self.volume.borrow_mut();
-                if !volume.hangs {
+                if !volume.hangs && !self.ledger.borrow().left_in_silence {
                     for (write, lost) in self.limbo.drain(..) {
                         volume.write_settled(&write);
                         if lost {

@@ -167,7 +167,9 @@ impl Steward {
             Mail::Obeyed { connection, id, yes } => {
                 desk.sessions.on_obeyed(Place { shard, connection }, id, yes, fx);
             }
-            Mail::Ending { connection } => desk.sessions.on_ending(Place { shard, connection }, fx),
+            Mail::Ending { connection, lost } => {
+                desk.sessions.on_ending(Place { shard, connection }, lost, fx);
+            }
             Mail::Gone { connection, why } => {
                 desk.sessions.on_gone(Place { shard, connection }, fx);
                 if let Some(Close::Protocol(what)) = why {

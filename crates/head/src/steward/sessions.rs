@@ -212,16 +212,25 @@ impl Sessions {
     }
 
     /// A connection has begun to end; its commands may still be at the drives. Who comes next with the
-    /// same identity waits for it. An admin queue takes its I/O queues along; an I/O queue goes alone, although
-    /// NVMe Base 3.1.1 has the association end with it unless both sides delete I/O queues one by one: a host that says
-    /// good-bye closes those first, and then shuts down over the admin queue (docs/faults.md).
-    pub fn on_ending(&mut self, place: Place, fx: &mut Effects<Mail>) {
+    /// same identity waits for it. An admin queue takes its I/O queues along. An I/O queue that is `lost`, with commands
+    /// that nobody gave up, takes the others along, as its host takes their commands for lost, too (NVMe Base 3.1.1);
+    /// the admin queue stays even then: a host that says good-bye closes I/O queues first, and then shuts down over that
+    /// (docs/faults.md).
+    pub fn on_ending(&mut self, place: Place, lost: bool, fx: &mut Effects<Mail>) {
         for table in [&mut self.controllers, &mut self.sessions] {
             for session in table.values_mut().filter(|s| !s.ending && s.places.contains(&place)) {
-                if !session.dying.contains(&place) {
+                let is_news = !session.dying.contains(&place);
+                if is_news {
                     session.dying.push(place);
                 }
                 if session.places.first() != Some(&place) {
+                    if lost && is_news {
+                        let lives = |p: &Place| !session.dying.contains(p);
+                        let others: Vec<Place> =
+                            session.queues.iter().map(|(_, p)| *p).filter(lives).collect();
+                        drop_all(&others, fx);
+                        session.dying.extend(others);
+                    }
                     continue;
                 }
                 session.ending = true;
@@ -247,7 +256,7 @@ impl Sessions {
 
     /// A connection is over, and so are its commands.
     pub fn on_gone(&mut self, place: Place, fx: &mut Effects<Mail>) {
-        self.on_ending(place, fx);
+        self.on_ending(place, false, fx);
         self.waiting.retain(|w| w.place != place);
         for table in [&mut self.controllers, &mut self.sessions] {
             for session in table.values_mut() {
@@ -436,10 +445,10 @@ mod tests {
     #[test]
     fn who_waits_also_waits_for_what_begins_to_end_meanwhile() {
         let (mut s, mut fx) = with_two_queues();
-        s.on_ending(place(3), &mut fx);
+        s.on_ending(place(3), false, &mut fx);
         s.on_ask(place(4), PortalId(0), peer(), admin(1), &mut fx);
         assert_eq!(told(&mut fx), [""; 0], "it waits for the queue that ends");
-        s.on_ending(place(1), &mut fx);
+        s.on_ending(place(1), false, &mut fx);
         assert_eq!(told(&mut fx), ["drop 2", "drop 3"]);
         s.on_gone(place(1), &mut fx);
         s.on_gone(place(3), &mut fx);
@@ -449,12 +458,26 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_queue_takes_the_others_along_but_for_the_admin_queue_and_the_next_connect_waits_for_all() {
+        let (mut s, mut fx) = with_two_queues();
+        s.on_ending(place(2), true, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 3"]);
+        s.on_ask(place(4), PortalId(0), peer(), admin(1), &mut fx);
+        s.on_ask(place(5), PortalId(0), peer(), io(1), &mut fx);
+        s.on_gone(place(2), &mut fx);
+        s.on_ending(place(3), true, &mut fx);
+        assert_eq!(told(&mut fx), [""; 0], "what the other queue sent may still be at the drives");
+        s.on_gone(place(3), &mut fx);
+        assert_eq!(told(&mut fx), ["4 Admitted { id: 2 }", "5 Admitted { id: 1 }"]);
+    }
+
+    #[test]
     fn a_queue_that_lives_is_not_replaced_and_one_that_ends_is_waited_for() {
         let (mut s, mut fx) = with_two_queues();
         s.on_ask(place(9), PortalId(0), peer(), io(1), &mut fx);
         assert_eq!(told(&mut fx), ["9 Taken"], "and nothing else happens");
         s.on_gone(place(9), &mut fx);
-        s.on_ending(place(2), &mut fx);
+        s.on_ending(place(2), false, &mut fx);
         s.on_ask(place(4), PortalId(0), peer(), io(1), &mut fx);
         s.on_ask(place(9), PortalId(0), peer(), io(1), &mut fx);
         assert_eq!(told(&mut fx), ["9 Taken"], "the one that waits comes first");
@@ -558,7 +581,7 @@ mod tests {
         s.on_ask(place(4), PortalId(0), peer(), io(7, 1), &mut fx);
         let both = ["2 Admitted { id: 1 }", "3 Unknown", "4 Unknown"];
         assert_eq!(told(&mut fx), both, "host id and controller must fit");
-        s.on_ending(place(1), &mut fx);
+        s.on_ending(place(1), false, &mut fx);
         assert_eq!(told(&mut fx), ["drop 2"]);
         s.on_gone(place(1), &mut fx);
         s.on_ask(place(5), PortalId(0), peer(), admin(1), &mut fx);
@@ -568,7 +591,7 @@ mod tests {
         enable(&mut s, 5);
         s.on_ask(place(6), PortalId(0), peer(), io(2, 1), &mut fx);
         assert_eq!(told(&mut fx), ["6 Admitted { id: 2 }"]);
-        s.on_ending(place(6), &mut fx);
+        s.on_ending(place(6), false, &mut fx);
         assert!(told(&mut fx).is_empty(), "an I/O queue goes alone");
         s.on_ask(place(7), PortalId(0), peer(), io(2, 1), &mut fx);
         assert!(told(&mut fx).is_empty(), "queue 6 may have writes at the drives");

@@ -3,6 +3,7 @@
 use super::{READ_MAX, Run, STINGY_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
+use base::view::Protocol;
 use base::{Duration, FaultKind, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,6 +12,8 @@ use std::rc::Rc;
 const RECOVERED: Duration = Duration::from_secs(3);
 /// The same where drives are pulled: until somebody has looked at all drives, and has found the last leg again.
 const REOPENED: Duration = Duration::from_secs(8);
+/// What a host left in silence is over after: its keep-alive of 5 s, or the head's patience with a login, and a turn.
+const KEEP_ALIVE_ENDS: Duration = Duration::from_secs(12);
 /// A head that began so long ago has had the time to find its drives, though one hung.
 const UP: Duration = Duration::from_secs(12);
 /// The same where whole mirrors hung, which are looked for again at longer and longer intervals.
@@ -58,7 +61,18 @@ impl Run {
     /// What the surface of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {
         let cut_off = self.world.take_cut_off();
-        for (ledger, host) in self.ledgers.iter().zip(&self.hosts) {
+        for (i, (ledger, host)) in self.ledgers.iter().zip(&self.hosts).enumerate() {
+            let left = if self.stalls { self.world.left_in_silence(*host) } else { None };
+            ledger.borrow_mut().left_in_silence = left.is_some();
+            // Promise 3: a keep-alive that expires ends the whole association.
+            if self.options.hosts.get(i) == Some(&Protocol::Nvme)
+                && !self.down
+                && left.is_some_and(|at| self.world.now().since(at.max(self.booted)) > KEEP_ALIVE_ENDS)
+            {
+                return Err(format!(
+                    "host {i} left a connection long ago, in silence, and the head has it still"
+                ));
+            }
             let over = core::mem::take(&mut ledger.borrow_mut().over);
             self.world.surface_over(over.into_iter());
             if cut_off.contains(host) {

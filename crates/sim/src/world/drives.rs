@@ -82,8 +82,12 @@ impl World {
             let words = format!("head actor {actor} to {spec}: {token:?} {kind:?} at {at}, {len} bytes{fua}");
             self.say(|| words);
         }
-        if let Some(place) = place.filter(|p| self.disks[p.disk].appearance == p.appearance) {
-            self.surface_asked(nth, actor, &op, place);
+        match place {
+            Some(place) if self.disks[place.disk].appearance == place.appearance => {
+                self.surface_asked(nth, actor, &op, place);
+            }
+            Some(place) => self.surface_in_vain(&op, place.disk),
+            None => {}
         }
         let pending = PendingOp { actor, life, op, place, nth, orphan: None };
         let index = match self.drives.free.pop() {

@@ -70,6 +70,8 @@ struct Link {
     stalled_until: Instant,
     /// What is sent is lost, and nobody is told.
     silent: bool,
+    /// When the host gave it up, if nobody was told.
+    left_at: Option<Instant>,
 }
 
 /// Every link, and who listens.
@@ -143,12 +145,11 @@ impl World {
     pub fn take_cut_off(&mut self) -> Vec<ActorId> {
         core::mem::take(&mut self.cut_off)
     }
-    /// Whether this host gave up a connection that its head still has: the link brings nothing, not even that.
-    pub(super) fn is_left_in_silence(&self, host: ActorId) -> bool {
+    /// Since when this host has given up a connection that its head still has: the link brings nothing, not even that.
+    pub fn left_in_silence(&self, host: ActorId) -> Option<Instant> {
         let [own, heads] = [0, 1];
-        let unnoticed =
-            |l: &Link| l.silent && l.ends[own].actor == host && !l.ends[own].open && l.ends[heads].open;
-        self.links.all.iter().flatten().any(unnoticed)
+        let unnoticed = |l: &&Link| l.ends[own].actor == host && l.ends[heads].open;
+        self.links.all.iter().flatten().filter(unnoticed).filter_map(|l| l.left_at).min()
     }
     pub(super) fn cut_links_of(&mut self, id: ActorId) {
         for (link, _) in self.links.ends_of(id) {
@@ -209,6 +210,7 @@ impl World {
             ways: [Way::default(), Way::default()],
             stalled_until: Instant(0),
             silent: false,
+            left_at: None,
         }));
         self.links.by_end.insert((host, id), (index, 0));
         self.links.by_end.insert((shard, theirs), (index, 1));
@@ -382,6 +384,7 @@ impl World {
             way.last = NEVER;
         }
         if l.silent {
+            l.left_at = Some(now);
             return;
         }
         self.push(at + Duration::from_micros(1), Happening::Hangup { link, to: 1 - end });

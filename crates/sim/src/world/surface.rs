@@ -221,6 +221,34 @@ impl World {
 
     // ---- what heads ask for
 
+    /// An operation for what was opened before the drive was pulled: it fails, and with it the record that it has, and
+    /// the bits that it clears.
+    pub(super) fn surface_in_vain(&mut self, op: &DriveOp, disk: usize) {
+        if op.kind != DriveOpKind::Write {
+            return;
+        }
+        let (mut is_record, mut images) = (false, vec![]);
+        let look = &mut |bytes: &mut [u8]| {
+            is_record = MembershipRecord::decode(bytes).is_ok();
+            for (i, block) in bytes.chunks_exact(BLOCK as usize).enumerate() {
+                images.extend(Image::read(block).map(|image| (op.at + i as u64 * BLOCK, image)));
+            }
+        };
+        with_memory(&mut self.actors, &self.heads, op.data, look);
+        if is_record {
+            self.surface.untaken.insert(disk);
+        }
+        let Some(Home { array, .. }) = self.surface.home(disk).copied() else { return };
+        if self.surface.has_absent(array) {
+            return;
+        }
+        for (at, image) in images {
+            let old = self.disks[disk].images(at).into_iter().flatten().filter(|i| i.array == image.array);
+            let bits = old.fold(0, |bits, i| bits | i.bits) & !image.bits;
+            self.surface.refused.push((disk, at, Image { array: image.array, bits }));
+        }
+    }
+
     pub(super) fn surface_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
         let mut held = Held {
             nth,
@@ -455,9 +483,11 @@ impl World {
         let Some(i) = surface.held.iter().position(|h| h.nth == nth) else { return };
         let held = surface.held.swap_remove(i);
         if held.record.is_some() && !held.orphan {
+            // One that was given up and lands all the same may be older than what the witness has alone since.
+            let late = self.now.since(held.began) > NOT_GIVEN_UP;
             match result {
-                Ok(()) => surface.untaken.remove(&held.place.disk),
-                Err(_) => surface.untaken.insert(held.place.disk),
+                Ok(()) if !late => surface.untaken.remove(&held.place.disk),
+                Ok(()) | Err(_) => surface.untaken.insert(held.place.disk),
             };
         }
         if result.is_err() {
@@ -511,7 +541,7 @@ impl World {
                     let overlaps = *from < at + size && at < from + len;
                     // What it was not given since differs too; what was the same before it failed is so still.
                     let not_given = |(d, from, len, asked): &(usize, u64, u64, Instant)| {
-                        d != at_leg && asked >= began && *from < at + size && at < from + len
+                        *d != disk && asked >= began && *from < at + size && at < from + len
                     };
                     let lacks = since && (overlaps || self.surface.recent.iter().any(not_given));
                     (lacks || *at_leg != disk && overlaps) && now.since(*then) < SETTLED
@@ -661,7 +691,7 @@ impl World {
     /// nothing is left at it.
     pub fn surface_let_in(&mut self, host: ActorId, lost: &BTreeSet<u64>) {
         // A host may have several controllers, so the head lets it in beside one whose loss it cannot know of yet.
-        if self.is_left_in_silence(host) {
+        if self.left_in_silence(host).is_some() {
             return;
         }
         let out: Vec<bool> = (0..self.disks.len()).map(|d| self.surface.is_out(d)).collect();
