@@ -247,6 +247,29 @@ fn machine_paths(sources: &[Source]) -> Vec<String> {
     found
 }
 
+/// Words that ask the scheduler for real-time priority, which starves everything else on a machine of few cores.
+fn real_time_priority(sources: &[Source]) -> Vec<String> {
+    let words = [
+        concat!("ch", "rt"),
+        concat!("sched_set", "scheduler"),
+        concat!("sched_set", "attr"),
+        concat!("SCHED_", "FIFO"),
+        concat!("SCHED_", "RR"),
+        concat!("CPUScheduling", "Policy"),
+    ];
+    let mut found = Vec::new();
+    // Documents may warn of it.
+    for source in sources.iter().filter(|s| !s.path.ends_with(".md") && !s.path.ends_with("Cargo.lock")) {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            let parts: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            for word in words.iter().filter(|word| parts.contains(*word)) {
+                found.push(format!("{}:{number}: {word}", source.path));
+            }
+        }
+    }
+    found
+}
+
 /// Links of the documents to files that are not there.
 fn dead_links(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut found = Vec::new();
@@ -287,6 +310,14 @@ fn rooms_do_not_say_banned_words() {
 #[test]
 fn nothing_names_a_place_of_somebodys_machine() {
     assert_none(machine_paths(&tracked()));
+}
+
+#[test]
+fn nothing_asks_for_real_time_priority() {
+    assert_none(real_time_priority(&tracked()));
+    let asks = concat!("for_threads(pid, &[\"ch", "rt\", \"-rp\", \"10\"]);");
+    let found = real_time_priority(&[source("crates/judge/src/bin/bench/main.rs", asks)]);
+    assert_eq!(found.len(), 1, "{found:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use judge::{Head, load};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     head.start();
     let mut rates = Rates { head, seconds, failed: false, planned: [0.0; 2] };
     rates.head.cli("portal add nvme 127.0.0.1:4420");
-    // The figures are the daemon's, so other work on this machine comes second, and the load has a core of its own.
+    // The figures are the daemon's, so the load has a core of its own.
     place(rates.head.pid(), "0");
     println!(
         "\n{:<44} {:>10} {:>10} {:>7} {:>7} {:>10}",
@@ -50,18 +50,13 @@ fn main() -> ExitCode {
     if rates.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A process with all its threads on one core, before others as far as we are allowed to say so.
+/// Binds every thread of a process to one core, with ordinary priority: real-time priority would starve the machine.
 fn place(pid: u32, core: &str) {
-    for thread in fs::read_dir(format!("/proc/{pid}/task")).expect("a running process").flatten() {
-        let thread = thread.file_name().into_string().expect("a number");
-        for words in [["taskset", "-cp", core, &thread], ["chrt", "-rp", "10", &thread]] {
-            Command::new(words[0])
-                .args(&words[1..])
-                .stdout(Stdio::null())
-                .status()
-                .expect("util-linux is there");
-        }
-    }
+    Command::new("taskset")
+        .args(["-acp", core, &pid.to_string()])
+        .stdout(Stdio::null())
+        .status()
+        .expect("util-linux is there");
 }
 
 /// A drive of this speed.

@@ -275,23 +275,11 @@ fn head() -> Head {
     head
 }
 
-/// A process with all its threads on one core, before others as far as we are allowed to say so.
+/// Binds every thread of a process to one core, with ordinary priority: real-time priority would starve the machine.
 fn pin(pid: u32, core: &str) {
-    bind(pid, core);
-    for_threads(pid, &["chrt", "-rp", "10"]);
-}
-
-/// A process with all its threads on one core.
-fn bind(pid: u32, core: &str) {
-    for_threads(pid, &["taskset", "-cp", core]);
-}
-
-fn for_threads(pid: u32, words: &[&str]) {
-    for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).arg(thread.file_name()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().expect("util-linux is there");
-    }
+    let mut command = Command::new("taskset");
+    command.args(["-acp", core, &pid.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().expect("util-linux is there");
 }
 
 /// Nanoseconds that a process has run, all its threads together.

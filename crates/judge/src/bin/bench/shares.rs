@@ -1,6 +1,6 @@
 //! Who gets what when there is not enough for all, and what becomes of the whole.
 
-use crate::{CLIENT_CORE, Line, Shown, TARGET_CORE, bind, middle};
+use crate::{CLIENT_CORE, Line, Shown, TARGET_CORE, middle, pin};
 use judge::{Head, binary};
 use serde_json::Value;
 use std::process::Stdio;
@@ -44,7 +44,7 @@ impl Shares {
         };
         let volumes = (0..16).map(|v| give(format!("tank/v{v}"), "48M")).collect();
         let large = give("wide/v".into(), "800M");
-        bind(head.pid(), TARGET_CORE);
+        pin(head.pid(), TARGET_CORE);
         Self { head, rounds, volumes, large }
     }
 
@@ -62,7 +62,7 @@ impl Shares {
                 command.args(["--host-nqn", &nqn(*host)]).args(words.split_whitespace());
                 let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
                 // Among equals: with priority one of them would have the core for as long as it liked.
-                bind(child.id(), CLIENT_CORE);
+                pin(child.id(), CLIENT_CORE);
                 child
             })
             .collect();
