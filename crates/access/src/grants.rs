@@ -1,8 +1,9 @@
 //! What each host sees. Kept in the pool, so hosts are named by their names in the protocols.
 
-use crate::{AccessError, Host, LUN_MAX, NAMES_MAX, NSID_MAX};
+use crate::{AccessError, Host, LUN_MAX, NAMES_MAX};
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use base::view::NSID_MAX;
 
 /// A volume given to a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -21,8 +21,6 @@ pub const HOSTS_MAX: usize = 512;
 pub const NAMES_MAX: usize = 16;
 /// Largest logical unit number (flat space addressing, SAM-5 4.7.7).
 pub const LUN_MAX: u16 = 16383;
-/// Largest namespace id: as many as there can be volumes in the largest system.
-pub const NSID_MAX: u32 = 65535;
 
 /// Why something about hosts or exports cannot be as it was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -21,6 +21,9 @@ pub struct Pool {
     pub bytes: u64,
     /// Of these, given to volumes.
     pub used_bytes: u64,
+    /// Of `used_bytes`, what was given back and becomes free within seconds.
+    #[serde(default)]
+    pub resting_bytes: u64,
     /// Block size of new volumes.
     pub block_bytes: u32,
     /// Zones of the stripe map, in order.

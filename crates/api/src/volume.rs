@@ -25,6 +25,9 @@ pub struct Volume {
     pub state: State,
     /// Runs of pool space that it consists of.
     pub runs: u32,
+    /// Space of the pool that it takes: its size, up to a multiple of 4 MiB.
+    #[serde(default)]
+    pub space_bytes: u64,
     /// To whom it is given.
     pub exports: Vec<Exported>,
     /// Commands that its hosts may start in a second; 0 for no cap.

@@ -5,7 +5,10 @@
 
 use crate::{HostId, PortalId, Uuid, VolumeId};
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
+
+/// Largest namespace id, and most namespaces: as many as there can be volumes in the largest system.
+pub const NSID_MAX: u32 = 65535;
 
 /// A secret; never printed.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -67,6 +70,21 @@ pub struct Portal {
     pub protocol: Protocol,
     /// The address; may be unspecified (0.0.0.0), then discovery answers with the connection's own.
     pub address: SocketAddr,
+}
+
+impl Portal {
+    /// Where a client finds this portal whose connection ends at our address `local`: the same address as it uses itself, if
+    /// we listen at all of them. None if it cannot get there: from elsewhere nobody reaches our loopback addresses, and
+    /// nobody comes by IPv6 to 0.0.0.0.
+    pub fn seen_at(&self, local: IpAddr) -> Option<SocketAddr> {
+        let (own, local) = (self.address.ip().to_canonical(), local.to_canonical());
+        let reachable = match own {
+            IpAddr::V4(own) if own.is_unspecified() => local.is_ipv4(),
+            own => !own.is_loopback() || local.is_loopback(),
+        };
+        let seen = if own.is_unspecified() { local } else { own };
+        reachable.then_some(SocketAddr::new(seen, self.address.port()))
+    }
 }
 
 /// A client that is let in.
@@ -143,5 +161,33 @@ impl Host {
     /// The export with this logical unit number.
     pub fn by_lun(&self, lun: u16) -> Option<&Export> {
         self.exports.iter().find(|e| e.lun == lun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_portal_is_told_as_the_client_reaches_it() {
+        for (portal, local, seen) in [
+            ("0.0.0.0:4420", "10.0.0.7", Some("10.0.0.7:4420")),
+            ("0.0.0.0:4420", "::ffff:10.0.0.7", Some("10.0.0.7:4420")),
+            ("0.0.0.0:4420", "fd00::7", None),
+            ("[::]:3260", "10.0.0.7", Some("10.0.0.7:3260")),
+            ("[::]:3260", "::ffff:10.0.0.7", Some("10.0.0.7:3260")),
+            ("[::]:3260", "fd00::7", Some("[fd00::7]:3260")),
+            ("[::ffff:10.0.0.7]:1", "10.0.0.8", Some("10.0.0.7:1")),
+            ("10.0.0.7:1", "fd00::7", Some("10.0.0.7:1")),
+            ("127.0.0.1:1", "10.0.0.7", None),
+            ("[::1]:1", "10.0.0.7", None),
+            ("127.0.0.1:1", "::ffff:127.0.0.1", Some("127.0.0.1:1")),
+            ("127.0.0.1:1", "::1", Some("127.0.0.1:1")),
+        ] {
+            let address = portal.parse().expect("an address");
+            let portal_of = Portal { id: PortalId(0), protocol: Protocol::Nvme, address };
+            let got = portal_of.seen_at(local.parse().expect("an address"));
+            assert_eq!(got.map(|a| a.to_string()).as_deref(), seen, "{portal} from {local}");
+        }
     }
 }

@@ -30,6 +30,8 @@ pub enum Fate {
     CutOff,
     /// It was let in, and there is nothing for it.
     SeesNothing,
+    /// It asked where our volumes are, and is told nothing, since no host has its name.
+    FindsNothing,
 }
 
 /// A file that was removed from the state directory and cannot be made again.

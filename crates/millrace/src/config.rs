@@ -48,6 +48,9 @@ pub struct Config {
     pub shapes: Vec<String>,
     /// The API over TCP.
     pub api: ApiConfig,
+    /// The lines of the keys that the file has, such as `api.tcp`, for who finds a value wrong.
+    #[serde(skip)]
+    pub lines: BTreeMap<String, usize>,
 }
 
 /// The API over TCP: off unless both are given.
@@ -72,6 +75,7 @@ impl Default for Config {
             log: "info".into(),
             shapes: Vec::new(),
             api: ApiConfig::default(),
+            lines: BTreeMap::new(),
         }
     }
 }
@@ -104,7 +108,7 @@ impl Config {
 
     /// Reads the text of the file `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
-        let config: Self = toml::from_str(text).map_err(|e| {
+        let mut config: Self = toml::from_str(text).map_err(|e| {
             let place = e.span().map_or(String::new(), |span| place(text, span));
             // The parser's message may have several lines; ours is one sentence.
             let message = e.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
@@ -112,16 +116,18 @@ impl Config {
             Failure::usage(format!("{}{place}: {message}", path.display()))
                 .with_next("correct the file; every key is explained in packaging/head.toml")
         })?;
+        config.lines = lines_of_keys(text);
         config.check(path)?;
         Ok(config)
     }
 
     /// What the text alone shows to be wrong.
     fn check(&self, path: &Path) -> Result<(), Failure> {
-        let wrong = |message: String| Err(wrong(path, &message));
-        let empty = |p: &PathBuf| p.as_os_str().is_empty();
-        if empty(&self.state_dir) || empty(&self.socket) {
-            return wrong("state_dir and socket must not be empty".into());
+        let wrong = |message: String| Err(self.wrong(path, &message));
+        for (field, path) in [("state_dir", &self.state_dir), ("socket", &self.socket)] {
+            if path.as_os_str().is_empty() {
+                return wrong(format!("{field} must not be empty"));
+            }
         }
         // A daemon's working directory is nobody's choice: "state" would be another place at each start.
         let paths = [
@@ -177,7 +183,7 @@ impl Config {
     /// # Errors
     /// A sentence that names the field, or what is too small.
     pub fn fits(&self, path: Option<&Path>) -> Result<(), Failure> {
-        let wrong = |message: String| Err(wrong(path.unwrap_or(Path::new(CONFIG_PATH)), &message));
+        let wrong = |message: String| Err(self.wrong(path.unwrap_or(Path::new(CONFIG_PATH)), &message));
         let cores = cores();
         if usize::from(self.shards) > cores * SHARDS_PER_CORE_MAX {
             let has = crate::screen::count(cores, "core");
@@ -196,6 +202,16 @@ impl Config {
             ));
         }
         memory::fits(self.memory, self.shard_count(), memory::There::here()).or_else(wrong)
+    }
+
+    /// A failure because of a value; the message begins with its key.
+    fn wrong(&self, path: &Path, message: &str) -> Failure {
+        let key = message.split(' ').next().unwrap_or_default();
+        // An inline table has one line for all that it holds.
+        let line = self.lines.get(key).or_else(|| self.lines.get(key.split('.').next()?));
+        let place = line.map_or(String::new(), |n| format!(" line {n}"));
+        Failure::usage(format!("{}{place}: {message}", path.display()))
+            .with_next("correct the file; every key is explained in packaging/head.toml")
     }
 
     /// How drives behave whenever they are opened, by their names.
@@ -250,9 +266,19 @@ impl Config {
     }
 }
 
-fn wrong(path: &Path, message: &str) -> Failure {
-    Failure::usage(format!("{}: {message}", path.display()))
-        .with_next("correct the file; every key is explained in packaging/head.toml")
+/// On which line a text that is known to be good TOML has which key, with its table in front.
+fn lines_of_keys(text: &str) -> BTreeMap<String, usize> {
+    let mut lines = BTreeMap::new();
+    let mut table = String::new();
+    for (i, line) in text.lines().map(str::trim).enumerate() {
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.split(']').next()) {
+            table = format!("{}.", name.trim());
+        } else if let Some((key, _)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
+            let key = key.trim().trim_matches('"');
+            lines.entry(format!("{table}{key}")).or_insert(i + 1);
+        }
+    }
+    lines
 }
 
 /// Cores that this process may use.
@@ -363,7 +389,9 @@ mod tests {
     #[test]
     fn the_example_in_packaging_is_read_and_is_the_default() {
         let text = include_str!("../../../packaging/head.toml");
-        assert_eq!(Config::parse(text, Path::new("head.toml")), Ok(Config::default()));
+        let config = Config::parse(text, Path::new("head.toml")).expect("a good file");
+        let usual = Config { lines: config.lines.clone(), ..Config::default() };
+        assert_eq!(config, usual);
         // Every key that is commented out there is a key.
         let whole: String =
             text.lines().map(|l| l.strip_prefix("#= ").unwrap_or(l)).map(|l| format!("{l}\n")).collect();
@@ -380,22 +408,24 @@ mod tests {
             ("[api]\ntpc = 1\n", &["line 2", "tpc", "unknown field"]),
             ("shards = \"two\"\n", &["line 1, shards", "is not a whole number from 0 to 65535"]),
             ("shards = -1\n", &["line 1, shards"]),
-            ("shards = 4000\n", &["shards = 4000", "at most 128"]),
+            ("log = \"info\"\nshards = 4000\n", &["line 2: shards = 4000", "at most 128"]),
             ("shards = 127\ncores = [1]\n", &["127"]),
             ("memory = \"lots\"\n", &["line 1, memory", "\"lots\" is not a size"]),
-            ("memory = \"1M\"\n", &["memory", "at least 64M"]),
+            ("memory = \"1M\"\n", &["line 1: memory", "at least 64M"]),
             ("memory = \"18446744073709551616\"\n", &["memory", "too large"]),
             ("socket_mode = \"0888\"\n", &["line 1, socket_mode", "permissions"]),
             ("socket = \"\"\n", &["socket must not be empty"]),
-            ("cores = [1, 1]\n", &["a core twice"]),
+            ("cores = [1, 1]\n", &["line 1: cores", "a core twice"]),
             ("cores = [9999]\n", &["cores = [9999]", "no core 9999"]),
             ("state_dir = \"state\"\n", &["state_dir = \"state\"", "beginning with /"]),
             ("socket = \"./api.sock\"\n", &["socket = \"./api.sock\"", "beginning with /"]),
             ("shards = 3\ncores = [0, 1]\n", &["2 cores for 3 shards"]),
             ("state_dir = \n", &["line 1"]),
             ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["line 2, tcp", "socket address"]),
-            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["token_file"]),
-            ("[api]\ntoken_file = \"/t\"\n", &["without api.tcp"]),
+            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["line 2: api.tcp", "token_file"]),
+            ("api = { tcp = \"127.0.0.1:8080\" }\n", &["line 1: api.tcp"]),
+            ("# log = \"x\"\nlog = \"x\"\n", &["line 2: log = \"x\""]),
+            ("[api]\ntoken_file = \"/t\"\n", &["line 2: api.token_file", "without api.tcp"]),
             ("[api]\ntcp = \"127.0.0.1:1\"\ntoken_file = \"t\"\n", &["api.token_file = \"t\""]),
             ("\u{0}", &["head.toml line 1"]),
         ] {

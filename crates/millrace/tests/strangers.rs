@@ -90,6 +90,13 @@ fn everybody_who_is_refused_is_named_with_the_reason_and_a_loop_is_counted() {
     nvme_connect(&nvme, &subsystem, "nqn.2026-01.test:stranger");
     nvme_connect(&nvme, "nqn.2026-01.test:elsewhere", "nqn.2026-01.test:lost");
     connect(&nvme).write_all(&[0x77; 4096]).expect("sent");
+    // Names that no host has, and that get an empty list.
+    nvme_connect(&nvme, "nqn.2014-08.org.nvmexpress.discovery", "nqn.2026-01.test:seeker");
+    login(
+        &mut connect(&iscsi),
+        1,
+        &[("InitiatorName", "iqn.2026-01.test:seeker"), ("SessionType", "Discovery")],
+    );
 
     let expected = [
         "iqn.2026-01.test:stranger (127.0.0.1:",
@@ -103,6 +110,9 @@ fn everybody_who_is_refused_is_named_with_the_reason_and_a_loop_is_counted() {
         "was turned away: no host has this NQN",
         "was turned away: it asked for another subsystem",
         "was cut off: ",
+        "nqn.2026-01.test:seeker (127.0.0.1:",
+        "iqn.2026-01.test:seeker (127.0.0.1:",
+        "asked for discovery and finds nothing: no host has this name",
     ];
     until("all are told", || {
         let events = daemon.events().join("\n");

@@ -259,7 +259,7 @@ fn explain(error: &io::Error) -> String {
                 .into()
         }
         Some(libc::ENOMEM) => {
-            "no memory for an io_uring: raise RLIMIT_MEMLOCK (LimitMEMLOCK=infinity in the unit)".into()
+            "no memory for an io_uring: the process may lock too little of it (RLIMIT_MEMLOCK)".into()
         }
         Some(libc::EMFILE | libc::ENFILE) => {
             "no descriptor for an io_uring: raise RLIMIT_NOFILE (LimitNOFILE in the unit)".into()

@@ -208,6 +208,8 @@ pub struct Pool {
     pub bytes: u64,
     /// Of these, given to volumes.
     pub used_bytes: u64,
+    /// Of these, what is no volume's any more and becomes free within seconds, when no write to it can be left at a drive.
+    pub resting_bytes: u64,
     /// Block size of new volumes.
     pub block_bytes: u32,
     /// Zones of the stripe map, in order.
@@ -392,6 +394,8 @@ pub struct Volume {
     pub state: State,
     /// Runs of pool space that it consists of.
     pub runs: u32,
+    /// Space of the pool that it takes: its size, up to whole granules.
+    pub space_bytes: u64,
     /// To whom it is given.
     pub exports: Vec<Exported>,
     /// Commands that its hosts may start in a second, 0 for no cap.

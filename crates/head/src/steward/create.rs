@@ -2,7 +2,9 @@
 
 use super::Office;
 use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
-use super::desk::{ArrayDesk, LegDesk, OpenDrive, count, error_words, refuse, size, size_there};
+use super::desk::{
+    ArrayDesk, LegDesk, OpenDrive, count, error_words, not_labelled, refuse, size, size_there,
+};
 use super::drives::Probe;
 use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
@@ -445,7 +447,7 @@ impl Office {
         }
         let created = self.desk().unix(self.cx.now());
         let mut arrays = vec![];
-        let mut writes: Vec<Boxed<'_, Result<(), String>>> = vec![];
+        let mut writes: Vec<Boxed<'_, Result<(), (String, String)>>> = vec![];
         for (i, plan) in plans.iter().enumerate() {
             let index = first + i;
             let mut legs = vec![];
@@ -471,9 +473,7 @@ impl Office {
                 writes.push(Box::pin(async move {
                     let bitmap = plan.geometry.redundant().then_some((&plan.geometry, array, &plan.dirty));
                     let written = self.label_drive(probe.id, &label, bitmap, record, slot).await;
-                    written.map_err(|e| {
-                        format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e))
-                    })
+                    written.map_err(|e| not_labelled(&probe.info, e))
                 }));
                 legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
             }
@@ -490,14 +490,15 @@ impl Office {
                 medium_lost: 0,
             });
         }
-        let failed: Vec<String> = join::all(writes).await.into_iter().filter_map(Result::err).collect();
-        if failed.is_empty() {
+        let (failed, next): (Vec<String>, Vec<String>) =
+            join::all(writes).await.into_iter().filter_map(Result::err).unzip();
+        let Some(next) = next.first() else {
             return Ok(arrays);
-        }
+        };
         let open: Vec<OpenDrive> =
             arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
         let left = self.unlabel_all(&open).await;
-        Err((refuse(RefusalKind::Internal, "drives", failed.join("; ")), left))
+        Err((refuse(RefusalKind::Internal, "drives", failed.join("; ")).then(next), left))
     }
 
     /// Finds weights where none are given: how fast an array's drives read what was just written there (reads of

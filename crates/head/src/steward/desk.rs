@@ -251,6 +251,10 @@ impl PoolDesk {
         }
         space
     }
+    /// Bytes of what rests: given away, and nobody's.
+    pub fn resting_bytes(&self) -> u64 {
+        self.resting.iter().map(|r| r.run.count * volume::GRANULE_BYTES).sum()
+    }
 }
 
 pub(crate) struct ArrayDesk {
@@ -762,13 +766,28 @@ pub(crate) fn error_words(error: DriveError) -> String {
     }
 }
 
+/// What a drive did, after "the drive". A block device has no file system below it.
+fn did(info: &DriveInfo, error: DriveError) -> String {
+    match error {
+        DriveError::NoSpace if info.kind == "block" => NO_SPACE_BLOCK.into(),
+        _ => error_words(error),
+    }
+}
+
+/// Why a drive did not take its label, and the command that shows more.
+pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> (String, String) {
+    let path = &info.path;
+    let next = match error {
+        DriveError::NoSpace if info.kind == "file" => format!("df -h {path}"),
+        _ => "millrace drive ls".into(),
+    };
+    (format!("{path} could not be labelled: the drive {}", did(info, error)), next)
+}
+
 impl OpenDrive {
-    /// What it did, after "the drive". A block device has no file system below it.
+    /// What it did, after "the drive".
     pub(crate) fn did(&self, error: DriveError) -> String {
-        match error {
-            DriveError::NoSpace if self.info.kind == "block" => NO_SPACE_BLOCK.into(),
-            _ => error_words(error),
-        }
+        did(&self.info, error)
     }
 }
 

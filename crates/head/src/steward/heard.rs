@@ -54,12 +54,18 @@ impl Desk {
     }
     /// A host asks to be let in: worth a word if it will find nothing.
     pub fn on_comes(&mut self, now: Instant, portal: PortalId, peer: SocketAddr, ask: &Ask) {
-        let host = match ask {
-            Ask::NvmeAdmin { host, discovery: false, .. } | Ask::Iscsi { host, discovery: false, .. } => {
-                *host
-            }
-            Ask::NvmeAdmin { .. } | Ask::Iscsi { .. } | Ask::NvmeIo { .. } => None,
+        let (host, name, discovery) = match ask {
+            Ask::NvmeAdmin { host, nqn: name, discovery, .. }
+            | Ask::Iscsi { host, initiator: name, discovery, .. } => (*host, name, *discovery),
+            Ask::NvmeIo { .. } => return,
         };
+        if discovery {
+            // A wrong name on either side shows nowhere else: the answer is an empty list.
+            if host.is_none() {
+                self.on_turned(now, portal, peer, name, (Fate::FindsNothing, "no host has this name"));
+            }
+            return;
+        }
         let Some(host) = host.and_then(|id| self.hosts.by_id(id)) else { return };
         if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
             let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));

@@ -13,7 +13,8 @@ use super::Office;
 use super::config::{LegRow, geometry_of};
 use super::create::{bytes_needed, check_probes, fits};
 use super::desk::{
-    LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, refuse, size_needed, size_there,
+    LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, not_labelled, refuse, size_needed,
+    size_there,
 };
 use super::drives::Probe;
 use super::extras::Replacement;
@@ -568,11 +569,8 @@ impl Office {
         let written =
             self.label_drive(probe.id, &label, Some((&geometry, dirty_uuid, &all)), &record, &slot).await;
         written.map_err(|e| {
-            refuse(
-                RefusalKind::Internal,
-                "new",
-                format!("{} could not be labelled: the drive {}", probe.info.path, error_words(e)),
-            )
+            let (words, next) = not_labelled(&probe.info, e);
+            refuse(RefusalKind::Internal, "new", words).then(next)
         })?;
         self.mark_all(pool, array).await?;
         self.write_pools_and(Some((pool, &probe.info.path))).await?;

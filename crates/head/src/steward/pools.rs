@@ -389,7 +389,7 @@ impl Office {
                 let holder = format!("{}/{holder}", pool.name);
                 let own = config.grants.iter().map(|g| g.nsid);
                 let taken = others.iter().map(|(.., n)| *n).chain(own);
-                let free = access::lowest_free(taken, 1, access::NSID_MAX).map_err(full)?;
+                let free = access::lowest_free(taken, 1, base::view::NSID_MAX).map_err(full)?;
                 config.grants.renumber(volume, free);
                 let name = config.volumes.by_uuid(volume).map_or(String::new(), |v| v.name.clone());
                 notices.push(format!(

@@ -9,7 +9,7 @@
 use super::Office;
 use super::create::{bytes_needed, check_probes, fits};
 use super::desk::{
-    LegDesk, OpenDrive, Outlook, PoolDesk, StoodIn, array_word, error_words, refuse, size_needed, size_there,
+    LegDesk, OpenDrive, Outlook, PoolDesk, StoodIn, array_word, not_labelled, refuse, size_needed, size_there,
 };
 use super::drives::Probe;
 use super::extras::SpareRow;
@@ -355,8 +355,8 @@ impl Office {
             ..usual
         };
         self.label_alone(probe.id, &label).await.map_err(|e| {
-            let message = format!("{path} could not be labelled: the drive {}", error_words(e));
-            refuse(RefusalKind::Internal, "drive", message).then("millrace drive ls")
+            let (words, next) = not_labelled(&probe.info, e);
+            refuse(RefusalKind::Internal, "drive", words).then(next)
         })?;
         // The label first: a drive that the configuration does not list is nobody's.
         config.extras.spares.push(SpareRow { drive: uuid, path: path.clone() });

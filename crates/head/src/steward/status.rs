@@ -405,6 +405,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         chunk_bytes: p.config.map.chunk_bytes() as u32,
         bytes: space.count() * volume::GRANULE_BYTES,
         used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
+        resting_bytes: p.resting_bytes(),
         block_bytes: p.config.block_bytes,
         zones: p
             .config
@@ -649,6 +650,7 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
             block_bytes: v.block_bytes,
             state,
             runs: v.map.runs().len() as u32,
+            space_bytes: v.map.granules() * volume::GRANULE_BYTES,
             exports: grants.grants.iter().map(exported).collect(),
             iops_max: caps.iops_max,
             mbps_max: caps.mbps_max,

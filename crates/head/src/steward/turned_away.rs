@@ -89,6 +89,7 @@ fn words(fate: Fate) -> &'static str {
         Fate::TurnedAway => "was turned away",
         Fate::CutOff => "was cut off",
         Fate::SeesNothing => "was let in and sees nothing",
+        Fate::FindsNothing => "asked for discovery and finds nothing",
     }
 }
 

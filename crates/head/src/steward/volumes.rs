@@ -10,8 +10,9 @@ use crate::fair::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
-use access::{AccessError, Host, LUN_MAX, NSID_MAX, lowest_free};
+use access::{AccessError, Host, LUN_MAX, lowest_free};
 use base::front::Close;
+use base::view::NSID_MAX;
 use base::view::{Portal, Protocol};
 use base::{Address, Duration, Uuid};
 use core::net::SocketAddr;
@@ -141,7 +142,7 @@ impl Office {
         bytes: u64,
         block_bytes: Option<u32>,
     ) -> Answered {
-        let (id, mut config, uuid, nsid, mut space, unseen) = {
+        let (id, mut config, uuid, nsid, mut space, resting, unseen) = {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
             let p = desk.pool_named(pool)?;
@@ -162,17 +163,13 @@ impl Office {
             let unseen = p.spares_unseen(block);
             let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
-            (p.id, p.config.clone(), uuid, nsid, p.space(), unseen)
+            (p.id, p.config.clone(), uuid, nsid, p.space(), p.resting_bytes(), unseen)
         };
         let want = Volume::granules_for(bytes);
         let taken = space.take(want, None).map_err(|e| {
-            let free = size_there(e.free * volume::GRANULE_BYTES);
-            refuse(
-                RefusalKind::NoSpace,
-                "bytes",
-                format!("pool {pool} has {free} free, and {} were asked for", size(bytes)),
-            )
-            .then(format!("millrace pool show {pool}"))
+            let free = e.free * volume::GRANULE_BYTES;
+            let asked = format!("{} were asked for", size(bytes));
+            no_space(pool, free, resting, want * volume::GRANULE_BYTES, &asked)
         })?;
         let map = Map::new(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
         let block_bytes = block_bytes.unwrap_or(config.block_bytes);
@@ -211,11 +208,11 @@ impl Office {
         force: bool,
         disconnect: bool,
     ) -> Answered {
-        let (id, uuid, mut config, mut space) = {
+        let (id, uuid, mut config, mut space, resting) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
             let p = desk.pool(id).expect("just found");
-            (id, uuid, p.config.clone(), p.space())
+            (id, uuid, p.config.clone(), p.space(), p.resting_bytes())
         };
         let mut v = config.volumes.by_uuid(uuid).expect("just found").clone();
         volume::check_size(bytes, v.block_bytes).map_err(volume_refusal)?;
@@ -248,13 +245,10 @@ impl Office {
         if want > have {
             let after = v.map.runs().last().map(|r| r.first + r.count);
             let taken = space.take(want - have, after).map_err(|e| {
-                let free = size_there(e.free * volume::GRANULE_BYTES);
-                refuse(
-                    RefusalKind::NoSpace,
-                    "bytes",
-                    format!("the pool has {free} free, which is not enough for {}", size(bytes)),
-                )
-                .then(format!("millrace pool show {}", name.split('/').next().unwrap_or(name)))
+                let free = e.free * volume::GRANULE_BYTES;
+                let more = (want - have) * volume::GRANULE_BYTES;
+                let asked = format!("{name} needs {} more for {}", size(more), size(bytes));
+                no_space(&config.name, free, resting, more, &asked)
             })?;
             v.map = v.map.grown(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
         } else {
@@ -523,6 +517,14 @@ impl Office {
             let desk = self.desk();
             let row = desk.portals.iter().find(|p| p.portal.id == id).expect("just added");
             row.results.iter().find_map(|r| match r {
+                Some(Err(base::NetError::InUse)) => {
+                    let own =
+                        desk.portals.iter().find(|p| p.portal.id != id && meet(p.portal.address, address));
+                    Some(own.map_or_else(
+                        || net_words(base::NetError::InUse),
+                        |p| format!("{} listens there", p.words()),
+                    ))
+                }
                 Some(Err(e)) => Some(net_words(*e)),
                 Some(Ok(_)) => None,
                 None => Some("no answer came within 5 seconds".to_string()),
@@ -534,7 +536,7 @@ impl Office {
                 "address",
                 format!("{address} cannot be listened at: {words}"),
             )
-            .then("ip address; ss -ltnp")),
+            .then("millrace portal ls; ip address; ss -ltnp")),
             None => self.write_portals().await,
         };
         if let Err(r) = result {
@@ -655,6 +657,20 @@ impl Office {
     }
 }
 
+/// There is not enough space in `pool` for `want` bytes. `resting`: what was of volumes and becomes free soon.
+fn no_space(pool: &str, free: u64, resting: u64, want: u64, asked: &str) -> Refusal {
+    let mut has = format!("{} free", size_there(free));
+    if resting > 0 {
+        let seconds = QUARANTINE.as_secs();
+        has += &format!(" and {} that becomes free within {seconds} seconds", size_there(resting));
+    }
+    let next = match free + resting >= want {
+        true => "the same command a little later".to_string(),
+        false => format!("millrace pool show {pool}"),
+    };
+    refuse(RefusalKind::NoSpace, "bytes", format!("pool {pool} has {has}, and {asked}")).then(next)
+}
+
 /// A host with what an order says of it.
 fn merged(mut host: Host, s: HostSettings) -> Host {
     host.nqns = s.nqns.unwrap_or(host.nqns);
@@ -663,6 +679,12 @@ fn merged(mut host: Host, s: HostSettings) -> Host {
     host.chap_user = s.chap_user.unwrap_or(host.chap_user);
     host.mutual_secret = s.mutual_secret.unwrap_or(host.mutual_secret);
     host
+}
+
+/// Whether a socket at one of these addresses keeps one at the other from listening.
+fn meet(a: SocketAddr, b: SocketAddr) -> bool {
+    a.port() == b.port()
+        && (a.ip() == b.ip() || [a, b].iter().any(|s| s.ip().to_canonical().is_unspecified()))
 }
 
 /// Why a portal does not listen.

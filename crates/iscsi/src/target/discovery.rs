@@ -3,7 +3,6 @@
 use super::ConnectionConfig;
 use crate::text::{self, key};
 use base::view::{Protocol, View};
-use core::net::SocketAddr;
 
 /// Appends the answer to `SendTargets=value`. `known`: the initiator is one of our hosts.
 pub(super) fn send_targets(value: &str, known: bool, view: &View, at: &ConnectionConfig, out: &mut Vec<u8>) {
@@ -13,10 +12,7 @@ pub(super) fn send_targets(value: &str, known: bool, view: &View, at: &Connectio
     }
     text::put(out, key::TARGET_NAME, &view.system.iqn);
     for portal in view.portals.iter().filter(|p| p.protocol == Protocol::Iscsi) {
-        let mut address = portal.address;
-        if address.ip().is_unspecified() {
-            address = SocketAddr::new(at.local.ip(), address.port());
-        }
+        let Some(address) = portal.seen_at(at.local.ip()) else { continue };
         // `SocketAddr` prints IPv6 in brackets, as RFC 7143 13.8 wants.
         text::put(out, key::TARGET_ADDRESS, &format!("{address},{}", portal.id.0 + 1));
     }

@@ -264,6 +264,13 @@ pub fn parse_layout(
             }
             drive => {
                 empty_word = None;
+                // Other arrays have other words here, and a file of that name would be a surprise.
+                if drive.starts_with("raid") && !std::path::Path::new(drive).exists() {
+                    return Err(Failure::usage(format!(
+                        "{drive} is no word of a layout: mirror (2 to 4 copies), mirrors and single are, and all arrays are striped together"
+                    ))
+                    .with_next("millrace pool create --help"));
+                }
                 let drive = path(drive);
                 match arrays.last_mut() {
                     Some(array) if mirror => array.drives.push(drive),
@@ -569,8 +576,22 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         let free = pool.bytes.saturating_sub(pool.used_bytes);
         row(
             "space",
-            format!("{}: {} used, {} free", print(pool.bytes), print(pool.used_bytes), print_free(free))
-                .into(),
+            match pool.resting_bytes {
+                0 => format!(
+                    "{}: {} used, {} free",
+                    print(pool.bytes),
+                    print(pool.used_bytes),
+                    print_free(free)
+                ),
+                resting => format!(
+                    "{}: {} used, {} becoming free within seconds, {} free",
+                    print(pool.bytes),
+                    print(pool.used_bytes.saturating_sub(resting)),
+                    print(resting),
+                    print_free(free)
+                ),
+            }
+            .into(),
         );
         row("chunk", print(u64::from(pool.chunk_bytes)).into());
         row("block", format!("{} bytes unless a volume says otherwise", pool.block_bytes).into());

@@ -28,7 +28,7 @@ Examples:
         /// Its pool and name: POOL/VOLUME
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
         name: String,
-        /// Its size
+        /// Its size; of the pool it takes whole steps of 4M
         #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
         size: u64,
         /// Its block size, for life: 512 or 4096 [default: the pool's]
@@ -274,7 +274,11 @@ fn show(v: &Volume, context: &Context) -> String {
     row("state", Cell::state(v.state));
     row("size", format!("{} ({} bytes)", print(v.bytes), v.bytes).into());
     row("block", format!("{} bytes", v.block_bytes).into());
-    row("runs", v.runs.to_string().into());
+    let space = match v.space_bytes {
+        0 => String::new(),
+        n => format!("{} of the pool, in ", print(n)),
+    };
+    row("space", format!("{space}{}", crate::screen::count(v.runs as usize, "run")).into());
     row("uuid", v.uuid.clone().into());
     row("nvme", format!("namespace {}, nguid {}", v.nsid, v.nguid).into());
     row("scsi", v.naa.clone().into());

@@ -18,6 +18,8 @@ pub const LOCK: &str = "lock";
 /// How long a daemon that was killed may take to let go of the state directory: it does so when its last operation
 /// has left the kernel.
 pub const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
+/// What takes longer is told.
+const SILENCE: Duration = Duration::from_millis(500);
 const CLAIM_STEP: Duration = Duration::from_millis(50);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -54,12 +56,20 @@ impl Claim {
                 None => failure.with_next("another place: state_dir = \"…\" in head.toml"),
             }
         };
-        let end = Instant::now() + patience;
+        let (start, mut told) = (Instant::now(), false);
+        let end = start + patience;
         loop {
             match Self::try_take(folder) {
                 Ok(claim) => return Ok(claim),
                 Err(Obstacle::Failed(e)) => return Err(cannot(e)),
                 Err(Obstacle::Taken) if Instant::now() < end && !answers(&config.socket) => {
+                    if !told && start.elapsed() > SILENCE {
+                        told = true;
+                        let (holder, seconds) = (holder(folder), patience.as_secs());
+                        tracing::info!(
+                            "{holder} has the state directory: waiting up to {seconds} s for it to let go"
+                        );
+                    }
                     std::thread::sleep(CLAIM_STEP);
                 }
                 Err(Obstacle::Taken) => {

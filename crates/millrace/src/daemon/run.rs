@@ -207,5 +207,7 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
 }
 
 fn cannot_start(why: String) -> Failure {
-    Failure::internal(why).with_next("uname -r (Linux 6.1 or later is needed), and LimitMEMLOCK in the unit")
+    Failure::internal(why).with_next(
+        "ulimit -l unlimited before a start by hand, LimitMEMLOCK=infinity in the unit; uname -r: Linux 6.1 or later is needed",
+    )
 }

@@ -190,10 +190,14 @@ impl Daemon {
     }
 }
 
-/// The last words of a log, for a failure.
+/// The last words of a log, for a failure that names its own next step.
 pub fn tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines().rev().find(|l| !l.trim().is_empty()).map_or(String::new(), |l| format!(": {}", l.trim()))
+    let Some(line) = text.lines().rev().map(str::trim).find(|l| !l.is_empty()) else {
+        return String::new();
+    };
+    let line = line.split(" Next: ").next().unwrap_or(line);
+    format!(": {}", line.strip_prefix("millrace: ").unwrap_or(line))
 }
 
 /// `port` of 127.0.0.1, or the next that nobody has.

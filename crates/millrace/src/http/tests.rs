@@ -228,6 +228,7 @@ pub fn snapshot() -> Snapshot {
         block_bytes: 4096,
         state: State::Degraded,
         runs: 1,
+        space_bytes: 412_316_860_416,
         exports,
         iops_max: 0,
         mbps_max: 0,
@@ -324,6 +325,7 @@ pub fn snapshot() -> Snapshot {
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
             used_bytes: 549_755_813_888,
+            resting_bytes: 0,
             block_bytes: 4096,
             zones: vec![Zone { bytes: 5_759_539_617_792, weights: vec![(0, 1), (1, 1), (2, 1)] }],
             arrays: vec![

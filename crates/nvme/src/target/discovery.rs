@@ -20,17 +20,8 @@ pub(crate) fn entries(config: &ConnectionConfig, view: &View, known: bool) -> Ve
         return out;
     }
     let local = config.local.ip().to_canonical();
-    let here = |port: &Portal| {
-        let address = port.address.ip().to_canonical();
-        if address.is_unspecified() {
-            return Some(SocketAddr::new(local, port.address.port()));
-        }
-        // Nobody reaches our loopback address from elsewhere.
-        let reachable = !address.is_loopback() || local.is_loopback();
-        reachable.then_some(SocketAddr::new(address, port.address.port()))
-    };
     for portal in view.portals.iter().filter(|p| p.protocol == Protocol::Nvme) {
-        if let Some(address) = here(portal) {
+        if let Some(address) = portal.seen_at(local) {
             let e = entry(config, portal, address, SUBTYPE_NVM, &view.system.nqn);
             out.extend_from_slice(e.as_bytes());
         }

@@ -1,14 +1,14 @@
 //! Identify: what we are (NVMe Base 5.17).
 
 use super::controller::Controller;
-use super::namespaces::{NSID_MAX, Namespaces};
+use super::namespaces::Namespaces;
 use super::{ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig};
 use crate::spec::command::NSID_ALL;
 use crate::spec::feature::{EVENT_DISCOVERY, EVENT_NAMESPACE};
 use crate::spec::identify::{self, IDENTIFY_BYTES, LbaFormat, cns, nidt};
 use crate::spec::{DISCOVERY_NQN, Sqe, StatusField, text_nul, text_spaces};
 use base::front::TRANSFER_MAX;
-use base::view::View;
+use base::view::{NSID_MAX, View};
 use zerocopy::IntoBytes;
 
 /// Version of the base specification: 1.4. Hosts expect more Identify data from 2.0 on than we give.

@@ -25,7 +25,6 @@ mod table;
 mod tests;
 
 pub use connection::Connection;
-pub use namespaces::NSID_MAX;
 
 use base::Duration;
 use base::view::Portal;

@@ -1,12 +1,9 @@
 //! The namespaces that one host sees: a copy made when the view changes, so that commands find theirs
 //! by one binary search.
 
-use base::view::Host;
+use base::view::{Host, NSID_MAX};
 use base::{Uuid, VolumeId};
 use std::collections::BTreeSet;
-
-/// Largest namespace id, and most namespaces (NN, MNAN).
-pub const NSID_MAX: u32 = 1024;
 
 /// One namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,5 +48,23 @@ impl Namespaces {
     pub fn changed_since(&self, old: &Namespaces) -> BTreeSet<u32> {
         let ids = old.0.iter().chain(&self.0).map(|n| n.nsid);
         ids.filter(|id| old.get(*id) != self.get(*id)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::view::Export;
+
+    #[test]
+    fn a_host_sees_every_namespace_that_the_system_can_have() {
+        let export = |nsid| Export { nsid, ..Export::default() };
+        let ids = [0, 1, 1024, 1025, NSID_MAX, NSID_MAX + 1];
+        let host = Host { exports: ids.map(export).to_vec(), ..Host::default() };
+        let seen = Namespaces::of(Some(&host));
+        let ids: Vec<u32> = seen.iter().map(|n| n.nsid).collect();
+        assert_eq!(ids, [1, 1024, 1025, NSID_MAX]);
+        assert_eq!(seen.after(1024).map(|n| n.nsid), Some(1025));
+        assert!(seen.get(NSID_MAX).is_some() && seen.get(NSID_MAX + 1).is_none());
     }
 }

@@ -52,6 +52,32 @@ fn space_that_rests_is_nobodys_also_while_the_pool_grows() {
 }
 
 #[test]
+fn a_full_pool_tells_of_space_that_becomes_free_soon() {
+    let mut w = world();
+    make(&mut w, "old", 40);
+    let pool = w.status().pools[0].clone();
+    let free = (pool.bytes - pool.used_bytes) / MIB;
+    remove(&mut w, "old");
+    assert_eq!(w.status().pools[0].resting_bytes, 40 * MIB);
+    let refused = |w: &mut World, mib: u64| {
+        let r = w.order(volume("new", mib * MIB)).expect_err("a refusal");
+        assert_eq!(r.kind, RefusalKind::NoSpace);
+        format!("{}; {}", r.message, r.next.unwrap_or_default())
+    };
+    let words = refused(&mut w, free + 20);
+    let soon = format!("pool tank has {free}M free and 40M that becomes free within 10 seconds");
+    assert!(words.contains(&soon) && words.contains("a little later"), "{words}");
+    // More than there will be: waiting is no help.
+    let words = refused(&mut w, free + 60);
+    assert!(words.contains(&soon) && words.contains("pool show tank"), "{words}");
+    w.pass(11);
+    let pool = &w.status().pools[0];
+    assert_eq!((pool.resting_bytes, pool.used_bytes), (0, 0));
+    make(&mut w, "new", free + 20);
+    assert_eq!(w.status().volumes[0].space_bytes, (free + 20) * MIB);
+}
+
+#[test]
 fn what_rests_comes_back_once_whatever_happens_meanwhile() {
     let mut w = world();
     make(&mut w, "old", 40);

@@ -102,7 +102,7 @@ fn identify_controller_has_its_fields_where_hosts_look() {
     assert_eq!(b[320..322], [10, 0], "KAS");
     assert_eq!((b[512], b[513]), (0x66, 0x44), "SQES, CQES");
     assert_eq!(b[514..516], [128, 0], "MAXCMD");
-    assert_eq!(b[516..520], [0, 4, 0, 0], "NN");
+    assert_eq!(b[516..520], [0xff, 0xff, 0, 0], "NN");
     assert_eq!(b[520..522], [0b1101, 0], "ONCS");
     assert_eq!(b[522..524], [0, 0], "FUSES");
     assert_eq!(b[525], 7, "VWC");
@@ -125,7 +125,7 @@ fn identify_namespace_tells_size_and_names() {
     assert_eq!(n.block_bytes(), 512);
     // Valid but not active; not valid.
     assert_eq!(identify(&mut t, 0, 3), Ok(vec![0; 4096]));
-    for nsid in [0, 1025, 0xffff_ffff] {
+    for nsid in [0, 65536, 0xffff_ffff] {
         assert_eq!(identify(&mut t, 0, nsid), Err(StatusField::INVALID_NAMESPACE.dnr()));
     }
     let d = identify(&mut t, 3, 1).expect("active");
