@@ -184,7 +184,8 @@ impl World {
             turn_pdus: head::TURN_PDUS,
         });
         let (view, layout) = configuration(scenario);
-        let room = Mail::Room { mirrors: layout.arrays.len() as u32 };
+        let arrays = layout.arrays.len() as u32;
+        let room = Mail::Room(head::mail::Room { mirrors: arrays, singles: arrays });
         let configure = Mail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
         for mail in [room, configure] {
             shard.on_event(Instant(1), Event::Mail { from: Address::Steward, mail }, &mut vec![]);
@@ -423,6 +424,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
         state: LegState::InSync,
         volatile_cache: false,
         deallocate_zeroes: true,
+        map_at: DRIVE_BYTES,
     };
     let arrays = 0..scenario.arrays;
     let array = |i: usize| ArrayLayout {
@@ -435,6 +437,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
         },
         dirty: Arc::new(Bitmap::new(geometry.regions())),
         unclean: false,
+        uncleared: Default::default(),
     };
     let spaces: Vec<pool::ArraySpace> =
         arrays.clone().map(|_| pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 }).collect();

@@ -21,8 +21,8 @@ pub use error::{Error, ErrorBody, ErrorKind};
 pub use event::{Event, Events, Weight};
 pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
 pub use pool::{
-    Array, ArrayLayout, ArraySpec, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate, PoolImport,
-    PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,
+    Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
+    PoolImport, PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,
 };
 pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{

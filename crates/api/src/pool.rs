@@ -24,6 +24,9 @@ pub struct Pool {
     /// Of `used_bytes`, what was given back and becomes free within seconds.
     #[serde(default)]
     pub resting_bytes: u64,
+    /// Space that holds what a removed volume, or whoever had the drives before, left: it reads as zeroes, and is being cleared.
+    #[serde(default)]
+    pub clearing: Option<Clearing>,
     /// Block size of new volumes.
     pub block_bytes: u32,
     /// Zones of the stripe map, in order.
@@ -173,6 +176,17 @@ pub struct Leg {
     /// The drive whose place it takes once it is in sync; that one serves until then, if it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
+}
+
+/// How far the clearing of space is that reads as zeroes whatever the drives hold there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Clearing {
+    /// Bytes of the arrays left to clear.
+    pub left_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub seconds_left: Option<u64>,
 }
 
 /// How far a resync is.

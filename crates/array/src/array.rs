@@ -18,17 +18,20 @@ use crate::latency::{Judging, Latency};
 use crate::locks::Locks;
 use crate::resync::Resync;
 use crate::scrub::Scrubbing;
+use crate::uncleared::{CLEARS_MAX, Meeting, Uncleared};
 use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
 use std::collections::VecDeque;
 
 /// Heals under way at once; more wait for the next time that somebody reads the blocks.
 pub(crate) const HEALS_MAX: u32 = 4;
 /// Flights that are not a host's.
-const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX + 1;
+const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX + CLEARS_MAX + 1;
 /// All flights: host commands, twice, since an answered one may wait for a late operation; and ours.
 const FLIGHTS_MAX: u32 = 2 * COMMANDS_MAX + INTERNAL_MAX;
-/// Operations of one leg: one for each flight, one for each bitmap block, three flushes, hedges.
-const LEG_OPS_MAX: u32 = FLIGHTS_MAX + LANES + 3 + HEDGES_MAX + GIVEN_UP_MAX;
+/// Operations of one leg: one for each flight, one for each bitmap block, those of the uncleared map, three flushes, hedges.
+const LEG_OPS_MAX: u32 = FLIGHTS_MAX + LANES + MAP_OPS_MAX + 3 + HEDGES_MAX + GIVEN_UP_MAX;
+/// Writes of blocks of the uncleared map: each has a buffer.
+const MAP_OPS_MAX: u32 = crate::buffers::MAP_BUFFERS;
 /// Operations of one leg that were given up and hang in the kernel: no command starts while it is so
 /// many on a leg in use, so it is never more than this and what was under way.
 const GIVEN_UP_MAX: u32 = 2 * COMMANDS_MAX + LANES;
@@ -136,6 +139,7 @@ pub struct Array {
     pub(crate) hedging: Hedging,
     pub(crate) scrub: Option<Scrubbing>,
     pub(crate) judging: Judging,
+    pub(crate) uncleared: Uncleared,
 }
 
 impl Array {
@@ -168,6 +172,14 @@ impl Array {
         }
         let intent =
             Intent::new(&geometry, config.shard, config.shards, &config.dirty, config.membership.epoch);
+        let place = (config.shard, config.shards);
+        let uncleared = Uncleared::new(
+            &geometry,
+            &config.uncleared,
+            place,
+            config.membership.epoch,
+            Sets::of(&legs).in_sync,
+        );
         let unclean = config.unclean && geometry.redundant() && !config.dirty.is_empty();
         let mut array = Self {
             uuid: config.uuid,
@@ -186,7 +198,7 @@ impl Array {
             ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
-            buffers: Buffers::new(if geometry.redundant() { config.scratch } else { Slice::default() }),
+            buffers: Buffers::new(config.scratch, geometry.redundant()),
             resync: Resync::new(intent.locals()),
             intent,
             unclean: unclean.then_some(config.dirty),
@@ -198,11 +210,13 @@ impl Array {
             hedging: Hedging::new(),
             scrub: None,
             judging: Judging::default(),
+            uncleared,
         };
         array.resync.crash_total = array.unclean_bytes();
         let rebuilding = array.rebuilding();
         if rebuilding != 0 {
             members(rebuilding).for_each(|leg| array.rewrite_blocks(leg, false));
+            array.rewrite_map(rebuilding);
             array.begin_resync(rebuilding);
         }
         array
@@ -212,23 +226,26 @@ impl Array {
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
-    /// The shard that executes changes at byte `at`. Any shard may, where there is no redundancy: then
+    /// The shard that executes changes at byte `at`. Any shard may, where there is no redundancy and nothing is uncleared: then
     /// this is the shard of the instance itself.
     pub fn owner(&self, at: u64) -> u16 {
         if self.geometry.redundant() {
             self.geometry.owner_of_region(self.geometry.region(at), self.shards)
         } else {
-            self.shard
+            self.uncleared_owner(at).unwrap_or(self.shard)
         }
     }
-    /// Whether this instance may read here. If not (the legs may differ since a crash) the owner does.
+    /// Whether this instance may read here. If not (the legs may differ since a crash, or pieces are uncleared) the owner does.
     #[inline]
     pub fn read_is_local(&self, at: u64, len: u64) -> bool {
-        let Some(unclean) = &self.unclean else { return true };
-        if len == 0 {
+        if self.unclean.is_none() && !self.uncleared.any() || len == 0 {
             return true;
         }
         let (first, last) = (self.geometry.region(at), self.geometry.region(at + len - 1));
+        if !self.uncleared_is_local(first, last) {
+            return false;
+        }
+        let Some(unclean) = &self.unclean else { return true };
         (first..=last).all(|region| !unclean.get(region) || self.owns(region))
     }
     pub(crate) fn owns(&self, region: u32) -> bool {
@@ -256,13 +273,25 @@ impl Array {
         if redundant && change {
             assert_eq!(self.owner(at), self.shard, "a change came to a shard that does not own its region");
         }
-        let forget = kind == Kind::Deallocate;
-        let forget = forget && !planted(Bug::DeallocateUnequal);
-        if forget && !self.present().all(|leg| leg.deallocate_zeroes) {
-            // Promise 2: zeroes on every leg, or advice that is not taken.
-            io.done(ticket, Status::Good);
-            return;
+        let mut clears = false;
+        if self.uncleared.any() && kind != Kind::Flush {
+            match self.meet_uncleared(kind, at, len) {
+                Meeting::Nothing => {}
+                Meeting::Zeroes => {
+                    if kind == Kind::Read {
+                        io.zeroes(ticket, data);
+                    }
+                    return io.done(ticket, Status::Good);
+                }
+                Meeting::ClearFirst => clears = true,
+            }
         }
+        let forget = kind == Kind::Deallocate && !planted(Bug::DeallocateUnequal);
+        let kind = match forget && !self.present().all(|leg| leg.deallocate_zeroes) {
+            // Zeroes afterwards, on every leg: what cannot promise that is written with them.
+            true => Kind::WriteZeroes,
+            false => kind,
+        };
         let hung = |leg: usize| self.legs[leg].given_up >= COMMANDS_MAX;
         if self.given_up >= COMMANDS_MAX && members(self.writable()).any(hung) {
             io.done(ticket, Status::NotReady);
@@ -286,11 +315,11 @@ impl Array {
         self.commands += 1;
         let mut flight = Flight::new(Job::Host(ticket), plan, kind, at, len);
         flight.data = data;
-        (flight.fua, flight.came) = (fua, now);
+        (flight.fua, flight.came, flight.clears) = (fua, now, clears);
         let id = self.insert(flight);
         match plan {
             Plan::Flush => self.start_flush(now, id, io),
-            Plan::Change if !redundant => self.start_legs(now, id, io),
+            Plan::Change if !redundant && !clears => self.start_legs(now, id, io),
             Plan::Change | Plan::Copy => self.queue(id),
             Plan::Read | Plan::Scrub => unreachable!("reads need no flight, and no host asks for a scrub"),
         }
@@ -341,6 +370,7 @@ impl Array {
                 false
             }
             Owner::Block(block) => self.block_done(now, block, leg, result, io),
+            Owner::Map(block) => self.map_done(now, block, leg, result, io),
             Owner::Clear => self.clear_flushed(now, leg, result, io),
             Owner::Sync => self.sync_flushed(now, leg, result, io),
             Owner::Read(_) => unreachable!("it has a flight now"),
@@ -368,6 +398,7 @@ impl Array {
         match owner {
             Owner::Flight(id) => self.flight_late(now, id),
             Owner::Block(block) => self.block_late(now, block),
+            Owner::Map(block) => self.map_late(block),
             Owner::Clear | Owner::Sync => unreachable!("a flush is not waited for once it was given up"),
             Owner::Read(_) => unreachable!("what failed has a flight"),
             Owner::Loser => unreachable!("what was given up has no owner, unless it may still land"),
@@ -403,6 +434,7 @@ impl Array {
             | Phase::AwaitingLegs
             | Phase::AwaitingCache
             | Phase::AwaitingRecord
+            | Phase::AwaitingMap
             | Phase::AwaitingLate => return,
         }
         self.answer(id, Status::Aborted, io);
@@ -419,6 +451,7 @@ impl Array {
         self.clear_tick(now, io);
         self.resync_step(now, io);
         self.scrub_step(now, io);
+        self.clear_step(now, io);
         self.drain(now, io);
     }
     /// When `on_timer` wants to be called.
@@ -427,7 +460,8 @@ impl Array {
             return Some(Instant(0));
         }
         let work = [self.clear_deadline(), self.resync_deadline(), self.scrub_deadline()];
-        let deadlines = work.into_iter().chain([self.hedge_deadline(), self.judge_deadline()]);
+        let others = [self.hedge_deadline(), self.judge_deadline(), self.uncleared_deadline()];
+        let deadlines = work.into_iter().chain(others);
         deadlines.flatten().min()
     }
     /// Limits of the resync from now on.
@@ -442,12 +476,16 @@ impl Array {
         self.count_intent(&mut progress);
         self.count_resync(&mut progress);
         self.count_scrub(&mut progress);
+        self.count_uncleared(&mut progress);
         progress
     }
     /// Nothing is under way: no command, no operation, nothing about to start by itself but timers.
     /// Operations that were given up do not count.
     pub fn idle(&self) -> bool {
-        self.commands == 0 && self.legs.iter().all(|leg| leg.in_flight == 0) && self.intent_idle()
+        self.commands == 0
+            && self.legs.iter().all(|leg| leg.in_flight == 0)
+            && self.intent_idle()
+            && self.uncleared.idle()
     }
     /// Before a release: resync pauses and bits are cleared without delay. Commands must have ended.
     pub fn quiesce(&mut self, now: Instant, io: &mut impl ArrayIo) {
@@ -505,7 +543,11 @@ impl Array {
     pub(crate) fn queue(&mut self, id: u32) {
         let flight = &mut self.flights[id];
         flight.locked = true;
-        if self.locks.acquire(id, flight.at, flight.len) {
+        let (at, len) = match (flight.clears, flight.job) {
+            (true, Job::Host(_)) => self.piece_range(self.flights[id].at),
+            _ => (flight.at, flight.len),
+        };
+        if self.locks.acquire(id, at, len) {
             self.ready.push_back(id);
         }
     }
@@ -521,6 +563,7 @@ impl Array {
             }
             self.resync_step(now, io);
             self.scrub_step(now, io);
+            self.clear_step(now, io);
         }
     }
     /// The standing of some leg has changed.
@@ -603,6 +646,10 @@ impl Array {
         self.legs_changed();
         io.note(Note::LegAhead { leg, epoch: self.epoch, last, error });
     }
+    /// Whether every leg that is out of use here is so on record.
+    pub(crate) fn losses_are_on_record(&self) -> bool {
+        self.sets.lost == 0 && self.sets.gone_since <= self.recorded
+    }
     /// Notes on the flight that `leg` does not have it, and so what must be on record before it is
     /// answered.
     pub(crate) fn miss(&mut self, id: u32, leg: usize) {
@@ -636,7 +683,7 @@ impl Array {
                 self.commands -= 1;
                 io.done(ticket, status);
             }
-            Job::Piece | Job::Heal { .. } | Job::Scrub => {}
+            Job::Piece | Job::Heal { .. } | Job::Scrub | Job::Clear | Job::Edge => {}
         }
     }
     /// Frees the flight's range, and its slot.
@@ -711,5 +758,6 @@ impl Array {
             assert!(self.hedging.is_empty(), "a share of the pool for hedges leaked");
         }
         self.check_intent();
+        self.check_uncleared();
     }
 }

@@ -12,11 +12,16 @@ pub(crate) const PIECE_BYTES: u32 = 128 << 10;
 pub(crate) const PIECES_MAX: u32 = 4;
 /// Copies of bitmap blocks: 16 blocks, each with its successor, and room for those that hang.
 const BLOCK_BUFFERS: u32 = 32;
+/// Copies of blocks of the uncleared map. A block that finds none waits.
+pub(crate) const MAP_BUFFERS: u32 = 32;
 /// Pieces' buffers: more than pieces, so that a hung operation does not stop a resync.
 const PIECE_BUFFERS: u32 = PIECES_MAX + 2;
 
 /// What an instance needs.
-pub(crate) const SCRATCH_BYTES: u32 = BLOCK_BUFFERS * BITMAP_BLOCK_BYTES + PIECE_BUFFERS * PIECE_BYTES;
+pub(crate) const SCRATCH_BYTES: u32 =
+    SINGLE_SCRATCH_BYTES + BLOCK_BUFFERS * BITMAP_BLOCK_BYTES + PIECE_BUFFERS * PIECE_BYTES;
+/// What an instance of an array without redundancy needs.
+pub(crate) const SINGLE_SCRATCH_BYTES: u32 = MAP_BUFFERS * BITMAP_BLOCK_BYTES;
 
 /// A buffer's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,29 +32,48 @@ pub(crate) struct BufferId(u16);
 pub(crate) struct Buffers {
     slices: Vec<Slice>,
     holders: Vec<u16>,
+    maps: Vec<BufferId>,
     blocks: Vec<BufferId>,
     pieces: Vec<BufferId>,
 }
 
 impl Buffers {
-    /// Cuts up `scratch`, which may be empty for arrays that need none.
-    pub(crate) fn new(scratch: Slice) -> Self {
-        let mut all =
-            Self { slices: Vec::new(), holders: Vec::new(), blocks: Vec::new(), pieces: Vec::new() };
-        if scratch.len == 0 {
-            return all;
-        }
-        assert!(scratch.len >= SCRATCH_BYTES, "an array got too little scratch memory");
+    /// Cuts up `scratch`. An array without redundancy has no bitmap and copies nothing.
+    pub(crate) fn new(scratch: Slice, redundant: bool) -> Self {
+        let mut all = Self {
+            slices: Vec::new(),
+            holders: Vec::new(),
+            maps: Vec::new(),
+            blocks: Vec::new(),
+            pieces: Vec::new(),
+        };
+        let (least, more) = match redundant {
+            true => (SCRATCH_BYTES, BLOCK_BUFFERS + PIECE_BUFFERS),
+            false => (SINGLE_SCRATCH_BYTES, 0),
+        };
+        assert!(scratch.len >= least, "an array got too little scratch memory");
         let mut from = 0;
-        for i in 0..BLOCK_BUFFERS + PIECE_BUFFERS {
-            let len = if i < BLOCK_BUFFERS { BITMAP_BLOCK_BYTES } else { PIECE_BYTES };
+        for i in 0..MAP_BUFFERS + more {
+            let len = if i < MAP_BUFFERS + BLOCK_BUFFERS { BITMAP_BLOCK_BYTES } else { PIECE_BYTES };
             all.slices.push(scratch.part(from, len));
             all.holders.push(0);
-            let pool = if i < BLOCK_BUFFERS { &mut all.blocks } else { &mut all.pieces };
-            pool.push(BufferId(i as u16));
+            all.pool_of(i).push(BufferId(i as u16));
             from += len;
         }
         all
+    }
+    fn pool_of(&mut self, i: u32) -> &mut Vec<BufferId> {
+        match i {
+            _ if i < MAP_BUFFERS => &mut self.maps,
+            _ if i < MAP_BUFFERS + BLOCK_BUFFERS => &mut self.blocks,
+            _ => &mut self.pieces,
+        }
+    }
+    /// A buffer for a block of the uncleared map, held once.
+    pub(crate) fn map(&mut self) -> Option<BufferId> {
+        let id = self.maps.pop()?;
+        self.holders[usize::from(id.0)] = 1;
+        Some(id)
     }
     /// A buffer for a bitmap block, held once.
     pub(crate) fn block(&mut self) -> Option<BufferId> {
@@ -77,12 +101,11 @@ impl Buffers {
         assert!(*holders > 0, "a buffer was released too often");
         *holders -= 1;
         if *holders == 0 {
-            let pool = if u32::from(id.0) < BLOCK_BUFFERS { &mut self.blocks } else { &mut self.pieces };
-            pool.push(id);
+            self.pool_of(u32::from(id.0)).push(id);
         }
     }
     /// Whether every buffer is free.
     pub(crate) fn all_free(&self) -> bool {
-        self.blocks.len() + self.pieces.len() == self.slices.len()
+        self.maps.len() + self.blocks.len() + self.pieces.len() == self.slices.len()
     }
 }

@@ -17,8 +17,10 @@ use base::{Bug, DriveError, DriveOpKind, Instant, Slice, Status, planted};
 impl Array {
     /// The range is held and the bit is durable: to the drives.
     pub(crate) fn start_legs(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
-        match self.flights[id].plan {
+        let Flight { plan, job, .. } = self.flights[id];
+        match plan {
             Plan::Change => {}
+            Plan::Copy if job == Job::Piece && self.pass_uncleared(now, id, io) => return,
             Plan::Copy => {
                 self.start_read(now, id, io);
                 return;
@@ -33,19 +35,34 @@ impl Array {
             self.over(now, id, Status::NotReady, io);
             return;
         }
-        let kind = match self.flights[id].kind {
+        if self.flights[id].clears {
+            match (self.start_clear(now, id, io), self.flights[id].job) {
+                (true, _) => return,
+                // Somebody else has cleared it meanwhile, and may have written there.
+                (false, Job::Clear) => return self.over(now, id, Status::Good, io),
+                (false, _) => {}
+            }
+        }
+        let Flight { at, len, kind, .. } = self.flights[id];
+        if kind == Kind::Write && self.map_is_behind(at) {
+            // A leg came back that shows zeroes there as long as it has not got the map.
+            self.flights[id].clears = true;
+            self.await_map(now, id, io);
+            return;
+        }
+        let kind = match kind {
             Kind::Write => DriveOpKind::Write,
             Kind::WriteZeroes => DriveOpKind::WriteZeroes,
             Kind::Deallocate => DriveOpKind::Deallocate,
             Kind::Read | Kind::Flush => unreachable!("not a change"),
         };
         let targets = self.writable();
-        self.fan_out(now, id, kind, targets, io);
+        self.fan_out(now, id, kind, (at, len), targets, io);
     }
 
     /// A copy has its data: to the legs that shall have them.
     pub(crate) fn copy_targets(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
-        let Flight { job, at, source, .. } = self.flights[id];
+        let Flight { job, at, len, source, .. } = self.flights[id];
         let others = self.writable() & !bit(source);
         let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at)));
         let targets = match job {
@@ -59,9 +76,9 @@ impl Array {
             Job::Piece if unclean && !planted(Bug::CrashCopySkipsInSync) => others,
             Job::Piece => others & self.rebuilding(),
             Job::Heal { leg, .. } => others & bit(leg),
-            Job::Scrub => unreachable!("a scrub is no copy"),
+            Job::Scrub | Job::Clear | Job::Edge => unreachable!("they copy nothing"),
         };
-        self.fan_out(now, id, DriveOpKind::Write, targets, io);
+        self.fan_out(now, id, DriveOpKind::Write, (at, len), targets, io);
         // The source holds it too.
         self.flights[id].wrote |= bit(source);
         if targets == 0 {
@@ -69,13 +86,21 @@ impl Array {
         }
     }
 
-    fn fan_out(&mut self, now: Instant, id: u32, kind: DriveOpKind, targets: Legs, io: &mut impl ArrayIo) {
+    pub(crate) fn fan_out(
+        &mut self,
+        now: Instant,
+        id: u32,
+        kind: DriveOpKind,
+        (at, len): (u64, u64),
+        targets: Legs,
+        io: &mut impl ArrayIo,
+    ) {
         self.miss_absent(id);
         let flight = &mut self.flights[id];
         flight.phase = Phase::AwaitingLegs;
         flight.pending = targets.count_ones() as u8;
         flight.wrote = targets;
-        let Flight { at, len, data, fua, buffer, .. } = *flight;
+        let Flight { data, fua, buffer, .. } = *flight;
         let write = kind == DriveOpKind::Write;
         let data = if write { data } else { Slice::default() };
         let caches = if fua && write && !planted(Bug::FuaDropped) { self.volatile() } else { 0 };
@@ -172,10 +197,10 @@ impl Array {
         if self.flights[id].refused.is_some() {
             self.refused_by_others(id, io);
         }
-        let Flight { job, refused, plan, kind, wrote, late, fua, phase, missed, needs_epoch, .. } =
+        let Flight { job, refused, plan, kind, wrote, late, fua, phase, missed, needs_epoch, clears, .. } =
             self.flights[id];
         if let (Job::Host(ticket), Plan::Change, Kind::Write, None) = (job, plan, kind, refused)
-            && (late, missed) == (0, 0)
+            && (late, missed, clears) == (0, 0, false)
             && needs_epoch <= self.recorded
             && wrote & self.in_sync() != 0
         {
@@ -209,14 +234,17 @@ impl Array {
         let cached = wrote & self.volatile() & self.writable();
         let zeroes = plan == Plan::Change && kind != Kind::Write;
         let cached = if planted(Bug::ZeroesNotFlushed) { 0 } else { cached };
-        if fua && zeroes && cached != 0 && phase == Phase::AwaitingLegs {
+        let cached = if clears && planted(Bug::ClearedBeforeFlush) { 0 } else { cached };
+        if (fua && zeroes || clears) && cached != 0 && phase == Phase::AwaitingLegs {
             self.flights[id].phase = Phase::AwaitingCache;
             self.flush_legs(now, id, cached, io);
             return;
         }
         self.flights[id].phase = Phase::AwaitingRecord;
-        // The order of changes is settled: those behind may go on while this one waits for the record.
-        self.unlock(now, id);
+        if !clears {
+            // The order of changes is settled: those behind may go on while this one waits for the record.
+            self.unlock(now, id);
+        }
         self.try_finish(now, id, io);
     }
 
@@ -244,14 +272,17 @@ impl Array {
     /// still read the lost leg, and who saw one value after the answer must not see another.
     #[inline]
     pub(crate) fn try_finish(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
-        let Flight { phase, job, refused, at, missed, needs_epoch, wrote, .. } = self.flights[id];
+        let Flight { phase, job, refused, at, missed, needs_epoch, wrote, clears, .. } = self.flights[id];
         assert_eq!(phase, Phase::AwaitingRecord);
         // A region counts as clean after a crash only when a leg that does not have the same is on
         // record as missing: reads there are answered without looking again.
         let waits = match job {
             Job::Host(_) if planted(Bug::ErrorBeforeRecord) => refused.is_none(),
+            // A leg that lacks the zeroes may be kept after all, where another shard has lost the other one.
+            Job::Host(_) | Job::Clear if clears => !planted(Bug::ClearedBeforeRecord),
             Job::Host(_) => !planted(Bug::LossNotAwaited),
             Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at))),
+            Job::Clear | Job::Edge => true,
             Job::Heal { .. } | Job::Scrub => false,
         };
         if waits && (missed != 0 || needs_epoch > self.recorded) {
@@ -261,6 +292,9 @@ impl Array {
                 self.over(now, id, Status::NotReady, io);
             }
             return;
+        }
+        if clears && refused.is_none() && wrote & self.in_sync() != 0 {
+            return self.await_map(now, id, io);
         }
         let status = match refused {
             Some(error) => status_of(error),
@@ -286,6 +320,7 @@ impl Array {
             Job::Host(_) => {}
             Job::Piece => self.piece_over(len, good),
             Job::Scrub => self.scrub_written(),
+            Job::Clear | Job::Edge => self.work_over(now, job, at, len, good),
             Job::Heal { leg, rest } => {
                 self.heals -= 1;
                 if good && wrote & bit(leg) != 0 {
@@ -309,6 +344,7 @@ impl Array {
             Phase::AwaitingLate => self.retire(now, id),
             Phase::AwaitingRecord => self.unlock(now, id),
             Phase::AwaitingLegs | Phase::AwaitingCache => {}
+            Phase::AwaitingMap => unreachable!("what was refused is not cleared"),
             Phase::AwaitingLock | Phase::AwaitingIntent | Phase::AwaitingSource | Phase::AwaitingScrub => {
                 unreachable!("only changes at drives have late operations")
             }

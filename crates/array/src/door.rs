@@ -6,12 +6,15 @@
 
 use crate::bitmap::Bitmap;
 use crate::geometry::Geometry;
+use crate::uncleared::UnclearedMap;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Uuid};
 
 /// Host commands under way in one instance, at most. The head holds back what is beyond.
 pub const COMMANDS_MAX: u32 = 512;
 /// Memory that an instance needs for bitmap blocks and copies, bytes.
 pub const SCRATCH_BYTES: u32 = crate::buffers::SCRATCH_BYTES;
+/// The same of an instance of an array without redundancy.
+pub const SINGLE_SCRATCH_BYTES: u32 = crate::buffers::SINGLE_SCRATCH_BYTES;
 /// Largest read or write of one command, bytes.
 pub const TRANSFER_MAX: u32 = base::front::TRANSFER_MAX;
 
@@ -28,7 +31,7 @@ pub enum Kind {
     Write,
     /// Zeroes, in any length.
     WriteZeroes,
-    /// The range may be forgotten; it reads as zeroes or as before afterwards, the same on every leg.
+    /// The range may be forgotten; it reads as zeroes afterwards.
     Deallocate,
     /// What was completed before, on any shard, is durable when this ends.
     Flush,
@@ -71,6 +74,8 @@ pub struct Leg {
     pub volatile_cache: bool,
     /// Deallocated ranges read as zeroes.
     pub deallocate_zeroes: bool,
+    /// Byte offset of the uncleared map on the drive (docs/formats/uncleared.md).
+    pub map_at: u64,
 }
 
 /// Who is a member, as decided by the Steward.
@@ -96,13 +101,15 @@ pub struct ArrayConfig {
     pub shard: u16,
     /// Number of shards.
     pub shards: u16,
-    /// `SCRATCH_BYTES` of this shard's memory, page-aligned, this instance's alone (redundant arrays;
-    /// may be empty for others).
+    /// `SCRATCH_BYTES` of this shard's memory, page-aligned, this instance's alone (`SINGLE_SCRATCH_BYTES` where there is
+    /// no redundancy).
     pub scratch: Slice,
     /// Regions that are dirty at the start, as `merge` found them on the legs in sync.
     pub dirty: Bitmap,
     /// The head went down without `release`: legs in sync may differ in the dirty regions.
     pub unclean: bool,
+    /// Pieces that are uncleared at the start, as `UnclearedMap::merge` found them on the legs in sync.
+    pub uncleared: UnclearedMap,
 }
 
 /// Limits of resync.
@@ -253,6 +260,16 @@ pub enum Note {
         /// The membership in force.
         epoch: u64,
     },
+    /// The end of `Array::on_returned`: durable on every leg in sync.
+    Returned {
+        /// From that call.
+        marks: u32,
+    },
+    /// This instance has no uncleared piece.
+    AllCleared {
+        /// The last call of `Array::on_returned`; 0 before the first.
+        marks: u32,
+    },
     /// No leg could read these blocks.
     MediumLost {
         /// First byte in the data space.
@@ -289,6 +306,8 @@ pub trait ArrayIo {
     fn drive(&mut self, op: DriveOp);
     /// A command is over. May be called from within `on_command`.
     fn done(&mut self, ticket: Ticket, status: Status);
+    /// The read `ticket` finds nothing but zeroes; its `data` are filled with them. `done` follows.
+    fn zeroes(&mut self, ticket: Ticket, data: Slice);
     /// Something that the Steward must know.
     fn note(&mut self, note: Note);
     /// The bytes of a part of the instance's own scratch.
@@ -336,6 +355,8 @@ pub struct Progress {
     pub crash_left: u64,
     /// How many there were of them at first.
     pub crash_total: u64,
+    /// Bytes of uncleared pieces.
+    pub uncleared: u64,
     /// Regions marked dirty.
     pub dirty_regions: u32,
     /// Regions of this instance's lanes.

@@ -7,6 +7,7 @@
 //! scrub   AwaitingLock ▶ AwaitingScrub ▶ (AwaitingIntent ▶ AwaitingLegs) ▶ over
 //! read    (no flight) ▶ over, or if it fails or is late: AwaitingSource ▶ over
 //! flush   AwaitingLegs ▶ (AwaitingRecord) ▶ over
+//! clear   AwaitingLock ▶ AwaitingIntent ▶ AwaitingLegs ▶ (AwaitingCache) ▶ (AwaitingRecord) ▶ AwaitingMap ▶ over, or the change
 //! ```
 //!
 //! `AwaitingLate`: answered, but an operation that was given up may still land on a leg that is in use,
@@ -45,6 +46,10 @@ pub(crate) enum Job {
     Heal { leg: usize, rest: u64 },
     /// A piece of a scrub.
     Scrub,
+    /// Uncleared pieces that the background clears.
+    Clear,
+    /// A part of a piece that was returned: it is written with zeroes.
+    Edge,
 }
 
 /// How a flight flies.
@@ -80,6 +85,8 @@ pub(crate) enum Phase {
     AwaitingCache,
     /// For the loss of a leg to be on record.
     AwaitingRecord,
+    /// For the block of the uncleared map that says that its pieces are cleared.
+    AwaitingMap,
     /// Nobody: answered; its range is free when its given-up operations are over.
     AwaitingLate,
 }
@@ -118,6 +125,9 @@ pub(crate) struct Flight {
     pub(crate) refusers: Legs,
     /// It holds its range, or waits for it.
     pub(crate) locked: bool,
+    /// It clears its pieces, before what else it does; and does so by its own data.
+    pub(crate) clears: bool,
+    pub(crate) whole: bool,
     /// The region, by its number in `Intent`, among whose changes it counts.
     pub(crate) entered: Option<u32>,
     /// Reads: the operation at `source`, and a second one at another leg, into a buffer of its own.
@@ -158,6 +168,8 @@ impl Flight {
             refused: None,
             refusers: 0,
             locked: false,
+            clears: false,
+            whole: false,
             entered: None,
             first: NONE,
             hedge: NONE,
@@ -183,6 +195,8 @@ pub(crate) enum Owner {
     Flight(u32),
     /// A bitmap block's.
     Block(u32),
+    /// A block's of the uncleared map.
+    Map(u32),
     /// The flush before bits are cleared.
     Clear,
     /// The flush after a resync.

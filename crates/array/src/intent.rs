@@ -209,6 +209,10 @@ impl Array {
             self.scrub_read(now, id, io);
             return;
         }
+        if !self.geometry.redundant() {
+            // No bitmap: it waited for uncleared pieces alone.
+            return self.start_legs(now, id, io);
+        }
         let local = self.intent.local(self.geometry.region(self.flights[id].at));
         let intent = &mut self.intent;
         intent.changes[local as usize] += 1;
@@ -302,6 +306,7 @@ impl Array {
         for block in 0..self.intent.blocks.len() as u32 {
             self.kick_block(now, block, io);
         }
+        self.kick_map(now, io);
     }
     fn kick_block(&mut self, now: Instant, nth: u32, io: &mut impl ArrayIo) {
         let state = &self.intent.blocks[nth as usize];
@@ -545,7 +550,7 @@ impl Array {
         !unclean && (copied || planted(Bug::BitClearedRebuilding))
     }
     pub(crate) fn clear_deadline(&self) -> Option<Instant> {
-        let stale = self.intent.blocks.iter().any(|b| b.stale && b.writing.is_none());
+        let stale = self.intent.blocks.iter().any(|b| b.stale && b.writing.is_none()) || self.map_is_stale();
         let clears = self.intent.dirty > 0 && self.intent.clearing == Clearing::Quiet && self.may_clear();
         (stale || clears).then_some(self.intent.next_clear)
     }

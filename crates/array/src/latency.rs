@@ -146,7 +146,7 @@ impl Array {
         let Flight { at, len, tried, job, .. } = self.flights[id];
         let barred = match job {
             Job::Heal { leg, .. } => tried | bit(leg),
-            Job::Host(_) | Job::Piece | Job::Scrub => tried,
+            Job::Host(_) | Job::Piece | Job::Scrub | Job::Clear | Job::Edge => tried,
         };
         self.choose_among(now, self.in_sync() & !barred, at, len)
     }

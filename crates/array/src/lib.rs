@@ -21,14 +21,16 @@ mod members;
 mod read;
 mod resync;
 mod scrub;
+mod uncleared;
 
 pub use array::Array;
 pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};
 pub use door::{
     ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Membership, Note, OpView, Pace,
-    Progress, SCRATCH_BYTES, Scrub, TRANSFER_MAX, Ticket, Verdict,
+    Progress, SCRATCH_BYTES, SINGLE_SCRATCH_BYTES, Scrub, TRANSFER_MAX, Ticket, Verdict,
 };
 pub use geometry::{
     BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry, LANES, LEGS_MAX, PLACES_MAX,
     REGION_BYTES_MIN, REGIONS_MAX,
 };
+pub use uncleared::{Mend, Merged, UNCLEARED_AREA_BYTES, UNCLEARED_MAGIC, UnclearedMap};

@@ -63,6 +63,9 @@ impl Array {
         for leg in members(promoted & !self.intent.held_by_all_blocks()) {
             self.rewrite_blocks(leg, true);
         }
+        if !planted(Bug::MapMissingOnLeg) {
+            self.rewrite_map(joined | promoted & !self.uncleared.held_by_all_blocks());
+        }
         self.resync_legs_changed();
         self.resync_joined(joined);
         self.take_back(io);
@@ -105,6 +108,7 @@ impl Array {
             self.legs[leg].errors = 0;
             self.legs_changed();
             self.rewrite_blocks(leg, true);
+            self.rewrite_map(bit(leg));
             self.resync.poke = true;
         }
     }
@@ -138,6 +142,7 @@ impl Array {
     pub fn on_recorded(&mut self, now: Instant, epoch: u64, io: &mut impl ArrayIo) {
         self.recorded = self.recorded.max(epoch.min(self.epoch));
         self.unrecorded = false;
+        self.resync.poke = true;
         self.review(now, io);
         self.drain(now, io);
     }

@@ -167,7 +167,7 @@ impl Array {
         if error == DriveError::TimedOut && !was_hedge && !planted(Bug::ReadIntoHeldBuffer) {
             let another = match job {
                 Job::Host(ticket) => io.replace_buffer(ticket, data),
-                Job::Piece | Job::Heal { .. } | Job::Scrub => None,
+                Job::Piece | Job::Heal { .. } | Job::Scrub | Job::Clear | Job::Edge => None,
             };
             let Some(another) = another else {
                 self.read_lost(now, id, Status::NotReady, io);

@@ -17,7 +17,7 @@ use crate::bitmap::Bitmap;
 use crate::buffers::{PIECE_BYTES, PIECES_MAX};
 use crate::door::{ArrayIo, Kind, Note, Progress};
 use crate::flight::{Flight, Job, Legs, Owner, Plan, bit, members};
-use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, planted};
+use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, Status, planted};
 
 /// A region that could not be copied is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -202,6 +202,16 @@ impl Array {
         false
     }
     fn issue_piece(&mut self, now: Instant) -> bool {
+        let Current { next, end, .. } = *self.resync.current.as_ref().expect("a region under way");
+        let run = self.uncleared_run(next, end - next);
+        if run > 0 {
+            let current = self.resync.current.as_mut().expect("a region under way");
+            (current.next, current.in_flight) = (next + run, current.in_flight + 1);
+            let id = self.insert(Flight::new(Job::Piece, Plan::Copy, Kind::Write, next, run));
+            self.queue(id);
+            return true;
+        }
+        let same = self.same_kind(next, end - next);
         let Some(buffer) = self.buffers.piece() else {
             // Operations that were given up hold them all: whoever was told "now" would ask for ever.
             self.resync.next_at = now + LOOK_AGAIN;
@@ -209,7 +219,7 @@ impl Array {
         };
         let slice = self.buffers.slice(buffer);
         let current = self.resync.current.as_mut().expect("a region under way");
-        let (at, len) = (current.next, (current.end - current.next).min(u64::from(PIECE_BYTES)));
+        let (at, len) = (current.next, same.min(u64::from(PIECE_BYTES)));
         current.next += len;
         current.in_flight += 1;
         let quiet = now.since(self.last_command) >= self.pace.quiet;
@@ -222,6 +232,21 @@ impl Array {
         let id = self.insert(flight);
         self.queue(id);
         true
+    }
+    /// The range of a piece is held: whether there is nothing to copy, as it reads as zeroes whatever lies there. Under the lock
+    /// alone that is sure: a write that clears it may have begun before a leg joined.
+    pub(crate) fn pass_uncleared(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) -> bool {
+        let Flight { at, len, buffer, .. } = self.flights[id];
+        let uncleared = self.is_uncleared(at, len);
+        if buffer.is_none() && !uncleared {
+            // Some of it was written meanwhile: the region is done once more.
+            self.resync.current.as_mut().expect("a region under way").void = true;
+        }
+        let passes = buffer.is_none() || uncleared;
+        if passes {
+            self.over(now, id, Status::Good, io);
+        }
+        passes
     }
     /// A region counts as clean after a crash when its legs hold the same *durably*: reads there are answered without
     /// another look, and what they find must not change back when the power goes. Pieces are not forced one by one, as
@@ -289,7 +314,9 @@ impl Array {
             return;
         }
         // Its bitmap must be whole before it may be relied on.
-        if targets & !self.intent.held_by_all_blocks() != 0 {
+        let maps = if planted(Bug::MapMissingOnLeg) { !0 } else { self.uncleared.held_by_all_blocks() };
+        let held = self.intent.held_by_all_blocks() & maps;
+        if targets & !held != 0 {
             return;
         }
         let caches = if planted(Bug::SyncedWithoutFlush) { 0 } else { targets & self.volatile() };

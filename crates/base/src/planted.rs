@@ -88,6 +88,16 @@ bugs! {
     LastLegLost promise 7 within 150 in Pairs: "the last leg in sync is given up",
     NeverCutOff promise 8 within 100 in Stingy: "hosts that keep what they are lent are never cut off",
     LentUncounted promise 8 within 100 in Stingy: "what a host is lent is not counted",
+    UnclearedHandedOut promise 13 within 0 in Volumes: "the space of a removed volume is handed out as it is",
+    MarksNotDurable promise 13 within 0 in Volumes: "what is uncleared is only in memory",
+    MarksBeforeRecord promise 13 within 0 in Volumes: "space is free before the loss of a leg that lacks its marks is on record",
+    EdgesNotZeroed promise 13 within 0 in Volumes: "parts of pieces that are returned keep what they hold",
+    PartOfPieceCleared promise 13 within 0 in Volumes: "the first write to a part of a piece leaves the rest as it is",
+    ClearedBeforeFlush promise 13 within 0 in Volumes: "a piece counts as cleared while the zeroes may be in a cache only",
+    ClearedBeforeRecord promise 13 within 0 in Volumes: "a piece counts as cleared although a leg without the zeroes may be kept",
+    ClearedIsOldNews promise 13 within 0 in Volumes: "a shard believes that a region is cleared that was marked since",
+    MapMissingOnLeg promise 13 within 0 in Volumes: "a leg that joins gets no map",
+    UnclearedIsCompared promise 2 within 0 in Volumes: "a scrub compares what nobody may read",
 }
 
 /// Families of the simulator's worlds.
@@ -108,6 +118,8 @@ pub enum Worlds {
     Older,
     /// Hosts that keep what they are lent, beside one that works.
     Stingy,
+    /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.
+    Volumes,
 }
 
 /// One of the bugs.

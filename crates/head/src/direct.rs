@@ -172,6 +172,7 @@ mod tests {
             state: LegState::InSync,
             volatile_cache: false,
             deallocate_zeroes: true,
+            map_at: 1 << 40,
         };
         let array = |i: u16| ArrayLayout {
             id: ArrayId(i),
@@ -180,6 +181,7 @@ mod tests {
             membership: Membership { epoch: 1, legs: vec![Some(leg(2 * i)), Some(leg(2 * i + 1))] },
             dirty: Arc::new(Bitmap::new(geometry.regions())),
             unclean: false,
+            uncleared: Default::default(),
         };
         let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
         let blocks = 4 * volume::GRANULE_BYTES / 4096;
@@ -203,7 +205,7 @@ mod tests {
                 weight: crate::fair::WEIGHT,
             }],
         };
-        let mail = Mail::Room { mirrors: 2 };
+        let mail = Mail::Room(crate::mail::Room { mirrors: 2, singles: 0 });
         shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);
         let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
         shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);

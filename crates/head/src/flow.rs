@@ -10,7 +10,7 @@ use crate::direct::Door;
 use crate::fair::{Fair, cost_of};
 use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
-use crate::mail::{FlightId, Mail};
+use crate::mail::{FlightId, Mail, Room};
 use crate::report::DriveReport;
 use crate::request::{Flight, Landed, Orphan, Owner, Phase, worse};
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
@@ -45,6 +45,11 @@ fn legs_of(layout: &ArrayLayout) -> u32 {
 /// Marks the ticket of a command that is all of its request: it needs no flight of the shard's.
 const WHOLE: u64 = 1 << 63;
 
+/// Scratch memory of an instance, bytes.
+fn scratch_bytes(redundant: bool) -> u32 {
+    if redundant { array::SCRATCH_BYTES } else { array::SINGLE_SCRATCH_BYTES }
+}
+
 /// An operation of an array as the world knows it. Arrays get a new number each, so a token is never used for two
 /// operations at a time, however long the kernel keeps one.
 fn token_of(array: ArrayId, tag: u32) -> Token {
@@ -76,6 +81,13 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
         self.core.landed.push_back(Landed { ticket, status, issued: self.issued });
+    }
+    fn zeroes(&mut self, ticket: Ticket, data: Slice) {
+        match request_of(&self.core.flights, ticket) {
+            Some(_) => self.core.fill_zeroes(data),
+            // A peer's memory is the peer's to write.
+            None => self.core.flights[ticket.0 as u32].zeroes = data,
+        }
     }
     fn note(&mut self, note: Note) {
         self.core.notes.push_back((self.array, note));
@@ -356,6 +368,7 @@ impl<M: Memory> Core<M> {
         if let Some(geometry) = &state.regions {
             len = len.min(geometry.region_end(at) - at);
         }
+        len = state.array.cut(at, len);
         Span { array, at, len }
     }
 
@@ -415,7 +428,12 @@ impl<M: Memory> Core<M> {
         if self.flights.len() >= limits::FLIGHTS_MAX - limits::FLIGHTS_FOR_PEERS {
             return Started::Blocked;
         }
-        let flight = Flight { owner: Owner::Request(index), array, at: (!here).then_some(place) };
+        let flight = Flight {
+            owner: Owner::Request(index),
+            array,
+            at: (!here).then_some(place),
+            zeroes: Slice::default(),
+        };
         let Ok(flight) = self.flights.insert(flight) else { return Started::Blocked };
         let request = &mut self.requests[index];
         request.flights += 1;
@@ -489,7 +507,8 @@ impl<M: Memory> Core<M> {
         issued: Instant,
         fx: &mut Effects<Mail>,
     ) {
-        match self.flights.remove(flight).owner {
+        let Flight { owner, zeroes, .. } = self.flights.remove(flight);
+        match owner {
             Owner::Request(index) => {
                 let timed = self.requests[index].timed;
                 if timed != UNTIMED {
@@ -497,7 +516,22 @@ impl<M: Memory> Core<M> {
                 }
                 self.part_landed(index, status);
             }
-            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, issued, fx),
+            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, (issued, zeroes), fx),
+        }
+    }
+    /// What a read found is nothing but zeroes.
+    pub fn fill_zeroes(&mut self, data: Slice) {
+        if data.len > 0 {
+            self.memory.bytes_mut(data).fill(0);
+        }
+    }
+    /// A peer sent a command here perhaps only because it does not know that the region has no uncleared pieces any more.
+    pub fn tell_cleared(&self, peer: u16, array: ArrayId, command: &ArrayCommand, fx: &mut Effects<Mail>) {
+        let Some(state) = self.arrays.get(array.index()).and_then(Option::as_ref) else { return };
+        if (command.kind == Kind::Read || !state.array.geometry().redundant())
+            && let Some((region, marks)) = state.array.cleared_region(command.at)
+        {
+            fx.push(Effect::Mail { to: Address::Shard(peer), mail: Mail::Cleared { array, region, marks } });
         }
     }
 
@@ -593,9 +627,16 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    pub fn answer_peer(&mut self, owner: Owner, status: Status, issued: Instant, fx: &mut Effects<Mail>) {
+    pub fn answer_peer(
+        &mut self,
+        owner: Owner,
+        status: Status,
+        (issued, zeroes): (Instant, Slice),
+        fx: &mut Effects<Mail>,
+    ) {
         let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
-        fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Ran { flight, status, issued } });
+        let mail = Mail::Ran { flight, status, issued, zeroes };
+        fx.push(Effect::Mail { to: Address::Shard(shard), mail });
     }
 
     /// What is not at a drive yet never starts.
@@ -657,11 +698,11 @@ impl<M: Memory> Core<M> {
         let owner = Owner::Peer { shard, flight };
         if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.parked.remove(i);
-            self.answer_peer(owner, Status::Aborted, now, fx);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
             return;
         }
         if self.take_from_crowd(array, shard, flight) {
-            self.answer_peer(owner, Status::Aborted, now, fx);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
             return;
         }
         let found = self.flights.iter().find(|(_, f)| f.owner == owner).map(|(index, _)| index);
@@ -873,9 +914,7 @@ impl<M: Memory> Core<M> {
                 && !layout.arrays.iter().any(|a| a.id.index() == i)
             {
                 assert_eq!(state.busy, 0, "an array leaves the layout after it was quiesced");
-                if state.scratch.len > 0 {
-                    self.buffers.release(state.scratch);
-                }
+                self.buffers.release(state.scratch);
                 let id = ArrayId(i as u16);
                 let orphans = state.array.ops().map(|(tag, op)| Orphan { token: token_of(id, tag), op });
                 self.orphans.extend(orphans);
@@ -884,29 +923,37 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// Keeps memory for so many mirrors in all: as far as there is some, and no more.
-    pub fn keep_scratch(&mut self, mirrors: u32) -> (u32, u32) {
-        let most = limits::arrays_max(self.buffers.bytes()) as u32;
-        let here = self.arrays.iter().flatten().filter(|a| a.scratch.len > 0).count() as u32;
-        while here + (self.scratch.len() as u32) < mirrors.min(most)
-            && let Some(scratch) = self.buffers.take_kept(array::SCRATCH_BYTES)
+    /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
+    pub fn keep_scratch(&mut self, Room { mirrors, singles }: Room) -> (Room, u32) {
+        let units = limits::arrays_max(self.buffers.bytes()) * limits::SINGLES_OF_A_MIRROR;
+        let used = u64::from(singles);
+        let most = (units.saturating_sub(used) / limits::SINGLES_OF_A_MIRROR) as u32;
+        let mirrors_kept = self.keep_one_kind(true, mirrors.min(most), mirrors);
+        let room = units.saturating_sub(u64::from(mirrors) * limits::SINGLES_OF_A_MIRROR) as u32;
+        let singles_kept = self.keep_one_kind(false, singles.min(room), singles);
+        (Room { mirrors: mirrors_kept, singles: singles_kept }, most)
+    }
+    fn keep_one_kind(&mut self, redundant: bool, take_to: u32, keep: u32) -> u32 {
+        let here = self.arrays.iter().flatten().filter(|a| a.regions.is_some() == redundant).count() as u32;
+        let bytes = scratch_bytes(redundant);
+        let kept = if redundant { &mut self.scratch } else { &mut self.single_scratch };
+        while here + (kept.len() as u32) < take_to
+            && let Some(scratch) = self.buffers.take_kept(bytes)
         {
-            self.scratch.push(scratch);
+            kept.push(scratch);
         }
-        while here + self.scratch.len() as u32 > mirrors
-            && let Some(scratch) = self.scratch.pop()
+        while here + kept.len() as u32 > keep
+            && let Some(scratch) = kept.pop()
         {
             self.buffers.release(scratch);
         }
-        (here + self.scratch.len() as u32, most)
+        here + kept.len() as u32
     }
 
     fn add_array(&mut self, wanted: &ArrayLayout) {
-        let scratch = if wanted.geometry.redundant() {
-            self.scratch.pop().expect("the Steward has asked whether there is room for another mirror")
-        } else {
-            Slice::default()
-        };
+        let redundant = wanted.geometry.redundant();
+        let kept = if redundant { &mut self.scratch } else { &mut self.single_scratch };
+        let scratch = kept.pop().expect("the Steward has asked whether there is room for another array");
         let array = build_array(self.id, self.shards, wanted, scratch);
         let epoch = wanted.membership.epoch;
         let regions = wanted.geometry.redundant().then_some(wanted.geometry);

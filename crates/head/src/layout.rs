@@ -2,7 +2,7 @@
 //!
 //! Made by the Steward at every change, never changed afterwards, shared by all shards.
 
-use array::{Bitmap, Geometry, Membership};
+use array::{Bitmap, Geometry, Membership, UnclearedMap};
 use base::{Uuid, VolumeId};
 use core::fmt;
 use std::sync::Arc;
@@ -70,6 +70,8 @@ pub struct ArrayLayout {
     pub dirty: Arc<Bitmap>,
     /// The array was not closed in order: dirty regions may differ between legs.
     pub unclean: bool,
+    /// Pieces that were uncleared when the array was assembled. Read once, as `dirty` is.
+    pub uncleared: Arc<UnclearedMap>,
 }
 
 /// One volume.

@@ -45,6 +45,8 @@ pub const STALLED_MAX: u32 = 32;
 /// Least memory of a shard: what the parts of `arena` need, a mirror's scratch, and some connections.
 pub const SHARD_BYTES_MIN: u64 =
     INLINE_MIN + crate::buffers::BUFFER_MAX + SECOND_BYTES + ARRAY_BYTES + RINGS_MIN;
+/// Arrays without redundancy that take as much memory as one with it.
+pub const SINGLES_OF_A_MIRROR: u64 = ARRAY_BYTES / array::SINGLE_SCRATCH_BYTES as u64;
 /// Memory that each array of redundancy takes.
 pub const ARRAY_BYTES: u64 = (array::SCRATCH_BYTES as u64).next_power_of_two();
 

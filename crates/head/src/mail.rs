@@ -45,6 +45,15 @@ pub struct Unmended {
     pub next: String,
 }
 
+/// Arrays that a shard keeps scratch memory for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Room {
+    /// Arrays with redundancy.
+    pub mirrors: u32,
+    /// Arrays without.
+    pub singles: u32,
+}
+
 /// A letter.
 #[derive(Debug)]
 pub enum Mail {
@@ -91,6 +100,24 @@ pub enum Mail {
     Unmark {
         /// The array.
         array: ArrayId,
+    },
+    /// Space of this array is nobody's any more (`Array::on_returned`). `Note::Returned` follows.
+    Returned {
+        /// The array.
+        array: ArrayId,
+        /// The life of the uncleared map.
+        life: u64,
+        /// Which mark this is: it grows with each letter.
+        marks: u32,
+        /// Byte and length in the array's data space.
+        ranges: Arc<Vec<(u64, u64)>>,
+    },
+    /// No shard has uncleared pieces of this array since this mark.
+    AllCleared {
+        /// The array.
+        array: ArrayId,
+        /// The mark.
+        marks: u32,
     },
     /// Limits of resync and scrub.
     Pace {
@@ -144,11 +171,8 @@ pub enum Mail {
         /// The array.
         array: ArrayId,
     },
-    /// Keep memory for the scratch of so many mirrors, those that are here included. `HasRoom` follows.
-    Room {
-        /// Mirrors in all.
-        mirrors: u32,
-    },
+    /// Keep memory for the scratch of so many arrays, those that are here included. `HasRoom` follows.
+    Room(Room),
     /// Takes `Quiesce` back: the array cannot come to rest, and its pool goes on serving.
     Resume {
         /// The array.
@@ -241,9 +265,9 @@ pub enum Mail {
     },
     /// What the shard keeps memory for.
     HasRoom {
-        /// Mirrors: as many as were asked for, or fewer.
-        mirrors: u32,
-        /// Most that its memory is meant for.
+        /// As many as were asked for, or fewer.
+        room: Room,
+        /// Most mirrors that its memory is meant for.
         mirrors_max: u32,
     },
     /// Figures.
@@ -273,6 +297,17 @@ pub enum Mail {
         status: Status,
         /// When the drive operation had started that ended it.
         issued: Instant,
+        /// Memory of the receiver's to be filled with zeroes: what its read found. Empty if it has its data.
+        zeroes: Slice,
+    },
+    /// This region has no uncleared piece since this mark: commands need not come to its owner.
+    Cleared {
+        /// The array.
+        array: ArrayId,
+        /// The region.
+        region: u32,
+        /// The last mark that the owner knew.
+        marks: u32,
     },
     /// Please do not start it if it has not begun. `Ran` follows in any case.
     Abort {

@@ -15,8 +15,8 @@ use core::net::SocketAddr;
 mod snapshot;
 
 pub use snapshot::{
-    Array, Connection, Counters, Drive, DriveRole, Exported, Finding, Host, Leg, Pool, PortalState, Reason,
-    Resync, Scrub, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
+    Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Finding, Host, Leg, Pool, PortalState,
+    Reason, Resync, Scrub, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
 };
 
 /// What a manager wants.
@@ -278,6 +278,11 @@ pub enum Order {
     },
     /// The Steward's own: what a scrub has come to is written down, or one that is due begins.
     ScrubKeep {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
+    /// The Steward's own: returned space that the arrays have marked is free.
+    SpaceMarked {
         /// The pool.
         pool: crate::layout::PoolId,
     },

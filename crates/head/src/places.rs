@@ -12,7 +12,7 @@ use crate::mail::{FlightId, Mail};
 use crate::request::{Flight, Owner, Phase};
 use crate::shard::{ArrayState, Core, NO_LINK};
 use array::Ticket;
-use base::{Address, Bug, Effect, Effects, Instant, Memory, Status, planted};
+use base::{Address, Bug, Effect, Effects, Instant, Memory, Slice, Status, planted};
 
 const NO_HOST: u32 = u32::MAX;
 
@@ -156,7 +156,9 @@ impl<M: Memory> Core<M> {
                 let parked = &self.peers[index];
                 let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
                 let (command, little) = (parked.command, parked.whose.little);
-                let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else {
+                let Ok(flight) =
+                    self.flights.insert(Flight { owner, array, at: None, zeroes: Slice::default() })
+                else {
                     return Started::Blocked;
                 };
                 let crowd = &mut state.crowd;
@@ -177,11 +179,13 @@ impl<M: Memory> Core<M> {
             let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
             let Some(state) = self.arrays.get_mut(array.index()).and_then(Option::as_mut) else {
                 self.parked.pop_front();
-                self.answer_peer(owner, Status::NotReady, now, fx);
+                self.answer_peer(owner, Status::NotReady, (now, Slice::default()), fx);
                 continue;
             };
             if state.has_place(false) {
-                let Ok(flight) = self.flights.insert(Flight { owner, array, at: None }) else {
+                let Ok(flight) =
+                    self.flights.insert(Flight { owner, array, at: None, zeroes: Slice::default() })
+                else {
                     return Started::Blocked;
                 };
                 state.depth.on_start(cost_of(command.len), whose.little);

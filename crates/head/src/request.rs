@@ -154,6 +154,8 @@ pub(crate) struct Flight {
     pub array: ArrayId,
     /// The shard that carries it out, if it is another.
     pub at: Option<u16>,
+    /// A peer's memory that its read would fill with zeroes.
+    pub zeroes: Slice,
 }
 
 /// Another shard's command that waits for a place at its array.

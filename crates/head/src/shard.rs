@@ -135,6 +135,8 @@ pub(crate) struct Core<M: Memory> {
     pub arrays: Vec<Option<Box<ArrayState>>>,
     /// Scratch of mirrors that will come.
     pub scratch: Vec<Slice>,
+    /// The same for arrays without redundancy.
+    pub single_scratch: Vec<Slice>,
     pub requests: Slots<Request>,
     pub promised: u32,
     pub flights: Slots<Flight>,
@@ -213,6 +215,7 @@ impl<M: Memory> Shard<M> {
                 volume_counters: vec![],
                 arrays: vec![],
                 scratch: vec![],
+                single_scratch: vec![],
                 requests: Slots::default(),
                 promised: 0,
                 flights,
@@ -268,7 +271,8 @@ impl<M: Memory> Shard<M> {
         let open = self.connections.iter().filter(|(_, c)| c.link.life != Life::Closed);
         let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
-        rings.chain(scratch).chain(self.core.scratch.iter().copied()).map(|s| Buffers::footprint(s.len)).sum()
+        let kept = self.core.scratch.iter().chain(&self.core.single_scratch).copied();
+        rings.chain(scratch).chain(kept).map(|s| Buffers::footprint(s.len)).sum()
     }
     /// For tests that are its connections.
     #[cfg(test)]
@@ -643,6 +647,7 @@ pub(crate) fn build_array(
         scratch,
         dirty: (*layout.dirty).clone(),
         unclean: layout.unclean,
+        uncleared: (*layout.uncleared).clone(),
     })
 }
 

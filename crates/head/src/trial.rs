@@ -165,7 +165,7 @@ impl Trial {
         let geometry = Geometry::plan(true, 1 << 20, DRIVE_BYTES, 1 << 20).expect("there is room");
         let leg = |n| {
             let (state, volatile_cache, deallocate_zeroes) = (LegState::InSync, true, true);
-            Some(Leg { drive: DriveId(n), state, volatile_cache, deallocate_zeroes })
+            Some(Leg { drive: DriveId(n), state, volatile_cache, deallocate_zeroes, map_at: 1 << 40 })
         };
         let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
         let volume = |(i, caps): (usize, &Caps)| VolumeLayout {
@@ -193,12 +193,13 @@ impl Trial {
                 membership: Membership { epoch: 1, legs: vec![leg(1), leg(2)] },
                 dirty: Arc::new(Bitmap::new(geometry.regions())),
                 unclean: false,
+                uncleared: Default::default(),
             }],
             volumes: caps.iter().enumerate().map(volume).collect(),
         });
         let view = Arc::new(View { generation: self.generation, ..View::default() });
         for s in 0..self.shards.len() {
-            let room = Mail::Room { mirrors: layout.arrays.len() as u32 };
+            let room = Mail::Room(crate::mail::Room { mirrors: layout.arrays.len() as u32, singles: 0 });
             let configure = Mail::Configure { view: view.clone(), layout: layout.clone() };
             for mail in [room, configure] {
                 self.tell(s, Event::Mail { from: Address::Steward, mail });

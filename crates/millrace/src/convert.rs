@@ -169,6 +169,11 @@ pub fn pool(p: order::Pool) -> api::Pool {
         bytes: p.bytes,
         used_bytes: p.used_bytes,
         resting_bytes: p.resting_bytes,
+        clearing: p.clearing.map(|c| api::Clearing {
+            left_bytes: c.left_bytes,
+            rate: c.rate,
+            seconds_left: c.eta,
+        }),
         block_bytes: p.block_bytes,
         zones: p.zones.into_iter().map(zone).collect(),
         arrays: p.arrays.into_iter().map(array).collect(),

@@ -181,6 +181,33 @@ impl StripeMap {
         None
     }
 
+    /// Where a stretch of pool space lies on the arrays: for each array and zone that has a part in it, the array, its first
+    /// byte there and the bytes. `at` and `len` are whole chunks. Panics beyond the end.
+    pub fn ranges(&self, at: u64, len: u64) -> Vec<(usize, u64, u64)> {
+        let whole = |bytes: u64| bytes & (self.chunk_bytes() - 1) == 0;
+        assert!(whole(at) && whole(len) && at + len <= self.bytes(), "a stretch of whole chunks of the pool");
+        let (first, end) = (at >> self.chunk_shift, (at + len) >> self.chunk_shift);
+        let mut out = vec![];
+        for zone in &self.zones {
+            let inner =
+                |chunk: u64| chunk.clamp(zone.first_chunk, zone.first_chunk + zone.chunks) - zone.first_chunk;
+            let (from, to) = (inner(first), inner(end));
+            let length = zone.pattern.len() as u64;
+            for (part, places) in zone.parts.iter().zip(&zone.places) {
+                // Consecutive chunks of the pool lie on consecutive chunks of each array.
+                let before = |chunk: u64| {
+                    let place = (chunk % length) as u16;
+                    chunk / length * u64::from(part.weight) + places.partition_point(|p| *p < place) as u64
+                };
+                let (a, b) = (part.first_chunk + before(from), part.first_chunk + before(to));
+                if a < b {
+                    out.push((usize::from(part.array), a << self.chunk_shift, (b - a) << self.chunk_shift));
+                }
+            }
+        }
+        out
+    }
+
     /// Bytes of pool space.
     pub fn bytes(&self) -> u64 {
         self.chunks() << self.chunk_shift
@@ -393,6 +420,27 @@ mod tests {
                     assert!(map.bytes() > 0);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_stretch_of_the_pool_lies_on_these_ranges_of_its_arrays() {
+        let map = map(64, &[(40 * MIB, 2), (24 * MIB, 1), (24 * MIB, 1), (3 * MIB, 1)]);
+        let chunk = map.chunk_bytes();
+        for seed in 0..200 {
+            let mut rng = Prng::new(seed);
+            let chunks = map.bytes() / chunk;
+            let first = rng.below(chunks);
+            let count = rng.between(1, chunks - first);
+            let mut all = std::collections::BTreeSet::new();
+            for (array, at, len) in map.ranges(first * chunk, count * chunk) {
+                for at in (at..at + len).step_by(chunk as usize) {
+                    assert!(all.insert((array, at)), "no chunk twice");
+                }
+            }
+            let expected =
+                (first..first + count).map(|c| map.locate(c * chunk)).map(|(array, at, _)| (array, at));
+            assert_eq!(all, expected.collect());
         }
     }
 }

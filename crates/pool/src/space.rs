@@ -67,7 +67,8 @@ impl Granules {
         out.push((first, count));
         *left -= count;
     }
-    fn holes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    /// Runs that are free.
+    pub fn holes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let starts = core::iter::once(0).chain(self.used.iter().map(|(f, n)| f + n));
         let ends = self.used.iter().map(|(f, _)| *f).chain(core::iter::once(self.count));
         starts.zip(ends).map(|(start, end)| (start, end - start)).filter(|(_, n)| *n > 0)

@@ -102,9 +102,18 @@ impl Features {
     pub const UNFINISHED: u64 = 32;
     /// Incompat, of configurations: the extras end with weights of volumes.
     pub const WEIGHTS: u64 = 64;
+    /// Incompat, of configurations: something is uncleared (docs/formats/uncleared.md).
+    pub const UNCLEARED: u64 = 128;
+    /// Compat, of configurations: no free space holds anything but what is uncleared. Programs that know nothing of it drop it.
+    pub const ACCOUNTED: u64 = 1;
     /// What this program knows in configurations.
-    pub const CONFIG: u64 =
-        Self::EXTRAS | Self::LEGS | Self::PREFERS | Self::CAPS | Self::UNFINISHED | Self::WEIGHTS;
+    pub const CONFIG: u64 = Self::EXTRAS
+        | Self::LEGS
+        | Self::PREFERS
+        | Self::CAPS
+        | Self::UNFINISHED
+        | Self::WEIGHTS
+        | Self::UNCLEARED;
     /// Whether this program may write what carries these bits.
     pub fn writable(self) -> bool {
         self.ro_compat & !Self::KNOWN.ro_compat == 0

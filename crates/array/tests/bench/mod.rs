@@ -5,6 +5,8 @@ use array::*;
 use base::*;
 
 pub const MIB: u64 = 1 << 20;
+/// Where the uncleared map lies on all drives.
+pub const MAP_AT: u64 = 300 * MIB;
 
 #[derive(Default)]
 pub struct Io {
@@ -18,6 +20,8 @@ pub struct Io {
     /// What became of hedges: the buffer, and whether the command is answered from it.
     pub hedged: Vec<(Slice, bool)>,
     pub held: Vec<u32>,
+    /// Reads that found zeroes without the drives.
+    pub zeroed: Vec<u64>,
 }
 
 impl ArrayIo for Io {
@@ -26,6 +30,9 @@ impl ArrayIo for Io {
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
         self.done.push((ticket.0, status));
+    }
+    fn zeroes(&mut self, ticket: Ticket, _: Slice) {
+        self.zeroed.push(ticket.0);
     }
     fn note(&mut self, note: Note) {
         self.notes.push(note);
@@ -62,7 +69,13 @@ pub struct Bench {
 }
 
 pub fn leg(drive: u16, state: LegState) -> Option<Leg> {
-    Some(Leg { drive: DriveId(drive), state, volatile_cache: true, deallocate_zeroes: drive != 9 })
+    Some(Leg {
+        drive: DriveId(drive),
+        state,
+        volatile_cache: true,
+        deallocate_zeroes: drive != 9,
+        map_at: MAP_AT,
+    })
 }
 
 pub fn members(epoch: u64, states: &[LegState]) -> Membership {
@@ -76,6 +89,21 @@ impl Bench {
         Self::with(geometry, members(1, states), Bitmap::new(geometry.regions()), false)
     }
     pub fn with(geometry: Geometry, membership: Membership, dirty: Bitmap, unclean: bool) -> Self {
+        Self::uncleared(geometry, membership, dirty, unclean, UnclearedMap::none())
+    }
+    /// On drives that were somebody's before.
+    pub fn used(states: &[LegState]) -> Self {
+        let geometry = Geometry::plan(states.len() > 1, 4 * MIB, 260 * MIB, 65536).expect("fits");
+        let clean = Bitmap::new(geometry.regions());
+        Self::uncleared(geometry, members(1, states), clean, false, UnclearedMap::all(&geometry, 1))
+    }
+    pub fn uncleared(
+        geometry: Geometry,
+        membership: Membership,
+        dirty: Bitmap,
+        unclean: bool,
+        uncleared: UnclearedMap,
+    ) -> Self {
         let array = Array::new(ArrayConfig {
             uuid: Uuid::from_random(1, 2),
             geometry,
@@ -85,6 +113,7 @@ impl Bench {
             scratch: Slice::new(0, SCRATCH_BYTES),
             dirty,
             unclean,
+            uncleared,
         });
         let io = Io { scratch: vec![0; SCRATCH_BYTES as usize], ..Io::default() };
         let mut bench = Self { array, io, now: Instant(1_000_000_000) };
@@ -107,6 +136,15 @@ impl Bench {
     pub fn asked(&mut self) -> String {
         let geometry = *self.array.geometry();
         let words: Vec<String> = self.io.ops.drain(..).map(|op| self_said(&geometry, &op)).collect();
+        words.join(" ")
+    }
+    /// The same, and all of it ends well.
+    pub fn asked_and_ended(&mut self) -> String {
+        let geometry = *self.array.geometry();
+        let ops = core::mem::take(&mut self.io.ops);
+        let words: Vec<String> = ops.iter().map(|op| self_said(&geometry, op)).collect();
+        ops.iter().for_each(|op| self.end(op.token.0, Ok(())));
+        self.array.check_invariants();
         words.join(" ")
     }
     pub fn end(&mut self, tag: u64, result: Result<(), DriveError>) {
@@ -135,6 +173,7 @@ impl Bench {
 pub fn self_said(geometry: &Geometry, op: &DriveOp) -> String {
     let verb = match op.kind {
         DriveOpKind::Read => "r",
+        DriveOpKind::Write if op.at >= MAP_AT => return format!("{}:map", op.drive),
         DriveOpKind::Write if op.at < geometry.data_at => return format!("{}:bitmap", op.drive),
         DriveOpKind::Write => "w",
         DriveOpKind::WriteZeroes => "z",

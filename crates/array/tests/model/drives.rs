@@ -6,6 +6,10 @@ use base::{DriveError, DriveOp, DriveOpKind, Prng};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const BLOCK: u64 = 4096;
+/// Where the uncleared map lies on every drive.
+pub const MAP_AT: u64 = 1 << 40;
+/// What blocks hold that somebody wrote before the array was made, or before their space was returned: `JUNK` and more.
+pub const JUNK: u64 = 1 << 62;
 
 /// One drive. Data blocks are stamps; the bitmap is bytes, in sectors of 512 for tearing.
 pub struct Drive {
@@ -14,6 +18,7 @@ pub struct Drive {
     /// Completed and not flushed: for each block the values in order, with the time of completion.
     cache: BTreeMap<u64, Vec<(u64, u64)>>,
     pub bitmap: Vec<u8>,
+    pub map: Vec<u8>,
     pub volatile: bool,
     pub deallocate_zeroes: bool,
     pub bad: BTreeSet<u64>,
@@ -28,12 +33,20 @@ impl Drive {
             durable: vec![0; (geometry.data_bytes / BLOCK) as usize],
             cache: BTreeMap::new(),
             bitmap: vec![0; geometry.bitmap_bytes() as usize],
+            map: vec![0; array::UNCLEARED_AREA_BYTES as usize],
             volatile,
             deallocate_zeroes,
             bad: BTreeSet::new(),
             gone: false,
             clock: 1,
         }
+    }
+    /// It was somebody's before: every block holds something, on each drive another thing.
+    pub fn used(mut self, number: u64) -> Self {
+        for (block, value) in self.durable.iter_mut().enumerate() {
+            *value = JUNK + (number << 32) + block as u64;
+        }
+        self
     }
     pub fn now(&mut self) -> u64 {
         self.clock += 1;
@@ -46,7 +59,7 @@ impl Drive {
         }
     }
     pub fn is_bitmap(&self, op: &DriveOp) -> bool {
-        op.kind != DriveOpKind::Flush && self.geometry.redundant() && op.at < self.geometry.data_at
+        op.kind != DriveOpKind::Flush && (op.at < self.geometry.data_at || op.at >= MAP_AT)
     }
     pub fn blocks(&self, op: &DriveOp) -> core::ops::Range<u64> {
         let at = op.at - self.geometry.data_at;
@@ -75,11 +88,14 @@ impl Drive {
         let mut lands = || part.as_deref_mut().is_none_or(|rng| rng.chance(1, 2));
         if self.is_bitmap(op) {
             assert!(op.kind == DriveOpKind::Write && op.fua, "the bitmap is written through");
-            let from = (op.at - self.geometry.bitmap_at) as usize;
+            let (area, from) = match op.at >= MAP_AT {
+                true => (&mut self.map, (op.at - MAP_AT) as usize),
+                false => (&mut self.bitmap, (op.at - self.geometry.bitmap_at) as usize),
+            };
             let bytes = memory.block_bytes(op.data).to_vec();
             for sector in 0..8 {
                 if lands() {
-                    self.bitmap[from + sector * 512..][..512].copy_from_slice(&bytes[sector * 512..][..512]);
+                    area[from + sector * 512..][..512].copy_from_slice(&bytes[sector * 512..][..512]);
                 }
             }
             return Ok(());

@@ -1,5 +1,6 @@
 //! The mirror against a model: several instances, drives that misbehave, crashes, an oracle per block.
-//! `MODEL_SEED=n` runs one seed, `MODEL_SEEDS=n` so many, `MODEL_LOG=1` tells the story.
+//! `MODEL_SEED=n` runs one seed, `MODEL_SEEDS=n` so many, `MODEL_LOG=1` tells the story. With the feature `planted`,
+//! `MODEL_BUG=Name` plants a bug that the first seeds should find.
 
 mod drives;
 mod memory;
@@ -21,6 +22,11 @@ const REGRESSIONS: [u64; 5] = [2731, 108_283, 218_634, 4015, 6276];
 
 #[test]
 fn every_acknowledged_write_survives_and_legs_converge() {
+    #[cfg(feature = "planted")]
+    if let Ok(name) = std::env::var("MODEL_BUG") {
+        let found = base::planted::BUGS.iter().find(|b| b.name == name);
+        base::planted::plant(Some(found.expect("a bug of this name").bug));
+    }
     if let Some(seed) = number("MODEL_SEED") {
         let mut world = world::World::new(seed);
         println!("{:?}", world.options());
@@ -43,6 +49,7 @@ fn every_acknowledged_write_survives_and_legs_converge() {
         *totals.entry("crashes").or_default() += world.crashes;
         *totals.entry("losses").or_default() += world.losses;
         *totals.entry("records given up").or_default() += world.gave_up;
+        *totals.entry("returned").or_default() += world.returned;
         *totals.entry("hedges").or_default() += world.hedges.0 as u32;
         *totals.entry("hedges won").or_default() += world.hedges.1 as u32;
     }
@@ -58,6 +65,7 @@ fn every_acknowledged_write_survives_and_legs_converge() {
                 "crashes",
                 "losses",
                 "records given up",
+                "returned",
                 "hedges",
                 "hedges won"
             ]

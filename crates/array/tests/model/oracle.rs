@@ -52,6 +52,11 @@ impl Oracle {
         let i = self.open(block, value, start);
         self.blocks[block as usize].remove(i);
     }
+    /// The space of this block was returned: whoever has it next reads zeroes.
+    pub fn returned(&mut self, block: u64, now: u64) {
+        let zero = Entry { value: 0, start: now, end: now, acknowledged: true, durable: true, found: false };
+        self.blocks[block as usize] = vec![zero];
+    }
     pub fn flushed(&mut self, began: u64) {
         for entry in self.blocks.iter_mut().flatten() {
             if entry.acknowledged && entry.end < began {

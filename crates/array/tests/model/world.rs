@@ -1,11 +1,14 @@
 //! Shards, drives, hosts and a toy Steward in one random order of events.
 
-use crate::drives::{BLOCK, Drive};
+use crate::drives::{BLOCK, Drive, MAP_AT};
 use crate::memory::Stamps;
 use crate::oracle::Oracle;
 use array::*;
 use base::*;
 use std::collections::{BTreeMap, VecDeque};
+
+/// Of the uncleared maps.
+const LIFE: u64 = 5;
 
 /// What a seed is like.
 #[derive(Clone, Debug)]
@@ -24,6 +27,10 @@ pub struct Options {
     pub crash: u64,
     pub power: u64,
     pub hot_blocks: u64,
+    /// The drives were somebody's before.
+    pub used: bool,
+    /// Space is returned now and then.
+    pub returns: u64,
 }
 
 impl Options {
@@ -45,6 +52,8 @@ impl Options {
             crash: often(rng, 40),
             power: rng.below(11),
             hot_blocks: rng.between(2, 40),
+            used: rng.chance(1, 2),
+            returns: often(rng, 40),
         }
     }
 }
@@ -66,6 +75,9 @@ enum Letter {
     AddDirty(Bitmap),
     Mark,
     Clean,
+    Returned(u32, Vec<(u64, u64)>),
+    AllCleared(u32),
+    RegionCleared(u32, u32),
 }
 
 struct Flying {
@@ -111,6 +123,11 @@ impl ArrayIo for Io {
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
         self.done.push((ticket, status));
+    }
+    fn zeroes(&mut self, _: Ticket, data: Slice) {
+        for i in 0..u64::from(data.len) / BLOCK {
+            self.memory.set(data.at + i * BLOCK, 0);
+        }
     }
     fn note(&mut self, note: Note) {
         self.notes.push(note);
@@ -160,6 +177,12 @@ struct Steward {
     marking: Option<(usize, u32)>,
     /// Nothing takes the record: so many shards do not serve hosts.
     gave_up: Option<u16>,
+    /// Space that is being returned, durably known to be so, the number of that mark, and the shards that have done their part.
+    returning: Vec<(u64, u64)>,
+    marks: u32,
+    marked: u32,
+    /// Shards without uncleared pieces since that mark.
+    cleared: u32,
 }
 
 pub struct World {
@@ -194,6 +217,7 @@ pub struct World {
     pub crashes: u32,
     pub losses: u32,
     pub gave_up: u32,
+    pub returned: u32,
     /// Blocks in which one leg holds something else, behind everybody's back; and what a scrub said of them.
     rotten: BTreeMap<u64, usize>,
     found: BTreeMap<u64, bool>,
@@ -226,6 +250,10 @@ impl World {
         for _ in 0..options.legs {
             let mut drive = Drive::new(geometry, options.volatile && rng.chance(4, 5), rng.chance(3, 4));
             encode(&geometry, uuid, &Bitmap::new(geometry.regions()), &mut drive.bitmap);
+            if options.used {
+                drive = drive.used(drives.len() as u64);
+                drive.map = UnclearedMap::all(&geometry, LIFE).encode(&geometry, uuid);
+            }
             drives.push(drive);
         }
         let membership = Membership { epoch: 1, legs: Vec::new() };
@@ -239,6 +267,10 @@ impl World {
             clean: 0,
             marking: None,
             gave_up: None,
+            returning: Vec::new(),
+            marks: 0,
+            marked: 0,
+            cleared: 0,
         };
         let mut world = Self {
             oracle: Oracle::new(data_bytes / BLOCK),
@@ -268,6 +300,7 @@ impl World {
             tells: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
             gave_up: 0,
+            returned: 0,
             rotten: BTreeMap::new(),
             found: BTreeMap::new(),
             scrubbed: 0,
@@ -278,7 +311,11 @@ impl World {
         let legs = (0..world.options.legs).map(|leg| Some(world.leg(leg, LegState::InSync))).collect();
         world.steward.membership.legs = legs;
         world.steward.record = world.steward.membership.clone();
-        world.boot(Bitmap::new(geometry.regions()), false);
+        let uncleared = match world.options.used {
+            true => UnclearedMap::all(&geometry, LIFE),
+            false => UnclearedMap::none(),
+        };
+        world.boot(Bitmap::new(geometry.regions()), uncleared, false);
         world
     }
     fn leg(&self, leg: usize, state: LegState) -> Leg {
@@ -288,6 +325,7 @@ impl World {
             state,
             volatile_cache: self.drives[drive].volatile,
             deallocate_zeroes: self.drives[drive].deallocate_zeroes,
+            map_at: MAP_AT,
         }
     }
     fn say(&mut self, text: impl FnOnce() -> String) {
@@ -295,7 +333,7 @@ impl World {
             eprintln!("{} {}", self.time, text());
         }
     }
-    fn boot(&mut self, dirty: Bitmap, unclean: bool) {
+    fn boot(&mut self, dirty: Bitmap, uncleared: UnclearedMap, unclean: bool) {
         let shards = self.options.shards;
         self.shards = (0..shards)
             .map(|shard| {
@@ -308,6 +346,7 @@ impl World {
                     scratch: self.scratch[usize::from(shard)],
                     dirty: dirty.clone(),
                     unclean,
+                    uncleared: uncleared.clone(),
                 })
             })
             .collect();
@@ -324,6 +363,48 @@ impl World {
         self.steward.clean = 0;
         self.steward.marking = None;
         self.steward.gave_up = None;
+        (self.steward.marks, self.steward.marked, self.steward.cleared) = (0, 0, 0);
+        // What was being returned is returned anew.
+        if !self.steward.returning.is_empty() {
+            self.mark();
+        }
+    }
+    fn mark(&mut self) {
+        self.steward.marks += 1;
+        (self.steward.marked, self.steward.cleared) = (0, 0);
+        let (marks, ranges) = (self.steward.marks, self.steward.returning.clone());
+        self.broadcast(&Letter::Returned(marks, ranges));
+    }
+    fn overlaps_returning(&self, at: u64, len: u64) -> bool {
+        self.steward.returning.iter().any(|(from, bytes)| at < from + bytes && *from < at + len)
+    }
+    /// A volume goes: its space is nobody's. Nothing of it is under way.
+    fn return_space(&mut self) {
+        let blocks = self.geometry.data_bytes / BLOCK;
+        let ranges: Vec<(u64, u64)> = (0..self.rng.between(1, 3))
+            .map(|_| {
+                let at = self.rng.below(blocks);
+                (at * BLOCK, self.rng.between(1, (blocks - at).min(64)) * BLOCK)
+            })
+            .collect();
+        let mut apart: Vec<(u64, u64)> = vec![];
+        for (at, len) in ranges {
+            let free = |(from, bytes): &(u64, u64)| at + len <= *from || from + bytes <= at;
+            let idle = |p: &Pending| free(&(p.command.at, p.command.len));
+            let landed = |f: &Flying| {
+                let drive = &self.drives[f.op.drive.index()];
+                let data = f.op.kind != DriveOpKind::Flush && !drive.is_bitmap(&f.op);
+                !data || free(&(f.op.at - self.geometry.data_at, f.op.len))
+            };
+            if apart.iter().all(free) && self.pending.values().all(idle) && self.flying.iter().all(landed) {
+                apart.push((at, len));
+            }
+        }
+        if !apart.is_empty() {
+            self.say(|| format!("returned: {apart:?}"));
+            self.steward.returning = apart;
+            self.mark();
+        }
     }
     fn tick(&mut self) -> u64 {
         self.time += 1;
@@ -373,11 +454,11 @@ impl World {
     /// Rules that each operation must obey.
     fn check_op(&self, shard: usize, op: &DriveOp) {
         let drive = &self.drives[op.drive.index()];
-        assert!(
-            op.at
-                .checked_add(op.len)
-                .is_some_and(|end| end <= self.geometry.data_at + self.geometry.data_bytes)
-        );
+        let area = match op.at >= MAP_AT {
+            true => MAP_AT + UNCLEARED_AREA_BYTES,
+            false => self.geometry.data_at + self.geometry.data_bytes,
+        };
+        assert!(op.at.checked_add(op.len).is_some_and(|end| end <= area));
         for other in &self.flying {
             let same = usize::from(other.shard) == shard && u64::from(other.tag) == op.token.0;
             assert!(!same, "a tag was used again while the kernel holds it");
@@ -474,9 +555,7 @@ impl World {
             Kind::Write | Kind::WriteZeroes | Kind::Deallocate => {
                 for (block, value) in values {
                     match status {
-                        Status::Good if command.kind != Kind::Deallocate => {
-                            self.oracle.good(block, value, start, now, durable);
-                        }
+                        Status::Good => self.oracle.good(block, value, start, now, durable),
                         Status::Aborted => self.oracle.aborted(block, value, start),
                         _ => self.oracle.failed(block, value, start, now),
                     }
@@ -507,6 +586,11 @@ impl World {
     }
     fn command(&mut self, kind: Kind, at: u64, len: u64) {
         let arrived = self.rng.below(u64::from(self.options.shards)) as u16;
+        if kind != Kind::Flush && self.overlaps_returning(at, len) {
+            return;
+        }
+        let home = &self.shards[usize::from(arrived)];
+        let len = if kind == Kind::Flush { len } else { home.cut(at, len) };
         if self.unready[usize::from(arrived)] {
             return;
         }
@@ -531,6 +615,12 @@ impl World {
                 values.push((at / BLOCK + i, value));
                 self.oracle.begin(at / BLOCK + i, value, start);
             }
+        }
+        if kind == Kind::Read
+            && shard != arrived
+            && let Some((region, marks)) = self.shards[usize::from(shard)].cleared_region(at)
+        {
+            self.letters[usize::from(arrived)].push_back(Letter::RegionCleared(region, marks));
         }
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -611,6 +701,11 @@ impl World {
             Letter::AddDirty(dirty) => array.add_dirty(self.now, &dirty, &mut self.io),
             Letter::Mark => array.mark_all_dirty(self.now, &mut self.io),
             Letter::Clean => array.on_clean(self.now, &mut self.io),
+            Letter::Returned(marks, ranges) => {
+                array.on_returned(self.now, (LIFE, marks), &ranges, &mut self.io)
+            }
+            Letter::AllCleared(marks) => array.on_all_cleared(marks),
+            Letter::RegionCleared(region, marks) => array.on_region_cleared(region, marks),
         }
         self.settle(shard);
     }
@@ -684,7 +779,9 @@ impl World {
                     let leg = *leg;
                     if heard.count_ones() == u32::from(self.options.shards) {
                         self.steward.marking = None;
-                        self.drives.push(Drive::new(self.geometry, self.options.volatile, true));
+                        let new = Drive::new(self.geometry, self.options.volatile, true);
+                        let number = self.drives.len() as u64;
+                        self.drives.push(if self.options.used { new.used(number) } else { new });
                         self.leg_drive[leg] = self.drives.len() - 1;
                         self.change(leg, LegState::Rebuilding);
                     }
@@ -705,6 +802,27 @@ impl World {
                 }
             }
             Note::Scrubbed { .. } => self.scrubbed += 1,
+            Note::Returned { marks } => {
+                if marks == self.steward.marks {
+                    self.steward.marked |= 1 << shard;
+                }
+                let all = self.steward.marked.count_ones() == u32::from(self.options.shards);
+                if all && !self.steward.returning.is_empty() {
+                    let now = self.tick();
+                    self.returned += 1;
+                    for (at, len) in core::mem::take(&mut self.steward.returning) {
+                        (at / BLOCK..(at + len) / BLOCK).for_each(|block| self.oracle.returned(block, now));
+                    }
+                }
+            }
+            Note::AllCleared { marks } => {
+                if marks == self.steward.marks {
+                    self.steward.cleared |= 1 << shard;
+                    if self.steward.cleared.count_ones() == u32::from(self.options.shards) {
+                        self.broadcast(&Letter::AllCleared(marks));
+                    }
+                }
+            }
             Note::Healed { .. } | Note::MediumLost { .. } | Note::Judged { .. } | Note::Unreadable { .. } => {
             }
         }
@@ -826,13 +944,24 @@ impl World {
             .map(|l| Some(&self.drives[self.leg_drive[l]].bitmap[..]))
             .collect();
         let (mut dirty, _) = merge(&self.geometry, self.uuid, &bitmaps);
+        let maps: Vec<Option<&[u8]>> = (0..self.options.legs)
+            .filter(|l| self.state(*l) == LegState::InSync)
+            .map(|l| Some(&self.drives[self.leg_drive[l]].map[..]))
+            .collect();
+        let merged = UnclearedMap::merge(&self.geometry, self.uuid, LIFE, &maps);
+        let in_sync = (0..self.options.legs).filter(|l| self.state(*l) == LegState::InSync);
+        let in_sync: Vec<usize> = in_sync.map(|l| self.leg_drive[l]).collect();
+        for mend in &merged.mends {
+            let map = &mut self.drives[in_sync[mend.leg]].map;
+            map[mend.at as usize..][..mend.bytes.len()].copy_from_slice(&mend.bytes);
+        }
         // A rebuilding leg stays a member without being taken back anew: what it says counts now.
         for leg in (0..self.options.legs).filter(|l| self.state(*l) == LegState::Rebuilding) {
             let own = Some(&self.drives[self.leg_drive[leg]].bitmap[..]);
             dirty.union(&merge(&self.geometry, self.uuid, &[own]).0);
         }
         self.say(|| format!("dirty: {:?}", dirty.iter().collect::<Vec<_>>()));
-        self.boot(dirty, true);
+        self.boot(dirty, merged.map, true);
     }
 
     // ---- the run ----
@@ -914,6 +1043,12 @@ impl World {
             }
             96..98 if self.calm || self.rng.chance(1, 10) => self.readd(),
             98 if !self.calm && self.rng.chance(self.options.crash, 100) => self.crash(),
+            98 if !self.calm
+                && self.steward.returning.is_empty()
+                && self.rng.chance(self.options.returns, 60) =>
+            {
+                self.return_space();
+            }
             _ => {}
         }
     }
@@ -924,7 +1059,11 @@ impl World {
             && self.letters.iter().all(|l| l.is_empty())
             && (0..self.options.legs).all(|leg| self.state(leg) == LegState::InSync)
             && self.steward.record.epoch == self.steward.membership.epoch
-            && self.shards.iter().all(|s| s.quiesced() && s.progress().dirty_regions == 0)
+            && self.steward.returning.is_empty()
+            && self.shards.iter().all(|s| {
+                let progress = s.progress();
+                s.quiesced() && (progress.dirty_regions, progress.uncleared) == (0, 0)
+            })
     }
     pub fn run(&mut self) {
         let mut steps = 0;

@@ -210,6 +210,8 @@ pub struct Pool {
     pub used_bytes: u64,
     /// Of these, what is no volume's any more and becomes free within seconds, when no write to it can be left at a drive.
     pub resting_bytes: u64,
+    /// Space that holds what somebody left is being cleared.
+    pub clearing: Option<Clearing>,
     /// Block size of new volumes.
     pub block_bytes: u32,
     /// Zones of the stripe map, in order.
@@ -353,6 +355,17 @@ pub struct Leg {
     pub slow: bool,
     /// The drive whose place it takes once it is in sync.
     pub replaces: Option<String>,
+}
+
+/// How far the clearing of space is that reads as zeroes without the drives.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Clearing {
+    /// Bytes of the arrays left to clear.
+    pub left_bytes: u64,
+    /// Bytes a second, lately.
+    pub rate: u64,
+    /// Seconds left at that rate.
+    pub eta: Option<u64>,
 }
 
 /// How far a resync is.

@@ -98,9 +98,18 @@ impl<M: Memory> Shard<M> {
                 }
             }
             Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
-            Mail::Room { mirrors } => {
-                let (mirrors, mirrors_max) = self.core.keep_scratch(mirrors);
-                fx.push(Effect::Mail { to: from, mail: Mail::HasRoom { mirrors, mirrors_max } });
+            Mail::Room(room) => {
+                let (room, mirrors_max) = self.core.keep_scratch(room);
+                fx.push(Effect::Mail { to: from, mail: Mail::HasRoom { room, mirrors_max } });
+            }
+            Mail::Returned { array, life, marks, ranges } => {
+                self.core.with_array(now, array, fx, |a, io| a.on_returned(now, (life, marks), &ranges, io));
+            }
+            Mail::AllCleared { array, marks } => {
+                self.core.with_array(now, array, fx, |a, _| a.on_all_cleared(marks));
+            }
+            Mail::Cleared { array, region, marks } => {
+                self.core.with_array(now, array, fx, |a, _| a.on_region_cleared(region, marks));
             }
             Mail::Resume { array } => self.core.resume(now, array, fx),
             Mail::Report => {
@@ -109,6 +118,7 @@ impl<M: Memory> Shard<M> {
             }
             Mail::Run { flight, array, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
+                self.core.tell_cleared(shard, array, &command, fx);
                 let (place, line) = Default::default();
                 self.core.parked.push_back(Parked { shard, flight, array, command, whose, place, line });
             }
@@ -117,7 +127,8 @@ impl<M: Memory> Shard<M> {
                 self.core.on_load(now, peer, load, fx);
             }
             Mail::Places(load) => self.core.on_places(load),
-            Mail::Ran { flight, status, issued } => {
+            Mail::Ran { flight, status, issued, zeroes } => {
+                self.core.fill_zeroes(zeroes);
                 self.core.flight_landed(now, flight.0, status, issued, fx);
             }
             Mail::Abort { flight, array } => {

@@ -1,6 +1,6 @@
 //! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
 
-use super::extras::{CapsRow, Extras, WeightRow};
+use super::extras::{CapsRow, Extras, Returned, WeightRow};
 use crate::caps::Caps;
 use crate::fair::WEIGHT;
 use access::Grants;
@@ -10,7 +10,7 @@ use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use pool::{Granules, StripeMap};
 use std::sync::Arc;
-use volume::{Catalogue, GRANULE_BYTES};
+use volume::{Catalogue, GRANULE_BYTES, Run};
 
 /// What a pool is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +37,8 @@ pub struct PoolConfig {
     pub grants: Grants,
     /// Scrubs.
     pub extras: Extras,
+    /// No free space holds anything but what is uncleared or returned.
+    pub accounted: bool,
 }
 
 /// An array.
@@ -89,7 +91,8 @@ impl PoolConfig {
     }
     /// Reads what `slot` made. Every volume lies in the pool and none on another, or it is malformed.
     pub fn of_slot(slot: &ConfigSlot) -> Result<Self, Malformed> {
-        Self::decode(&slot.body, slot.features.incompat)
+        let config = Self::decode(&slot.body, slot.features.incompat)?;
+        Ok(Self { accounted: slot.features.compat & Features::ACCOUNTED != 0, ..config })
     }
     /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
     pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
@@ -130,6 +133,7 @@ impl PoolConfig {
             map,
             volumes,
             grants,
+            accounted: false,
         };
         let sound = r.0.is_empty()
             && volume::check_name(&config.name).is_ok()
@@ -150,8 +154,10 @@ impl PoolConfig {
         let prefers = if self.extras.prefers_several() { Features::PREFERS } else { 0 };
         let caps = if self.extras.caps.is_empty() { 0 } else { Features::CAPS };
         let weights = if self.extras.weights.is_empty() { 0 } else { Features::WEIGHTS };
-        let incompat = extras | prefers | caps | weights | if legs { Features::LEGS } else { 0 };
-        let features = Features { incompat, ..Features::default() };
+        let uncleared = if self.extras.uncleared.is_some() { Features::UNCLEARED } else { 0 };
+        let incompat = extras | prefers | caps | weights | uncleared | if legs { Features::LEGS } else { 0 };
+        let compat = if self.accounted { Features::ACCOUNTED } else { 0 };
+        let features = Features { compat, incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
     }
     /// A volume's caps.
@@ -176,8 +182,40 @@ impl PoolConfig {
             self.extras.weights.push(WeightRow { volume, weight });
         }
     }
-    /// Which granules of the pool its volumes have; None if two of them claim the same.
+    /// Which granules of the pool its volumes have, and those that are returned; None if two claim the same.
     pub fn space(&self) -> Option<Granules> {
+        let mut space = self.volumes_space()?;
+        let Some(returned) = &self.extras.uncleared else { return Some(space) };
+        if returned.all_free {
+            let free: Vec<(u64, u64)> = space.holes().collect();
+            free.into_iter().for_each(|(first, count)| assert!(space.claim(first, count), "a hole is free"));
+            return returned.runs.is_empty().then_some(space);
+        }
+        returned.runs.iter().all(|run| space.claim(run.first, run.count)).then_some(space)
+    }
+    /// Runs that are returned: nobody's, and not yet free.
+    pub fn returned(&self) -> Vec<Run> {
+        match &self.extras.uncleared {
+            None => vec![],
+            Some(returned) if returned.all_free => {
+                let space = self.volumes_space().expect("volumes of a configuration do not overlap");
+                space.holes().map(|(first, count)| Run { first, count }).collect()
+            }
+            Some(returned) => returned.runs.clone(),
+        }
+    }
+    /// Notes that these runs are nobody's any more; `generation` is that of the configuration that will say so.
+    pub fn give_back(&mut self, runs: impl Iterator<Item = Run>, generation: u64) {
+        let mut runs = runs.peekable();
+        if runs.peek().is_some() {
+            let new = Returned { life: generation, ..Returned::default() };
+            let returned = self.extras.uncleared.get_or_insert(new);
+            if !returned.all_free {
+                returned.runs.extend(runs);
+            }
+        }
+    }
+    fn volumes_space(&self) -> Option<Granules> {
         let mut space = Granules::new(self.map.bytes() / GRANULE_BYTES);
         let mut runs = self.volumes.iter().flat_map(|v| v.map.runs());
         runs.all(|run| space.claim(run.first, run.count)).then_some(space)
@@ -245,6 +283,7 @@ pub(crate) mod tests {
             volumes,
             grants,
             extras: Extras::default(),
+            accounted: true,
         }
     }
 
@@ -283,7 +322,8 @@ pub(crate) mod tests {
                 "{replacements} replacements"
             );
         }
-        assert_eq!(sample().slot(1).features, Features::default(), "an older program reads it until then");
+        let accounted = Features { compat: Features::ACCOUNTED, ..Features::default() };
+        assert_eq!(sample().slot(1).features, accounted, "an older program reads it until then");
         let mut legs = config.clone();
         let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };
         legs.extras.replacements.push(replacement);

@@ -5,7 +5,8 @@ use super::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
 use super::desk::{
     ArrayDesk, LegDesk, OpenDrive, count, error_words, not_labelled, refuse, size, size_there,
 };
-use super::drives::Probe;
+use super::drives::{Maps, Probe};
+use super::extras::{Extras, Returned};
 use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
 use super::released::anonymous;
@@ -19,7 +20,7 @@ use array::format::{
     BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord,
     RecordArray, tail_at,
 };
-use array::{Bitmap, Geometry};
+use array::{Bitmap, Geometry, UnclearedMap};
 use base::{DriveId, Uuid};
 use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
 use std::collections::BTreeSet;
@@ -33,8 +34,8 @@ struct Plan {
     reserved_at: u64,
     weight: u32,
     legs: Vec<Probe>,
-    dirty: Bitmap,
-    unclean: bool,
+    /// Somebody may have had one of the drives before: no host may read what it holds.
+    used: bool,
 }
 
 /// The generation of the configuration with which a new pool is whole: those before it are written while it is made.
@@ -94,7 +95,7 @@ impl Office {
                 return Err(r);
             }
         };
-        let ready = match self.room_for(mirrors(&plans)).await {
+        let ready = match self.room_for(plans.iter().map(|p| &p.geometry)).await {
             Ok(room) => self.configure(&new, uuid, (chunk, block_bytes), &mut plans).await.map(|c| (c, room)),
             Err(refusal) => Err(refusal),
         };
@@ -168,7 +169,8 @@ impl Office {
             map: Arc::new(map),
             volumes: Catalogue::default(),
             grants: Grants::default(),
-            extras: Default::default(),
+            extras: Extras { uncleared: uncleared_of(plans, 1), ..Extras::default() },
+            accounted: true,
         })
     }
 
@@ -200,10 +202,9 @@ impl Office {
             }
         };
         let mut notices = vec![];
-        let resync = plans.iter().any(|p| p.unclean);
-        if resync {
+        if plans.iter().any(|p| p.used) {
             notices.push(
-                "the legs are being made the same in the background; the pool can be used at once"
+                "what the drives held reads as zeroes, and is cleared in the background; the pool can be used at once"
                     .to_string(),
             );
         }
@@ -359,10 +360,7 @@ impl Office {
             let reserve = first.map_or(0, |g| g.bitmap_bytes());
             match Geometry::plan(spec.mirror, BITMAP_AT + reserve, smallest, u64::from(chunk)) {
                 Some(geometry) => {
-                    let zero = legs.iter().all(|p| p.info.reads_zeroes);
-                    let regions = geometry.regions();
-                    let unclean = spec.mirror && !zero;
-                    let dirty = if unclean { Bitmap::full(regions) } else { Bitmap::new(regions) };
+                    let used = !legs.iter().all(|p| p.info.reads_zeroes);
                     let weight = spec.weight.unwrap_or(1);
                     plans.push(Plan {
                         mirror: spec.mirror,
@@ -370,8 +368,7 @@ impl Office {
                         reserved_at: BITMAP_AT,
                         weight,
                         legs,
-                        dirty,
-                        unclean,
+                        used,
                     });
                 }
                 None => too_small.extend(legs),
@@ -446,10 +443,15 @@ impl Office {
             return Err((refuse(RefusalKind::NoSpace, "arrays", words), vec![]));
         }
         let created = self.desk().unix(self.cx.now());
+        let life = config.extras.uncleared.as_ref().map_or(0, |u| u.life);
         let mut arrays = vec![];
         let mut writes: Vec<Boxed<'_, Result<(), (String, String)>>> = vec![];
         for (i, plan) in plans.iter().enumerate() {
             let index = first + i;
+            let map = Arc::new(match plan.used {
+                true => UnclearedMap::all(&plan.geometry, life),
+                false => UnclearedMap::none(),
+            });
             let mut legs = vec![];
             for (l, probe) in plan.legs.iter().enumerate() {
                 let label = Label {
@@ -470,9 +472,11 @@ impl Office {
                 };
                 let (uuid, array) = (label.drive, array_uuid(config.uuid, index));
                 let open = OpenDrive { id: probe.id, info: probe.info.clone(), label: label.clone() };
+                let map = map.clone();
                 writes.push(Box::pin(async move {
-                    let bitmap = plan.geometry.redundant().then_some((&plan.geometry, array, &plan.dirty));
-                    let written = self.label_drive(probe.id, &label, bitmap, record, slot).await;
+                    let clean = Bitmap::new(plan.geometry.regions());
+                    let maps = Maps { geometry: &plan.geometry, array, dirty: &clean, uncleared: &map };
+                    let written = self.label_drive(probe.id, &label, maps, record, slot).await;
                     written.map_err(|e| not_labelled(&probe.info, e))
                 }));
                 legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
@@ -480,8 +484,12 @@ impl Office {
             arrays.push(ArrayDesk {
                 id: self.desk_mut().new_array(),
                 geometry: plan.geometry,
-                dirty: Arc::new(plan.dirty.clone()),
-                unclean: plan.unclean,
+                dirty: Arc::new(Bitmap::new(plan.geometry.regions())),
+                unclean: false,
+                uncleared: map,
+                marks: 0,
+                marked: BTreeSet::new(),
+                cleared: BTreeSet::new(),
                 compared_since: None,
                 clean: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
@@ -583,7 +591,7 @@ impl Office {
             }
         };
         let ready = async {
-            let room = self.room_for(mirrors(&plans)).await?;
+            let room = self.room_for(plans.iter().map(|p| &p.geometry)).await?;
             let drives = plans.iter().flat_map(|p| &p.legs);
             let block = drives.map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
             let small =
@@ -645,6 +653,8 @@ impl Office {
         let uuid = config.uuid;
         record.arrays.extend(record_rows(&rows, record.counter));
         config.arrays.extend(rows);
+        config.extras.uncleared =
+            config.extras.uncleared.take().or_else(|| uncleared_of(plans, generation + 1));
         (config.map, config.drive_block_bytes) = (Arc::new(map), block);
         let slot = config.slot(generation + 1);
         let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
@@ -782,8 +792,9 @@ fn greatest_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-fn mirrors(plans: &[Plan]) -> usize {
-    plans.iter().filter(|p| p.geometry.redundant()).count()
+/// What a configuration says if the drives of some array were somebody's before: a map whose life begins with it.
+fn uncleared_of(plans: &[Plan], generation: u64) -> Option<Returned> {
+    plans.iter().any(|p| p.used).then(|| Returned { life: generation, ..Returned::default() })
 }
 
 fn spaces(plans: &[Plan]) -> Vec<ArraySpace> {

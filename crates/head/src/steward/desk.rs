@@ -14,11 +14,12 @@ use super::times::Times;
 use super::turned_away::TurnedAway;
 use super::watch::Looks;
 use crate::layout::{ArrayId, PoolId};
+use crate::mail::Room;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::report::ShardReport;
 use access::Hosts;
 use array::format::{Incarnation, Label, LegState, MembershipRecord};
-use array::{Bitmap, Geometry};
+use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
 use base::view::{Portal, System};
 use base::{DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
@@ -46,10 +47,10 @@ pub(crate) struct Desk {
     pub applied: Vec<u64>,
     pub quiesced: BTreeSet<(ArrayId, u16)>,
     /// What shards have said last of the mirrors that they have room for, and most could have.
-    pub rooms: Vec<Option<(u32, u32)>>,
+    pub rooms: Vec<Option<(Room, u32)>>,
     /// Somebody asks them just now; and mirrors that have their memory and are not on the desk yet.
     pub asking_room: bool,
-    pub mirrors_promised: usize,
+    pub promised: Room,
     pub hosts: Hosts,
     pub portals: Vec<PortalDesk>,
     pub pools: Vec<PoolDesk>,
@@ -202,8 +203,10 @@ pub(crate) struct PoolDesk {
     pub generation: u64,
     pub record: MembershipRecord,
     pub arrays: Vec<ArrayDesk>,
-    /// Runs that no volume has any more and nobody gets yet, as writes to them may still be at the drives.
+    /// Returned runs to which writes may still be at the drives: they are not marked yet.
     pub resting: Vec<Resting>,
+    /// Returned runs that every array has marked: free with the next configuration.
+    pub marked: Vec<Run>,
     pub volume_ids: BTreeMap<Uuid, VolumeId>,
     /// Its volumes answer commands.
     pub serving: bool,
@@ -245,15 +248,11 @@ impl PoolDesk {
     /// Which granules are given away: those of the volumes in the configuration, and those that rest. Never kept beside
     /// them, so that it cannot say anything else.
     pub fn space(&self) -> Granules {
-        let mut space = self.config.space().expect("volumes of a configuration do not overlap");
-        for Resting { run, .. } in &self.resting {
-            assert!(space.claim(run.first, run.count), "what rests is nobody's");
-        }
-        space
+        self.config.space().expect("volumes of a configuration do not overlap")
     }
-    /// Bytes of what rests: given away, and nobody's.
+    /// Bytes of what is returned: nobody's, and not yet free.
     pub fn resting_bytes(&self) -> u64 {
-        self.resting.iter().map(|r| r.run.count * volume::GRANULE_BYTES).sum()
+        self.config.returned().iter().map(|run| run.count * volume::GRANULE_BYTES).sum()
     }
 }
 
@@ -266,6 +265,12 @@ pub(crate) struct ArrayDesk {
     pub compared_since: Option<Instant>,
     /// Shards whose lanes are the same on all legs since the start.
     pub clean: BTreeSet<u16>,
+    /// What the maps said at the start; the last mark of returned space since, the shards that have done their part of it, and those
+    /// that have no uncleared piece left since then.
+    pub uncleared: Arc<UnclearedMap>,
+    pub marks: u32,
+    pub marked: BTreeSet<u16>,
+    pub cleared: BTreeSet<u16>,
     /// Shards that have marked every region dirty, durably.
     pub all_dirty: BTreeSet<u16>,
     pub legs: Vec<LegDesk>,
@@ -373,7 +378,7 @@ impl Desk {
             quiesced: BTreeSet::new(),
             rooms: vec![],
             asking_room: false,
-            mirrors_promised: 0,
+            promised: Room::default(),
             hosts: Hosts::default(),
             portals: vec![],
             pools: vec![],

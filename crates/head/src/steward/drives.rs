@@ -14,7 +14,7 @@ use array::format::{
     ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
     newest_config, newest_label, newest_membership,
 };
-use array::{Bitmap, Geometry};
+use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
 use base::{Bug, DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid, planted};
 
@@ -63,6 +63,16 @@ impl Probe {
             (Err(Fault::Absent), None) => None,
         }
     }
+}
+
+/// What a leg's maps say when it is labelled.
+#[derive(Clone, Copy)]
+pub(crate) struct Maps<'a> {
+    pub geometry: &'a Geometry,
+    pub array: Uuid,
+    /// Regions that may differ between legs, of a mirror.
+    pub dirty: &'a Bitmap,
+    pub uncleared: &'a UnclearedMap,
 }
 
 impl Office {
@@ -200,21 +210,26 @@ impl Office {
         self.cx.until_within(patience, move || cx.closed(id)).await
     }
 
-    /// Makes a drive ours: clears what would be mistaken, writes bitmap, membership and configuration, and the
+    /// Makes a drive ours: clears what would be mistaken, writes maps, membership and configuration, and the
     /// label last (docs/formats/drive.md).
     pub(crate) async fn label_drive(
         &self,
         id: DriveId,
         label: &Label,
-        dirty: Option<(&Geometry, Uuid, &Bitmap)>,
+        maps: Maps<'_>,
         record: &MembershipRecord,
         config: &ConfigSlot,
     ) -> Result<(), DriveError> {
         self.clear_drive(id, label).await?;
-        if let Some((geometry, array, dirty)) = dirty {
+        let Maps { geometry, array, dirty, uncleared } = maps;
+        if geometry.redundant() {
             let mut bytes = vec![0; geometry.bitmap_bytes() as usize];
             array::encode(geometry, array, dirty, &mut bytes);
             self.cx.write(id, geometry.bitmap_at, &bytes).await?;
+        }
+        if uncleared.life() != 0 {
+            let at = array::format::tail_at(label.drive_bytes);
+            self.cx.write(id, at, &uncleared.encode(geometry, array)).await?;
         }
         self.cx.write(id, label.membership_at[record.slot()], &record.encode()).await?;
         let bytes = config.encode().expect("the caller checked that it fits");
@@ -262,6 +277,11 @@ impl Office {
             self.cx.write(id, at, &zeroes).await?;
         }
         Ok(())
+    }
+    /// The uncleared map of a leg; None if it cannot be read.
+    pub(crate) async fn read_uncleared(&self, open: &OpenDrive) -> Option<Vec<u8>> {
+        let at = array::format::tail_at(open.label.drive_bytes);
+        self.cx.read(open.id, at, array::UNCLEARED_AREA_BYTES as usize).await.ok()
     }
     /// The bitmap of a leg; None if it cannot be read.
     pub(crate) async fn read_bitmap(&self, open: &OpenDrive) -> Option<Vec<u8>> {

@@ -5,6 +5,7 @@ use crate::fair::{WEIGHT, WEIGHTS};
 use array::format::Features;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use volume::Run;
 
 /// Written behind the rest, and only if there is something to say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,6 +20,19 @@ pub struct Extras {
     pub caps: Vec<CapsRow>,
     /// Volumes whose weight is not the usual one.
     pub weights: Vec<WeightRow>,
+    /// Some space is uncleared, or returned and not yet known to the arrays' maps.
+    pub uncleared: Option<Returned>,
+}
+
+/// Space that no host may read as it lies there: docs/formats/uncleared.md.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Returned {
+    /// The life of the arrays' maps: the generation of the configuration in which it began.
+    pub life: u64,
+    /// All free space is returned.
+    pub all_free: bool,
+    /// Runs of granules that volumes have given back, and that nobody may have before the maps say so.
+    pub runs: Vec<Run>,
 }
 
 /// A volume's weight, another one than the usual.
@@ -157,6 +171,7 @@ impl Extras {
             || self.prefers_several()
             || !self.caps.is_empty()
             || !self.weights.is_empty()
+            || self.uncleared.is_some()
         {
             w.u16(self.replacements.len() as u16);
             for r in &self.replacements {
@@ -181,12 +196,19 @@ impl Extras {
                 w.bytes(&row.volume.0).u16(row.weight);
             }
         }
+        if let Some(returned) = &self.uncleared {
+            w.u64(returned.life).u8(u8::from(returned.all_free)).u32(returned.runs.len() as u32);
+            for run in &returned.runs {
+                w.u64(run.first).u64(run.count);
+            }
+        }
     }
     /// Reads what `encode` wrote. `incompat` are the feature bits of the slot: they say which parts there are.
     pub fn decode(r: &mut Reader<'_>, incompat: u64) -> Result<Self, Malformed> {
         let has = |bit| incompat & bit != 0;
         let (with_prefers, with_caps, with_weights) =
             (has(Features::PREFERS), has(Features::CAPS), has(Features::WEIGHTS));
+        let with_uncleared = has(Features::UNCLEARED);
         let mut spares = vec![];
         for _ in 0..r.u16()? {
             spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
@@ -208,7 +230,7 @@ impl Extras {
         let (mut replacements, mut run) = (vec![], run);
         if !r.0.is_empty() {
             let count = r.u16()?;
-            if count == 0 && !with_prefers && !with_caps && !with_weights {
+            if count == 0 && !with_prefers && !with_caps && !with_weights && !with_uncleared {
                 return Err(Malformed);
             }
             for _ in 0..count {
@@ -252,8 +274,20 @@ impl Extras {
                 return Err(Malformed);
             }
         }
+        let uncleared = match with_uncleared {
+            true => {
+                let (life, all_free) = (r.u64()?, get_bool(r)?);
+                let runs = (0..r.u32()?).map(|_| Ok(Run { first: r.u64()?, count: r.u64()? }));
+                let runs = runs.collect::<Result<Vec<_>, _>>()?;
+                if life == 0 || runs.iter().any(|run| run.count == 0) {
+                    return Err(Malformed);
+                }
+                Some(Returned { life, all_free, runs })
+            }
+            false => None,
+        };
         let scrub = ScrubRow { every_days, repair, last, run };
-        let extras = Self { spares, scrub, replacements, caps: capped, weights };
+        let extras = Self { spares, scrub, replacements, caps: capped, weights, uncleared };
         // What says nothing is not written: each configuration has one form.
         if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
     }

@@ -48,7 +48,13 @@ pub fn configuration_example() -> Vec<u8> {
             replacements: vec![new],
             caps: vec![capped],
             weights: vec![heavy],
+            uncleared: Some(super::extras::Returned {
+                life: 3,
+                all_free: false,
+                runs: vec![volume::Run { first: 12, count: 2 }],
+            }),
         },
+        accounted: true,
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,

@@ -127,6 +127,16 @@ impl Desk {
             Note::AllDirty { epoch: _ } => {
                 pool.arrays[a].all_dirty.insert(shard);
             }
+            Note::Returned { marks } => {
+                if marks == pool.arrays[a].marks {
+                    pool.arrays[a].marked.insert(shard);
+                }
+            }
+            Note::AllCleared { marks } => {
+                if marks == pool.arrays[a].marks {
+                    pool.arrays[a].cleared.insert(shard);
+                }
+            }
             Note::Healed { .. } => pool.arrays[a].healed += 1,
             Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
             Note::Mismatch { .. } | Note::Unreadable { .. } | Note::Scrubbed { .. } => {

@@ -566,8 +566,15 @@ impl Office {
         // that "was replaced once".
         let geometry = super::config::geometry_of(&label);
         let all = array::Bitmap::full(geometry.regions());
-        let written =
-            self.label_drive(probe.id, &label, Some((&geometry, dirty_uuid, &all)), &record, &slot).await;
+        // The uncleared map comes with what is copied, before the leg counts as in sync.
+        let uncleared = array::UnclearedMap::none();
+        let maps = super::drives::Maps {
+            geometry: &geometry,
+            array: dirty_uuid,
+            dirty: &all,
+            uncleared: &uncleared,
+        };
+        let written = self.label_drive(probe.id, &label, maps, &record, &slot).await;
         written.map_err(|e| {
             let (words, next) = not_labelled(&probe.info, e);
             refuse(RefusalKind::Internal, "new", words).then(next)

@@ -34,6 +34,8 @@ impl Office {
         self.cx.spawn(async move { office.watch_scrubs(pool).await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_spares(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_returned(pool).await });
     }
 
     async fn keep(&self, pool: PoolId) {

@@ -54,6 +54,7 @@ mod tests;
 mod text;
 mod times;
 mod turned_away;
+mod uncleared;
 mod unfinished;
 mod unrecorded;
 mod vanished;
@@ -185,9 +186,9 @@ impl Steward {
             Mail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }
-            Mail::HasRoom { mirrors, mirrors_max } => {
+            Mail::HasRoom { room: kept, mirrors_max } => {
                 if let Some(room) = desk.rooms.get_mut(usize::from(shard)) {
-                    *room = Some((mirrors, mirrors_max));
+                    *room = Some((kept, mirrors_max));
                 }
             }
             Mail::Reported(report) => {
@@ -237,6 +238,9 @@ impl Steward {
             Mail::Configure { .. }
             | Mail::Recorded { .. }
             | Mail::Clean { .. }
+            | Mail::Returned { .. }
+            | Mail::AllCleared { .. }
+            | Mail::Cleared { .. }
             | Mail::Unrecorded { .. }
             | Mail::MarkAll { .. }
             | Mail::Unmark { .. }

@@ -92,6 +92,7 @@ impl Office {
             Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
+            Order::SpaceMarked { pool } => self.space_marked(pool).await,
             Order::Status | Order::Events { .. } => self.look(order).await,
             Order::Shutdown => self.shutdown().await,
         }

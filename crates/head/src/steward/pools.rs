@@ -159,6 +159,7 @@ impl Office {
             config.name.clone_from(name);
         }
         self.check_name_free(uuid, &config.name)?;
+        config.account(generation + 1);
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
             let mut desk = self.desk_mut();
@@ -259,6 +260,8 @@ impl Office {
                 }
                 false => Bitmap::new(geometry.regions()),
             };
+            let open = (0..legs.len()).filter(is_current).filter_map(|l| legs[l].open.clone()).collect();
+            let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await;
             let id = self.desk_mut().new_array();
             arrays.push(ArrayDesk {
                 id,
@@ -271,6 +274,10 @@ impl Office {
                 compared_since: None,
                 dirty: Arc::new(dirty),
                 clean: BTreeSet::new(),
+                uncleared: Arc::new(uncleared),
+                marks: 0,
+                marked: BTreeSet::new(),
+                cleared: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
                 legs,
                 healed: 0,
@@ -300,7 +307,7 @@ impl Office {
                 p.info.path, config.name
             ));
         }
-        let room = self.room_for(arrays.iter().filter(|a| a.geometry.redundant()).count()).await?;
+        let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
         config.holder = self.desk().system.uuid;
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
         drop(room);
@@ -432,6 +439,7 @@ impl Office {
             record,
             arrays,
             resting: vec![],
+            marked: vec![],
             volume_ids,
             serving: false,
             leaving: false,

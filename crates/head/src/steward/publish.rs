@@ -125,12 +125,14 @@ fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
                 state,
                 volatile_cache: open.info.volatile_cache,
                 deallocate_zeroes: open.info.deallocate_zeroes,
+                map_at: array::format::tail_at(open.label.drive_bytes),
             },
             None => array::Leg {
                 drive: NO_DRIVE,
                 state: array::LegState::Missing,
                 volatile_cache: true,
                 deallocate_zeroes: false,
+                map_at: 0,
             },
         };
         if legs.len() <= leg.place {
@@ -145,5 +147,6 @@ fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
         membership: array::Membership { epoch: record.epoch, legs },
         dirty: array.dirty.clone(),
         unclean: array.unclean,
+        uncleared: array.uncleared.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! How fast long work is: from samples that are taken whether somebody looks or not.
 
-use crate::layout::ArrayId;
+use crate::layout::{ArrayId, PoolId};
 use base::{Duration, Instant, Uuid};
 use std::collections::VecDeque;
 
@@ -17,6 +17,8 @@ pub(crate) enum Work {
     Leg(Uuid),
     /// Legs in sync are made the same.
     Array(ArrayId),
+    /// Space is cleared.
+    Clearing(PoolId),
 }
 
 /// What was done at some moments, oldest first.

@@ -14,8 +14,8 @@ use super::speed::Work;
 use super::volumes::net_words;
 use crate::mail::Mail;
 use crate::order::{
-    Answered, Array, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool, PortalState,
-    Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
+    Answered, Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool,
+    PortalState, Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
 };
 use crate::report::{self, ShardReport};
 use array::format::LegState;
@@ -89,6 +89,12 @@ fn note_speeds(desk: &mut Desk, now: Instant) {
             });
         }
     }
+    for p in &desk.pools {
+        let (left, total) = uncleared_of(desk, p);
+        if left > 0 {
+            resyncs.push((Work::Clearing(p.id), total.saturating_sub(left)));
+        }
+    }
     desk.speeds.retain(|work, _| resyncs.iter().any(|(known, _)| known == work));
     for (work, done) in resyncs {
         desk.speeds.entry(work).or_default().note(now, done);
@@ -121,6 +127,7 @@ fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
         sum.resync_total += progress.resync_total;
         sum.crash_left += progress.crash_left;
         sum.crash_total += progress.crash_total;
+        sum.uncleared += progress.uncleared;
         sum.dirty_regions += progress.dirty_regions;
         sum.regions += progress.regions;
         sum.warm_writes += progress.warm_writes;
@@ -406,6 +413,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         bytes: space.count() * volume::GRANULE_BYTES,
         used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
         resting_bytes: p.resting_bytes(),
+        clearing: clearing_of(desk, p, now),
         block_bytes: p.config.block_bytes,
         zones: p
             .config
@@ -421,6 +429,19 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         scrub,
         spares: p.spares_shown(),
     }
+}
+
+/// Bytes of a pool's arrays that are uncleared, and bytes in all.
+fn uncleared_of(desk: &Desk, p: &PoolDesk) -> (u64, u64) {
+    let left = p.arrays.iter().map(|a| progress_of(desk, a.id).uncleared).sum();
+    (left, p.arrays.iter().map(|a| a.geometry.data_bytes).sum())
+}
+
+fn clearing_of(desk: &Desk, p: &PoolDesk, now: Instant) -> Option<Clearing> {
+    let (left_bytes, total) = uncleared_of(desk, p);
+    let speed = desk.speeds.get(&Work::Clearing(p.id));
+    let (rate, eta) = speed.map_or((0, None), |s| s.of(now, total.saturating_sub(left_bytes), total));
+    (left_bytes > 0).then_some(Clearing { left_bytes, rate, eta })
 }
 
 fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {

@@ -14,7 +14,7 @@ use access::{AccessError, Host, LUN_MAX, lowest_free};
 use base::front::Close;
 use base::view::NSID_MAX;
 use base::view::{Portal, Protocol};
-use base::{Address, Duration, Uuid};
+use base::{Address, Bug, Duration, Uuid, planted};
 use core::net::SocketAddr;
 use volume::{Map, Run, Volume, VolumeError};
 
@@ -256,6 +256,7 @@ impl Office {
         }
         v.bytes = bytes;
         config.volumes.put(v);
+        self.give_back(id, &mut config, &freed);
         self.commit(id, config).await?;
         self.rest_of(id, freed);
         self.publish().await;
@@ -354,6 +355,8 @@ impl Office {
         config.grants.remove_volume(uuid);
         config.set_caps(uuid, Caps::default());
         config.set_weight(uuid, WEIGHT);
+        let freed: Vec<Run> = v.map.runs().collect();
+        self.give_back(id, &mut config, &freed);
         self.commit(id, config).await?;
         {
             let mut desk = self.desk_mut();
@@ -361,25 +364,24 @@ impl Office {
                 desk.times.forget(gone);
             }
         }
-        self.rest_of(id, v.map.runs().collect());
+        self.rest_of(id, freed);
         self.publish().await;
         self.note(format!("volume {name}"), "it was removed");
         Ok(Reply::Done)
     }
-    /// Runs that no volume has any more rest until no write to them can be left at a drive.
+    /// The next configuration says that these runs are nobody's.
+    fn give_back(&self, pool: PoolId, config: &mut PoolConfig, freed: &[Run]) {
+        let next = self.desk().pool(pool).map_or(1, |p| p.generation + 1);
+        if !planted(Bug::UnclearedHandedOut) {
+            config.give_back(freed.iter().copied(), next);
+        }
+    }
+    /// They rest until no write to them can be left at a drive.
     fn rest_of(&self, pool: PoolId, freed: Vec<Run>) {
         let until = self.cx.now() + QUARANTINE;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             p.resting.extend(freed.into_iter().map(|run| Resting { run, until }));
         }
-        let office = self.clone();
-        self.cx.spawn(async move {
-            office.cx.sleep(QUARANTINE).await;
-            let now = office.cx.now();
-            if let Some(p) = office.desk_mut().pool_mut(pool) {
-                p.resting.retain(|r| r.until > now);
-            }
-        });
     }
 
     /// Order: a new host.

@@ -638,6 +638,14 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         };
         row(if i == 0 { "spares" } else { "" }, words);
     }
+    if let Some(clearing) = &pool.clearing {
+        let pace = super::status::pace_words(1, clearing.rate, clearing.seconds_left);
+        let words = format!(
+            "{} hold what somebody left there, read as zeroes, and are being cleared: {pace}",
+            print(clearing.left_bytes)
+        );
+        row("clearing", words.into());
+    }
     for (i, words) in scrub_words(&pool.scrub).into_iter().enumerate() {
         row(if i == 0 { "scrub" } else { "" }, words.into());
     }

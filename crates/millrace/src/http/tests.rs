@@ -326,6 +326,7 @@ pub fn snapshot() -> Snapshot {
             bytes: 5_759_539_617_792,
             used_bytes: 549_755_813_888,
             resting_bytes: 0,
+            clearing: None,
             block_bytes: 4096,
             zones: vec![Zone { bytes: 5_759_539_617_792, weights: vec![(0, 1), (1, 1), (2, 1)] }],
             arrays: vec![

@@ -1,6 +1,7 @@
 //! Which granules are given away, while volumes come and go and pools grow.
 
 use super::*;
+use array::format::{CONFIG_AT, ConfigSlot};
 
 fn make(w: &mut World, name: &str, mib: u64) {
     w.good(volume(name, mib * MIB));
@@ -134,4 +135,91 @@ fn a_file_that_is_larger_than_what_is_free_below_it_is_told_when_a_pool_is_made_
     let told = notices.iter().filter(|n| n.contains("sparse")).collect::<Vec<_>>();
     let words = "/f/b is sparse, and the file system below it has 20M free for its 80M: writes of new blocks fail once that is used";
     assert_eq!(told, [words]);
+}
+
+/// What volumes gave back is nobody's before every shard has marked it, over crashes and on a head that takes the pool over.
+#[test]
+fn returned_space_is_free_when_it_is_marked_and_not_before() {
+    let mut w = world();
+    make(&mut w, "old", 40);
+    w.unmarked = true;
+    remove(&mut w, "old");
+    w.pass(60);
+    check(&mut w, 40);
+    assert!(w.log.iter().any(|l| l.starts_with("returned 0")), "{:?}", w.log);
+    let returned = |w: &World| w.log.iter().find(|l| l.starts_with("returned 0")).cloned();
+    let ranges = returned(&w);
+    let mut w = w.crash(2);
+    assert!(ranges.is_some() && returned(&w) == ranges, "the same is marked anew");
+    check(&mut w, 0);
+    make(&mut w, "new", 60);
+    check(&mut w, 0);
+    // Nothing is uncleared: the configuration is one that older programs take.
+    let mut w = w.crash(3);
+    assert_eq!(returned(&w), None);
+    check(&mut w, 0);
+}
+
+#[test]
+fn a_pool_on_used_drives_begins_with_a_map_that_says_so() {
+    let mut rest = drives(&["/f/a", "/f/b", "/f/c"]);
+    rest.drives.get_mut("/f/b").expect("there").zero = false;
+    let mut w = World::start(rest, 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    let all = |w: &World, a: usize| w.layout.arrays[a].uncleared.bytes(&w.layout.arrays[a].geometry);
+    let bytes = w.layout.arrays[0].geometry.data_bytes;
+    assert_eq!(
+        (all(&w, 0), w.layout.arrays[0].unclean),
+        (bytes, false),
+        "and nothing has to be made the same"
+    );
+    make(&mut w, "v", 20);
+    check(&mut w, 0);
+    let mut w = w.crash(2);
+    assert_eq!(all(&w, 0), bytes, "the drives say so");
+    // A torn block on one leg is mended from the other.
+    let tail = array::format::tail_at(w.rest.drives["/f/a"].bytes) / 512;
+    let map = |w: &World, name: &str| {
+        let at = |b: &u64| (tail..tail + 2000).contains(b);
+        w.rest.drives[name]
+            .blocks
+            .iter()
+            .filter(|(b, _)| at(b))
+            .map(|(b, d)| (*b, d.clone()))
+            .collect::<Vec<_>>()
+    };
+    let whole = map(&w, "/f/a");
+    let drive = w.rest.drives.get_mut("/f/a").expect("there");
+    let (at, _) = whole.iter().find(|(_, d)| d.starts_with(b"MRUNCLRD")).expect("a block of the map");
+    drive.blocks.get_mut(at).expect("there")[300] ^= 1;
+    let w = w.crash(3);
+    assert_eq!(all(&w, 0), bytes);
+    let same = |(b, d): &(u64, Vec<u8>)| map(&w, "/f/a").iter().any(|(x, y)| x == b && y == d);
+    assert!(whole.iter().all(same), "it is whole again");
+}
+
+#[test]
+fn free_space_of_a_pool_that_an_older_program_had_is_returned_as_a_whole() {
+    let mut w = world();
+    make(&mut w, "v", 20);
+    // The older program's configuration says nothing of it.
+    for name in ["/f/a", "/f/b"] {
+        let drive = w.rest.drives.get_mut(name).expect("there");
+        for at in CONFIG_AT {
+            let bytes: Vec<u8> =
+                (0..16).filter_map(|i| drive.blocks.get(&(at / 512 + i))).flatten().copied().collect();
+            let Some(mut slot) = ConfigSlot::decode(&bytes).ok() else { continue };
+            slot.features.compat = 0;
+            for (i, chunk) in slot.encode().expect("it fits").chunks(512).enumerate() {
+                drive.blocks.insert(at / 512 + i as u64, chunk.to_vec());
+            }
+        }
+    }
+    let mut w = w.crash(2);
+    let marked: Vec<&String> = w.log.iter().filter(|l| l.starts_with("returned 0")).collect();
+    assert_eq!(marked.len(), 1, "{:?}", w.log);
+    check(&mut w, 0);
+    make(&mut w, "new", 20);
+    let w = w.crash(3);
+    assert!(!w.log.iter().any(|l| l.starts_with("returned")), "once");
 }

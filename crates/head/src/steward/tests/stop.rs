@@ -103,15 +103,15 @@ fn a_stop_before_the_pools_are_there_does_not_wait_for_them() {
 /// A restart while drives were being made the same, and the next head believed them.
 #[test]
 fn what_was_not_compared_when_the_head_stopped_is_compared_by_the_next() {
-    let mut rest = drives(&["/f/a", "/f/b"]);
-    rest.drives.get_mut("/f/b").expect("there").zero = false;
-    let mut w = World::start(rest, 1);
+    let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
     w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    w.rest.forget_bitmaps(&["/f/a", "/f/b"]);
+    let mut w = w.crash(2);
     assert!(w.layout.arrays[0].unclean);
     w.stop();
     w.pass(SOON);
     assert!(w.stopped.is_some());
-    let w = w.crash(2);
+    let w = w.crash(3);
     let array = &w.layout.arrays[0];
     assert!(array.unclean && array.dirty.count() == array.geometry.regions());
 }

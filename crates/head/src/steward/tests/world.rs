@@ -80,6 +80,8 @@ pub(super) struct World {
     pub(super) held_candidates: bool,
     /// Mirrors that each shard has memory for, and those that it keeps memory for: without it it would panic.
     pub(super) mirrors_max: u32,
+    /// Shards do not come to mark what is returned.
+    pub(super) unmarked: bool,
     pub(super) mirrors_kept: [u32; SHARDS as usize],
     /// Effects until the power goes.
     pub(super) effects_left: u64,
@@ -126,6 +128,7 @@ impl World {
             restless: false,
             held_candidates: false,
             mirrors_max: 1000,
+            unmarked: false,
             mirrors_kept: [0; SHARDS as usize],
             effects_left: effects,
             effects_done: 0,
@@ -429,11 +432,20 @@ impl World {
             }
             Mail::Quiesce { .. } if self.restless && n == 1 => return,
             Mail::Quiesce { array } => Mail::Quiesced { array },
-            Mail::Room { mirrors } => {
-                let kept = mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
-                self.mirrors_kept[usize::from(n)] = kept;
-                Mail::HasRoom { mirrors: kept, mirrors_max: self.mirrors_max }
+            Mail::Room(room) => {
+                let mirrors = room.mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
+                self.mirrors_kept[usize::from(n)] = mirrors;
+                Mail::HasRoom { room: crate::mail::Room { mirrors, ..room }, mirrors_max: self.mirrors_max }
             }
+            Mail::Returned { array, marks, ranges, .. } => {
+                self.log.push(format!("returned {n} {array} {ranges:?}"));
+                if self.unmarked {
+                    return;
+                }
+                self.note(n, array, Note::Returned { marks });
+                Mail::Note { array, note: Note::AllCleared { marks } }
+            }
+            Mail::AllCleared { array, .. } => return self.log.push(format!("cleared {n} {array}")),
             Mail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
             Mail::Report => {
                 let drives = if n == 0 { self.figures.clone() } else { vec![] };
@@ -497,6 +509,16 @@ impl World {
     }
     pub(super) fn crash(self, seed: u64) -> World {
         World::start(self.rest, seed)
+    }
+}
+
+impl Rest {
+    /// The bitmaps on these drives rot: everything may differ between their legs.
+    pub(super) fn forget_bitmaps(&mut self, names: &[&str]) {
+        for name in names {
+            let blocks = &mut self.drives.get_mut(*name).expect("there").blocks;
+            blocks.retain(|block, _| !(4 * MIB / 512..5 * MIB / 512).contains(block));
+        }
     }
 }
 
