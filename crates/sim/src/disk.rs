@@ -19,7 +19,13 @@ enum Sector {
     Bytes(Box<[u8]>),
 }
 
+/// How a sector begins that holds what somebody left who had the drive, or its space, before.
+const JUNK: [u8; 4] = *b"JUNK";
+
 impl Sector {
+    fn is_junk(&self) -> bool {
+        matches!(self, Sector::Stamp(stamp) if stamp[..4] == JUNK)
+    }
     fn from(bytes: &[u8]) -> Self {
         let stamp: [u8; 16] = bytes[..16].try_into().expect("a sector is longer");
         if bytes[16..] == bytes[..bytes.len() - 16] {
@@ -294,6 +300,22 @@ impl Disk {
                 self.durable.insert(sector, contents);
             }
         }
+    }
+
+    /// Every second sector of a range of bytes holds something of its own, durably: somebody was here before.
+    pub fn soil(&mut self, at: u64, len: u64, tag: u32) {
+        for sector in (at / self.sector..(at + len) / self.sector).step_by(2) {
+            let mut stamp = [0; 16];
+            stamp[..4].copy_from_slice(&JUNK);
+            stamp[4..8].copy_from_slice(&tag.to_le_bytes());
+            stamp[8..].copy_from_slice(&sector.to_le_bytes());
+            self.cached.remove(&sector);
+            self.durable.insert(sector, Sector::Stamp(stamp));
+        }
+    }
+    /// Whether a sector holds that, durably or as it reads now.
+    pub fn is_junk(&self, sector: u64) -> bool {
+        [true, false].into_iter().any(|durable| self.holds(sector, durable).is_some_and(Sector::is_junk))
     }
 
     /// Sectors that hold something, in a range of bytes.

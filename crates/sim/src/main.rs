@@ -19,6 +19,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --seesaw  the same, where shards lose different legs at the same moment
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
+  --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
   --calm    worlds of one size in which nothing goes wrong: what speed is measured by
 
@@ -56,6 +57,7 @@ enum Kind {
     Seesaw,
     Frozen,
     Older,
+    Volumes,
     Calm,
 }
 
@@ -69,6 +71,7 @@ impl Words {
             Kind::Seesaw => Options::seesaw(seed),
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
+            Kind::Volumes => Options::volumes(seed),
             Kind::Calm => Options::calm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
@@ -82,6 +85,7 @@ impl Words {
             Kind::Seesaw => Some("seesaw"),
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
+            Kind::Volumes => Some("volumes"),
             Kind::Calm => Some("calm"),
         };
         kind.into_iter().chain(self.tight.then_some("tight")).collect()
@@ -127,6 +131,7 @@ fn words() -> Option<Words> {
             "--seesaw" => words.kind = Kind::Seesaw,
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
+            "--volumes" => words.kind = Kind::Volumes,
             "--calm" => words.kind = Kind::Calm,
             _ => return None,
         }

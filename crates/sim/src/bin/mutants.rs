@@ -103,6 +103,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Seesaw => Options::seesaw(seed),
         Worlds::Frozen => Options::frozen(seed),
         Worlds::Older => Options::older(seed),
+        Worlds::Volumes => Options::volumes(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
     };
     match std::panic::catch_unwind(|| run(options)) {

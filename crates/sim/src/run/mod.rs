@@ -22,7 +22,7 @@ use crate::world::{ActorId, Fate, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::mail::Mail;
-use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, HostSettings, Order, RefusalKind, Reply, Snapshot, State};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use std::cell::{Cell, RefCell};
@@ -103,6 +103,7 @@ const ALARM_LANDED: u64 = 4;
 const ALARM_MOVE: u64 = 5;
 const ALARM_DOOM: u64 = 6;
 const ALARM_STOP: u64 = 7;
+const ALARM_HOLD: u64 = 8;
 const ALARM_HEAL: u64 = 1000;
 const ALARM_ACT: u64 = 2000;
 
@@ -118,6 +119,9 @@ struct Run {
     /// A drive, as it was at some moment of this life of the head.
     copy: Option<(usize, DiskCopy)>,
     orders: VecDeque<Order>,
+    /// The one that was given last, and until when the next one waits.
+    sent: Option<Order>,
+    hold_until: Instant,
     asked: u64,
     waiting: Option<u64>,
     volume: Rc<RefCell<Volume>>,
@@ -178,6 +182,9 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
         disk.sector = u64::from(options.block_bytes);
         disk.deallocate_zeroes = options.deallocate_zeroes || d == 0;
+        if options.used {
+            disk.soil(0, disk.bytes, d as u32 + 1);
+        }
         disk.opening_reads = Prng::new(seed ^ (0x6f70_656e + d as u64)).chance(1, 2);
         world.disks.push(disk);
     }
@@ -189,6 +196,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         down: true,
         ready: false,
         orders: VecDeque::new(),
+        sent: None,
+        hold_until: Instant(0),
         asked: 0,
         waiting: None,
         volume: Rc::default(),
@@ -373,6 +382,15 @@ impl Run {
             orders.push_back(Order::Status);
             orders.push_back(Order::PoolAdd { pool: "tank".into(), arrays: later, force: false });
         }
+        if self.options.former {
+            // It takes nearly all that there is, so that the hosts' volume has to wait for its space.
+            orders.push_back(Order::Status);
+            orders.push_back(Order::VolumeRemove {
+                volume: "tank/filler".into(),
+                force: true,
+                disconnect: true,
+            });
+        }
         orders.extend([
             Order::VolumeCreate {
                 pool: "tank".into(),
@@ -422,8 +440,38 @@ impl Run {
         orders
     }
 
+    /// The next order waits for so long.
+    fn hold(&mut self, time: Duration) {
+        self.hold_until = self.world.now() + time;
+        self.world.alarm(time, ALARM_HOLD);
+    }
+    /// The volume that goes had data all over its space.
+    fn soil(&mut self) {
+        for disk in 0..self.options.mirrors * self.options.legs {
+            if let Some((at, len)) = self.data_space(disk) {
+                self.world.disks[disk].soil(at, len, 0);
+            }
+        }
+    }
+    /// The first volume has gone: at once, a little later or never the head falls.
+    fn former_is_gone(&mut self) {
+        let pause = Duration::from_millis(self.rng.below(15_000));
+        self.hold(pause);
+        if self.rng.chance(1, 2) {
+            let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
+            self.ends(fate);
+        }
+    }
+
     fn order(&mut self) {
+        if self.world.now() < self.hold_until {
+            return;
+        }
         if let Some(order) = self.orders.pop_front() {
+            if self.stage == Stage::Ordering && matches!(order, Order::VolumeRemove { .. }) {
+                self.soil();
+            }
+            self.sent = Some(order.clone());
             self.asked += 1;
             self.waiting = Some(self.asked);
             self.world.manage(Address::Steward, Mail::Order { id: self.asked, order });
@@ -431,7 +479,19 @@ impl Run {
     }
 
     fn answered(&mut self, answer: Answered) -> Result<(), String> {
+        let sent = self.sent.take();
         match (self.stage, answer) {
+            (Stage::Ordering, Ok(_)) if matches!(sent, Some(Order::VolumeRemove { .. })) => {
+                self.former_is_gone();
+                Ok(())
+            }
+            // Its space is free when every shard has marked it.
+            (Stage::Ordering, Err(r)) if self.options.former && r.kind == RefusalKind::NoSpace => {
+                self.orders.extend(sent);
+                self.orders.rotate_right(1);
+                self.hold(Duration::from_millis(700));
+                Ok(())
+            }
             (_, Ok(Reply::Snapshot(snapshot))) => {
                 if !self.options.troubles.contains(&Trouble::Rot) {
                     crate::operator::verdict(&snapshot)?;
@@ -451,7 +511,8 @@ impl Run {
                         self.begin_work(&snapshot);
                     } else {
                         // The hosts' volume comes to lie on what is added, or half of it.
-                        let left = if self.options.seed.is_multiple_of(2) { 0 } else { VOLUME_BYTES / 2 };
+                        let half = self.options.former || !self.options.seed.is_multiple_of(2);
+                        let left = if half { VOLUME_BYTES / 2 } else { 0 };
                         self.orders.push_front(filler(&snapshot, left));
                     }
                 }
@@ -664,7 +725,7 @@ impl Run {
 }
 
 fn quiet(snapshot: &Snapshot) -> bool {
-    snapshot.pools.iter().all(|p| p.arrays.iter().all(|a| a.resync.is_none()))
+    snapshot.pools.iter().all(|p| p.clearing.is_none() && p.arrays.iter().all(|a| a.resync.is_none()))
 }
 
 /// A volume that leaves `left` bytes of what is free.

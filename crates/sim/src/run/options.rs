@@ -175,14 +175,20 @@ pub struct Options {
     pub trace: bool,
     /// Shards as they are, if None.
     pub wrap: Option<Wrap>,
+    /// The drives were somebody's before: they hold something.
+    pub used: bool,
+    /// Another volume had the space of the hosts' volume before.
+    pub former: bool,
 }
 
 impl Options {
-    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies.
+    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies, and one of volumes.
     pub fn swarm(seed: u64) -> Self {
-        match Prng::new(seed ^ 0x6f6c_6465_7201).chance(1, 20) {
-            true => Self::older(seed),
-            false => Self::usual(seed),
+        let one_of = |n: u64, source: u64| Prng::new(seed ^ source).chance(1, n);
+        match (one_of(20, 0x6f6c_6465_7201), one_of(20, 0x0076_6f6c_756d_6501)) {
+            (true, _) => Self::older(seed),
+            (false, true) => Self::volumes(seed),
+            (false, false) => Self::usual(seed),
         }
     }
     /// A world in which anything may go wrong, in any mixture.
@@ -248,7 +254,27 @@ impl Options {
             tell: false,
             trace: false,
             wrap: None,
+            used: false,
+            former: false,
         }
+    }
+    /// A world whose hosts' volume lies where somebody had data before: on drives that were somebody's, or in the space of a
+    /// volume that was removed.
+    pub fn volumes(seed: u64) -> Self {
+        let mut options = Self::usual(seed);
+        let mut rng = Prng::new(seed ^ 0x0076_6f6c_756d_6573);
+        options.former = rng.chance(2, 3);
+        options.used = !options.former || rng.chance(1, 3);
+        options.troubles.retain(|t| *t != Trouble::Rot);
+        for trouble in [Trouble::Kill, Trouble::PowerCut] {
+            if !options.troubles.contains(&trouble) && rng.chance(1, 2) {
+                options.troubles.push(trouble);
+            }
+        }
+        (options.moves, options.grown) = (0, false);
+        // Hosts come to all of it, and often for the first time.
+        options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes) >> rng.below(3);
+        options
     }
     /// Least memory of each shard in this world.
     pub fn shard_bytes_min(&self) -> u64 {

@@ -460,7 +460,9 @@ impl World {
         let (a, b) = (&self.disks[one], &self.disks[other]);
         let unlike = a.unlike(b, at, len, durable);
         let rotted = |s: &u64| self.disks.iter().any(|d| d.has_rotted(*s));
-        unlike.into_iter().find(|s| !rotted(s)).map(|s| s * a.sector)
+        // Nobody may read what somebody left there: legs may differ, until it is cleared.
+        let junk = |s: &u64| a.is_junk(*s) || b.is_junk(*s);
+        unlike.into_iter().find(|s| !rotted(s) && !junk(s)).map(|s| s * a.sector)
     }
 
     // ---- what the kernel says
