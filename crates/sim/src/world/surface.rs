@@ -632,10 +632,13 @@ impl World {
             let home = self.surface.home(first).expect("a leg has a label");
             let (at, len) = (home.geometry.data_at + at, self.disks[first].sector);
             let rotted = self.disks.iter().any(|d| d.has_rotted(at / len));
+            // Zeroes that were written where nobody may read what lies there are answered without the drives.
+            let junk = |d: &usize| self.disks[*d].is_junk(at / len);
             let lacks = |(leg, out): &&(usize, usize)| {
                 let had = self.surface.drained.get(out).is_some_and(|at| answer.began <= *at);
                 !rotted
                     && !had
+                    && ![leg, out].into_iter().any(junk)
                     && !self.disks[*leg].agrees(&self.disks[*out], at / len)
                     && !self.surface.writes_there(*leg, at, len)
             };
@@ -646,8 +649,11 @@ impl World {
                 });
             }
             let other = legs.iter().find(|d| !self.disks[first].agrees(&self.disks[**d], at / len));
-            let moves =
-                |other| rotted || [first, other].into_iter().any(|d| self.surface.writes_there(d, at, len));
+            let moves = |other| {
+                rotted
+                    || [first, other].iter().any(junk)
+                    || [first, other].into_iter().any(|d| self.surface.writes_there(d, at, len))
+            };
             if let Some(other) = other.copied().filter(|other| !moves(*other)) {
                 let block = answer.block;
                 self.surface.breaks(|| {
