@@ -276,7 +276,10 @@ impl World {
             let (mut label, mut ghost) = (None, None);
             let mut look = |bytes: &mut [u8]| {
                 held.looks = looks(bytes, sector);
-                let data = home.filter(|h| by_shard && op.at >= h.geometry.data_at);
+                let is_data = |h: &Home| {
+                    (h.geometry.data_at..h.geometry.data_at + h.geometry.data_bytes).contains(&op.at)
+                };
+                let data = home.filter(|h| by_shard && is_data(h));
                 match data {
                     Some(home) => {
                         held.stamp = mark_of(bytes);
@@ -551,7 +554,9 @@ impl World {
                 [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
                     || self.surface.failures.iter().any(failed)
             };
-            let still = |s: &u64| !moves(s * size) && !self.disks.iter().any(|d| d.has_rotted(*s));
+            let junk = |s: &u64| [disk, *leg].into_iter().any(|d| self.disks[d].is_junk(*s));
+            let still =
+                |s: &u64| !junk(s) && !moves(s * size) && !self.disks.iter().any(|d| d.has_rotted(*s));
             let unlike = self.disks[disk].unlike(&self.disks[*leg], data_at, data_bytes, false);
             if let Some(sector) = unlike.into_iter().find(still) {
                 found = Some((*leg, sector * size));
@@ -657,7 +662,7 @@ impl World {
             if let Some(other) = other.copied().filter(|other| !moves(*other)) {
                 let block = answer.block;
                 self.surface.breaks(|| {
-                    format!("block {block} was answered: d{first} and d{other}, in sync on record, differ")
+                    format!("block {block} was answered: d{first} and d{other}, in sync on record, differ at byte {at}")
                 });
             }
         }
@@ -747,7 +752,8 @@ impl World {
                 let unlike = a.unlike(b, data_at, data_bytes, false);
                 let still = |s: &u64| {
                     let at = s * a.sector;
-                    !self.disks.iter().any(|d| d.has_rotted(*s))
+                    !(a.is_junk(*s) || b.is_junk(*s))
+                        && !self.disks.iter().any(|d| d.has_rotted(*s))
                         && !legs.iter().any(|d| self.surface.writes_there(*d, at, a.sector))
                 };
                 if let Some(sector) = unlike.into_iter().find(still) {
