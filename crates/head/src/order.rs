@@ -46,6 +46,13 @@ pub enum Order {
         /// As in `PoolCreate`.
         force: bool,
     },
+    /// Take the arrays that were added last from a pool, on which nothing lies. Answered by `Created` without an identity.
+    ArrayRemove {
+        /// The pool.
+        pool: String,
+        /// Their names, as `status` has them (`mirror-1`).
+        arrays: Vec<String>,
+    },
     /// Let go of a pool, so that another head may import it. Its volumes vanish from the hosts.
     PoolRelease {
         /// The pool.

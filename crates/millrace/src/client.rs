@@ -72,6 +72,11 @@ impl Client {
         self.call::<Nothing>(Method::DELETE, path, None, self.patience).map(|_| ())
     }
 
+    /// DELETE below `/api/v1` that has something to say.
+    pub fn remove<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.call(Method::DELETE, path, None, self.patience)
+    }
+
     fn call<T: DeserializeOwned>(
         &self,
         method: Method,

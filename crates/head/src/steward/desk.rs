@@ -685,7 +685,9 @@ impl Desk {
 impl PoolDesk {
     /// The state of a leg, as it is on record. One that is about to join is not there yet.
     pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
-        self.record.arrays[array].legs.get(leg).map_or(LegState::Out, |l| l.state)
+        // Who looked at an array that was removed meanwhile finds nobody there.
+        let row = self.record.arrays.get(array).and_then(|row| row.legs.get(leg));
+        row.map_or(LegState::Out, |l| l.state)
     }
     /// Whether a leg is being resynced.
     pub fn rebuilds(&self, array: usize, leg: usize) -> bool {
@@ -710,7 +712,7 @@ impl PoolDesk {
     }
     /// Whether the leg is the only one of its array in sync.
     pub fn is_last(&self, array: usize, leg: usize) -> bool {
-        let legs = &self.record.arrays[array].legs;
+        let legs = self.record.arrays.get(array).map_or(&[][..], |row| &row.legs);
         let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
         leg < legs.len() && in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
     }

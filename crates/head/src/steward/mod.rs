@@ -43,6 +43,7 @@ mod scrub;
 pub mod sessions;
 mod shaped;
 mod signature;
+mod shrink;
 mod spare_watch;
 mod spares;
 mod speed;

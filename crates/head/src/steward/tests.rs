@@ -31,6 +31,7 @@ mod released;
 mod reopen;
 mod scrub;
 mod silent;
+mod shrink;
 mod space;
 mod spares;
 mod stop;

@@ -45,6 +45,23 @@ Examples:
     /// List pools
     #[command(after_help = "\
 Examples:
+    /// Take the arrays that were added last from a pool, if nothing lies on them
+    #[command(after_help = "\
+No volume may lie on an array that is to leave. Arrays that were added together
+leave together, and those that were added last leave first. Their drives are
+free afterwards.
+
+Examples:
+  millrace pool rm tank mirror-2
+  millrace pool rm tank mirror-2 mirror-3  # added by one command")]
+    Rm {
+        /// The pool
+        #[arg(value_name = "POOL", add = super::complete::pools())]
+        pool: String,
+        /// Its arrays, as `pool show` names them
+        #[arg(value_name = "ARRAY", required = true)]
+        arrays: Vec<String>,
+    },
   millrace pool ls
   millrace pool ls --json")]
     Ls,
@@ -379,6 +396,14 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             Ok(show(&shown, &status, context))
         }
         PoolCommand::Release { pool, force, consent } => {
+        PoolCommand::Rm { pool, arrays } => {
+            let query: Vec<String> = arrays.iter().map(|a| format!("array={}", segment(a))).collect();
+            let removed: api::Created =
+                client.remove(&format!("/pools/{}/arrays?{}", segment(&pool), query.join("&")))?;
+            let have = if arrays.len() == 1 { "has" } else { "have" };
+            let what = format!("{} {have} left pool {pool}.", arrays.join(", "));
+            Ok(context.created(&removed, what, &format!("millrace pool show {pool}")))
+        }
             let shown: Pool = client.get(&format!("/pools/{}", segment(&pool)))?;
             let files = files_of(&pool, client)?;
             let path = format!("/pools/{}/release?force={force}", segment(&pool));

@@ -248,6 +248,7 @@ fn the_commands_of_the_manual_become_their_orders() {
         "volume rename tank/vm1 tank/web1",
         "pool add tank mirror /dev/g /dev/h",
         "pool add tank leg /dev/i --to mirror-0",
+        "pool rm tank mirror-2 mirror-3",
         "pool destroy tank --force",
         "host rm esx1",
         "portal rm iscsi 10.0.0.1:3260",
@@ -378,7 +379,7 @@ fn a_word_that_is_no_verb_names_those_there_are() {
     };
     assert_eq!(
         failure("pool rename a b"),
-        "millrace: millrace pool has no command rename: there are create, add, ls, show, release, scrub, import, destroy. Next: millrace pool --help"
+        "millrace: millrace pool has no command rename: there are create, add, rm, ls, show, release, scrub, import, destroy. Next: millrace pool --help"
     );
     assert!(failure("frob").contains("millrace has no command frob: there are status, events, drive, pool,"));
     assert!(failure("pool create").contains("required arguments were not provided"));

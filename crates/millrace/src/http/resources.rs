@@ -37,7 +37,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(shape_drive))
         .routes(routes!(list_pools, create_pool))
         .routes(routes!(get_pool, destroy_pool))
-        .routes(routes!(add_to_pool))
+        .routes(routes!(add_to_pool, remove_arrays))
         .routes(routes!(release_pool))
         .routes(routes!(scrub_pool))
         .routes(routes!(add_spare))
@@ -241,6 +241,21 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
 }
 
 /// Let go of a pool, so that another head may import it
+/// Take the arrays that were added last from a pool, on which nothing lies
+#[utoipa::path(delete, path = "/pools/{pool}/arrays", tag = "pools",
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("array" = Vec<String>, Query, description = "An array as `name` has it, `mirror-1`; may be repeated")),
+    responses((status = 200, description = "It is done; drives that keep their label are told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn remove_arrays(
+    State(api): State<Api>,
+    Path(pool): Path<String>,
+    mut params: Params,
+) -> Answer<Created> {
+    let arrays = params.all("array");
+    params.end()?;
+    made(api.order(Order::ArrayRemove { pool, arrays }).await?).map(|(_, created)| created)
+}
+
 #[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("force" = Option<bool>, Query, description = "Even though its drives cannot be marked as released, or what it holds ends by it"),
