@@ -205,6 +205,8 @@ pub(crate) struct PoolDesk {
     /// Runs that no volume has any more and nobody gets yet, as writes to them may still be at the drives.
     pub resting: Vec<Resting>,
     pub volume_ids: BTreeMap<Uuid, VolumeId>,
+    /// Volumes that were made since the pool was imported: what hosts did with them, the shards have counted.
+    pub made_here: BTreeSet<Uuid>,
     /// Its volumes answer commands.
     pub serving: bool,
     /// It is being let go of: volumes are gone from the hosts, the keeper stops.

@@ -434,6 +434,7 @@ impl Office {
             arrays,
             resting: vec![],
             volume_ids,
+            made_here: BTreeSet::new(),
             serving: false,
             leaving: false,
             wishes: VecDeque::new(),

@@ -263,6 +263,40 @@ fn the_commands_of_the_manual_become_their_orders() {
 }
 
 #[test]
+fn a_plan_of_what_a_pool_would_get_changes_nothing_and_says_what_speaks_against_it() {
+    let fake = fake();
+    for (line, parts) in [
+        (
+            "pool add tank ram:1G --plan",
+            &[
+                "the new arrays: 1 single drive",
+                "pool tank has",
+                "a zone of their own",
+                "this keeps 1: pool add refuses it",
+            ][..],
+        ),
+        ("pool add tank mirror ram:64M ram:128M --plan", &["64M of the 128M of ram:128M would stay unused"]),
+        (
+            "pool create two mirror ram:64M ram:128M --plan",
+            &["64M of the 128M of ram:128M would stay unused"],
+        ),
+    ] {
+        let screen = run_against(&fake, line).expect(line);
+        let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in parts {
+            assert!(screen.contains(part), "{line}: {part} in {screen}");
+        }
+    }
+    let refused = run_against(&fake, "pool add tank spare ram:1G --plan").expect_err("a spare");
+    assert!(refused.exit == Exit::Usage, "{refused}");
+    let refused =
+        run_against(&fake, "pool add tank leg ram:1G --to mirror-9 --plan").expect_err("no such mirror");
+    assert!(refused.message.contains("name one with --to"), "{refused}");
+    let orders = fake.orders.lock().expect("no panic");
+    assert!(orders.iter().all(|o| *o == Order::Status), "{orders:?}");
+}
+
+#[test]
 fn what_sends_connected_hosts_away_is_asked_first() {
     use head::order::{Refusal, RefusalKind};
     let script = |order: &Order| match order {

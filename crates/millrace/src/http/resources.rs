@@ -190,13 +190,14 @@ async fn return_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done
 /// Put another drive in a drive's place
 #[utoipa::path(post, path = "/drives/{drive}/replace", tag = "drives", request_body = api::DriveReplace,
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+    responses((status = 200, description = "It is done; how much of the new drive stays unused is told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn replace_drive(
     State(api): State<Api>,
     Path(old): Path<String>,
     Body(b): Body<api::DriveReplace>,
-) -> Done {
-    done(api.order(Order::DriveReplace { old, new: b.new, force: b.force }).await?)
+) -> Answer<Created> {
+    made(api.order(Order::DriveReplace { old, new: b.new, force: b.force }).await?)
+        .map(|(_, created)| created)
 }
 
 /// Make a drive behave artificially, until restart
@@ -240,7 +241,6 @@ async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): 
     made(api.order(Order::PoolAdd { pool, arrays: convert::to_arrays(b.arrays), force: b.force }).await?)
 }
 
-/// Let go of a pool, so that another head may import it
 /// Take the arrays that were added last from a pool, on which nothing lies
 #[utoipa::path(delete, path = "/pools/{pool}/arrays", tag = "pools",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
@@ -256,6 +256,7 @@ async fn remove_arrays(
     made(api.order(Order::ArrayRemove { pool, arrays }).await?).map(|(_, created)| created)
 }
 
+/// Let go of a pool, so that another head may import it
 #[utoipa::path(post, path = "/pools/{pool}/release", tag = "pools",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("force" = Option<bool>, Query, description = "Even though its drives cannot be marked as released, or what it holds ends by it"),
@@ -409,7 +410,7 @@ async fn set_volume(
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("volume" = String, Path, description = "Name within the pool"),
            ("force" = Option<bool>, Query, description = "Even though it is exported"),
-           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it, or it may hold data")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_volume(
     State(api): State<Api>,

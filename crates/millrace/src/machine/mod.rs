@@ -8,6 +8,7 @@ mod files;
 mod hosts;
 mod locate;
 mod plan;
+mod sizes;
 mod topology;
 mod tree;
 mod tune;
