@@ -323,6 +323,7 @@ pub use pool::{arrays_words, layout};
 /// A size argument.
 fn size(text: &str) -> Result<u64, String> {
     api::size::parse(text)
+pub use consent::{Ask, by_terminal as asks};
 }
 
 /// A size argument of at most 4 GiB - 1.
