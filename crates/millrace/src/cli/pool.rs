@@ -373,7 +373,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let created: api::Created = client.post("/pools", &body)?;
             let name = args.name;
             let next = format!("millrace volume create {name}/NAME --size SIZE");
-            Ok(context.created_with(&created, format!("Pool {name} is made: {words}."), &places, &next))
+            Ok(context.created_with(&created, format!("Pool {name} is made: {words}."), &places, &[], &next))
         }
         PoolCommand::Add(args) if args.layout[0] == "spare" => add_spares(&args, context),
         PoolCommand::Add(args) if args.layout[0] == "leg" => add_leg(&args, context),
