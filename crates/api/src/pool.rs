@@ -237,7 +237,7 @@ pub struct PoolCreate {
     /// Measure the weights (writes to every drive).
     #[serde(default)]
     pub measure: bool,
-    /// Use drives that carry something foreign.
+    /// Use drives that carry something foreign, or of which much stays unused.
     #[serde(default)]
     pub force: bool,
 }
@@ -248,7 +248,7 @@ pub struct PoolCreate {
 pub struct PoolAdd {
     /// What to append.
     pub arrays: Vec<ArraySpec>,
-    /// Use drives that carry something foreign.
+    /// Use drives that carry something foreign, that keep fewer copies than the pool, or of which much stays unused.
     #[serde(default)]
     pub force: bool,
 }

@@ -34,7 +34,7 @@ pub enum Order {
         block_bytes: Option<u32>,
         /// Measure the weights of arrays that have none given (writes a few hundred MB to each drive).
         measure: bool,
-        /// Use drives that carry something foreign or another pool's label.
+        /// Use drives that carry something foreign or another pool's label, and mirrors that leave much of a drive unused.
         force: bool,
     },
     /// Append arrays to a pool, as a new zone.
@@ -43,8 +43,15 @@ pub enum Order {
         pool: String,
         /// What to append.
         arrays: Vec<ArraySpec>,
-        /// As in `PoolCreate`.
+        /// As in `PoolCreate`; even though they keep fewer copies than the pool's other arrays.
         force: bool,
+    },
+    /// Take the arrays that were added last from a pool, on which nothing lies. Answered by `Created` without an identity.
+    ArrayRemove {
+        /// The pool.
+        pool: String,
+        /// Their names, as `status` has them (`mirror-1`).
+        arrays: Vec<String>,
     },
     /// Let go of a pool, so that another head may import it. Its volumes vanish from the hosts.
     PoolRelease {
@@ -122,7 +129,7 @@ pub enum Order {
         volume: String,
         /// Even though it is exported.
         force: bool,
-        /// Even though hosts are connected that lose something by it.
+        /// Even though hosts are connected that lose something by it, or it may hold data.
         disconnect: bool,
     },
     /// Make a host known.

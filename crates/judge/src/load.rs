@@ -95,7 +95,17 @@ impl Load {
         static SEED: AtomicU32 = AtomicU32::new(1);
         let (said, complaint) = (head.dir.join(format!("{name}.json")), head.dir.join(format!("{name}.err")));
         let mut command = head.net.command(binary());
-        command.args(["bench", "--json", "--verify", "--read-back", "--seconds", "0", "--patience", "120"]);
+        command.args([
+            "bench",
+            "--json",
+            "--verify",
+            "--read-back",
+            "--seconds",
+            "0",
+            "--patience",
+            "120",
+            "--force",
+        ]);
         command.args(["--seed", &SEED.fetch_add(1, Ordering::Relaxed).to_string()]);
         command.args(words.split_whitespace()).stdin(Stdio::null());
         command

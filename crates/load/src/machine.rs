@@ -117,6 +117,7 @@ struct Run {
     verified: u64,
     unjudged: u64,
     mismatches: u64,
+    not_zero_at: Option<u64>,
     examples: Vec<String>,
     trouble: Option<Down>,
     end: End,
@@ -236,6 +237,7 @@ impl<M: Memory> Load<M> {
             verified: 0,
             unjudged: 0,
             mismatches: 0,
+            not_zero_at: None,
             examples: vec![],
             trouble: None,
             end: End::Completed,
@@ -466,6 +468,11 @@ impl Run {
                 histogram.record(latency);
                 *sum += bytes;
             }
+        }
+        if self.plan.looks && !pick.write {
+            let read = memory.bytes(data).iter().position(|byte| *byte != 0);
+            let found = read.map(|offset| self.plan.region_at + pick.unit * bytes + offset as u64);
+            self.not_zero_at = self.not_zero_at.into_iter().chain(found).min();
         }
         if self.plan.verify && !pick.write {
             let blocks = bytes / u64::from(self.info.block_bytes);
@@ -783,6 +790,7 @@ impl Run {
             unjudged_blocks: self.unjudged,
             mismatches: self.mismatches,
             mismatch_examples: self.examples.clone(),
+            not_zero_at: self.not_zero_at,
             connections,
         }
     }

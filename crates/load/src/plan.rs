@@ -46,6 +46,8 @@ pub struct Plan {
     pub verify: bool,
     /// After the measurement every place written in this run is read and checked.
     pub read_back: bool,
+    /// What is read is looked at: the report says where the first byte lies that is not zero.
+    pub looks: bool,
     /// Decides every random choice.
     pub seed: u64,
     /// Interval of `Mail::Progress`; zero for none.
@@ -72,6 +74,7 @@ impl Plan {
             think: Duration::ZERO,
             verify: true,
             read_back: false,
+            looks: false,
             seed: 1,
             progress_every: Duration::from_secs(1),
             patience: Duration::from_secs(60),

@@ -111,6 +111,8 @@ pub struct Report {
     pub mismatches: u64,
     /// The first of them, in words.
     pub mismatch_examples: Vec<String>,
+    /// Where the first operation in the volume read something other than zeroes, if the plan `looks`: a byte of the volume.
+    pub not_zero_at: Option<u64>,
     /// Every I/O connection.
     pub connections: Vec<ConnectionFigures>,
 }

@@ -72,6 +72,11 @@ impl Client {
         self.call::<Nothing>(Method::DELETE, path, None, self.patience).map(|_| ())
     }
 
+    /// DELETE below `/api/v1` that has something to say.
+    pub fn remove<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.call(Method::DELETE, path, None, self.patience)
+    }
+
     fn call<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -147,7 +152,7 @@ impl Client {
             ),
             std::io::ErrorKind::PermissionDenied => (
                 format!("you may not use the socket {socket}"),
-                "run the command as root, or as a member of the socket's group".to_string(),
+                "sudo usermod -aG millrace \"$USER\", then log in again (the socket's group may use it); or the same command with sudo".to_string(),
             ),
             _ => (format!("cannot reach the daemon at {socket}: {error}"), "systemctl status millrace".to_string()),
         };

@@ -40,7 +40,7 @@ fn initiators_of_both_protocols_wait_for_a_pool_that_is_away_and_go_on_when_it_i
     let lun = |n: u16| format!("iscsi://{iscsi}/{}/{n}", name("iqn"));
     let urls = [lun(0), format!("nvme://{nvme}/{}/2", name("nqn"))];
     for url in &urls {
-        ends_well(bench(url, "--rw randrw --verify --prepare --read-back --seconds 1 --qd 4"));
+        ends_well(bench(url, "--rw randrw --force --verify --prepare --read-back --seconds 1 --qd 4"));
     }
     let numbers = |daemon: &Daemon| {
         let volumes = daemon.status()["volumes"].as_array().expect("a list").clone();
@@ -64,7 +64,7 @@ fn initiators_of_both_protocols_wait_for_a_pool_that_is_away_and_go_on_when_it_i
 
     // What is not there is refused at once; what is not ready is waited for.
     let mut loads =
-        urls.each_ref().map(|url| bench(url, "--rw randrw --verify --prepare --seconds 2 --qd 4"));
+        urls.each_ref().map(|url| bench(url, "--rw randrw --force --verify --prepare --seconds 2 --qd 4"));
     let gone = bench(&lun(7), "--rw randread --seconds 1").wait_with_output().expect("it ends");
     assert!(!gone.status.success(), "there is no LUN 7");
     std::thread::sleep(Duration::from_secs(3));

@@ -82,8 +82,7 @@ fn a_daemon_fits_into_its_control_group_or_says_what_it_needs() {
     let portal = daemon.portal("nvme");
     let nqn = daemon.status()["system"]["nqn"].as_str().expect("a name").to_string();
     let target = format!("nvme://{portal}/{nqn}/1");
-    let load =
-        "--host-nqn nqn.2014-08.org.nvmexpress:h --rw randrw --bs 64k --qd 32 --connections 4 --seconds 2";
+    let load = "--host-nqn nqn.2014-08.org.nvmexpress:h --rw randrw --force --bs 64k --qd 32 --connections 4 --seconds 2";
     let words = [vec!["bench", "--target", &target], load.split(' ').collect()].concat();
     let output = daemon::millrace(&words);
     assert!(output.status.success(), "{}", daemon::said(&output).1);

@@ -34,7 +34,7 @@ fn a_mirror_of_four_legs_loses_two_under_load_and_gets_them_back() {
     daemon.cli("volume create tank/v --size 32M");
     let (portal, target) = export(&daemon);
     let bench = |words: &str| bench(&portal, &target, words);
-    let load = bench("--rw randrw --verify --prepare --read-back --seconds 8 --qd 8");
+    let load = bench("--rw randrw --force --verify --prepare --read-back --seconds 8 --qd 8");
     std::thread::sleep(std::time::Duration::from_secs(2));
     let legs = || {
         let pools = daemon.json("pool show tank");
@@ -77,7 +77,8 @@ fn drives_are_replaced_removed_and_added_under_load_and_over_a_kill() {
     daemon.cli(&format!("pool create tank mirror {a} {b}"));
     daemon.cli("volume create tank/v --size 32M");
     let (portal, target) = export(&daemon);
-    let load = bench(&portal, &target, "--rw randrw --verify --prepare --read-back --seconds 8 --qd 8");
+    let load =
+        bench(&portal, &target, "--rw randrw --force --verify --prepare --read-back --seconds 8 --qd 8");
     std::thread::sleep(std::time::Duration::from_secs(2));
     let legs = |daemon: &Daemon| {
         let pools = daemon.json("pool show tank");

@@ -130,6 +130,17 @@ impl StripeMap {
         Ok(map)
     }
 
+    /// This map without the arrays from `first` on and the zones over them, which lie at its end. What lies in the other
+    /// zones stays where it is. None if such an array shares a zone with one that stays, or if nothing would stay.
+    pub fn cut(&self, first: usize) -> Option<Self> {
+        let stays = |z: &Zone| z.parts.iter().all(|p| usize::from(p.array) < first);
+        let goes = |z: &Zone| z.parts.iter().all(|p| usize::from(p.array) >= first);
+        let zones: Vec<Zone> = self.zones.iter().take_while(|z| stays(z)).cloned().collect();
+        let whole = self.zones[zones.len()..].iter().all(goes);
+        let some = first < self.arrays() && !zones.is_empty();
+        (some && whole).then_some(Self { arrays: first as u16, zones, ..*self })
+    }
+
     /// Where byte `at` of pool space lies: the array, the byte in it, and for how many bytes from there
     /// pool space and array space run in step (the rest of the chunk, or of the zone if it has but one
     /// array). Panics beyond the end.
@@ -370,6 +381,19 @@ mod tests {
             check(&longer);
             for at in (0..map.bytes()).step_by(map.chunk_bytes() as usize) {
                 assert_eq!(map.locate(at), longer.locate(at), "adding arrays moves nothing");
+            }
+            assert_eq!(
+                longer.cut(map.arrays()).as_ref(),
+                Some(&map),
+                "what was added can be taken off again"
+            );
+            assert_eq!((longer.cut(0), longer.cut(longer.arrays())), (None, None));
+            for first in 1..longer.arrays() {
+                let striped = |z: &Zone| {
+                    z.parts.iter().any(|p| usize::from(p.array) < first)
+                        && z.parts.iter().any(|p| usize::from(p.array) >= first)
+                };
+                assert!(longer.cut(first).is_none() || !longer.zones.iter().any(striped), "{first}");
             }
         }
     }

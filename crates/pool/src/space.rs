@@ -27,6 +27,10 @@ impl Granules {
     pub fn free(&self) -> u64 {
         self.count - self.used.iter().map(|(_, n)| n).sum::<u64>()
     }
+    /// Whether everything from granule `from` on is free.
+    pub fn is_free_from(&self, from: u64) -> bool {
+        self.used.last().is_none_or(|(first, count)| first + count <= from)
+    }
     /// Notes that a run is given away. False (and nothing changes) if part of it is already, or lies
     /// beyond the end.
     pub fn claim(&mut self, first: u64, count: u64) -> bool {
@@ -124,6 +128,8 @@ mod tests {
                     );
                 }
                 assert_eq!(granules.free(), bits.iter().filter(|b| !**b).count() as u64);
+                let from = rng.below(count + 1);
+                assert_eq!(granules.is_free_from(from), bits[from as usize..].iter().all(|b| !b));
             }
         }
     }

@@ -9,6 +9,7 @@ use super::drives::{Maps, Probe};
 use super::extras::{Extras, Returned};
 use super::files::{POOLS, PoolRow};
 use super::join::{self, Boxed};
+use super::meant::{check_meant, less_redundant};
 use super::released::anonymous;
 use super::room::Promised;
 use super::shaped;
@@ -88,7 +89,8 @@ impl Office {
         let drives = self.files_to_make(&new.arrays).await;
         let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
         creating.map_err(|r| r.then(STATE_DISK))?;
-        let mut plans = match self.plan_arrays(&new.arrays, chunk, new.force, 0).await {
+        let planned = self.plan_arrays(&new.arrays, chunk, 0).await;
+        let mut plans = match planned.and_then(|plans| self.meant(plans, None, new.force)) {
             Ok(plans) => plans,
             Err(r) => {
                 self.leave_creating(uuid, vec![]).await;
@@ -277,13 +279,7 @@ impl Office {
     }
 
     /// Opens the drives of new arrays and checks everything that can be checked. On refusal they are let go of.
-    async fn plan_arrays(
-        &self,
-        specs: &[ArraySpec],
-        chunk: u32,
-        force: bool,
-        there: usize,
-    ) -> Result<Vec<Plan>, Refusal> {
+    async fn plan_arrays(&self, specs: &[ArraySpec], chunk: u32, there: usize) -> Result<Vec<Plan>, Refusal> {
         if specs.is_empty() {
             return Err(bad("arrays", "a pool needs at least one array")
                 .then("millrace pool create NAME mirror DRIVE DRIVE"));
@@ -342,7 +338,7 @@ impl Office {
                 Ok(()) => self.check_listed(&good, None).await.err(),
                 Err(r) => Some(r),
             };
-            refused.or_else(|| check_probes(&good, force))
+            refused.or_else(|| check_probes(&good, true))
         } else {
             Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
         };
@@ -383,6 +379,14 @@ impl Office {
             );
             let r = bad("drives", message);
             plans.iter().flat_map(|p| &p.legs).chain(&too_small).for_each(|p| self.let_go(p.id));
+            return Err(r);
+        }
+        Ok(plans)
+    }
+    /// New arrays, if nothing speaks against them or `force` overrides it. On refusal their drives are let go of.
+    fn meant(&self, plans: Vec<Plan>, less: Option<Refusal>, force: bool) -> Result<Vec<Plan>, Refusal> {
+        if !force && let Err(r) = check_meant(plans.iter().map(|p| &p.legs[..]), less) {
+            plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
             return Err(r);
         }
         Ok(plans)
@@ -564,7 +568,7 @@ impl Office {
     pub(crate) async fn pool_add(&self, pool: &str, specs: Vec<ArraySpec>, force: bool) -> Answered {
         self.check_read(POOLS)?;
         self.check_read(CREATING)?;
-        let (id, uuid, chunk, there, old_rows, map, drive_block) = {
+        let (id, uuid, chunk, there, old_rows, map, drive_block, less) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
             let there = p.arrays.iter().map(|a| a.legs.len()).sum();
@@ -576,6 +580,7 @@ impl Office {
                 p.config.arrays.len(),
                 p.config.map.clone(),
                 p.config.drive_block_bytes,
+                less_redundant(p, &specs),
             )
         };
         let files = self.files_to_make(&specs).await;
@@ -583,7 +588,8 @@ impl Office {
             let listed = self.list_addition(uuid, pool, files.clone()).await;
             listed.map_err(|r| r.then(STATE_DISK))?;
         }
-        let plans = match self.plan_arrays(&specs, chunk, force, there).await {
+        let planned = self.plan_arrays(&specs, chunk, there).await;
+        let plans = match planned.and_then(|plans| self.meant(plans, less, force)) {
             Ok(plans) => plans,
             Err(r) => {
                 self.done_with(uuid, &files).await;

@@ -208,6 +208,8 @@ pub(crate) struct PoolDesk {
     /// Returned runs that every array has marked: free with the next configuration.
     pub marked: Vec<Run>,
     pub volume_ids: BTreeMap<Uuid, VolumeId>,
+    /// Volumes that were made since the pool was imported: what hosts did with them, the shards have counted.
+    pub made_here: BTreeSet<Uuid>,
     /// Its volumes answer commands.
     pub serving: bool,
     /// It is being let go of: volumes are gone from the hosts, the keeper stops.
@@ -690,7 +692,9 @@ impl Desk {
 impl PoolDesk {
     /// The state of a leg, as it is on record. One that is about to join is not there yet.
     pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
-        self.record.arrays[array].legs.get(leg).map_or(LegState::Out, |l| l.state)
+        // Who looked at an array that was removed meanwhile finds nobody there.
+        let row = self.record.arrays.get(array).and_then(|row| row.legs.get(leg));
+        row.map_or(LegState::Out, |l| l.state)
     }
     /// Whether a leg is being resynced.
     pub fn rebuilds(&self, array: usize, leg: usize) -> bool {
@@ -715,7 +719,7 @@ impl PoolDesk {
     }
     /// Whether the leg is the only one of its array in sync.
     pub fn is_last(&self, array: usize, leg: usize) -> bool {
-        let legs = &self.record.arrays[array].legs;
+        let legs = self.record.arrays.get(array).map_or(&[][..], |row| &row.legs);
         let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
         leg < legs.len() && in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
     }

@@ -405,11 +405,21 @@ impl Office {
         pool: PoolId,
         slot: &ConfigSlot,
     ) -> Vec<(usize, usize, DriveError)> {
+        self.put_config_below(pool, slot, usize::MAX).await
+    }
+    /// The same on the drives of the arrays before `end`.
+    pub(crate) async fn put_config_below(
+        &self,
+        pool: PoolId,
+        slot: &ConfigSlot,
+        end: usize,
+    ) -> Vec<(usize, usize, DriveError)> {
         let targets = self.desk().pool(pool).map(|p| p.reachable()).unwrap_or_default();
         let bytes = slot.encode().expect("the caller checked that it fits");
         let bytes = &bytes;
         let writes: Vec<Boxed<'_, Option<(usize, usize, DriveError)>>> = targets
             .into_iter()
+            .filter(|(a, ..)| *a < end)
             .map(|(a, l, open)| -> Boxed<'_, _> {
                 Box::pin(async move {
                     let at = open.label.config_at[slot.slot()];

@@ -18,6 +18,7 @@ use super::desk::{
 };
 use super::drives::Probe;
 use super::extras::Replacement;
+use super::meant::Unused;
 use super::orders::RETURN_PATIENCE;
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
@@ -66,7 +67,7 @@ impl PoolDesk {
         })
     }
     /// Legs that an array has when what is under way is over.
-    fn legs_to_stay(&self, array: usize) -> usize {
+    pub(crate) fn legs_to_stay(&self, array: usize) -> usize {
         let replaced = |l: &&LegDesk| {
             let mut rows = self.config.extras.replacements.iter().filter(|r| r.old == l.uuid);
             rows.any(|r| self.is_leg(r.new))
@@ -157,7 +158,9 @@ impl Office {
         let message = format!("{} takes the place of {old_path}, {how}", probe.info.path);
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
-        self.place(pool, array, seat, &probe, force, Some(leaver)).await
+        let unused = self.unused_as_leg(pool, array, &probe);
+        self.place(pool, array, seat, &probe, force, Some(leaver)).await?;
+        Ok(Reply::Created { uuid: Uuid::default(), notices: unused.iter().map(Unused::words).collect() })
     }
     /// A drive takes one place at a time, and one drive a place.
     fn check_not_replaced(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
@@ -225,6 +228,11 @@ impl Office {
         let about = |r: Refusal| Refusal { field: r.field.map(|_| "drive".into()), ..r };
         let probe = self.probe_new(drive, None).await.map_err(about)?;
         if let Err(r) = self.check_new_leg(id, array, &probe, force).await {
+            self.let_go(probe.id);
+            return Err(about(r));
+        }
+        let unused = self.unused_as_leg(id, array, &probe);
+        if let Some(r) = Unused::refusal(unused.as_slice()).filter(|_| !force) {
             self.let_go(probe.id);
             return Err(about(r));
         }
@@ -460,6 +468,13 @@ impl Office {
         }
         self.write_pools().await?;
         Ok(Reply::Done)
+    }
+    /// That much of a drive stays unused as a leg of an array.
+    fn unused_as_leg(&self, pool: PoolId, array: usize, probe: &Probe) -> Option<Unused> {
+        let desk = self.desk();
+        let geometry = desk.pool(pool)?.arrays[array].geometry;
+        let used = bytes_needed(probe, geometry.data_at + geometry.data_bytes);
+        Unused::of(&probe.info.path, probe.info.bytes, used)
     }
     /// Whether a drive may become a leg of an array.
     async fn check_new_leg(

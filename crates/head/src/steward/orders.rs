@@ -43,6 +43,7 @@ impl Office {
                 self.pool_create(NewPool { name, arrays, chunk_bytes, block_bytes, measure, force }).await
             }
             Order::PoolAdd { pool, arrays, force } => self.pool_add(&pool, arrays, force).await,
+            Order::ArrayRemove { pool, arrays } => self.array_remove(&pool, arrays).await,
             Order::PoolRelease { pool, force, disconnect } => {
                 self.pool_release(&pool, force, disconnect).await
             }

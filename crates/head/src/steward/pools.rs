@@ -142,6 +142,7 @@ impl Office {
                     legs.filter_map(|l| l.open.as_ref()).chain(spares).map(|o| o.id).collect()
                 };
                 probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
+                self.end_removal(uuid).await;
                 self.end_addition(uuid).await;
                 Ok(notices)
             }
@@ -441,6 +442,7 @@ impl Office {
             resting: vec![],
             marked: vec![],
             volume_ids,
+            made_here: BTreeSet::new(),
             serving: false,
             leaving: false,
             wishes: VecDeque::new(),

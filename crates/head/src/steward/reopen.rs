@@ -140,12 +140,12 @@ impl Office {
     }
     /// Looks for a leg, and takes it back; false if it is not found, or may not return yet.
     async fn reopen_last(&self, pool: PoolId, array: usize, leg: usize, everywhere: bool) -> bool {
-        let Some((uuid, path)) = self.desk().pool(pool).map(|p| {
-            let leg = &p.arrays[array].legs[leg];
-            (leg.uuid, leg.path.clone())
-        }) else {
-            return false;
+        let named = {
+            let desk = self.desk();
+            let leg = desk.pool(pool).and_then(|p| p.arrays.get(array)?.legs.get(leg));
+            leg.map(|leg| (leg.uuid, leg.path.clone()))
         };
+        let Some((uuid, path)) = named else { return false };
         let Some(probe) = self.find_leg(uuid, &path, everywhere).await else { return false };
         let back = self.swap_last(pool, array, leg, &probe).await.is_some();
         if !back {

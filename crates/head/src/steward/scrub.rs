@@ -60,6 +60,12 @@ impl ScrubDesk {
     fn all_places(&self) -> u64 {
         self.places.max(self.last_places).max(self.all_findings().len() as u64)
     }
+    /// Arrays from this one on are gone, with what was found there.
+    pub fn forget_arrays(&mut self, first: usize) {
+        let stays = |f: &Finding| usize::from(f.array) < first;
+        self.findings.retain(stays);
+        self.last_findings.retain(stays);
+    }
     /// Goes on with what the configuration says.
     pub fn of(config: &PoolConfig) -> Self {
         Self { run: config.extras.scrub.run.clone(), ..Self::default() }

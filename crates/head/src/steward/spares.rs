@@ -290,13 +290,13 @@ impl Office {
         self.write_pools().await?;
         let now = self.cx.now();
         let path = &probe.info.path;
-        let (uuid, fits) = {
+        let (uuid, fits, unused) = {
             let desk = self.desk();
             let p = desk.pool(id);
             let spare =
                 p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
             let fits = p.zip(spare).map_or(String::new(), |(p, s)| p.fit_of(s).words());
-            (p.map(|p| p.config.uuid), fits)
+            (p.map(|p| p.config.uuid), fits, p.and_then(|p| p.unused_as_spare(&probe)))
         };
         if let Some(uuid) = uuid {
             // Who adds a spare has seen that the last one was used.
@@ -305,7 +305,9 @@ impl Office {
         let but = if fits.is_empty() { String::new() } else { format!("; it {fits}") };
         let message = format!("{path} is a spare of it now{but}");
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
-        let notices = if fits.is_empty() { vec![] } else { vec![format!("the spare {path} {fits}")] };
+        let fits = (!fits.is_empty()).then(|| format!("the spare {path} {fits}"));
+        let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()));
+        let notices = fits.into_iter().chain(unused).collect();
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {

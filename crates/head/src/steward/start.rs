@@ -45,7 +45,7 @@ impl Office {
         let rows = self.read_pools(&mut notices).await;
         for row in &rows {
             // Listed with all its drives, it was whole.
-            if self.added_to(row).is_empty() {
+            if self.added_to(row).is_empty() && !self.has_leavers(row.uuid) {
                 self.leave_creating(row.uuid, vec![]).await;
             }
             let kept = self.read_kept(row.uuid).await.unwrap_or_else(|words| {

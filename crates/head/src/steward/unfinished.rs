@@ -24,9 +24,17 @@ use base::Uuid;
 /// nothing.
 pub(crate) const MADE: &str = "made:";
 
+/// In front of the path of a drive that leaves the pool with its array (`shrink`).
+const LEAVES: &str = "leaves:";
+
 /// Where a drive of the list lies.
-fn path_of(listed: &str) -> &str {
-    listed.strip_prefix(MADE).unwrap_or(listed)
+pub(crate) fn path_of(listed: &str) -> &str {
+    listed.strip_prefix(MADE).or_else(|| listed.strip_prefix(LEAVES)).unwrap_or(listed)
+}
+
+/// How a drive is listed that leaves its pool.
+pub(crate) fn leaves(path: &str) -> String {
+    format!("{LEAVES}{path}")
 }
 
 /// How a drive is listed.
@@ -47,11 +55,11 @@ const CREATING_IS: &str = "# Pools that are being made, and where their drives l
 
 /// What became of the drives of a list.
 #[derive(Default)]
-struct Listed {
+pub(crate) struct Listed {
     /// They have the pool's label.
-    found: Vec<Probe>,
+    pub found: Vec<Probe>,
     /// Paths of those that do not let themselves be looked at.
-    away: Vec<String>,
+    pub away: Vec<String>,
     /// Paths of files that were made for the pool, hold nothing, and go.
     removed: Vec<String>,
     /// Paths of files that were made for the pool and hold something without its label: that may be somebody else's today.
@@ -139,7 +147,14 @@ impl Office {
     pub(crate) fn added_to(&self, pool: &PoolRow) -> Vec<String> {
         let desk = self.desk();
         let listed = desk.creating.iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
-        listed.filter(|d| !pool.drives.iter().any(|p| p == path_of(d))).cloned().collect()
+        let added = listed.filter(|d| !d.starts_with(LEAVES));
+        added.filter(|d| !pool.drives.iter().any(|p| p == path_of(d))).cloned().collect()
+    }
+    /// Whether drives of a pool were leaving it.
+    pub(crate) fn has_leavers(&self, pool: Uuid) -> bool {
+        let desk = self.desk();
+        let mut listed = desk.creating.iter().filter(|r| r.uuid == pool).flat_map(|r| &r.drives);
+        listed.any(|d| d.starts_with(LEAVES))
     }
     /// Takes our mark from drives. Returns the paths of those that still have it.
     pub(crate) async fn unlabel_all(&self, drives: &[OpenDrive]) -> Vec<String> {
@@ -190,7 +205,7 @@ impl Office {
     }
 
     /// Looks at the drives of the list. A file that was made for the pool and holds nothing goes as it is let go of.
-    async fn look_for_listed(&self, row: &PoolRow) -> Listed {
+    pub(crate) async fn look_for_listed(&self, row: &PoolRow) -> Listed {
         let end = self.cx.now() + CLAIM_PATIENCE;
         let look = |listed: &String| -> Boxed<'_, Result<Probe, Option<String>>> {
             let listed = listed.clone();
@@ -281,8 +296,10 @@ impl Office {
             let pool = desk.pools.iter().find(|p| p.config.uuid == uuid);
             row.zip(pool).map(|(row, pool)| (PoolRow { name: pool.config.name.clone(), ..row }, pool.row()))
         };
-        let Some((row, pool)) = row else { return };
+        let Some((mut row, pool)) = row else { return };
         let others = self.added_to(&pool);
+        // Those that leave have a procedure of their own.
+        let leaving: Vec<String> = row.drives.extract_if(.., |d| d.starts_with(LEAVES)).collect();
         let all = row.drives.len();
         let left = match others.is_empty() {
             true => vec![],
@@ -300,7 +317,8 @@ impl Office {
                 return;
             }
         }
-        self.leave_creating(uuid, left).await;
+        let left = left.into_iter().chain(leaving.iter().map(|d| path_of(d).to_string()));
+        self.leave_creating(uuid, left.collect()).await;
     }
 }
 

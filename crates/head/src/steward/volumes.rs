@@ -188,6 +188,7 @@ impl Office {
             let volume = desk.new_volume();
             if let Some(p) = desk.pool_mut(id) {
                 p.volume_ids.insert(uuid, volume);
+                p.made_here.insert(uuid);
             }
         }
         self.publish().await;
@@ -350,6 +351,8 @@ impl Office {
             let command = format!("millrace volume rm {name}{force} --yes");
             let what = format!("volume {name} with its data");
             self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &command)?;
+            self.check_not_written(id, uuid, name, &command).await?;
+            config = self.desk().pool(id).expect("orders come one by one").config.clone();
         }
         let v = config.volumes.remove(uuid).expect("just found");
         config.grants.remove_volume(uuid);

@@ -144,7 +144,7 @@ impl Rates {
     fn row(&mut self, name: &str, allowed: f64, wanted: f64, words: &str) {
         let target = load::target(&self.head, load::Protocol::Nvme, "v");
         let mut command = self.head.net.command(judge::binary());
-        command.args(["bench", "--json", "--ramp", "1", "--seconds", &self.seconds.to_string()]);
+        command.args(["bench", "--json", "--force", "--ramp", "1", "--seconds", &self.seconds.to_string()]);
         command.args(words.split_whitespace()).args(target.split_whitespace());
         let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
         place(child.id(), "1");

@@ -122,7 +122,7 @@ impl Guest {
             .map(|v| v["nsid"].clone());
         let url = format!("nvme://10.91.0.1:4420/{}/{}", self.nqn, nsid.expect("the volume w"));
         self.run(&format!(
-            "{} bench {} --rw randwrite --bs 4k --qd 8 --seconds 2 --fua --verify --read-back --patience 60",
+            "{} bench {} --force --rw randwrite --bs 4k --qd 8 --seconds 2 --fua --verify --read-back --patience 60",
             binary().display(),
             load::names(&url)
         ));

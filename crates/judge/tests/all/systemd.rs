@@ -48,6 +48,7 @@ const BOOT: &str = r#"set -e
     tar -C / -xzf /tmp/systemd.tgz --keep-directory-symlink --no-same-owner
     mkdir -p /etc/millrace /etc/systemd/system/multi-user.target.wants /var/log/journal
     printf 'shards = 1\nmemory = "64M"\n' >/etc/millrace/head.toml
+    echo 'millrace:x:990:' >>/etc/group
     ln -s ../millrace.service /etc/systemd/system/multi-user.target.wants/
     for unit in getty.target systemd-{udevd,udev-trigger,logind,modules-load,random-seed,remount-fs,sysctl}.service \
         iscsid.socket iscsid.service open-iscsi.service multipathd.service multipathd.socket nvmf-autoconnect.service
@@ -210,6 +211,13 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
         "the unit gives all that the daemon asks for: {}",
         status()["daemon"]
     );
+    let as_user = |group: u32| {
+        let who = format!("setpriv --reuid=65534 --regid=65534 --groups={group} millrace status --json");
+        vm.try_run(&inside(&who), 30).expect("setpriv")
+    };
+    assert_eq!(as_user(990).code, 0, "a member of the socket's group needs no root");
+    let stranger = as_user(65534);
+    assert!(stranger.code == 4 && stranger.stderr.contains("usermod -aG millrace"), "{stranger:?}");
     let took = ["SEGV", "ABRT", "SEGV"].iter().enumerate().map(|(i, signal)| {
         assert_eq!(status()["daemon"]["management_only"], false, "after {i} crashes");
         crash(&vm, signal, i + 1)

@@ -9,7 +9,7 @@ use super::ladder::{LARGE, bar};
 use super::stand::{POOL, Stand};
 use super::watch::{self, Live};
 use super::work::{StageArgs, WorkArgs, in_process, inside};
-use super::{block, micros};
+use super::{block, holds, micros};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::{print, print_count};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// `millrace bench drives`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads leave the drives as they are. To be written, a drive must hold nobody's data, or --force says that they may be lost.
+Reads leave the drives as they are. A drive that holds data is written only if you say so when you are asked, or by --force.
 
 Examples:
   millrace bench drives --drive /dev/nvme0n1 --drive /dev/nvme1n1 --qd 64
@@ -83,6 +83,9 @@ const STEPS_MAX: usize = 16;
 pub fn run(args: &DrivesArgs, json: bool) -> Result<(), Failure> {
     let mut doc = Doc::begin("drives");
     watch::listen()?;
+    if args.work.rw.shape(args.work.mix).1 < 100 {
+        holds::check_drives(&args.stage.all()?, args.stage.force, json)?;
+    }
     let mut live = Live::new();
     let drives = measure(args, &mut live, &mut doc.notes)?;
     live.clear();

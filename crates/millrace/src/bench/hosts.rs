@@ -3,11 +3,11 @@
 
 use super::doc::{Doc, finish};
 use super::figures::{Measured, Path};
-use super::micros;
 use super::report::{Figures, Report};
 use super::single::SingleArgs;
 use super::target::Url;
 use super::watch::{self, Live};
+use super::{holds, micros};
 use crate::failure::{Exit, Failure};
 use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::print_count;
@@ -62,6 +62,9 @@ pub fn run(args: &HostsArgs, json: bool) -> Result<(), Failure> {
     watch::listen()?;
     let mut live = Live::new();
     live.step("hosts");
+    let first = args.load.target.as_ref().ok_or_else(|| Failure::usage("--target is missing"))?;
+    let urls: Vec<&Url> = std::iter::once(first).chain(&args.also).collect();
+    holds::check_targets(&args.load, &urls, json)?;
     let hosts = measure(args, &live)?;
     live.clear();
     let text = hosts.screen(Terminal::for_stdout());
@@ -146,7 +149,8 @@ fn measure(args: &HostsArgs, live: &Live) -> Result<Hosts, Failure> {
             let mut command = Command::new(&program);
             command.args(["bench", "--json", "--target", &url.to_string(), "--start-at", &start]);
             command.args(["--seed", &seed.to_string(), "--die-with-parent", &std::process::id().to_string()]);
-            command.args(&load);
+            // It was looked at once, for all of them.
+            command.args(&load).arg("--force");
             let name = if urls.len() > 1 { format!("host {n} to {url}") } else { format!("host {n}") };
             all.start(name, command).map_err(cannot)?;
         }

@@ -9,7 +9,7 @@ use super::inner::At;
 use super::stand::{Stand, Timed};
 use super::watch::{self, Live};
 use super::work::{ISCSI_DEPTH_MAX, StageArgs, WorkArgs, in_process, inside, is_null, lanes, outside};
-use super::{block, micros};
+use super::{block, holds, micros};
 use crate::cli::times::time;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal};
@@ -119,6 +119,7 @@ const PREPARE_BYTES: u32 = 1 << 20;
 pub fn run(args: &LadderArgs, json: bool) -> Result<(), Failure> {
     let mut doc = Doc::begin("ladder");
     watch::listen()?;
+    holds::check_drives(&args.stage.all()?, args.stage.force, json)?;
     let mut live = Live::new();
     let ladder = climb(args, &mut live, &mut doc.notes)?;
     live.clear();

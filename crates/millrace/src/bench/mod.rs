@@ -16,6 +16,7 @@ mod doc;
 mod drives;
 mod figures;
 mod fio;
+mod holds;
 mod hosts;
 mod html;
 mod inner;
@@ -46,7 +47,8 @@ pub use watch::Live;
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-The target loses what it holds in the region that is used, unless --rw only reads.
+A load that writes overwrites what lies in the region that is used: if anything
+does, you are asked first, or --force says that it is meant.
 
 Examples:
   millrace bench --target nvme://10.0.0.1:4420/NQN/1 --rw randread --qd 128

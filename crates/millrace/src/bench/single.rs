@@ -3,6 +3,7 @@
 //! `load` decides what is done, `uring` does it. Knows of the daemon nothing but its address: the target may be
 //! anybody's.
 
+use super::holds;
 use super::report::{Line, Progress, Report};
 use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
@@ -89,6 +90,9 @@ pub struct SingleArgs {
     /// Decides every random choice
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub seed: u64,
+    /// Write even though something lies in the region
+    #[arg(long)]
+    pub force: bool,
     /// Print the progress every second; with --json, one object a line
     #[arg(long)]
     pub progress: bool,
@@ -156,6 +160,7 @@ pub fn run(args: &SingleArgs, json: bool) -> Result<(), Failure> {
         put(&if json { Line::Progress(progress).text() } else { progress.line(&url) })
     };
     watch::listen()?;
+    holds::check_targets(args, &[&url], json)?;
     if let Some(at) = args.start_at {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         std::thread::sleep(Duration::from_millis(at).saturating_sub(now));
@@ -186,7 +191,7 @@ impl Repeated {
     /// Looks whether the load can be, and listens to Ctrl-C from here on.
     ///
     /// Errors: it cannot.
-    pub fn new(args: SingleArgs) -> Result<Self, Failure> {
+    pub fn new(args: SingleArgs, json: bool) -> Result<Self, Failure> {
         let url = args.target.clone().ok_or_else(|| Failure::usage("--target is missing"))?;
         if args.seconds == 0 {
             return Err(Failure::usage("a load that is repeated must end: --seconds 0 does not"));
@@ -195,6 +200,7 @@ impl Repeated {
             .check()
             .map_err(|e| Failure::usage(e).with_next("millrace bench --help"))?;
         watch::listen()?;
+        holds::check_targets(&args, &[&url], json)?;
         Ok(Self(args, url))
     }
 
@@ -219,7 +225,7 @@ impl Repeated {
 }
 
 /// What helps against a failure. The target may be anybody's: if it is ours, it knows more.
-fn hint(why: &str) -> &'static str {
+pub(super) fn hint(why: &str) -> &'static str {
     if why.contains("NQN") {
         "millrace status -v and millrace host ls, at the target, for its NQN and its hosts; then --target and --host-nqn"
     } else {

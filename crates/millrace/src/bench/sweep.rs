@@ -10,7 +10,7 @@ use super::stand::Stand;
 use super::target::Url;
 use super::watch::{self, Cpu, Live};
 use super::work::{StageArgs, WorkArgs, inside, is_null, lanes, outside};
-use super::{block, micros};
+use super::{block, holds, micros};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal};
 use api::size::{print, print_count};
@@ -100,6 +100,10 @@ const POINTS_MAX: usize = 400;
 pub fn run(args: &SweepArgs, json: bool) -> Result<(), Failure> {
     let mut doc = Doc::begin("sweep");
     watch::listen()?;
+    match &args.target {
+        Some(url) => holds::check_targets(&as_single(args, url)?, &[url], json)?,
+        None => holds::check_drives(&args.stage.all()?, args.stage.force, json)?,
+    }
     let mut live = Live::new();
     let sweep = measure(args, &mut live, &mut doc.notes)?;
     live.clear();
@@ -115,6 +119,17 @@ pub fn run(args: &SweepArgs, json: bool) -> Result<(), Failure> {
 struct AsSingle {
     #[command(flatten)]
     single: SingleArgs,
+}
+
+/// What is looked at before a sweep of somebody's target writes there.
+fn as_single(args: &SweepArgs, url: &Url) -> Result<SingleArgs, Failure> {
+    let (url_text, mix) = (url.to_string(), args.work.mix.to_string());
+    let mut words = vec!["bench", "--target", &url_text, "--rw", args.work.rw.word(), "--mix", &mix];
+    for (option, value) in [("--host-nqn", &args.host_nqn), ("--iqn", &args.iqn)] {
+        words.extend(value.iter().flat_map(|v| [option, &v[..]]));
+    }
+    let single = AsSingle::try_parse_from(words).map_err(|e| Failure::usage(e.to_string()))?.single;
+    Ok(SingleArgs { region: args.work.region, force: args.stage.force, ..single })
 }
 
 /// The sessions of one point at somebody's target: as `millrace bench --target` opens them.

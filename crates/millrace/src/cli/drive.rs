@@ -205,9 +205,10 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
         DriveCommand::Replace { old, new, force } => {
             let (path, name) = resource(&old, context)?;
             let new = drive_path(&new);
-            client.act(&format!("{path}/replace"), &api::DriveReplace { new: new.clone(), force })?;
+            let body = api::DriveReplace { new: new.clone(), force };
+            let placed: api::Created = client.post(&format!("{path}/replace"), &body)?;
             let what = format!("Drive {new} takes the place of {name} and is being resynced.");
-            Ok(context.done(what, "millrace status --watch"))
+            Ok(context.created(&placed, what, "millrace status --watch"))
         }
         DriveCommand::Rm { drive, force } => {
             let (path, name) = resource(&drive, context)?;

@@ -4,13 +4,15 @@ use super::consent::Consent;
 use super::{Context, volume_name};
 use crate::client::segment;
 use crate::failure::Failure;
-use api::ExportAdd;
+use api::{ExportAdd, Host, Portal, Protocol, Status};
 use clap::Args;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// `millrace export`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The host sees it at once, over NVMe as a namespace and over iSCSI as a logical unit.
+The host sees it at once, over NVMe as a namespace and over iSCSI as a logical
+unit. The answer says by which commands a Linux host connects.
 
 Examples:
   millrace export tank/vm1 --host esx1
@@ -51,8 +53,112 @@ pub fn export(args: ExportArgs, context: &Context) -> Result<String, Failure> {
     let ExportArgs { volume, host, lun } = args;
     let body = ExportAdd { volume: volume.clone(), host: host.clone(), lun };
     let created: api::Created = context.client.post("/exports", &body)?;
-    let sentence = format!("Volume {volume} is given to host {host}.");
-    Ok(context.created(&created, &sentence, &format!("millrace host show {host}")))
+    let status: Status = context.client.get("/status")?;
+    let way = Way::of(&status, &host, machine_address());
+    let (what, next) = (format!("Volume {volume} is given to host {host}."), way.next(&host));
+    Ok(context.created_with(&created, what, &way.lines(&host), &way.commands, &next))
+}
+
+/// How a host comes to its volumes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Way {
+    /// What a Linux host is told, by every portal that it could use.
+    commands: Vec<String>,
+    /// What to know of them: sentences.
+    notes: Vec<String>,
+    /// Protocols of which it has a name, and of which no portal is open.
+    closed: Vec<Protocol>,
+}
+
+/// Stands for an address that is not known from here.
+const PLACEHOLDER: &str = "ADDRESS";
+
+impl Way {
+    /// `own`: the address by which this machine reaches others, for portals at all of its addresses.
+    fn of(status: &Status, host: &str, own: Option<IpAddr>) -> Self {
+        let mut way = Self::default();
+        let Some(host) = status.hosts.iter().find(|h| h.name == host) else { return way };
+        let (mut unknown, mut here_only) = (false, false);
+        for protocol in protocols(host) {
+            let open = |p: &&Portal| p.protocol == protocol && p.listening;
+            let places: Vec<SocketAddr> =
+                status.portals.iter().filter(open).filter_map(|p| p.address.parse().ok()).collect();
+            if places.is_empty() {
+                way.closed.push(protocol);
+            }
+            here_only |= !places.is_empty() && places.iter().all(|p| p.ip().is_loopback());
+            for place in places {
+                let address = match place.ip().is_unspecified() {
+                    true => own.map_or(PLACEHOLDER.to_string(), |ip| ip.to_string()),
+                    false => place.ip().to_string(),
+                };
+                unknown |= address == PLACEHOLDER;
+                way.commands.extend(connect(protocol, &status.system, &address, place.port()));
+            }
+        }
+        if unknown {
+            way.notes.push(format!(
+                "{PLACEHOLDER} is an address of this machine that the host reaches: ip address lists them."
+            ));
+        }
+        if here_only {
+            way.notes.push("A portal at a loopback address is reached from this machine alone.".into());
+        }
+        way
+    }
+    /// For people, behind the sentence. Commands stay in one line each, so that they can be copied.
+    fn lines(&self, host: &str) -> String {
+        if self.commands.is_empty() {
+            return String::new();
+        }
+        let mut out = format!("On {host}, as root, if it runs Linux:\n");
+        self.commands.iter().for_each(|c| out.push_str(&format!("  {c}\n")));
+        self.notes.iter().for_each(|n| out.push_str(&format!("{n}\n")));
+        out
+    }
+    fn next(&self, host: &str) -> String {
+        let open = |p: &Protocol| match p {
+            Protocol::Iscsi => format!("millrace portal add iscsi {PLACEHOLDER}:3260"),
+            Protocol::Nvme | Protocol::Discovery => format!("millrace portal add nvme {PLACEHOLDER}:4420"),
+        };
+        match self.closed.is_empty() {
+            true => format!("millrace host show {host}"),
+            false => self.closed.iter().map(open).collect::<Vec<_>>().join("; "),
+        }
+    }
+}
+
+/// The protocols that a host has names of.
+fn protocols(host: &Host) -> Vec<Protocol> {
+    let nvme = (!host.nqns.is_empty()).then_some(Protocol::Nvme);
+    nvme.into_iter().chain((!host.iqns.is_empty()).then_some(Protocol::Iscsi)).collect()
+}
+
+fn connect(protocol: Protocol, system: &api::System, address: &str, port: u16) -> Vec<String> {
+    match protocol {
+        Protocol::Nvme | Protocol::Discovery => {
+            vec![format!("nvme connect -t tcp -a {address} -s {port} -n {} --ctrl-loss-tmo=-1", system.nqn)]
+        }
+        Protocol::Iscsi => {
+            let place = if address.contains(':') {
+                format!("[{address}]:{port}")
+            } else {
+                format!("{address}:{port}")
+            };
+            vec![
+                format!("iscsiadm -m discovery -t sendtargets -p {place}"),
+                format!("iscsiadm -m node -T {} -p {place} --login", system.iqn),
+            ]
+        }
+    }
+}
+
+/// The address from which this machine would speak to another network. Nothing is sent: the kernel only looks for a route.
+fn machine_address() -> Option<IpAddr> {
+    const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((ELSEWHERE, 9)).ok()?;
+    socket.local_addr().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
 }
 
 /// Takes a volume from a host.
@@ -62,4 +168,81 @@ pub fn unexport(args: UnexportArgs, context: &Context) -> Result<String, Failure
     let path = format!("/exports/{}/{}/{}", segment(pool), segment(name), segment(&host));
     consent.obtain(context, |yes| context.client.delete(&format!("{path}?disconnect={yes}")))?;
     Ok(context.done(format!("Volume {volume} is taken from host {host}."), ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(portals: &[(Protocol, &str, bool)], host: Host) -> Status {
+        let portal = |(protocol, address, listening): &(Protocol, &str, bool)| Portal {
+            protocol: *protocol,
+            address: address.to_string(),
+            listening: *listening,
+            reason: String::new(),
+            connections: 0,
+        };
+        let mut status = crate::convert::status(Default::default());
+        (status.system.nqn, status.system.iqn) = ("nqn.a".into(), "iqn.a".into());
+        status.portals = portals.iter().map(portal).collect();
+        status.hosts = vec![host];
+        status
+    }
+    fn host(nqns: &[&str], iqns: &[&str]) -> Host {
+        let all = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
+        let (nqns, iqns) = (all(nqns), all(iqns));
+        let (authenticated, mutual, chap_user, exports, connections) = Default::default();
+        Host { name: "web1".into(), nqns, iqns, authenticated, mutual, chap_user, exports, connections }
+    }
+
+    #[test]
+    fn a_host_is_told_the_commands_of_its_own_protocols_by_every_open_portal() {
+        let portals = [
+            (Protocol::Nvme, "10.0.0.1:4420", true),
+            (Protocol::Nvme, "[fd00::1]:4420", true),
+            (Protocol::Nvme, "10.9.9.9:4420", false),
+            (Protocol::Discovery, "10.0.0.1:8009", true),
+            (Protocol::Iscsi, "0.0.0.0:3260", true),
+            (Protocol::Iscsi, "[fd00::1]:3260", true),
+        ];
+        let way = |host, own| Way::of(&status(&portals, host), "web1", own);
+        let nvme = way(host(&["nqn.host"], &[]), None);
+        assert_eq!(
+            nvme.commands,
+            [
+                "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n nqn.a --ctrl-loss-tmo=-1",
+                "nvme connect -t tcp -a fd00::1 -s 4420 -n nqn.a --ctrl-loss-tmo=-1"
+            ]
+        );
+        assert_eq!((nvme.next("web1").as_str(), nvme.notes.len()), ("millrace host show web1", 0));
+        let iscsi = way(host(&[], &["iqn.host"]), Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7))));
+        assert_eq!(
+            iscsi.commands,
+            [
+                "iscsiadm -m discovery -t sendtargets -p 10.0.0.7:3260",
+                "iscsiadm -m node -T iqn.a -p 10.0.0.7:3260 --login",
+                "iscsiadm -m discovery -t sendtargets -p [fd00::1]:3260",
+                "iscsiadm -m node -T iqn.a -p [fd00::1]:3260 --login"
+            ]
+        );
+        // Without a way out of this machine nobody knows its address from here.
+        let unknown = way(host(&[], &["iqn.host"]), None);
+        assert!(unknown.commands[0].ends_with("-p ADDRESS:3260"), "{unknown:?}");
+        assert!(unknown.lines("web1").contains("ip address lists them"), "{unknown:?}");
+        assert_eq!(way(host(&["nqn.host"], &["iqn.host"]), None).commands.len(), 6);
+    }
+
+    #[test]
+    fn without_a_portal_of_its_protocol_the_next_command_opens_one() {
+        let portals = [(Protocol::Nvme, "127.0.0.1:4420", true)];
+        let way = |host| Way::of(&status(&portals, host), "web1", None);
+        let iscsi = way(host(&[], &["iqn.host"]));
+        assert_eq!(
+            (iscsi.lines("web1"), iscsi.next("web1")),
+            (String::new(), "millrace portal add iscsi ADDRESS:3260".into())
+        );
+        let both = way(host(&["nqn.host"], &["iqn.host"]));
+        assert_eq!((both.commands.len(), both.closed.clone()), (1, vec![Protocol::Iscsi]));
+        assert!(both.lines("web1").contains("this machine alone"), "{both:?}");
+    }
 }

@@ -149,20 +149,22 @@ impl Context {
     }
     /// What to print when something new exists.
     fn created(&self, created: &api::Created, what: impl Into<String>, next: &str) -> String {
-        self.created_with(created, what, "", next)
+        self.created_with(created, what, "", &[], next)
     }
 
-    /// The same with lines for people behind the sentence.
+    /// The same with lines for people behind the sentence, and commands in them for programs.
     fn created_with(
         &self,
         created: &api::Created,
         what: impl Into<String>,
         lines: &str,
+        commands: &[String],
         next: &str,
     ) -> String {
         let next = (!next.is_empty()).then(|| next.to_string());
         let api::Created { uuid, notices } = created.clone();
-        self.show(&Outcome { what: what.into(), uuid, notices, next }, |o| {
+        let commands = commands.to_vec();
+        self.show(&Outcome { what: what.into(), uuid, notices, commands, next }, |o| {
             let mut out = self.terminal.paragraph(Look::Plain, "", &o.what, 2) + lines;
             for notice in &o.notices {
                 out.push_str(&self.terminal.paragraph(Look::Plain, "Note: ", notice, 6));
@@ -181,6 +183,9 @@ struct Outcome {
     uuid: Option<String>,
     /// Worth knowing: sentences.
     notices: Vec<String>,
+    /// What the host does now, if it is told that: whole command lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<String>,
     /// What is likely to be done next.
     next: Option<String>,
 }
@@ -318,6 +323,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
     }
 }
 
+pub use consent::{Ask, by_terminal as asks};
 pub use pool::{arrays_words, layout};
 
 /// A size argument.

@@ -36,12 +36,32 @@ to it, and hosts are served meanwhile.
 A spare takes the place of a drive that fails: at once if the drive answers and
 refuses, after five minutes if it may come back (it is gone or silent). It may
 fit the smaller mirrors of a pool only; it is said then, and by `pool show`.
+Arrays that keep fewer copies than the pool does (a single drive beside mirrors)
+are refused unless --force says that they are meant.
 
 Examples:
   millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1
+  millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1 --plan
   millrace pool add tank leg /dev/nvme6n1 --to mirror-0
   millrace pool add tank spare /dev/nvme9n1")]
     Add(AddArgs),
+    /// Take the arrays that were added last from a pool, if nothing lies on them
+    #[command(after_help = "\
+No volume may lie on an array that is to leave. Arrays that were added together
+leave together, and those that were added last leave first. Their drives are
+free afterwards.
+
+Examples:
+  millrace pool rm tank mirror-2
+  millrace pool rm tank mirror-2 mirror-3  # added by one command")]
+    Rm {
+        /// The pool
+        #[arg(value_name = "POOL", add = super::complete::pools())]
+        pool: String,
+        /// Its arrays, as `pool show` names them
+        #[arg(value_name = "ARRAY", required = true)]
+        arrays: Vec<String>,
+    },
     /// List pools
     #[command(after_help = "\
 Examples:
@@ -161,7 +181,7 @@ pub struct CreateArgs {
     /// Measure the shares (writes to every drive)
     #[arg(long, conflicts_with = "weights")]
     measure: bool,
-    /// Use drives that carry something foreign
+    /// Use drives that carry something foreign, or of which much stays unused
     #[arg(long)]
     force: bool,
     /// Only say what it would give, and what would be better
@@ -184,9 +204,12 @@ pub struct AddArgs {
     /// The arrays' shares in the stripe, in order
     #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
     weights: Vec<u32>,
-    /// Use drives that carry something foreign
+    /// Use drives that carry something foreign, that keep fewer copies than the pool, or of which much stays unused
     #[arg(long)]
     force: bool,
+    /// Only say what it would give, and change nothing
+    #[arg(long, conflicts_with = "force")]
+    plan: bool,
 }
 
 /// `millrace pool import`.
@@ -350,7 +373,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let created: api::Created = client.post("/pools", &body)?;
             let name = args.name;
             let next = format!("millrace volume create {name}/NAME --size SIZE");
-            Ok(context.created_with(&created, format!("Pool {name} is made: {words}."), &places, &next))
+            Ok(context.created_with(&created, format!("Pool {name} is made: {words}."), &places, &[], &next))
         }
         PoolCommand::Add(args) if args.layout[0] == "spare" => add_spares(&args, context),
         PoolCommand::Add(args) if args.layout[0] == "leg" => add_leg(&args, context),
@@ -358,13 +381,28 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             .with_next("millrace pool add POOL leg DRIVE --to MIRROR")),
         PoolCommand::Add(args) => {
             let arrays = layout(&args.layout, &args.weights, &crate::machine::site_here(context), true)?;
+            let path = format!("/pools/{}", segment(&args.pool));
+            if args.plan {
+                let pool: Pool = client.get(&path)?;
+                return crate::machine::about_to_add(
+                    crate::machine::site_here(context),
+                    &pool,
+                    &arrays,
+                    context,
+                );
+            }
             let words = arrays_words(arrays.iter().map(|a| a.drives.len()));
-            client.act(
-                &format!("/pools/{}/arrays", segment(&args.pool)),
-                &PoolAdd { arrays, force: args.force },
-            )?;
+            client.act(&format!("{path}/arrays"), &PoolAdd { arrays, force: args.force })?;
             let next = format!("millrace pool show {}", args.pool);
             Ok(context.done(format!("Pool {} has grown by {words}.", args.pool), &next))
+        }
+        PoolCommand::Rm { pool, arrays } => {
+            let query: Vec<String> = arrays.iter().map(|a| format!("array={}", segment(a))).collect();
+            let removed: api::Created =
+                client.remove(&format!("/pools/{}/arrays?{}", segment(&pool), query.join("&")))?;
+            let have = if arrays.len() == 1 { "has" } else { "have" };
+            let what = format!("{} {have} left pool {pool}.", arrays.join(", "));
+            Ok(context.created(&removed, what, &format!("millrace pool show {pool}")))
         }
         PoolCommand::Ls => {
             let pools: Vec<Pool> = client.get("/pools")?;
@@ -435,6 +473,10 @@ fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
     if drives.is_empty() {
         return Err(Failure::usage("no drive follows the word spare").with_next("millrace pool add --help"));
     }
+    if args.plan {
+        return Err(Failure::usage("a spare changes nothing that could be planned")
+            .with_next("millrace pool add POOL spare DRIVE, which says which mirrors it fits"));
+    }
     let mut added = api::Created::default();
     for drive in drives {
         let body = api::SpareAdd { drive: drive_path(drive), force: args.force };
@@ -452,10 +494,37 @@ fn add_leg(args: &AddArgs, context: &Context) -> Result<String, Failure> {
     let [drive] = &args.layout[1..] else {
         return Err(Failure::usage("one drive follows the word leg").with_next("millrace pool add --help"));
     };
+    if args.plan {
+        return plan_leg(args, &drive_path(drive), context);
+    }
     let body = api::LegAdd { drive: drive_path(drive), mirror: args.to.clone(), force: args.force };
     context.client.act(&format!("/pools/{}/legs", segment(&args.pool)), &body)?;
     let what = format!("Drive {} is one more leg of pool {} and is being resynced.", body.drive, args.pool);
     Ok(context.done(what, "millrace status --watch"))
+}
+
+/// `millrace pool add POOL leg DRIVE --plan`.
+fn plan_leg(args: &AddArgs, drive: &str, context: &Context) -> Result<String, Failure> {
+    let pool: Pool = context.client.get(&format!("/pools/{}", segment(&args.pool)))?;
+    let named = pool.arrays.iter().enumerate().map(|(i, a)| (array_name(a, i), a));
+    let mirrors: Vec<(String, &api::Array)> =
+        named.filter(|(_, a)| a.layout == ArrayLayout::Mirror).collect();
+    let names: Vec<&str> = mirrors.iter().map(|(name, _)| name.as_str()).collect();
+    let found = match (&args.to, &mirrors[..]) {
+        (Some(to), _) => mirrors.iter().find(|(name, _)| name == to),
+        (None, [only]) => Some(only),
+        (None, _) => None,
+    };
+    let Some((name, mirror)) = found else {
+        let what = match names.is_empty() {
+            true => format!("pool {} has no mirror", args.pool),
+            false => {
+                format!("the mirrors of pool {} are {}: name one with --to", args.pool, names.join(", "))
+            }
+        };
+        return Err(Failure::usage(what).with_next(format!("millrace pool show {}", args.pool)));
+    };
+    crate::machine::about_to_join(crate::machine::site_here(context), (name, mirror), drive, context)
 }
 
 fn list(pools: &[Pool], context: &Context) -> String {

@@ -248,6 +248,7 @@ fn the_commands_of_the_manual_become_their_orders() {
         "volume rename tank/vm1 tank/web1",
         "pool add tank mirror /dev/g /dev/h",
         "pool add tank leg /dev/i --to mirror-0",
+        "pool rm tank mirror-2 mirror-3",
         "pool destroy tank --force",
         "host rm esx1",
         "portal rm iscsi 10.0.0.1:3260",
@@ -259,6 +260,40 @@ fn the_commands_of_the_manual_become_their_orders() {
     let orders = fake.orders.lock().expect("no panic");
     let text: String = orders.iter().map(|o| format!("{o:?}\n")).collect();
     expect_test::expect_file!["screens/orders.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_plan_of_what_a_pool_would_get_changes_nothing_and_says_what_speaks_against_it() {
+    let fake = fake();
+    for (line, parts) in [
+        (
+            "pool add tank ram:1G --plan",
+            &[
+                "the new arrays: 1 single drive",
+                "pool tank has",
+                "a zone of their own",
+                "this keeps 1: pool add refuses it",
+            ][..],
+        ),
+        ("pool add tank mirror ram:64M ram:128M --plan", &["64M of the 128M of ram:128M would stay unused"]),
+        (
+            "pool create two mirror ram:64M ram:128M --plan",
+            &["64M of the 128M of ram:128M would stay unused"],
+        ),
+    ] {
+        let screen = run_against(&fake, line).expect(line);
+        let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in parts {
+            assert!(screen.contains(part), "{line}: {part} in {screen}");
+        }
+    }
+    let refused = run_against(&fake, "pool add tank spare ram:1G --plan").expect_err("a spare");
+    assert!(refused.exit == Exit::Usage, "{refused}");
+    let refused =
+        run_against(&fake, "pool add tank leg ram:1G --to mirror-9 --plan").expect_err("no such mirror");
+    assert!(refused.message.contains("name one with --to"), "{refused}");
+    let orders = fake.orders.lock().expect("no panic");
+    assert!(orders.iter().all(|o| *o == Order::Status), "{orders:?}");
 }
 
 #[test]
@@ -378,7 +413,7 @@ fn a_word_that_is_no_verb_names_those_there_are() {
     };
     assert_eq!(
         failure("pool rename a b"),
-        "millrace: millrace pool has no command rename: there are create, add, ls, show, release, scrub, import, destroy. Next: millrace pool --help"
+        "millrace: millrace pool has no command rename: there are create, add, rm, ls, show, release, scrub, import, destroy. Next: millrace pool --help"
     );
     assert!(failure("frob").contains("millrace has no command frob: there are status, events, drive, pool,"));
     assert!(failure("pool create").contains("required arguments were not provided"));

@@ -52,7 +52,15 @@ impl Loads {
             let log = folder.log(name);
             let mut command = ourselves(&log)?;
             let number = |n: u64| n.to_string();
-            command.args(["bench", "--json", "--progress", "--verify", "--prepare", "--read-back"]);
+            command.args([
+                "bench",
+                "--json",
+                "--progress",
+                "--verify",
+                "--prepare",
+                "--read-back",
+                "--force",
+            ]);
             command.args(["--rw", "randrw", "--mix", "70", "--bs", "4k", "--qd", "32"]);
             command.args(["--connections", if i == 0 { "4" } else { "2" }, "--seed", &number(i as u64 + 1)]);
             command.args(["--target", &target.to_string(), "--host-nqn", HOST_NQN, "--iqn", HOST_IQN]);

@@ -37,7 +37,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(shape_drive))
         .routes(routes!(list_pools, create_pool))
         .routes(routes!(get_pool, destroy_pool))
-        .routes(routes!(add_to_pool))
+        .routes(routes!(add_to_pool, remove_arrays))
         .routes(routes!(release_pool))
         .routes(routes!(scrub_pool))
         .routes(routes!(add_spare))
@@ -190,13 +190,14 @@ async fn return_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done
 /// Put another drive in a drive's place
 #[utoipa::path(post, path = "/drives/{drive}/replace", tag = "drives", request_body = api::DriveReplace,
     params(("drive" = String, Path, description = "Path or UUID")),
-    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+    responses((status = 200, description = "It is done; how much of the new drive stays unused is told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn replace_drive(
     State(api): State<Api>,
     Path(old): Path<String>,
     Body(b): Body<api::DriveReplace>,
-) -> Done {
-    done(api.order(Order::DriveReplace { old, new: b.new, force: b.force }).await?)
+) -> Answer<Created> {
+    made(api.order(Order::DriveReplace { old, new: b.new, force: b.force }).await?)
+        .map(|(_, created)| created)
 }
 
 /// Make a drive behave artificially, until restart
@@ -238,6 +239,21 @@ async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> 
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolAdd>) -> Made {
     made(api.order(Order::PoolAdd { pool, arrays: convert::to_arrays(b.arrays), force: b.force }).await?)
+}
+
+/// Take the arrays that were added last from a pool, on which nothing lies
+#[utoipa::path(delete, path = "/pools/{pool}/arrays", tag = "pools",
+    params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
+           ("array" = Vec<String>, Query, description = "An array as `name` has it, `mirror-1`; may be repeated")),
+    responses((status = 200, description = "It is done; drives that keep their label are told", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn remove_arrays(
+    State(api): State<Api>,
+    Path(pool): Path<String>,
+    mut params: Params,
+) -> Answer<Created> {
+    let arrays = params.all("array");
+    params.end()?;
+    made(api.order(Order::ArrayRemove { pool, arrays }).await?).map(|(_, created)| created)
 }
 
 /// Let go of a pool, so that another head may import it
@@ -394,7 +410,7 @@ async fn set_volume(
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("volume" = String, Path, description = "Name within the pool"),
            ("force" = Option<bool>, Query, description = "Even though it is exported"),
-           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it")),
+           ("disconnect" = Option<bool>, Query, description = "Even though hosts are connected that lose something by it, or it may hold data")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_volume(
     State(api): State<Api>,

@@ -205,6 +205,13 @@ fn esxi(head: &Head) -> Vec<Advice> {
          esxcli storage core adapter rescan -A vmhbaN",
     ));
     vec![
+        Advice {
+            what: "WARNING: no VMFS datastores yet, and nothing of this is tested with ESXi",
+            lines: lines(
+                "# VMFS locks by COMPARE AND WRITE (ATS) or SCSI reservations, also where one ESXi host has a datastore for itself;\n\
+                 # this version has neither. The lines below are for raw devices, and for the version that has them",
+            ),
+        },
         Advice { what: "NVMe/TCP (the High-Performance Plug-in takes the paths by itself)", lines: nvme },
         Advice {
             what: "NVMe paths in turns, another after each I/O",
@@ -292,6 +299,13 @@ fn windows(head: &Head) -> Vec<Advice> {
     ];
     iscsi.extend(parameters.map(String::from));
     vec![
+        Advice {
+            what: "WARNING: no failover clusters yet, and nothing of this is tested with Windows",
+            lines: lines(
+                "# failover clusters and cluster shared volumes fence by persistent reservations, and this version has none;\n\
+                 # a volume that one Windows host has for itself needs none",
+            ),
+        },
         Advice {
             what: "several paths (Windows Server): round robin, which Microsoft's module switches after each I/O; then a restart",
             lines: lines(
@@ -409,6 +423,7 @@ mod tests {
                 "windows",
                 windows(&head),
                 &[
+                    "WARNING: no failover clusters yet",
                     "MaxPendingRequests 255",
                     "-Policy RR",
                     "NewDiskTimeout 60",

@@ -8,6 +8,7 @@ mod files;
 mod hosts;
 mod locate;
 mod plan;
+mod sizes;
 mod topology;
 mod tree;
 mod tune;
@@ -22,7 +23,11 @@ use std::time::{Duration, SystemTime};
 pub use explain::{ExplainArgs, run as explain};
 pub use files::Files;
 pub use locate::locate;
-pub use plan::{PlanArgs, about_to_create, paired, results, run as plan, site_here, whereabouts};
+pub use plan::{
+    PlanArgs, about_to_add, about_to_create, about_to_join, paired, results, run as plan, site_here,
+    whereabouts,
+};
+pub use sizes::bytes_of;
 pub use topology::{TopologyArgs, run as topology};
 pub use tune::{TuneArgs, run as tune};
 

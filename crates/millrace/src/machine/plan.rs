@@ -1,6 +1,6 @@
 //! `millrace plan`, and what `pool create` says of where drives are.
 
-use super::MachineArgs;
+use super::{MachineArgs, sizes};
 use crate::cli::{Context, arrays_words};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
@@ -76,12 +76,23 @@ struct Named {
     command: String,
     /// Where its head should sit, for a proposal on a machine that tells.
     seats: Option<Seats>,
+    /// What speaks against it, sentences.
+    warnings: Vec<String>,
+    /// What else follows from it, sentences.
+    notes: Vec<String>,
+    /// The command that makes a better one, without its layout.
+    #[serde(skip)]
+    verb: String,
 }
+
+/// The command that makes a layout, without it.
+const CREATE: &str = "millrace pool create NAME";
 
 impl Named {
     /// A layout that is there, or about to be.
     fn there(name: String, plan: Plan) -> Self {
-        Self { name, plan, rest: Vec::new(), command: String::new(), seats: None }
+        let (rest, warnings, notes) = Default::default();
+        Self { name, plan, rest, command: String::new(), seats: None, warnings, notes, verb: CREATE.into() }
     }
 }
 
@@ -104,13 +115,9 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         let specs = crate::cli::layout(&args.layout, &args.weights, &site, here)?;
         let arrays = arrays(&mut site, &specs, here)?;
         let plan = made(&site, &arrays)?;
-        vec![Named {
-            name: "this layout".into(),
-            plan,
-            rest: Vec::new(),
-            command: command(&args.layout, &args.weights),
-            seats: None,
-        }]
+        let warnings = if here { sizes::unused(&sizes::sized(&specs)) } else { Vec::new() };
+        let command = command(CREATE, &args.layout, &args.weights);
+        vec![Named { command, warnings, ..Named::there("this layout".into(), plan) }]
     } else if !pools.is_empty() {
         let one = |(name, arrays): (String, Vec<Array>)| Ok(Named::there(name, made(&site, &arrays)?));
         let mut plans = pools.into_iter().map(one).collect::<Result<Vec<_>, Failure>>()?;
@@ -161,7 +168,7 @@ fn proposal(site: &Site, free: &[String], legs: usize) -> Result<Named, Failure>
     }
     let (arrays, rest) = plan::propose(site, free, legs).map_err(none)?;
     let plan = made(site, &arrays)?;
-    let command = layout_command(&arrays);
+    let command = layout_command(CREATE, &arrays);
     Ok(Named { rest, command, ..Named::there("a proposal".into(), plan) })
 }
 
@@ -262,16 +269,60 @@ pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure>
     Ok(mirrors.iter().map(mirror).collect())
 }
 
+/// Refuses drives that are some pool's.
+fn check_free(site: &Site, specs: &[ArraySpec]) -> Result<(), Failure> {
+    let Some(taken) = specs.iter().flat_map(|s| &s.drives).find(|d| site.is_taken(d)) else { return Ok(()) };
+    Err(Failure::usage(format!("{taken} is a drive of a pool already")).with_next("millrace drive ls"))
+}
+
 /// What is about to be created, as `millrace plan` shows it.
 pub fn about_to_create(mut site: Site, specs: &[ArraySpec], context: &Context) -> Result<String, Failure> {
-    if let Some(taken) = specs.iter().flat_map(|s| &s.drives).find(|d| site.is_taken(d)) {
-        return Err(
-            Failure::usage(format!("{taken} is a drive of a pool already")).with_next("millrace drive ls")
-        );
-    }
+    check_free(&site, specs)?;
     let arrays = arrays(&mut site, specs, true)?;
     let plan = made(&site, &arrays)?;
-    let named = Named::there("this layout".into(), plan);
+    let warnings = sizes::unused(&sizes::sized(specs));
+    let named = Named { warnings, ..Named::there("this layout".into(), plan) };
+    Ok(context.show(&named, |named| screen(named, context.terminal)))
+}
+
+/// What is about to be added to a pool: the new arrays, which work beside those that it has.
+pub fn about_to_add(
+    mut site: Site,
+    pool: &api::Pool,
+    specs: &[ArraySpec],
+    context: &Context,
+) -> Result<String, Failure> {
+    check_free(&site, specs)?;
+    let arrays = arrays(&mut site, specs, true)?;
+    let plan = made(&site, &arrays)?;
+    let (growth, less) = sizes::growth(pool, specs);
+    let warnings = less.into_iter().chain(sizes::unused(&sizes::sized(specs))).collect();
+    let verb = format!("millrace pool add {}", pool.name);
+    let named = Named { warnings, notes: vec![growth], verb, ..Named::there("the new arrays".into(), plan) };
+    Ok(context.show(&named, |named| screen(named, context.terminal)))
+}
+
+/// A mirror of a pool with the leg that it is about to get.
+pub fn about_to_join(
+    mut site: Site,
+    (name, mirror): (&str, &api::Array),
+    drive: &str,
+    context: &Context,
+) -> Result<String, Failure> {
+    let new = ArraySpec { layout: ArrayLayout::Mirror, drives: vec![drive.into()], weight: None };
+    check_free(&site, core::slice::from_ref(&new))?;
+    let there = mirror.legs.iter().map(|l| l.path.clone());
+    let spec = ArraySpec { drives: there.chain([drive.to_string()]).collect(), ..new };
+    let arrays = arrays(&mut site, &[spec], true)?;
+    let plan = Plan { better: None, ..made(&site, &arrays)? };
+    let mut legs: Vec<(String, Option<u64>)> =
+        mirror.legs.iter().map(|l| (l.path.clone(), sizes::bytes_of(&l.path))).collect();
+    // Of the drives that are there nothing can be changed any more.
+    let smallest = legs.iter().filter_map(|(_, bytes)| *bytes).min();
+    legs.iter_mut().for_each(|(_, bytes)| *bytes = smallest);
+    legs.push((drive.into(), sizes::bytes_of(drive)));
+    let named =
+        Named { warnings: sizes::unused(&[legs]), ..Named::there(format!("{name} with {drive}"), plan) };
     Ok(context.show(&named, |named| screen(named, context.terminal)))
 }
 
@@ -289,17 +340,17 @@ pub fn site_here(context: &Context) -> Site {
     Site::of(&super::here(context))
 }
 
-fn command(layout: &[String], weights: &[u32]) -> String {
+fn command(verb: &str, layout: &[String], weights: &[u32]) -> String {
     let layout: Vec<String> = layout.iter().map(|word| plan::quoted(word)).collect();
     let layout = layout.join(" ");
     let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
     let weights =
         if weights.is_empty() { String::new() } else { format!(" --weights {}", weights.join(",")) };
-    format!("millrace pool create NAME {layout}{weights}")
+    format!("{verb} {layout}{weights}")
 }
 
 /// The command that makes a layout.
-fn layout_command(arrays: &[Array]) -> String {
+fn layout_command(verb: &str, arrays: &[Array]) -> String {
     let mut words = Vec::new();
     for array in arrays {
         words.push(if array.drives.len() > 1 { "mirror" } else { "single" }.to_string());
@@ -307,7 +358,7 @@ fn layout_command(arrays: &[Array]) -> String {
     }
     let weights: Vec<u32> = arrays.iter().map(|a| a.weight as u32).collect();
     let plain = weights.iter().all(|w| *w == weights[0]);
-    command(&words, if plain { &[] } else { &weights })
+    command(verb, &words, if plain { &[] } else { &weights })
 }
 
 fn rates(predictions: &[Prediction], terminal: Terminal) -> String {
@@ -381,7 +432,7 @@ fn seated(seats: &Seats, terminal: Terminal) -> String {
 }
 
 fn screen(named: &Named, terminal: Terminal) -> String {
-    let Named { name, plan, rest, command, seats } = named;
+    let Named { name, plan, rest, command, seats, warnings, notes, verb } = named;
     let shares: Vec<String> = plan.arrays.iter().map(|a| format!("{}", a.weight)).collect();
     let weighted = plan.arrays.iter().any(|a| a.weight != plan.arrays[0].weight);
     let shares = if weighted { format!(", weights {}", shares.join(":")) } else { String::new() };
@@ -395,6 +446,11 @@ fn screen(named: &Named, terminal: Terminal) -> String {
     out.push_str(&rates(&plan.predictions, terminal));
     out.push('\n');
     out.push_str(&legs(plan, terminal));
+    for (look, mark, words) in [(Look::Plain, "  ", notes), (Look::Warn, "  ! ", warnings)] {
+        for words in words {
+            out.push_str(&terminal.paragraph(look, mark, &format!("{words}."), mark.len() + 2));
+        }
+    }
     if !rest.is_empty() {
         out.push_str(&terminal.paragraph(Look::Dim, "  ", &format!("left over: {}", rest.join(", ")), 4));
     }
@@ -415,7 +471,7 @@ fn screen(named: &Named, terminal: Terminal) -> String {
             out.push('\n');
             out.push_str(&rates(&better.predictions, terminal));
             out.push('\n');
-            out.push_str(&terminal.next(&layout_command(&better.arrays)));
+            out.push_str(&terminal.next(&layout_command(verb, &better.arrays)));
         }
         None if !command.is_empty() => out.push_str(&terminal.next(command)),
         None => {}
@@ -444,7 +500,7 @@ mod tests {
     #[test]
     fn a_command_can_be_pasted_into_a_shell() {
         let layout = ["mirror", "file:/a?size=1G", "/srv/it's b", "/dev/c"].map(String::from);
-        let text = command(&layout, &[3, 1]);
+        let text = command(CREATE, &layout, &[3, 1]);
         assert!(text.starts_with("millrace pool create NAME mirror 'file:/a?size=1G'"), "{text}");
         let shell = format!("set -- {text}; printf '%s\n' \"$@\"");
         let output = std::process::Command::new("sh").args(["-c", &shell]).output().expect("a shell");

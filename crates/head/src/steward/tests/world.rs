@@ -72,6 +72,8 @@ pub(super) struct World {
     pub(super) stopped: Option<Instant>,
     /// What every shard says of drives.
     pub(super) figures: Vec<crate::report::DriveReport>,
+    /// What one shard says of volumes.
+    pub(super) volumes: Vec<(base::VolumeId, crate::report::Counters)>,
     /// What each shard was told to scrub, and how far it says it is.
     pub(super) scrubs: BTreeMap<(u16, ArrayId), (array::Scrub, array::Progress)>,
     /// Shards do not come to rest.
@@ -124,6 +126,7 @@ impl World {
             ready: None,
             stopped: None,
             figures: vec![],
+            volumes: vec![],
             scrubs: BTreeMap::new(),
             restless: false,
             held_candidates: false,
@@ -451,7 +454,14 @@ impl World {
                 let drives = if n == 0 { self.figures.clone() } else { vec![] };
                 let progress = |a: ArrayId| self.scrubs.get(&(n, a)).map_or(Default::default(), |s| s.1);
                 let arrays = self.layout.arrays.iter().map(|a| (a.id, progress(a.id))).collect();
-                Mail::Reported(Box::new(ShardReport { shard: n, drives, arrays, ..ShardReport::default() }))
+                let volumes = if n == 1 { self.volumes.clone() } else { vec![] };
+                Mail::Reported(Box::new(ShardReport {
+                    shard: n,
+                    drives,
+                    arrays,
+                    volumes,
+                    ..ShardReport::default()
+                }))
             }
             Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
             Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),

@@ -460,7 +460,7 @@ impl Bench {
         let whole = seconds.ceil().max(1.0);
         let start = |url: &String| {
             let mut command = self.head.net.command(binary());
-            command.args(["bench", "--json", "--progress", "--ramp", "1", "--region", "1G"]);
+            command.args(["bench", "--json", "--progress", "--force", "--ramp", "1", "--region", "1G"]);
             command.args(["--seconds", &format!("{whole:.0}")]);
             command.args(words.split_whitespace()).args(url.split_whitespace());
             let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");

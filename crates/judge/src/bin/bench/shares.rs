@@ -57,7 +57,7 @@ impl Shares {
             .map(|(host, volume, words)| {
                 let mut command = self.head.net.command(binary());
                 let url = format!("nvme://127.0.0.1:4420/{}/{volume}", self.head.nqn());
-                command.args(["bench", "--json", "--ramp", "1", "--start-at", &start]);
+                command.args(["bench", "--json", "--force", "--ramp", "1", "--start-at", &start]);
                 command.args(["--seconds", &seconds.to_string(), "--target", &url]);
                 command.args(["--host-nqn", &nqn(*host)]).args(words.split_whitespace());
                 let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");

@@ -105,7 +105,7 @@ fn measure(
         .load;
     // What comes first after a change is not what stays.
     load.ramp = load.ramp.max(1);
-    let load = bench::Repeated::new(load)?;
+    let load = bench::Repeated::new(load, context.json)?;
     let mut live = bench::Live::new();
     let run = |what: &str| {
         live.step(what);
