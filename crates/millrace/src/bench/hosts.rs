@@ -217,7 +217,10 @@ impl Hosts {
                 print_count(together.total.iops as u64)
             )
         };
-        let mut notes: Vec<String> = together.starved().iter().map(starved).collect();
+        // Hosts of one target are limited alike.
+        let limits = self.hosts.first().map(|(_, r)| r.limits()).unwrap_or_default();
+        let mut notes: Vec<String> = limits;
+        notes.extend(together.starved().iter().map(starved));
         let rates: Vec<f64> = together.paths.iter().map(|p| p.figures.iops).collect();
         let (least, most) =
             rates.iter().fold((f64::INFINITY, 0.0f64), |(least, most), r| (least.min(*r), most.max(*r)));
@@ -317,6 +320,17 @@ mod tests {
             let words = format!("hosts --target nvme://127.0.0.1:4420/nqn.a/1 {wrong}");
             assert!(parse(words.split(' ').map(str::to_string).collect()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_load_that_the_target_limits_is_said_once() {
+        let limited = |name: &str| {
+            let (name, report) = host(name, &[100.0]);
+            (name, Report { depth: 127, depth_asked: 128, connections_open: 1, ..report })
+        };
+        let hosts = Hosts { load: String::new(), hosts: vec![limited("a"), limited("b")] };
+        let said = hosts.notes().iter().filter(|n| n.starts_with("127 on each connection")).count();
+        assert_eq!(said, 1, "{:?}", hosts.notes());
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct SingleArgs {
     /// Bytes of one operation
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "4k", value_parser = block)]
     pub bs: u32,
-    /// Operations under way on each connection
+    /// Operations under way on each connection; fewer where the target's queues hold fewer
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1023))]
     pub qd: u16,
     /// Connections

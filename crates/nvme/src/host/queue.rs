@@ -107,6 +107,8 @@ pub struct Queue {
     skip: u32,
     flights: Vec<Option<Flight>>,
     free: Vec<u16>,
+    /// Commands under way, at most: what the controller's queue holds.
+    limit: u16,
     /// Commands whose R2T waits for room in the outbox, in order.
     sending: VecDeque<u16>,
     answers: VecDeque<(u16, Cqe)>,
@@ -135,6 +137,7 @@ impl Queue {
             skip: 0,
             flights: vec![None; usize::from(depth)],
             free: (0..depth).rev().collect(),
+            limit: depth,
             sending: VecDeque::with_capacity(usize::from(depth)),
             answers: VecDeque::with_capacity(usize::from(depth)),
             answered_early: 0,
@@ -153,7 +156,7 @@ impl Queue {
     }
     /// Commands that can still be submitted.
     pub fn free(&self) -> u16 {
-        if self.is_open() { self.free.len() as u16 } else { 0 }
+        if self.is_open() { self.limit.saturating_sub(self.under_way()) } else { 0 }
     }
     /// Commands under way.
     pub fn under_way(&self) -> u16 {
@@ -163,11 +166,12 @@ impl Queue {
     pub fn digests(&self) -> Digests {
         self.digests
     }
-    /// What Identify Controller said: bytes that fit into an I/O capsule (IOCCSZ * 16 - 64), and the
-    /// retry delays.
-    pub fn learnt(&mut self, in_capsule_max: u32, crdt: [u16; 3]) {
+    /// What the controller said of itself: bytes that fit into an I/O capsule (IOCCSZ * 16 - 64), the retry
+    /// delays, and how many commands its queue holds.
+    pub fn learnt(&mut self, in_capsule_max: u32, crdt: [u16; 3], depth: u16) {
         self.in_capsule_max = in_capsule_max;
         self.crdt = crdt;
+        self.limit = depth.min(self.flights.len() as u16);
     }
     /// The queue's own buffer, as the last `Data::Own` left it.
     pub fn own(&self) -> &[u8] {
@@ -194,6 +198,7 @@ impl Queue {
             }
         }
         *self = Queue {
+            limit: self.flights.len() as u16,
             flights: core::mem::take(&mut self.flights),
             free: core::mem::take(&mut self.free),
             sending: core::mem::take(&mut self.sending),
@@ -344,7 +349,7 @@ impl Queue {
 
     fn send_command(&mut self, mut sqe: Sqe, data: Data<'_>, owner: Owner, io: &mut impl HostIo) -> bool {
         let inline = if let Data::Inline(bytes) = data { bytes.len() as u32 } else { 0 };
-        if !self.is_open() || self.free.is_empty() || io.room() < PDU_ROOM + inline {
+        if self.free() == 0 || io.room() < PDU_ROOM + inline {
             return false;
         }
         if inline > self.in_capsule_max {
