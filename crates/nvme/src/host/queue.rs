@@ -94,7 +94,6 @@ const MAXH2CDATA_MIN: u32 = 4096;
 pub struct Queue {
     phase: Phase,
     wanted: Digests,
-    flow_control: bool,
     digests: Digests,
     cpda: u8,
     maxh2cdata: u32,
@@ -120,12 +119,11 @@ pub struct Queue {
 
 impl Queue {
     /// A queue for at most `depth` commands under way.
-    pub fn new(depth: u16, digests: Digests, flow_control: bool) -> Self {
+    pub fn new(depth: u16, digests: Digests) -> Self {
         assert!(depth > 0, "a queue holds at least one command");
         Self {
             phase: Phase::Closed,
             wanted: digests,
-            flow_control,
             digests: Digests::default(),
             cpda: 0,
             maxh2cdata: 0,
@@ -204,7 +202,7 @@ impl Queue {
             sending: core::mem::take(&mut self.sending),
             answers: core::mem::take(&mut self.answers),
             own: core::mem::replace(&mut self.own, Box::new([0; OWN_BYTES])),
-            ..Queue::new(1, self.wanted, self.flow_control)
+            ..Queue::new(1, self.wanted)
         };
         self.sending.clear();
         self.answers.clear();
@@ -455,13 +453,17 @@ impl Queue {
         let why = match self.flights.get(usize::from(t.cccid)) {
             Some(Some(f)) if f.answered.is_none() => {
                 let reads = matches!(f.direction, Direction::In | Direction::Own);
+                let left = f.data.len - f.moved;
+                // NVMe/TCP 3.3.2.1.2 allows SUCCESS only with SQ flow control off. SPDK's target sets it all the
+                // same, and hosts take it: no command of theirs waits for the SQHD of a response.
                 if !reads {
                     Some("data for a command that reads nothing")
-                } else if t.offset != f.moved || t.length > f.data.len - f.moved {
+                } else if t.offset != f.moved || t.length > left {
                     Some("data outside of what was asked for, or out of order")
-                } else if arrival.success && (!arrival.last || self.flow_control) {
-                    // NVMe/TCP 3.3.2.1.2: SUCCESS stands for a response only if SQ flow control is off.
-                    Some("SUCCESS where a response capsule is due")
+                } else if arrival.success && !arrival.last {
+                    Some("SUCCESS on data that are not the last")
+                } else if arrival.success && t.length < left {
+                    Some("SUCCESS before all data have come")
                 } else {
                     None
                 }

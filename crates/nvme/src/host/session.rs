@@ -131,8 +131,8 @@ impl Session {
         Self {
             step: Step::Idle,
             asked: false,
-            admin: Queue::new(ADMIN_DEPTH, digests, true),
-            io: (0..queues).map(|_| Queue::new(config.depth, digests, config.flow_control)).collect(),
+            admin: Queue::new(ADMIN_DEPTH, digests),
+            io: (0..queues).map(|_| Queue::new(config.depth, digests)).collect(),
             connected: 0,
             granted: queues,
             depth: config.depth,
