@@ -9,6 +9,7 @@
 mod head;
 pub mod legs;
 pub mod load;
+pub mod measure;
 pub mod soak;
 
 pub use head::{Head, Refusal, binary};
