@@ -10,6 +10,7 @@ mod head;
 pub mod legs;
 pub mod load;
 pub mod measure;
+pub mod peers;
 pub mod soak;
 
 pub use head::{Head, Refusal, binary};
