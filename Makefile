@@ -3,7 +3,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) run --quiet --locked --package xtask --
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check lint judge sim mutants soak bench rates count fuzz lab deps build doc clean
+.PHONY: help demo test check lint judge sim mutants soak bench peers rates count fuzz lab deps build doc clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -31,6 +31,9 @@ soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS
 
 bench: ## How near to the machine's limit we are, row by row (ROUNDS=5, ONLY=words of a row's name; ten minutes)
 	@$(XTASK) bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)")
+
+peers: ## Our figures beside SPDK's and tgt's, where they are present (SPDK=/path/to/spdk, ROUNDS=3; under five minutes)
+	@$(if $(SPDK),SPDK=$(SPDK)) $(XTASK) peers $(if $(ROUNDS),--rounds $(ROUNDS))
 
 rates: ## What pools give of their drives' speed, on drives with a known one (SECONDS=5 each)
 	@$(XTASK) rates $(if $(SECONDS),--seconds $(SECONDS))

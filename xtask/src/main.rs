@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Some("soak") => soak(rest),
         Some("rates") => rates(rest),
         Some("bench") => bench(rest),
+        Some("peers") => peers(rest),
         Some("mutants") => mutants(rest),
         Some("count") => count(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
@@ -181,6 +182,15 @@ fn bench(words: &[String]) -> Result<(), String> {
         println!("\nThe layers, with plots: {}", report.display());
     }
     judged
+}
+
+/// Our figures beside those of other targets; prints a table of its own.
+fn peers(words: &[String]) -> Result<(), String> {
+    deps::install(deps::TEST)?;
+    run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
+    let mut command = cargo(&["run", "--quiet", "--locked", "--package", "judge", "--bin", "peers", "--"]);
+    command.args(words).env("MILLRACE_BIN", target().join("release/millrace"));
+    run(command)
 }
 
 /// What commands cost.

@@ -9,6 +9,8 @@
 mod head;
 pub mod legs;
 pub mod load;
+pub mod measure;
+pub mod peers;
 pub mod soak;
 
 pub use head::{Head, Refusal, binary};

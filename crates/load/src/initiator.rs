@@ -406,6 +406,14 @@ impl Initiator {
             self.fail(Down::Reset, fx);
         }
     }
+    /// I/O connections, and commands under way on each of them at most: what was asked for, or what the target
+    /// grants, once it has said so.
+    pub fn granted(&self) -> (u16, u16) {
+        match &self.session {
+            Session::Nvme(s) => (s.io_links(), s.depth()),
+            Session::Iscsi(_) => (self.config.io_links(), self.config.depth()),
+        }
+    }
     /// Commands that can be submitted now.
     pub fn free(&self) -> u32 {
         match (&self.session, self.state) {

@@ -339,6 +339,12 @@ impl Lane {
     fn is_busy(&self) -> bool {
         self.idle.len() + self.resting.len() < self.operations.len()
     }
+    /// Whether another operation may begin. What the target does not grant would only wait here, and its wait
+    /// would count as the target's.
+    fn has_room(&self) -> bool {
+        let (links, depth) = self.initiator.granted();
+        self.operations.len() - self.idle.len() < usize::from(links) * usize::from(depth)
+    }
 }
 
 impl Run {
@@ -656,7 +662,7 @@ impl Run {
             l.idle.push(index);
         }
         let Some(workload) = &mut self.workload else { return };
-        while let Some(&index) = l.idle.last() {
+        while let Some(&index) = l.idle.last().filter(|_| l.has_room()) {
             let measuring = self.phase == Phase::Measuring;
             let pick = match self.phase {
                 Phase::Preparing => workload.next_prepare(),
@@ -759,6 +765,7 @@ impl Run {
         total.0.merge(&self.writes.0);
         total.1 += self.writes.1;
         let kinds = FaultKind::ALL.iter().copied().zip(self.errors).filter(|(_, n)| *n > 0);
+        let granted = || self.lanes.iter().map(|l| l.initiator.granted());
         let block = u64::from(self.info.block_bytes);
         let mut connections = vec![];
         for (session, l) in self.lanes.iter().enumerate() {
@@ -778,6 +785,9 @@ impl Run {
             block_bytes: self.info.block_bytes,
             volume_bytes: self.info.blocks.saturating_mul(block),
             region_bytes: self.workload.as_ref().map_or(0, |w| w.units() * u64::from(self.plan.io_bytes)),
+            depth: granted().map(|(_, depth)| depth).min().unwrap_or(0),
+            depth_asked: first.depth(),
+            connections_open: granted().map(|(links, _)| links).sum(),
             time: self.measured,
             reads: figures(&self.reads),
             writes: figures(&self.writes),

@@ -87,6 +87,12 @@ pub struct Report {
     pub volume_bytes: u64,
     /// Part of the volume that was used, bytes.
     pub region_bytes: u64,
+    /// Commands under way on each connection, at most: `depth_asked`, or what the target's queues hold.
+    pub depth: u16,
+    /// What the plan asked for.
+    pub depth_asked: u16,
+    /// Connections that carried operations: as many as `connections`, or what the target granted.
+    pub connections_open: u16,
     /// Length of the measurement.
     pub time: Duration,
     /// Reads.

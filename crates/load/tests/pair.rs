@@ -98,6 +98,34 @@ fn nvme_load_is_verified_with_and_without_digests_and_flow_control() {
 }
 
 #[test]
+fn a_load_deeper_than_the_targets_queues_is_as_deep_as_they_are() {
+    // The target's queues have 128 entries, so they hold 127 commands; with more it ends the connection.
+    let run = |depth| {
+        let plan = Plan { ops_max: 4000, ..plan(vec![nvme(|c| (c.queues, c.depth) = (2, depth))]) };
+        finish(&mut world(3, &plan, host(), 4096, 4096), plan)
+    };
+    let whole = run(127);
+    for (asked, granted) in [(1000, 127), (128, 127), (127, 127), (8, 8)] {
+        let report = run(asked);
+        good(&report);
+        assert_eq!((report.depth, report.depth_asked, report.connections_open), (granted, asked, 2));
+        assert_eq!((report.total.ops, report.reconnects), (4000, 0));
+        // What is not granted does not wait at our end either: that would count as the target's latency.
+        let longer = report.total.mean_us / whole.total.mean_us;
+        assert!(granted < 127 || (0.8..1.25).contains(&longer), "{asked}: {longer} of the latency");
+    }
+}
+
+#[test]
+fn a_load_on_more_connections_than_the_target_grants_says_so() {
+    let config = nvme(|c| (c.queues, c.depth) = (12, 2));
+    let plan = plan(vec![config]);
+    let report = finish(&mut world(4, &plan, host(), 4096, 512), plan);
+    good(&report);
+    assert_eq!((report.connections.len(), report.connections_open), (12, 8));
+}
+
+#[test]
 fn a_load_that_thinks_pauses_and_its_latency_is_that_of_its_operations() {
     let config = || nvme(|c| (c.queues, c.depth) = (1, 1));
     let think = Duration::from_millis(10);

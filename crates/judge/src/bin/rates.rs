@@ -2,11 +2,12 @@
 //! and slowed down by shapes, so that they, and not this machine, are the limit. Prints one table; ends with 1 if a
 //! rate is below what is wanted, or further than 5 % from what `plan` says of that pool beforehand.
 
+use judge::measure::{CLIENT_CORE, TARGET_CORE, pin};
 use judge::{Head, load};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 /// MB/s of the slow drive and of the fast ones.
 const SLOW: f64 = 200.0;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     let mut rates = Rates { head, seconds, failed: false, planned: [0.0; 2] };
     rates.head.cli("portal add nvme 127.0.0.1:4420");
     // The figures are the daemon's, so the load has a core of its own.
-    place(rates.head.pid(), "0");
+    pin(rates.head.pid(), TARGET_CORE);
     println!(
         "\n{:<44} {:>10} {:>10} {:>7} {:>7} {:>10}",
         "load", "drives", "MB/s", "share", "wanted", "plan"
@@ -48,15 +49,6 @@ fn main() -> ExitCode {
     rates.stripes();
     rates.mirrors();
     if rates.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// Binds every thread of a process to one core, with ordinary priority: real-time priority would starve the machine.
-fn place(pid: u32, core: &str) {
-    Command::new("taskset")
-        .args(["-acp", core, &pid.to_string()])
-        .stdout(Stdio::null())
-        .status()
-        .expect("util-linux is there");
 }
 
 /// A drive of this speed.
@@ -147,7 +139,7 @@ impl Rates {
         command.args(["bench", "--json", "--force", "--ramp", "1", "--seconds", &self.seconds.to_string()]);
         command.args(words.split_whitespace()).args(target.split_whitespace());
         let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
-        place(child.id(), "1");
+        pin(child.id(), CLIENT_CORE);
         let output = child.wait_with_output().expect("the load ends");
         let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
         assert_eq!((output.status.success(), &report["errors"]), (true, &0.into()), "{report}");

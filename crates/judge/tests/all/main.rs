@@ -10,5 +10,6 @@ mod machine;
 mod operator;
 mod qemu;
 mod soak;
+mod spdk;
 mod systemd;
 mod wire;

@@ -28,6 +28,9 @@ pub struct Measured {
     pub total: Figures,
     /// Every path apart: a sum hides a starved one.
     pub paths: Vec<Path>,
+    /// Commands under way on each connection, where the target's queues hold fewer than were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u16>,
     /// CPU time of the target's threads, nanoseconds for each operation.
     pub target_ns: Option<f64>,
     /// CPU time of the client's threads, nanoseconds for each operation.
@@ -75,6 +78,7 @@ impl Measured {
         };
         Self {
             seconds: printed.seconds,
+            depth: (printed.depth < printed.depth_asked).then_some(printed.depth),
             trouble: printed.failure(),
             paths: printed.connections.iter().map(path).collect(),
             reads: printed.reads,

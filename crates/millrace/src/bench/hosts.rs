@@ -54,7 +54,7 @@ pub struct Hosts {
 /// From starting the processes to their common beginning.
 const AHEAD: Duration = Duration::from_secs(1);
 /// Load before the measurement, at least: hosts do not connect in the same millisecond.
-const RAMP_LEAST: u32 = 1;
+const RAMP_LEAST: Duration = Duration::from_secs(1);
 
 /// Runs it and shows it.
 pub fn run(args: &HostsArgs, json: bool) -> Result<(), Failure> {
@@ -205,10 +205,11 @@ impl Hosts {
         Measured { total, paths, errors, ..Measured::default() }
     }
     /// Ctrl-C came before the end: the figures are of less time than was asked for. `seconds` 0: that is the end.
-    fn interrupted(&self, seconds: u32) -> Option<String> {
+    fn interrupted(&self, time: Duration) -> Option<String> {
         let least = self.hosts.iter().map(|(_, r)| r.seconds).fold(f64::INFINITY, f64::min);
-        (seconds > 0 && watch::interrupted())
-            .then(|| format!("interrupted: the figures are of {least:.1} s instead of {seconds} s."))
+        (!time.is_zero() && watch::interrupted()).then(|| {
+            format!("interrupted: the figures are of {least:.1} s instead of {} s.", time.as_secs_f64())
+        })
     }
     fn notes(&self) -> Vec<String> {
         let together = self.together();
@@ -220,7 +221,10 @@ impl Hosts {
                 print_count(together.total.iops as u64)
             )
         };
-        let mut notes: Vec<String> = together.starved().iter().map(starved).collect();
+        // Hosts of one target are limited alike.
+        let limits = self.hosts.first().map(|(_, r)| r.limits()).unwrap_or_default();
+        let mut notes: Vec<String> = limits;
+        notes.extend(together.starved().iter().map(starved));
         let rates: Vec<f64> = together.paths.iter().map(|p| p.figures.iops).collect();
         let (least, most) =
             rates.iter().fold((f64::INFINITY, 0.0f64), |(least, most), r| (least.min(*r), most.max(*r)));
@@ -295,6 +299,42 @@ mod tests {
         assert_eq!(failure.to_string(), "millrace: host 1: nobody listens. Next: millrace portal ls");
         assert!(failure_of("host 1", b"").to_string().contains("without saying why"));
         assert!(failure_of("host 1", b"Killed").to_string().starts_with("millrace: host 1: Killed."));
+    }
+
+    #[test]
+    fn a_load_is_told_to_others_as_it_was_told_to_us() {
+        #[derive(clap::Parser)]
+        struct Words {
+            #[command(flatten)]
+            hosts: HostsArgs,
+        }
+        let parse = |words: Vec<String>| <Words as clap::Parser>::try_parse_from(words).map(|w| w.hosts.load);
+        let given =
+            "hosts --target nvme://127.0.0.1:4420/nqn.a/1 --seconds 2.5 --ramp 0.25 --qd 7 --patience 3";
+        let load = parse(given.split(' ').map(str::to_string).collect()).expect(given);
+        assert_eq!((load.seconds, load.ramp), (Duration::from_millis(2500), Duration::from_millis(250)));
+        let told = |least| {
+            let mut words = vec!["hosts".into(), "--target".into(), "nvme://127.0.0.1:4420/nqn.a/1".into()];
+            words.extend(load.words(least));
+            parse(words).expect("what one process says another reads")
+        };
+        assert_eq!(told(Duration::ZERO).words(Duration::ZERO), load.words(Duration::ZERO));
+        assert_eq!(told(RAMP_LEAST).ramp, RAMP_LEAST);
+        for wrong in ["--seconds x", "--seconds -1", "--seconds 0.001", "--ramp -0.5", "--ramp inf"] {
+            let words = format!("hosts --target nvme://127.0.0.1:4420/nqn.a/1 {wrong}");
+            assert!(parse(words.split(' ').map(str::to_string).collect()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_the_target_limits_is_said_once() {
+        let limited = |name: &str| {
+            let (name, report) = host(name, &[100.0]);
+            (name, Report { depth: 127, depth_asked: 128, connections_open: 1, ..report })
+        };
+        let hosts = Hosts { load: String::new(), hosts: vec![limited("a"), limited("b")] };
+        let said = hosts.notes().iter().filter(|n| n.starts_with("127 on each connection")).count();
+        assert_eq!(said, 1, "{:?}", hosts.notes());
     }
 
     #[test]

@@ -70,6 +70,15 @@ pub struct Report {
     pub volume_bytes: u64,
     /// Part of it that was used.
     pub region_bytes: u64,
+    /// Commands under way on each connection, at most: `depth_asked`, or what the target's queues hold.
+    #[serde(default)]
+    pub depth: u16,
+    /// What was asked for (`--qd`).
+    #[serde(default)]
+    pub depth_asked: u16,
+    /// Connections that the target granted.
+    #[serde(default)]
+    pub connections_open: u16,
     /// Length of the measurement.
     pub seconds: f64,
     /// Reads.
@@ -120,6 +129,9 @@ impl Report {
             block_bytes: r.block_bytes,
             volume_bytes: r.volume_bytes,
             region_bytes: r.region_bytes,
+            depth: r.depth,
+            depth_asked: r.depth_asked,
+            connections_open: r.connections_open,
             seconds: r.time.as_secs_f64(),
             reads: Figures::of(&r.reads),
             writes: Figures::of(&r.writes),
@@ -153,6 +165,23 @@ impl Report {
         None
     }
 
+    /// How the load was smaller than asked for, in sentences: the target grants no more.
+    pub fn limits(&self) -> Vec<String> {
+        let open = usize::from(self.connections_open);
+        let depth = (self.depth < self.depth_asked).then(|| {
+            format!(
+                "{} on each connection instead of {}: the target's queues hold no more.",
+                self.depth, self.depth_asked
+            )
+        });
+        // Results that were kept by older versions do not say how many there were.
+        let fewer = (1..self.connections.len()).contains(&open) && self.reason.is_none();
+        let connections = fewer.then(|| {
+            format!("{open} connections instead of {}: the target grants no more.", self.connections.len())
+        });
+        depth.into_iter().chain(connections).collect()
+    }
+
     /// The report for people.
     pub fn screen(&self, terminal: Terminal) -> String {
         let mut out = format!(
@@ -184,6 +213,9 @@ impl Report {
         out.push_str(&table.print(terminal, 0));
         let mut facts = Table::new(&["", ""]);
         let mut row = |name: &str, value: Cell| facts.row([Cell::new(Look::Dim, name), value]);
+        for limit in self.limits() {
+            row("depth", Cell::new(Look::Warn, limit));
+        }
         let kinds: Vec<String> = self.errors_by_kind.iter().map(|(k, n)| format!("{k} {n}")).collect();
         let look = if self.errors == 0 { Look::Good } else { Look::Bad };
         row("errors", Cell::new(look, format!("{} {}", self.errors, kinds.join(", ")).trim()));
@@ -324,6 +356,28 @@ mod tests {
         assert!(wrong.failure().expect("wrong").contains("block 7"));
         let failed = Report { errors: 2, errors_by_kind: vec![("Medium".into(), 2)], ..good };
         assert!(failed.failure().expect("failed").contains("Medium 2"));
+    }
+
+    #[test]
+    fn a_load_smaller_than_asked_for_is_said_once() {
+        let terminal = Terminal::plain(120);
+        let connection =
+            |n| Connection { session: 0, connection: n, peer: "a".into(), figures: Figures::default() };
+        let report = Report {
+            end: "completed".into(),
+            depth: 127,
+            depth_asked: 128,
+            connections_open: 2,
+            connections: (0..3).map(connection).collect(),
+            ..Report::default()
+        };
+        let text = report.screen(terminal);
+        assert_eq!(text.matches("127 on each connection instead of 128").count(), 1, "{text}");
+        assert_eq!(text.matches("2 connections instead of 3").count(), 1, "{text}");
+        let whole = Report { depth: 128, connections_open: 3, ..report };
+        assert!(whole.limits().is_empty() && !whole.screen(terminal).contains("instead of"));
+        let json = serde_json::to_value(&whole).expect("plain data");
+        assert_eq!((&json["depth"], &json["depth_asked"]), (&128.into(), &128.into()));
     }
 
     #[test]

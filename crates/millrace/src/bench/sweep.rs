@@ -274,6 +274,9 @@ impl Sweep {
     }
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![];
+        if let Some(depth) = self.points.iter().filter_map(|p| p.run.depth).min() {
+            notes.push(format!("Depths above {depth} are {depth}: the target's queues hold no more."));
+        }
         for block in self.blocks() {
             let points = self.of(block);
             let Some(at) = self.knee(block) else { continue };
@@ -371,6 +374,23 @@ mod tests {
 
     fn args(words: &str) -> SweepArgs {
         Words::try_parse_from(words.split_whitespace()).expect(words).sweep
+    }
+
+    #[test]
+    fn depths_beyond_the_targets_queues_are_said_once() {
+        let point = |depth: u16, granted| Point {
+            block_bytes: 4096,
+            jobs: 1,
+            depth,
+            run: Measured { depth: granted, ..Measured::default() },
+        };
+        let points = vec![point(64, None), point(128, Some(127)), point(256, Some(127))];
+        let notes = Sweep { points, ..Sweep::default() }.notes();
+        assert_eq!(
+            notes.iter().filter(|n| n.starts_with("Depths above 127 are 127")).count(),
+            1,
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -67,11 +67,14 @@ pub struct StageArgs {
     pub cores: Vec<u16>,
 }
 
+/// Longest time that the command line takes, seconds: a year.
+const SECONDS_MAX: f64 = 31_536_000.0;
+
 /// `0.5`, `3`.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("\"{text}\" is no number of seconds from 0 to 86400, like 0.5 or 3");
+    let wrong = || format!("\"{text}\" is no number of seconds from 0 to {SECONDS_MAX}, like 0.5 or 3");
     let n: f64 = text.parse().map_err(|_| wrong())?;
-    if (0.0..=86_400.0).contains(&n) { Ok(Duration::from_secs_f64(n)) } else { Err(wrong()) }
+    if (0.0..=SECONDS_MAX).contains(&n) { Ok(Duration::from_secs_f64(n)) } else { Err(wrong()) }
 }
 
 /// The same, and not none.
@@ -80,6 +83,11 @@ fn some_seconds(text: &str) -> Result<Duration, String> {
         true => Err(format!("\"{text}\" is too short to measure anything: 0.01 or more")),
         false => Ok(time),
     })
+}
+
+/// The same, or 0, which stands for "until Ctrl-C".
+pub fn some_or_no_end(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| if time.is_zero() { Ok(time) } else { some_seconds(text) })
 }
 
 impl WorkArgs {
@@ -263,6 +271,9 @@ mod tests {
             assert!(seconds(text).expect_err(text).contains("number of seconds"), "{text}");
         }
         assert!(seconds("0").is_ok() && some_seconds("0").expect_err("no time").contains("too short"));
+        assert_eq!(some_or_no_end("0"), Ok(Duration::ZERO));
+        assert_eq!(some_or_no_end("0.5"), Ok(Duration::from_millis(500)));
+        assert!(some_or_no_end("0.001").expect_err("too little time").contains("too short"));
     }
 
     #[test]

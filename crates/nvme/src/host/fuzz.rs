@@ -4,10 +4,11 @@ use super::{Config, Session};
 use base::memory::PlainMemory;
 use base::{HostCommand, HostIo, HostStatus, Instant, Memory, Op, Outbox, Slice, Want};
 
-struct Io {
-    memory: PlainMemory,
-    outbox: Outbox,
-    done: u32,
+/// A world with one connection: memory, an outbox, and the commands that ended.
+pub(super) struct Io {
+    pub(super) memory: PlainMemory,
+    pub(super) outbox: Outbox,
+    pub(super) done: Vec<(u32, HostStatus)>,
 }
 
 impl HostIo for Io {
@@ -32,8 +33,14 @@ impl HostIo for Io {
     fn pending(&self) -> u64 {
         self.outbox.pending()
     }
-    fn done(&mut self, _: u32, _: HostStatus) {
-        self.done += 1;
+    fn done(&mut self, id: u32, status: HostStatus) {
+        self.done.push((id, status));
+    }
+}
+
+impl Io {
+    pub(super) fn new(ring: Slice, bytes: u64) -> Self {
+        Self { memory: PlainMemory::new(0, bytes as usize), outbox: Outbox::new(ring, 64), done: vec![] }
     }
 }
 
@@ -49,8 +56,7 @@ pub fn session(bytes: &[u8]) {
     config.data_digest = choice & 2 != 0;
     config.flow_control = choice & 4 != 0;
     let mut session = Session::new(config);
-    let mut io =
-        Io { memory: PlainMemory::new(0, DATA.end() as usize), outbox: Outbox::new(RING, 64), done: 0 };
+    let mut io = Io::new(RING, DATA.end());
     session.start();
     session.on_connected(0, &mut io);
     let piece = usize::from(choice >> 3) * 8 + 1;
@@ -92,5 +98,5 @@ pub fn session(bytes: &[u8]) {
     }
     session.on_lost(0, &mut io);
     session.on_lost(1, &mut io);
-    assert!(io.done == submitted, "every command ends once");
+    assert!(io.done.len() == submitted as usize, "every command ends once");
 }

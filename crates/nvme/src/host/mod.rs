@@ -39,9 +39,11 @@ pub struct Config {
     pub data_digest: bool,
     /// I/O connections, 1 and up. The controller may grant fewer: then fewer are opened.
     pub queues: u16,
-    /// Commands under way on one I/O connection, 1 to 1023.
+    /// Commands under way on one I/O connection, 1 to 1023. If the controller's queues hold fewer, then fewer:
+    /// [`Session::depth`] says how many.
     pub depth: u16,
-    /// SQ flow control; without it the controller may leave out response capsules of reads.
+    /// Ask for SQ flow control. Without it the controller may leave out response capsules of reads; some do so
+    /// with it, and that is taken.
     pub flow_control: bool,
     /// Keep-alive timeout; zero for none.
     pub keep_alive: Duration,

@@ -94,7 +94,6 @@ const MAXH2CDATA_MIN: u32 = 4096;
 pub struct Queue {
     phase: Phase,
     wanted: Digests,
-    flow_control: bool,
     digests: Digests,
     cpda: u8,
     maxh2cdata: u32,
@@ -107,6 +106,8 @@ pub struct Queue {
     skip: u32,
     flights: Vec<Option<Flight>>,
     free: Vec<u16>,
+    /// Commands under way, at most: what the controller's queue holds.
+    limit: u16,
     /// Commands whose R2T waits for room in the outbox, in order.
     sending: VecDeque<u16>,
     answers: VecDeque<(u16, Cqe)>,
@@ -118,12 +119,11 @@ pub struct Queue {
 
 impl Queue {
     /// A queue for at most `depth` commands under way.
-    pub fn new(depth: u16, digests: Digests, flow_control: bool) -> Self {
+    pub fn new(depth: u16, digests: Digests) -> Self {
         assert!(depth > 0, "a queue holds at least one command");
         Self {
             phase: Phase::Closed,
             wanted: digests,
-            flow_control,
             digests: Digests::default(),
             cpda: 0,
             maxh2cdata: 0,
@@ -135,6 +135,7 @@ impl Queue {
             skip: 0,
             flights: vec![None; usize::from(depth)],
             free: (0..depth).rev().collect(),
+            limit: depth,
             sending: VecDeque::with_capacity(usize::from(depth)),
             answers: VecDeque::with_capacity(usize::from(depth)),
             answered_early: 0,
@@ -153,7 +154,7 @@ impl Queue {
     }
     /// Commands that can still be submitted.
     pub fn free(&self) -> u16 {
-        if self.is_open() { self.free.len() as u16 } else { 0 }
+        if self.is_open() { self.limit.saturating_sub(self.under_way()) } else { 0 }
     }
     /// Commands under way.
     pub fn under_way(&self) -> u16 {
@@ -163,11 +164,12 @@ impl Queue {
     pub fn digests(&self) -> Digests {
         self.digests
     }
-    /// What Identify Controller said: bytes that fit into an I/O capsule (IOCCSZ * 16 - 64), and the
-    /// retry delays.
-    pub fn learnt(&mut self, in_capsule_max: u32, crdt: [u16; 3]) {
+    /// What the controller said of itself: bytes that fit into an I/O capsule (IOCCSZ * 16 - 64), the retry
+    /// delays, and how many commands its queue holds.
+    pub fn learnt(&mut self, in_capsule_max: u32, crdt: [u16; 3], depth: u16) {
         self.in_capsule_max = in_capsule_max;
         self.crdt = crdt;
+        self.limit = depth.min(self.flights.len() as u16);
     }
     /// The queue's own buffer, as the last `Data::Own` left it.
     pub fn own(&self) -> &[u8] {
@@ -194,12 +196,13 @@ impl Queue {
             }
         }
         *self = Queue {
+            limit: self.flights.len() as u16,
             flights: core::mem::take(&mut self.flights),
             free: core::mem::take(&mut self.free),
             sending: core::mem::take(&mut self.sending),
             answers: core::mem::take(&mut self.answers),
             own: core::mem::replace(&mut self.own, Box::new([0; OWN_BYTES])),
-            ..Queue::new(1, self.wanted, self.flow_control)
+            ..Queue::new(1, self.wanted)
         };
         self.sending.clear();
         self.answers.clear();
@@ -344,7 +347,7 @@ impl Queue {
 
     fn send_command(&mut self, mut sqe: Sqe, data: Data<'_>, owner: Owner, io: &mut impl HostIo) -> bool {
         let inline = if let Data::Inline(bytes) = data { bytes.len() as u32 } else { 0 };
-        if !self.is_open() || self.free.is_empty() || io.room() < PDU_ROOM + inline {
+        if self.free() == 0 || io.room() < PDU_ROOM + inline {
             return false;
         }
         if inline > self.in_capsule_max {
@@ -450,13 +453,17 @@ impl Queue {
         let why = match self.flights.get(usize::from(t.cccid)) {
             Some(Some(f)) if f.answered.is_none() => {
                 let reads = matches!(f.direction, Direction::In | Direction::Own);
+                let left = f.data.len - f.moved;
+                // NVMe/TCP 3.3.2.1.2 allows SUCCESS only with SQ flow control off. SPDK's target sets it all the
+                // same, and hosts take it: no command of theirs waits for the SQHD of a response.
                 if !reads {
                     Some("data for a command that reads nothing")
-                } else if t.offset != f.moved || t.length > f.data.len - f.moved {
+                } else if t.offset != f.moved || t.length > left {
                     Some("data outside of what was asked for, or out of order")
-                } else if arrival.success && (!arrival.last || self.flow_control) {
-                    // NVMe/TCP 3.3.2.1.2: SUCCESS stands for a response only if SQ flow control is off.
-                    Some("SUCCESS where a response capsule is due")
+                } else if arrival.success && !arrival.last {
+                    Some("SUCCESS on data that are not the last")
+                } else if arrival.success && t.length < left {
+                    Some("SUCCESS before all data have come")
                 } else {
                     None
                 }

@@ -97,6 +97,8 @@ pub struct Session {
     /// I/O queues that answered Connect.
     connected: u16,
     granted: u16,
+    /// Commands under way on one I/O queue: `config.depth`, or what the controller's queues hold.
+    depth: u16,
     controller: u16,
     namespace: Namespace,
     crdt: [u16; 3],
@@ -129,10 +131,11 @@ impl Session {
         Self {
             step: Step::Idle,
             asked: false,
-            admin: Queue::new(ADMIN_DEPTH, digests, true),
-            io: (0..queues).map(|_| Queue::new(config.depth, digests, config.flow_control)).collect(),
+            admin: Queue::new(ADMIN_DEPTH, digests),
+            io: (0..queues).map(|_| Queue::new(config.depth, digests)).collect(),
             connected: 0,
             granted: queues,
+            depth: config.depth,
             controller: 0,
             namespace: Namespace::default(),
             crdt: [0; 3],
@@ -211,6 +214,11 @@ impl Session {
             Step::Ready => self.io.get(usize::from(link) - 1).map_or(0, Queue::free),
             _ => 0,
         }
+    }
+    /// Commands under way on one I/O link, at most: what was asked for, or what the controller's queues hold,
+    /// once it has said so.
+    pub fn depth(&self) -> u16 {
+        self.depth
     }
     /// I/O links in use.
     pub fn io_links(&self) -> u16 {
@@ -332,11 +340,11 @@ impl Session {
                 return self.fail(Error::Refused { what, status: cqe.status() });
             }
             // Only now, since Connect's own data always fits into its capsule (NVMe/TCP 3.3.2.1.1).
-            self.io[at].learnt(self.in_capsule_max, self.crdt);
+            self.io[at].learnt(self.in_capsule_max, self.crdt, self.depth);
             self.connected += 1;
         }
         if self.step == Step::Queues && self.io[at].is_open() && !self.connect_sent[at] {
-            let fields = self.connect(link, self.config.depth);
+            let fields = self.connect(link, self.depth);
             let data = ConnectData::new(
                 self.config.host_id,
                 self.controller,
@@ -477,11 +485,12 @@ impl Session {
                 self.go(Step::Capabilities);
             }
             Step::Capabilities => {
-                // NVMe Base 3.1.4.1: MQES in bits 15:0, 0-based.
-                let entries = (cqe.result() & 0xffff) as u32 + 1;
-                if entries <= u32::from(self.config.depth) && !self.config.is_discovery() {
-                    return self.fail(Error::Incapable("its queues are shorter than the depth asked for"));
+                // NVMe Base 3.1.4.1: MQES in bits 15:0, 0-based. A queue of n entries holds n - 1 commands.
+                let most = cqe.dw0.get() as u16;
+                if most == 0 && !self.config.is_discovery() {
+                    return self.fail(Error::Incapable("its queues hold no command"));
                 }
+                self.depth = self.config.depth.min(most);
                 self.go(Step::Enable);
             }
             Step::Enable => self.go(Step::Status),
@@ -576,6 +585,10 @@ impl Session {
         // MDTS is a power of two of the smallest page; 0 is no limit. We never ask for more than 1 MiB.
         let shift = if c.mdts == 0 { 8 } else { c.mdts.min(8) };
         self.mdts_bytes = 4096 << shift;
+        // NVMe Base 5.17.2.1 MAXCMD: commands of one queue that it works on; 0 is silence.
+        if c.maxcmd.get() > 0 {
+            self.depth = self.depth.min(c.maxcmd.get());
+        }
         self.go(if self.crdt == [0; 3] { Step::NumberOfQueues } else { Step::HostBehavior });
     }
     fn learn_namespace(&mut self) {

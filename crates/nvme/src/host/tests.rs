@@ -1,3 +1,5 @@
+mod guest;
+
 use super::fuzz;
 use crate::pdu::{Digests, IcResp, Transfer, encode};
 use crate::spec::{Cqe, StatusField};

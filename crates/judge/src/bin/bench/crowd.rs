@@ -1,6 +1,7 @@
 //! A thousand controllers that do nothing.
 
-use crate::{Line, Shown};
+use crate::Line;
+use judge::measure::Shown;
 use judge::{Head, load};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

@@ -8,15 +8,11 @@
 mod crowd;
 mod shares;
 
+use judge::measure::{self, CLIENT_CORE, Run, Shown, TARGET_CORE, Time, median, middle, pin, spread};
 use judge::{Head, binary, load};
-use serde_json::Value;
-use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ExitCode, Stdio};
 
-const TARGET_CORE: &str = "0";
-const CLIENT_CORE: &str = "1";
 const USAGE: &str =
     "bench: it takes --rounds N, --seconds N of each measurement, --only WORDS of a row's name";
 
@@ -74,21 +70,6 @@ impl Line {
     fn most(name: String, value: f64, most: f64, valid: bool, shown: Shown) -> Self {
         Self { wanted: format!("≤ {}", shown.text(most)), good: valid && value <= most, name, value, shown }
     }
-}
-
-/// One measurement.
-#[derive(Clone, Copy, Default)]
-struct Run {
-    iops: f64,
-    mb_per_s: f64,
-    mean_us: f64,
-    p50_us: f64,
-    p999_us: f64,
-    /// CPU time of the target for each command, ns.
-    target_ns: f64,
-    /// Busy shares of their cores.
-    target: f64,
-    client: f64,
 }
 
 struct Bench {
@@ -257,36 +238,14 @@ fn main() -> ExitCode {
 
 /// Our daemon with one shard on a null drive, and a volume of each block size.
 fn head() -> Head {
-    let mut head = Head::prepare("bench");
-    let mut config = fs::read_to_string(head.dir.join("head.toml")).expect("head.toml");
-    config.push_str("shards = 1\n");
-    fs::write(head.dir.join("head.toml"), config).expect("head.toml");
-    head.start();
-    head.cli("portal add nvme 127.0.0.1:4420");
-    head.cli("portal add iscsi 127.0.0.1:3260");
-    head.cli("pool create tank null:1T");
+    let head = measure::head("bench");
     head.cli("volume create tank/v --size 256G --block 4096");
     head.cli("volume create tank/w --size 256G --block 512");
     let many: Vec<String> = (0..VOLUMES).map(|n| format!("x{n}")).collect();
     many.iter().for_each(|name| drop(head.cli(&format!("volume create tank/{name} --size 16G --block 512"))));
     let names: Vec<&str> = ["v", "w"].into_iter().chain(many.iter().map(String::as_str)).collect();
     load::allow(&names).iter().for_each(|command| drop(head.cli(command)));
-    pin(head.pid(), TARGET_CORE);
     head
-}
-
-/// Binds every thread of a process to one core, with ordinary priority: real-time priority would starve the machine.
-fn pin(pid: u32, core: &str) {
-    let mut command = Command::new("taskset");
-    command.args(["-acp", core, &pid.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().expect("util-linux is there");
-}
-
-/// Nanoseconds that a process has run, all its threads together.
-fn cpu_ns(pid: u32) -> f64 {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let texts = threads.filter_map(|t| fs::read_to_string(t.path().join("schedstat")).ok());
-    texts.filter_map(|t| t.split(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// A bare program, gone with the value.
@@ -455,82 +414,10 @@ impl Bench {
             }
         };
         let target = bare.as_ref().map_or(self.head.pid(), |b| b.0.id());
-        // The generator measures whole seconds; the busy shares are taken inside of them. Who pauses has few commands.
+        // Who pauses has few commands.
         let seconds = if words.contains("--think") { 6.0 } else { self.seconds };
-        let whole = seconds.ceil().max(1.0);
-        let start = |url: &String| {
-            let mut command = self.head.net.command(binary());
-            command.args(["bench", "--json", "--progress", "--force", "--ramp", "1", "--region", "1G"]);
-            command.args(["--seconds", &format!("{whole:.0}")]);
-            command.args(words.split_whitespace()).args(url.split_whitespace());
-            let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
-            pin(child.id(), CLIENT_CORE);
-            child
-        };
-        let children: Vec<Child> = urls.iter().map(start).collect();
-        if let Some(bare) = &bare {
-            // A thread for each connection, by now.
-            std::thread::sleep(Duration::from_millis(300));
-            pin(bare.0.id(), TARGET_CORE);
-        }
-        std::thread::sleep(Duration::from_millis(1100));
-        let clients = || children.iter().map(|c| cpu_ns(c.id())).sum::<f64>();
-        let (before, begin) = ([cpu_ns(target), clients()], Instant::now());
-        std::thread::sleep(Duration::from_secs_f64((whole - 0.6).max(0.3)));
-        let (after, time) = ([cpu_ns(target), clients()], begin.elapsed().as_nanos() as f64);
-        let mut sum = Run::default();
-        for child in children {
-            let output = child.wait_with_output().expect("the load ends");
-            let text = String::from_utf8_lossy(&output.stdout);
-            let last: Value =
-                text.lines().last().and_then(|l| serde_json::from_str(l).ok()).unwrap_or_default();
-            let report = &last["report"];
-            assert_eq!(report["errors"], 0, "{words}: {text}");
-            let total = |key: &str| report["total"][key].as_f64().expect("a figure");
-            sum.iops += total("iops");
-            sum.mb_per_s += total("mb_per_s");
-            (sum.mean_us, sum.p50_us, sum.p999_us) = (total("mean_us"), total("p50_us"), total("p999_us"));
-        }
-        Run {
-            target_ns: (after[0] - before[0]) / (sum.iops * time / 1e9).max(1.0),
-            target: (after[0] - before[0]) / time,
-            client: (after[1] - before[1]) / time,
-            ..sum
-        }
-    }
-}
-
-/// What a row shows of its two sides.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Shown {
-    Rate,
-    Large,
-    Cpu,
-    Latency,
-    Ratio,
-    Share,
-    Number,
-}
-
-impl Shown {
-    fn text(self, value: f64) -> String {
-        match self {
-            Shown::Rate => format!("{:.0} K", value / 1e3),
-            Shown::Large => format!("{:.1} GB/s", value / 1e3),
-            Shown::Cpu => format!("{value:.0} ns"),
-            Shown::Latency => format!("{value:.1} µs"),
-            Shown::Ratio => format!("{value:.2}"),
-            Shown::Share => format!("{:.2} %", 100.0 * value),
-            Shown::Number => format!("{value:.0}"),
-        }
-    }
-    fn of(self, runs: &[Run]) -> String {
-        self.text(median(runs, |run| match self {
-            Shown::Large => run.mb_per_s,
-            Shown::Cpu => run.target_ns,
-            Shown::Latency => run.mean_us,
-            Shown::Rate | Shown::Ratio | Shown::Share | Shown::Number => run.iops,
-        }))
+        measure::load(&self.head.net, target, &urls, words, Time { ramp: 1.0, seconds })
+            .unwrap_or_else(|why| panic!("{why}"))
     }
 }
 
@@ -579,23 +466,6 @@ fn verdict(judged: Judged, a: &[Run], b: &[Run]) -> Verdict {
         Judged::Cpu(most) => more("ns", most, Shown::Cpu, &|r| r.target_ns),
         Judged::Latency(most) => more("µs", most, Shown::Latency, &|r| r.mean_us),
     }
-}
-
-fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
-    middle(&runs.iter().map(of).collect::<Vec<_>>())
-}
-
-fn middle(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    if n.is_multiple_of(2) { (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0 } else { sorted[n / 2] }
-}
-
-fn spread(values: &[f64], digits: usize) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{low:.digits$}–{high:.digits$}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Who gets what when there is not enough for all, and what becomes of the whole.
 
-use crate::{CLIENT_CORE, Line, Shown, TARGET_CORE, middle, pin};
+use crate::Line;
+use judge::measure::{CLIENT_CORE, Shown, TARGET_CORE, middle, pin};
 use judge::{Head, binary};
 use serde_json::Value;
 use std::process::Stdio;
