@@ -8,6 +8,7 @@ mod memory;
 mod older;
 mod overheats;
 mod pairs;
+mod parts;
 mod regressions;
 mod seeds;
 mod starts;
