@@ -54,7 +54,7 @@ pub struct Hosts {
 /// From starting the processes to their common beginning.
 const AHEAD: Duration = Duration::from_secs(1);
 /// Load before the measurement, at least: hosts do not connect in the same millisecond.
-const RAMP_LEAST: u32 = 1;
+const RAMP_LEAST: Duration = Duration::from_secs(1);
 
 /// Runs it and shows it.
 pub fn run(args: &HostsArgs, json: bool) -> Result<(), Failure> {
@@ -201,10 +201,11 @@ impl Hosts {
         Measured { total, paths, errors, ..Measured::default() }
     }
     /// Ctrl-C came before the end: the figures are of less time than was asked for. `seconds` 0: that is the end.
-    fn interrupted(&self, seconds: u32) -> Option<String> {
+    fn interrupted(&self, seconds: Duration) -> Option<String> {
         let least = self.hosts.iter().map(|(_, r)| r.seconds).fold(f64::INFINITY, f64::min);
-        (seconds > 0 && watch::interrupted())
-            .then(|| format!("interrupted: the figures are of {least:.1} s instead of {seconds} s."))
+        (!seconds.is_zero() && watch::interrupted()).then(|| {
+            format!("interrupted: the figures are of {least:.1} s instead of {} s.", seconds.as_secs_f64())
+        })
     }
     fn notes(&self) -> Vec<String> {
         let together = self.together();

@@ -6,6 +6,7 @@
 use super::report::{Line, Progress, Report};
 use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
+use super::work::seconds;
 use super::{Mode, block, offset};
 use crate::cli::put;
 use crate::failure::Failure;
@@ -54,11 +55,11 @@ pub struct SingleArgs {
     #[arg(long, requires = "verify")]
     pub read_back: bool,
     /// Seconds to measure (0: until Ctrl-C)
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 10)]
-    pub seconds: u32,
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "10", value_parser = seconds)]
+    pub seconds: Duration,
     /// Load before it that is not counted, seconds
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 0)]
-    pub ramp: u32,
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "0", value_parser = seconds)]
+    pub ramp: Duration,
     /// Milliseconds between the end of an operation and the next one in its stead
     #[arg(long, value_name = "MS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=60_000))]
     pub think: u32,
@@ -102,7 +103,7 @@ pub struct SingleArgs {
 
 impl SingleArgs {
     /// The words that another process is told to do the same: without target, seed and where it ends.
-    pub fn words(&self, ramp_least: u32) -> Vec<String> {
+    pub fn words(&self, ramp_least: Duration) -> Vec<String> {
         let mut words: Vec<String> = vec![];
         let mut say = |option: &str, value: String| words.extend([option.to_string(), value]);
         say("--rw", self.rw.word().into());
@@ -110,8 +111,8 @@ impl SingleArgs {
         say("--qd", self.qd.to_string());
         say("--connections", self.connections.to_string());
         say("--mix", self.mix.to_string());
-        say("--seconds", self.seconds.to_string());
-        say("--ramp", self.ramp.max(ramp_least).to_string());
+        say("--seconds", self.seconds.as_secs_f64().to_string());
+        say("--ramp", self.ramp.max(ramp_least).as_secs_f64().to_string());
         say("--region-at", self.region_at.to_string());
         say("--patience", self.patience.to_string());
         say("--think", self.think.to_string());
@@ -188,7 +189,7 @@ impl Repeated {
     /// Errors: it cannot.
     pub fn new(args: SingleArgs) -> Result<Self, Failure> {
         let url = args.target.clone().ok_or_else(|| Failure::usage("--target is missing"))?;
-        if args.seconds == 0 {
+        if args.seconds.is_zero() {
             return Err(Failure::usage("a load that is repeated must end: --seconds 0 does not"));
         }
         plan(&args, sessions(&args, &url)?)
@@ -229,7 +230,6 @@ fn hint(why: &str) -> &'static str {
 
 fn plan(args: &SingleArgs, sessions: Vec<load::Config>) -> Plan {
     let (pattern, read_percent) = args.rw.shape(args.mix);
-    let seconds = |n: u32| Duration::from_secs(n.into());
     Plan {
         io_bytes: args.bs,
         pattern,
@@ -238,14 +238,14 @@ fn plan(args: &SingleArgs, sessions: Vec<load::Config>) -> Plan {
         region_at: args.region_at,
         region_bytes: args.region.unwrap_or(0),
         prepare: args.prepare,
-        ramp: seconds(args.ramp),
+        ramp: args.ramp,
         think: Duration::from_millis(args.think.into()),
-        time: seconds(args.seconds),
+        time: args.seconds,
         verify: args.verify,
         read_back: args.read_back,
         seed: args.seed,
         progress_every: if args.progress { Duration::from_secs(1) } else { Duration::ZERO },
-        patience: seconds(args.patience),
+        patience: Duration::from_secs(args.patience.into()),
         ..Plan::new(sessions)
     }
 }

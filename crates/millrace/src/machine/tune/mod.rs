@@ -11,6 +11,7 @@ use crate::screen::{Cell, Look, Table, Terminal, count};
 use clap::{Args, Parser, ValueEnum};
 use place::Place;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use topology::Machine;
 use topology::tune::{Group, Setting, Verdict, settings};
 
@@ -104,7 +105,7 @@ fn measure(
         })?
         .load;
     // What comes first after a change is not what stays.
-    load.ramp = load.ramp.max(1);
+    load.ramp = load.ramp.max(Duration::from_secs(1));
     let load = bench::Repeated::new(load)?;
     let mut live = bench::Live::new();
     let run = |what: &str| {
