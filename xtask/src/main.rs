@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         },
         Some("demo") => demo(rest),
         Some("test") => report(test),
+        Some("judge-all") => report(judge_all),
         Some("check") => report(|tally| {
             lint(tally);
             unit(tally)
@@ -113,6 +114,19 @@ fn test(tally: &mut Tally) -> Result<(), String> {
     busy.push(Job::one("instructions", HANGS, || patient(&this(&["count", "--built"]))).after(BINARY));
     step("all tests, in two lanes: those with clocks, kernels and hosts, and those in virtual time");
     tally.side_by_side(vec![clocks, busy]);
+    Ok(())
+}
+
+/// `make test`, and what takes longer: every planted bug, a bounded soak, the bench once.
+fn judge_all(tally: &mut Tally) -> Result<(), String> {
+    test(tally)?;
+    step("planted bugs, all of them");
+    tally.one("make mutants", mutants(&[]));
+    step("long runs, bounded");
+    let bounds = ["--minutes", "5", "--rounds", "10", "--guest", "5", "--cuts", "6"];
+    tally.one("make soak", soak(&bounds.map(String::from)));
+    step("bench, one round");
+    tally.one("make bench ROUNDS=1", bench(&["--rounds".into(), "1".into()]));
     Ok(())
 }
 
