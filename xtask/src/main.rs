@@ -3,13 +3,15 @@
 mod count;
 mod deps;
 mod run;
+mod suites;
 mod tally;
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use run::{cargo, run, step, target};
-use tally::Tally;
+use suites::Suite;
+use tally::{Job, Tally};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -22,10 +24,10 @@ fn main() -> ExitCode {
         },
         Some("demo") => demo(rest),
         Some("test") => report(test),
+        Some("judge-all") => report(judge_all),
         Some("check") => report(|tally| {
             lint(tally);
-            unit(tally);
-            Ok(())
+            unit(tally)
         }),
         Some("lint") => report(|tally| {
             lint(tally);
@@ -71,27 +73,96 @@ fn report(suites: impl FnOnce(&mut Tally) -> Result<(), String>) -> Result<(), S
     if tally.failed == 0 { Ok(()) } else { Err(String::new()) }
 }
 
-/// Everything. The order keeps both cores busy: the guest image downloads while the compiler works.
+/// A program that is at work for longer than this hangs.
+const HANGS: Duration = Duration::from_secs(25 * 60);
+/// The job that builds what real hosts and tools judge, and what instructions are counted of.
+const BINARY: &str = "the binary";
+
+/// Everything that must pass. The order keeps both cores busy: the guest image downloads while the compiler works; then
+/// tests that wait for clocks, kernels and hosts run beside the compiler and the tests in virtual time.
 fn test(tally: &mut Tally) -> Result<(), String> {
     deps::install(deps::TEST)?;
     step("the lab's image, beside what follows");
-    run(cargo(&["build", "--locked", "--package", "lab"]))?;
+    run(cargo(&["build", "--quiet", "--locked", "--package", "lab"]))?;
     let image =
         Command::new(target().join("debug/lab")).arg("setup").stdout(std::process::Stdio::null()).spawn();
     lint(tally);
-    unit(tally);
-    step("planted bugs, those that are found in seconds");
-    tally.one("make mutants FAST=1", mutants(&["--promptly".into()]));
+    step("all tests: compile");
+    let suites = suites::build()?;
     step("the lab's image");
     match image.and_then(|mut child| child.wait()) {
         Ok(status) if status.success() => {}
         Ok(status) => tally.fail(&format!("`lab setup` ended with {status}")),
         Err(e) => tally.fail(&format!("`lab setup` could not run: {e}")),
     }
-    judge(tally, &[]);
-    step("instructions of a command");
-    tally.one("instructions", count::count(false));
+    let (judges, units): (Vec<Suite>, _) = suites.into_iter().partition(Suite::is_judge);
+    let [mut clocks, mut busy] = lanes(units);
+    clocks.extend(judges.into_iter().map(|suite| tests(suite).after(BINARY)));
+    busy.insert(
+        0,
+        Job::one(BINARY, HANGS, || {
+            let packages = ["--package", "millrace", "--package", "path", "--package", "sim"];
+            let mut build = cargo(&["build", "--quiet", "--release", "--locked"]);
+            build.args(packages);
+            patient(&build)
+        }),
+    );
+    busy.push(Job::one("mutants FAST=1", HANGS, || {
+        let mut mutants = Command::new(target().join("debug/mutants"));
+        mutants.arg("--promptly");
+        patient(&mutants)
+    }));
+    busy.push(Job::one("instructions", HANGS, || patient(&this(&["count", "--built"]))).after(BINARY));
+    step("all tests, in two lanes: those with clocks, kernels and hosts, and those in virtual time");
+    tally.side_by_side(vec![clocks, busy]);
     Ok(())
+}
+
+/// `make test`, and what takes longer: every planted bug, a bounded soak, the bench once.
+fn judge_all(tally: &mut Tally) -> Result<(), String> {
+    test(tally)?;
+    step("planted bugs, all of them");
+    tally.one("make mutants", mutants(&[]));
+    step("long runs, bounded");
+    let bounds = ["--minutes", "5", "--rounds", "10", "--guest", "5", "--cuts", "6"];
+    tally.one("make soak", soak(&bounds.map(String::from)));
+    step("bench, one round");
+    tally.one("make bench ROUNDS=1", bench(&["--rounds".into(), "1".into()]));
+    Ok(())
+}
+
+/// The suites that wait for clocks and kernels, and those that are busy in virtual time.
+fn lanes(suites: Vec<Suite>) -> [Vec<Job>; 2] {
+    let (clocks, busy): (Vec<Suite>, Vec<Suite>) = suites.into_iter().partition(Suite::is_real);
+    [clocks, busy].map(|suites| suites.into_iter().map(tests).collect())
+}
+
+/// A suite as a job. Who waits for clocks goes first where both could run.
+fn tests(suite: Suite) -> Job {
+    let title = suite.title();
+    Job::tests(&title, HANGS, move |only| {
+        let mut command = suite.command(only);
+        command.env("MILLRACE_BIN", target().join("release/millrace"));
+        if suite.is_real() { command } else { patient(&command) }
+    })
+}
+
+/// The command, behind others for the processor.
+fn patient(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
+    nice.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
+}
+
+/// This program with other words. Its own file may be gone: the tests of it are built with another program of that name.
+fn this(words: &[&str]) -> Command {
+    let mut command = Command::new(target().join("debug/xtask"));
+    command.args(words);
+    command
 }
 
 fn lint(tally: &mut Tally) {
@@ -103,17 +174,12 @@ fn lint(tally: &mut Tally) {
 }
 
 /// Tests that need nothing but the compiler; the simulation is among them.
-fn unit(tally: &mut Tally) {
-    step("unit tests and simulation: compile");
-    let all = ["test", "--locked", "--no-fail-fast", "--workspace", "--exclude", "lab", "--exclude", "judge"];
-    let mut compile = cargo(&all);
-    compile.arg("--no-run");
-    if let Err(why) = run(compile) {
-        return tally.fail(&format!("the unit tests do not build: {why}"));
-    }
+fn unit(tally: &mut Tally) -> Result<(), String> {
+    step("all tests: compile");
+    let suites = suites::build()?;
     step("unit tests and simulation");
-    let suite = |only: &[String]| exactly(cargo(&all), &[], only);
-    tally.cargo_test("unit tests", suite, Duration::from_secs(20 * 60));
+    tally.side_by_side(lanes(suites.into_iter().filter(|suite| !suite.is_judge()).collect()).into());
+    Ok(())
 }
 
 /// Tests of the real binary by real components.
@@ -124,16 +190,16 @@ fn judge(tally: &mut Tally, only: &[String]) {
         return tally.fail(&format!("the binary does not build: {why}"));
     }
     step("real hosts and tools");
-    let suite = |again: &[String]| {
+    // Each test starts daemons and most start guests: more side by side would only slow all of them.
+    let filter: Vec<String> =
+        ["--test-threads=2"].map(String::from).into_iter().chain(only.to_vec()).collect();
+    let suite = move |again: &[String]| {
         let mut tests =
             cargo(&["test", "--locked", "--no-fail-fast", "--package", "lab", "--package", "judge"]);
         tests.env("MILLRACE_BIN", target().join("release/millrace"));
-        // Each test starts daemons and most start guests: more side by side would only slow all of them.
-        let mut filter = vec!["--test-threads=2".to_string()];
-        filter.extend_from_slice(only);
         exactly(tests, &filter, again)
     };
-    tally.cargo_test("real hosts and tools", suite, Duration::from_secs(25 * 60));
+    tally.cargo_test("real hosts and tools", suite, HANGS);
 }
 
 /// `cargo test` with these words for the tests' programs, or with the named tests alone, one at a time.
@@ -176,7 +242,7 @@ fn bench(words: &[String]) -> Result<(), String> {
         let mut ladder = Command::new(target().join("release/millrace"));
         ladder.args(["bench", "ladder", "--drive", "null", "--copies", "4", "--mirror", "2", "--html"]);
         run({
-            ladder.arg(&report);
+            ladder.arg(&report).args(["--seconds", "1.5", "--ramp", "0.3"]);
             ladder
         })?;
         println!("\nThe layers, with plots: {}", report.display());
@@ -196,7 +262,8 @@ fn peers(words: &[String]) -> Result<(), String> {
 /// What commands cost.
 fn count(words: &[String]) -> Result<(), String> {
     deps::install(deps::TEST)?;
-    count::count(words.iter().any(|word| word == "--keep"))
+    let says = |option: &str| words.iter().any(|word| word == option);
+    count::count(says("--keep"), says("--built"))
 }
 
 fn demo(words: &[String]) -> Result<(), String> {
@@ -227,10 +294,11 @@ fn mutants(words: &[String]) -> Result<(), String> {
 /// Tests whose name says `fuzz`, for longer than `make test` runs them.
 fn fuzz(tally: &mut Tally, seconds: &str) -> Result<(), String> {
     let limit: u64 = seconds.parse().map_err(|_| format!("'{seconds}' is no number of seconds"))?;
-    let suite = |only: &[String]| {
+    let seconds = seconds.to_owned();
+    let suite = move |only: &[String]| {
         let mut tests =
             cargo(&["test", "--release", "--locked", "--no-fail-fast", "--workspace", "--lib", "--tests"]);
-        tests.args(["--exclude", "lab", "--exclude", "judge"]).env("MILLRACE_FUZZ_SECONDS", seconds);
+        tests.args(["--exclude", "lab", "--exclude", "judge"]).env("MILLRACE_FUZZ_SECONDS", &seconds);
         exactly(tests, &["fuzz".into()], only)
     };
     tally.cargo_test("fuzz", suite, Duration::from_secs(600 + 100 * limit));

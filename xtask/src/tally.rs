@@ -1,8 +1,9 @@
 //! Counts what passed and what failed, over suites of different kinds.
 
+use crate::run::step;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::process::Command;
+use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// The sum.
@@ -35,71 +36,58 @@ impl Tally {
     /// Runs `cargo test`, shows what it prints and counts its tests. A suite that does not compile,
     /// is killed or takes too long is a failure of its own. `suite` makes the command, for all tests
     /// or for those named.
+    pub fn cargo_test(
+        &mut self,
+        what: &str,
+        suite: impl Fn(&[String]) -> Command + Send + Sync + 'static,
+        limit: Duration,
+    ) {
+        let mut job = Job::tests(what, limit, suite);
+        job.prefix = String::new();
+        self.side_by_side(vec![vec![job]]);
+    }
+
+    /// Runs jobs, those of a lane one after the other, the lanes side by side; shows what they print, each line behind
+    /// its job's name, and counts.
     ///
-    /// Tests that failed run once more, alone: what real kernels and clocks do on a machine that has
+    /// Tests that failed run once more at the end, alone: what real kernels and clocks do on a machine that has
     /// other work is not always the same, and one that then passes is told at the end as unsteady,
     /// so that somebody looks at it. What is decided by a seed fails again.
-    pub fn cargo_test(&mut self, what: &str, suite: impl Fn(&[String]) -> Command, limit: Duration) {
-        let first = self.suite(what, suite(&[]), limit);
-        let names: Vec<String> = first.names.iter().map(|name| name.to_string()).collect();
+    pub fn side_by_side(&mut self, lanes: Vec<Vec<Job>>) {
+        let ends = Ends::default();
+        let names: Vec<&str> = lanes.iter().flatten().map(|job| job.what.as_str()).collect();
+        let run = |lane: &[Job]| lane.iter().map(|job| ends.run(job, &names)).collect::<Vec<Counts>>();
+        let counts: Vec<Vec<Counts>> = std::thread::scope(|scope| {
+            let lanes: Vec<_> = lanes.iter().map(|lane| scope.spawn(|| run(lane))).collect();
+            lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic")).collect()
+        });
+        for (job, first) in lanes.iter().flatten().zip(counts.into_iter().flatten()) {
+            self.settle(job, first);
+        }
+    }
+
+    /// Counts what a job said; tests that failed run again.
+    fn settle(&mut self, job: &Job, mut first: Counts) {
+        let names = std::mem::take(&mut first.names);
         if names.is_empty() || first.failed != names.len() as u64 {
-            return self.take(first);
+            first.names = names;
+            return self.take(job, first);
         }
         println!("\nonce more, alone: {}", names.join(", "));
-        let second = self.suite(what, suite(&names), limit);
+        let second = job.run(&names);
         let unsteady = names.iter().filter(|name| !second.names.contains(name));
-        self.unsteady.extend(unsteady.cloned());
+        self.unsteady.extend(unsteady.map(|name| job.named(name)));
         self.passed += first.passed;
-        self.take(second);
+        self.skipped.append(&mut first.skipped);
+        self.take(job, second);
     }
 
-    fn take(&mut self, counts: Counts) {
+    fn take(&mut self, job: &Job, counts: Counts) {
         self.passed += counts.passed;
         self.failed += counts.failed;
-        self.failures.extend(counts.names);
+        self.failures.extend(counts.names.iter().map(|name| job.named(name)));
         self.failures.extend(counts.whole);
-    }
-
-    /// Runs one `cargo test` and counts.
-    fn suite(&mut self, what: &str, mut command: Command, limit: Duration) -> Counts {
-        let deadline = Instant::now() + limit;
-        let mut counts = Counts::default();
-        let mut child = match command.stdout(Stdio::piped()).spawn() {
-            Ok(child) => child,
-            Err(e) => return counts.and(format!("{what}: cargo cannot run: {e}")),
-        };
-        let (lines, incoming) = mpsc::channel();
-        let Some(stdout) = child.stdout.take() else { return counts.and(format!("{what}: no output")) };
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if lines.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        loop {
-            match incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) => {
-                    println!("{line}");
-                    std::io::stdout().flush().ok();
-                    if let Some(at) = line.find("SKIPPED ") {
-                        self.skipped.push(line[at..].into());
-                    }
-                    counts.line(&line);
-                }
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    kill_tree(child.id());
-                    child.wait().ok();
-                    return counts.and(format!("{what}: not at an end after {} s", limit.as_secs()));
-                }
-            }
-        }
-        match child.wait() {
-            Ok(status) if status.success() || counts.failed > 0 => counts,
-            Ok(status) => counts.and(format!("{what}: cargo ended with {status}")),
-            Err(e) => counts.and(format!("{what}: {e}")),
-        }
+        self.skipped.extend(counts.skipped);
     }
 
     /// Prints failures, skips and tests that passed the second time only, and last of all the sum.
@@ -118,7 +106,147 @@ impl Tally {
     }
 }
 
-/// What one `cargo test` said.
+/// A program that runs beside others.
+pub struct Job {
+    /// What a log calls it.
+    what: String,
+    /// What stands before each of its lines.
+    prefix: String,
+    /// Its lines tell of tests; else it is one test as a whole.
+    tests: bool,
+    limit: Duration,
+    /// What must have ended well before it begins.
+    needs: Option<&'static str>,
+    /// Makes the command, for all tests or for those named.
+    make: Box<dyn Fn(&[String]) -> Command + Send + Sync>,
+}
+
+impl Job {
+    /// Tests: `make` makes the command for all of them, or for those named.
+    pub fn tests(
+        what: &str,
+        limit: Duration,
+        make: impl Fn(&[String]) -> Command + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            prefix: format!("{what:>16} | "),
+            tests: true,
+            limit,
+            needs: None,
+            make: Box::new(make),
+        }
+    }
+
+    /// Something that is one test as a whole.
+    pub fn one(what: &str, limit: Duration, make: impl Fn() -> Command + Send + Sync + 'static) -> Self {
+        Self { tests: false, ..Self::tests(what, limit, move |_| make()) }
+    }
+
+    /// The same, begun when that job has ended well, which stands earlier in the lane or in another one.
+    pub fn after(self, needs: &'static str) -> Self {
+        Self { needs: Some(needs), ..self }
+    }
+
+    /// A test of it.
+    fn named(&self, test: &str) -> String {
+        format!("{}: {test}", self.what)
+    }
+
+    /// Runs it and counts.
+    fn run(&self, only: &[String]) -> Counts {
+        let mut counts = Counts::default();
+        let what = &self.what;
+        let deadline = Instant::now() + self.limit;
+        let mut command = (self.make)(only);
+        // One pipe for both, so that a complaint stands where it was made.
+        let (reader, writer) = match std::io::pipe() {
+            Ok(pipe) => pipe,
+            Err(e) => return counts.and(format!("{what}: no pipe: {e}")),
+        };
+        let spawned = writer.try_clone().and_then(|other| command.stdout(other).stderr(writer).spawn());
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(e) => return counts.and(format!("{what}: it cannot run: {e}")),
+        };
+        // It holds our ends of the pipe.
+        drop(command);
+        let (lines, incoming) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        loop {
+            match incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    println!("{}{line}", self.prefix);
+                    std::io::stdout().flush().ok();
+                    if let Some(at) = line.find("SKIPPED ") {
+                        counts.skipped.push(line[at..].into());
+                    }
+                    if self.tests {
+                        counts.line(&line);
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    kill_tree(child.id());
+                    child.wait().ok();
+                    return counts.and(format!("{what}: not at an end after {} s", self.limit.as_secs()));
+                }
+            }
+        }
+        match child.wait() {
+            Ok(status) if status.success() => {
+                counts.passed += u64::from(!self.tests);
+                counts
+            }
+            Ok(_) if counts.failed > 0 => counts,
+            Ok(status) => counts.and(format!("{what}: it ended with {status}")),
+            Err(e) => counts.and(format!("{what}: {e}")),
+        }
+    }
+}
+
+/// Which jobs have ended, and whether well.
+#[derive(Default)]
+struct Ends {
+    ended: Mutex<Vec<(String, bool)>>,
+    changed: Condvar,
+}
+
+impl Ends {
+    /// Runs a job when what it needs has ended.
+    fn run(&self, job: &Job, all: &[&str]) -> Counts {
+        let ready = job.needs.filter(|needs| all.contains(needs)).is_none_or(|needs| self.wait(needs));
+        let counts = match ready {
+            true => {
+                step(&job.what);
+                let counts = job.run(&[]);
+                step(&format!("{}: at an end", job.what));
+                counts
+            }
+            false => Counts::default().and(format!("{}: not run, as what it needs failed", job.what)),
+        };
+        self.ended.lock().expect("no panic").push((job.what.clone(), counts.failed == 0));
+        self.changed.notify_all();
+        counts
+    }
+    fn wait(&self, needs: &str) -> bool {
+        let mut ended = self.ended.lock().expect("no panic");
+        loop {
+            match ended.iter().find(|(what, _)| what == needs) {
+                Some((_, well)) => return *well,
+                None => ended = self.changed.wait(ended).expect("no panic"),
+            }
+        }
+    }
+}
+
+/// What one job said.
 #[derive(Default)]
 struct Counts {
     passed: u64,
@@ -127,6 +255,8 @@ struct Counts {
     names: Vec<String>,
     /// Why the suite as a whole failed.
     whole: Option<String>,
+    /// What tests said of themselves that could not run.
+    skipped: Vec<String>,
 }
 
 impl Counts {
@@ -165,7 +295,7 @@ fn kill_tree(id: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Job, Tally};
     use std::process::Command;
     use std::time::Duration;
 
@@ -177,13 +307,17 @@ mod tests {
     /// A suite that is this script; `$1` and on are the tests that it shall run again.
     fn told(script: &str, limit: Duration) -> Tally {
         let mut tally = Tally::default();
-        let suite = |only: &[String]| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script, "sh"]).args(only);
-            command
-        };
-        tally.cargo_test("a suite", suite, limit);
+        tally.side_by_side(vec![vec![shell("a suite", script, limit)]]);
         tally
+    }
+
+    fn shell(what: &str, script: &str, limit: Duration) -> Job {
+        let script = script.to_owned();
+        Job::tests(what, limit, move |only| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script, "sh"]).args(only);
+            command
+        })
     }
 
     #[test]
@@ -202,7 +336,10 @@ mod tests {
             echo 'test result: FAILED. 1 passed; 1 failed; 5 filtered out'; exit 101";
         let tally = told(script, Duration::from_secs(10));
         assert_eq!((tally.passed, tally.failed), (8, 1));
-        assert_eq!((tally.failures, tally.unsteady), (vec!["a".to_string()], vec!["b".to_string()]));
+        assert_eq!(
+            (tally.failures, tally.unsteady),
+            (vec!["a suite: a".to_string()], vec!["a suite: b".to_string()])
+        );
     }
 
     #[test]
@@ -221,5 +358,37 @@ mod tests {
     fn a_suite_that_hangs_is_killed_and_a_failure() {
         let script = "echo 'test result: ok. 3 passed; 0 failed;'; sleep 600 & wait";
         assert_eq!(counted(script, Duration::from_millis(300)), (3, 1));
+    }
+
+    #[test]
+    fn a_job_waits_for_what_it_needs_and_does_not_run_without() {
+        let file = std::env::temp_dir().join(format!("xtask-tally-{}", std::process::id()));
+        let path = file.display();
+        let limit = Duration::from_secs(10);
+        let ok = "echo 'test result: ok. 1 passed; 0 failed;'";
+        let make = shell("make", &format!("sleep 0.3; echo made > {path}; {ok}"), limit);
+        let broken = shell("broken", "exit 1", limit);
+        let user = shell("user", &format!("rm {path} && {ok}"), limit).after("make");
+        let other = shell("other", ok, limit).after("broken");
+        let mut tally = Tally::default();
+        tally.side_by_side(vec![vec![user, other], vec![make, broken]]);
+        assert_eq!((tally.passed, tally.failed), (2, 2), "{:?}", tally.failures);
+        assert!(tally.failures.iter().any(|f| f == "other: not run, as what it needs failed"));
+    }
+
+    #[test]
+    fn what_is_no_suite_counts_as_one_test() {
+        let one = |script: &'static str| {
+            Job::one("a program", Duration::from_secs(10), move || {
+                let mut command = Command::new("sh");
+                command.args(["-c", script]);
+                command
+            })
+        };
+        let mut tally = Tally::default();
+        let failing = one("echo 'test result: ok. 9 passed; 0 failed;' >&2; exit 3");
+        tally.side_by_side(vec![vec![one("true"), failing]]);
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+        assert_eq!(tally.failures, ["a program: it ended with exit status: 3"]);
     }
 }

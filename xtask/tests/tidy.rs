@@ -221,7 +221,7 @@ fn banned_words(sources: &[Source]) -> Vec<String> {
                 }
             }
             // A counting allocator for tests cannot be written without.
-            let may = source.room() == "uring" || source.path.ends_with("tests/allocations.rs");
+            let may = source.room() == "uring" || source.path.ends_with("tests/all/allocations.rs");
             if says("unsafe") && !may {
                 complain("unsafe", "the safe calls of `uring`, its only home");
             }

@@ -2,7 +2,8 @@
 //!
 //! Each breaks one promise of SPECIFICATION.md at one place. They are compiled in by the feature `planted`
 //! alone, and one is chosen at run time, by name. Without the feature `planted(…)` is the constant `false`,
-//! and nothing of a bug is left in the product. `make mutants` looks for each of them.
+//! and nothing of a bug is left in the product. `make mutants` looks for each of them. The tests of `make test` are built with
+//! the feature too, so that one build serves them and the quick part of that search; they choose no mistake.
 
 #[cfg(feature = "planted")]
 macro_rules! worlds {

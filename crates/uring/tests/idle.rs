@@ -1,5 +1,7 @@
 //! Promise 11: idle is idle. Alone in its process, as it measures CPU time.
 
+#[path = "all/common.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
 mod common;
 
 use base::Address;

@@ -54,14 +54,14 @@ impl World {
         }
     }
     /// The head hears that an operation has ended: it and all before it stay.
-    pub(super) fn state_answered(&mut self, token: Token) {
+    pub fn state_answered(&mut self, token: Token) {
         let unanswered = &mut self.pending.unanswered;
         if let Some(at) = unanswered.iter().position(|u| u.token == token) {
             unanswered.drain(..=at);
         }
     }
     /// The head is gone; with its power, or without it. Any number of the last changes never were.
-    pub(super) fn state_fell(&mut self, power: bool) {
+    pub fn state_fell(&mut self, power: bool) {
         let Pending { unanswered, rng, free_at } = &mut self.pending;
         *free_at = self.now;
         if unanswered.is_empty() {
@@ -85,7 +85,8 @@ impl World {
             undone -= 1;
         }
     }
-    fn state_op(&mut self, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
+    /// Carries an operation out: what it read, or the error that is its answer.
+    pub fn state_op(&mut self, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
         let wants = match op {
             StateOp::Write { .. }
             | StateOp::Append { .. }
@@ -131,53 +132,5 @@ impl World {
             }
             StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + self.now().0 / 1_000_000).into_bytes()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Kindness;
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn what_was_not_answered_may_never_have_been_and_what_was_stays() {
-        let file = |w: &World, name: &str| w.state.get(name).map(|f| String::from_utf8_lossy(f).into_owned());
-        let (mut killed, mut cut) = (BTreeSet::new(), BTreeSet::new());
-        for seed in 0..400 {
-            let mut w = World::new(seed, Kindness::default());
-            let mut nth = 0;
-            let mut op = |w: &mut World, op: StateOp| {
-                nth += 1;
-                w.state_op(Token(nth), op).expect("it takes all");
-                Token(nth)
-            };
-            let write = |name: &str, text: &str| StateOp::Write { name: name.into(), contents: text.into() };
-            op(&mut w, write("a", "1"));
-            op(&mut w, write("b", "1"));
-            let line = StateOp::Append { name: "events".into(), contents: "one\n".into(), bytes_max: 100 };
-            let answered = op(&mut w, line);
-            w.state_answered(answered);
-            op(&mut w, write("a", "2"));
-            op(&mut w, StateOp::Remove { name: "b".into() });
-            let line = StateOp::Append { name: "events".into(), contents: "two\n".into(), bytes_max: 100 };
-            op(&mut w, line);
-            let power = seed % 2 == 0;
-            w.state_fell(power);
-            let all = (file(&w, "a"), file(&w, "b"), file(&w, "events"));
-            if power { &mut cut } else { &mut killed }.insert(all);
-            w.state_fell(power);
-        }
-        let some = |text: &str| Some(text.to_string());
-        let whole: BTreeSet<_> = [
-            (some("1"), some("1"), some("one\n")),
-            (some("2"), some("1"), some("one\n")),
-            (some("2"), None, some("one\n")),
-            (some("2"), None, some("one\ntwo\n")),
-        ]
-        .into();
-        assert_eq!(killed, whole, "in order, and whole or not at all");
-        let torn = ["one\nt", "one\ntw", "one\ntwo"].map(|events| (some("2"), None, some(events)));
-        assert_eq!(cut, whole.into_iter().chain(torn).collect(), "with the power, what was appended in part");
     }
 }

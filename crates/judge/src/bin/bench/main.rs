@@ -2,8 +2,8 @@
 //!
 //! Each row is two programs under the same load by the same client, in turn (A B A B …), target on one core and client
 //! on the other; the median of the rounds' ratios counts. A is a bare program that only receives and sends
-//! (`bench/peak`), or ourselves in another shape; B is ourselves. What cannot be measured here says why. Ends with 1 if
-//! a row falls short.
+//! (`bench/peak`), or ourselves in another shape; B is ourselves. Rows that share a measurement are measured together, in
+//! turn (A B C A B C …), and share it in each round. What cannot be measured here says why. Ends with 1 if a row falls short.
 
 mod crowd;
 mod shares;
@@ -13,11 +13,15 @@ use judge::{Head, binary, load};
 use std::path::PathBuf;
 use std::process::{Child, ExitCode, Stdio};
 
+/// Load before a measurement that is not counted, seconds.
+const RAMP: f64 = 0.3;
+/// How long a load that pauses for 1 s between commands is measured, seconds.
+const PAUSING: f64 = 4.0;
 const USAGE: &str =
     "bench: it takes --rounds N, --seconds N of each measurement, --only WORDS of a row's name";
 
 /// Who is loaded.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 enum Who {
     /// Our daemon over NVMe/TCP: null drive, blocks of 4096 or 512.
     Nvme(u32),
@@ -51,6 +55,30 @@ struct Row {
     judged: Judged,
     /// So many loads, each on a volume of its own; 0 for one.
     volumes: usize,
+}
+
+/// A measurement: who is loaded, with which words, and on how many volumes.
+type Shape = (Who, &'static str, usize);
+
+impl Row {
+    fn shapes(&self) -> [Shape; 2] {
+        [self.a, self.b].map(|(who, words)| (who, words, self.volumes))
+    }
+}
+
+/// Rows that share measurements, together; in the order in which they came otherwise.
+fn groups(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut groups: Vec<Vec<Row>> = vec![];
+    for row in rows {
+        let shares = |group: &Vec<Row>| {
+            group.iter().any(|other| other.shapes().iter().any(|shape| row.shapes().contains(shape)))
+        };
+        match groups.iter_mut().find(|group| shares(group)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
 }
 
 /// A row of one figure, without an A and a B.
@@ -194,7 +222,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const VOLUMES: usize = 16;
 
 fn main() -> ExitCode {
-    let (mut rounds, mut seconds, mut only) = (5, 1.5, String::new());
+    let (mut rounds, mut seconds, mut only) = (5, 0.6, String::new());
     let words: Vec<String> = std::env::args().skip(1).collect();
     for pair in words.chunks(2) {
         match pair {
@@ -219,11 +247,8 @@ fn main() -> ExitCode {
         "{:<34} {:>9} {:>9} {:>8} {:>15} {:>9}  {:<9} {:<9} ",
         "row", "A", "B", "ratio", "spread", "wanted", "busy A", "busy B"
     );
-    for row in rows() {
-        if row.name.contains(&bench.only) {
-            bench.row(&row);
-        }
-    }
+    let wanted = rows().into_iter().filter(|row| row.name.contains(&bench.only)).collect();
+    groups(wanted).iter().for_each(|group| bench.group(group));
     bench.lines();
     if bench.only.is_empty() {
         println!();
@@ -259,13 +284,31 @@ impl Drop for Bare {
 }
 
 impl Bench {
-    fn row(&mut self, row: &Row) {
-        let (mut a, mut b) = (vec![], vec![]);
-        for _ in 0..self.rounds {
-            a.push(self.measure(row.a.0, row.a.1, row.volumes));
-            b.push(self.measure(row.b.0, row.b.1, row.volumes));
+    /// Measures rows that share measurements, each measurement once a round.
+    fn group(&mut self, rows: &[Row]) {
+        let mut shapes: Vec<Shape> = vec![];
+        for shape in rows.iter().flat_map(Row::shapes) {
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
         }
-        let verdict = verdict(row.judged, &a, &b);
+        let mut runs: Vec<Vec<Run>> = vec![vec![]; shapes.len()];
+        for _ in 0..self.rounds {
+            for ((who, words, volumes), runs) in shapes.iter().zip(&mut runs) {
+                runs.push(self.measure(*who, words, *volumes));
+            }
+        }
+        for row in rows {
+            let [a, b] = row.shapes().map(|shape| {
+                let at = shapes.iter().position(|s| *s == shape).expect("it is of this group");
+                &runs[at]
+            });
+            self.row(row, a, b);
+        }
+    }
+
+    fn row(&mut self, row: &Row, a: &[Run], b: &[Run]) {
+        let verdict = verdict(row.judged, a, b);
         self.failed += u32::from(!verdict.good);
         let shown = |runs: &[Run]| verdict.shown.of(runs);
         let busy =
@@ -273,13 +316,13 @@ impl Bench {
         println!(
             "{:<34} {:>9} {:>9} {:>8} {:>15} {:>9}  {:<9} {:<9} {}",
             row.name,
-            shown(&a),
-            shown(&b),
+            shown(a),
+            shown(b),
             verdict.value,
             verdict.spread,
             verdict.wanted,
-            busy(&a),
-            busy(&b),
+            busy(a),
+            busy(b),
             if verdict.good { "pass" } else { "falls short" }
         );
     }
@@ -415,8 +458,8 @@ impl Bench {
         };
         let target = bare.as_ref().map_or(self.head.pid(), |b| b.0.id());
         // Who pauses has few commands.
-        let seconds = if words.contains("--think") { 6.0 } else { self.seconds };
-        measure::load(&self.head.net, target, &urls, words, Time { ramp: 1.0, seconds })
+        let seconds = if words.contains("--think") { PAUSING } else { self.seconds };
+        measure::load(&self.head.net, target, &urls, words, Time { ramp: RAMP, seconds })
             .unwrap_or_else(|why| panic!("{why}"))
     }
 }
@@ -494,6 +537,20 @@ mod tests {
         assert_eq!((v.value.as_str(), v.good, v.shown), ("+70.0ns", true, Shown::Cpu));
         let slow = [run(80.0, 570.0, 1.0, 0.8)];
         assert!(!verdict(Judged::RateOrCpu(0.92, 80.0), &a, &slow).good);
+    }
+
+    #[test]
+    fn rows_that_share_a_measurement_are_measured_together() {
+        let names = |groups: &[Vec<Row>]| -> Vec<Vec<&str>> {
+            groups.iter().map(|group| group.iter().map(|row| row.name).collect()).collect()
+        };
+        let groups = groups(rows());
+        let of = |name: &str| names(&groups).into_iter().find(|group| group.contains(&name)).expect(name);
+        let one = ["NVMe 4K randread 1 × 32", "the same 1 × 32, as many buffers"];
+        let two = ["iSCSI 4K randread 1 × 32, of NVMe", "iSCSI 4K randread 1 × 32"];
+        assert_eq!(of(one[0]), [one, two].concat());
+        assert_eq!(of("NVMe 4K randread 64 × 1").len(), 1);
+        assert_eq!(groups.iter().flatten().count(), rows().len());
     }
 
     #[test]

@@ -50,19 +50,19 @@ impl Shares {
     }
 
     /// Loads that begin together; the report of each.
-    fn run(&self, seconds: u32, loads: &[Load]) -> Vec<Value> {
+    fn run(&self, seconds: f64, loads: &[Load]) -> Vec<Value> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        let start = (now + Duration::from_millis(800)).as_millis().to_string();
+        // Each process needs a moment before it can begin.
+        let start = (now + Duration::from_millis(200 + 40 * loads.len() as u64)).as_millis().to_string();
         let children: Vec<_> = loads
             .iter()
             .map(|(host, volume, words)| {
                 let mut command = self.head.net.command(binary());
                 let url = format!("nvme://127.0.0.1:4420/{}/{volume}", self.head.nqn());
-                command.args(["bench", "--json", "--force", "--ramp", "1", "--start-at", &start]);
+                command.args(["bench", "--json", "--force", "--ramp", "0.5", "--start-at", &start]);
                 command.args(["--seconds", &seconds.to_string(), "--target", &url]);
                 command.args(["--host-nqn", &nqn(*host)]).args(words.split_whitespace());
                 let child = command.stdout(Stdio::piped()).spawn().expect("the load starts");
-                // Among equals: with priority one of them would have the core for as long as it liked.
                 pin(child.id(), CLIENT_CORE);
                 child
             })
@@ -84,7 +84,7 @@ impl Shares {
     /// The slowest of these loads, as part of the fastest.
     fn equal(&self, loads: &[Load]) -> f64 {
         self.median(|| {
-            let rates = Self::rates(&self.run(10, loads));
+            let rates = Self::rates(&self.run(3.0, loads));
             let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
             slowest / rates.iter().copied().fold(0.0, f64::max)
         })
@@ -106,8 +106,8 @@ impl Shares {
         let mean = |report: &Value| report["total"]["mean_us"].as_f64().expect("a time");
         let light = (1, self.volumes[0], "--qd 1");
         let heavy = (2, self.volumes[1], "--connections 64 --qd 128");
-        let alone = self.median(|| mean(&self.run(3, &[light])[0]));
-        let beside = self.median(|| mean(&self.run(5, &[light, heavy])[0]));
+        let alone = self.median(|| mean(&self.run(1.5, &[light])[0]));
+        let beside = self.median(|| mean(&self.run(3.0, &[light, heavy])[0]));
         let name = format!("QD1 beside 64 × 128: {beside:.0} µs, alone {alone:.0} µs");
         vec![Line::most(name, beside / alone, 2.0, true, Shown::Ratio)]
     }
@@ -120,7 +120,7 @@ impl Shares {
             "--connections 16 --qd 64",
             "--connections 28 --qd 1023",
         ];
-        let rate = |words| self.median(|| Self::rates(&self.run(4, &[(0, self.volumes[0], words)]))[0]);
+        let rate = |words| self.median(|| Self::rates(&self.run(2.0, &[(0, self.volumes[0], words)]))[0]);
         let rates = shapes.map(rate);
         let best = rates.iter().copied().fold(0.0, f64::max);
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -133,10 +133,10 @@ impl Shares {
     pub fn small(&self) -> Vec<Line> {
         let readers = (1, self.large, "--connections 2 --qd 8");
         let writer = (2, self.large, "--rw write --bs 4m --qd 16");
-        let alone = self.median(|| Self::rates(&self.run(3, &[readers]))[0]);
+        let alone = self.median(|| Self::rates(&self.run(1.5, &[readers]))[0]);
         let mut written = vec![];
         let beside = self.median(|| {
-            let rates = Self::rates(&self.run(5, &[readers, writer]));
+            let rates = Self::rates(&self.run(3.0, &[readers, writer]));
             written.push(rates[1] * 4.194_304);
             rates[0]
         });

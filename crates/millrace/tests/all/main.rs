@@ -1,0 +1,13 @@
+//! The program as operators and loads see it. One program of tests, since each costs a link.
+
+mod absent;
+mod bad_drives;
+mod binary;
+mod daemon;
+mod explained;
+mod hung;
+mod limited;
+mod mirrors;
+mod stingy;
+mod strangers;
+mod weights;

@@ -1,0 +1,15 @@
+//! Whole heads in simulated worlds. One program, since every test program costs a link.
+
+mod allocations;
+mod contract;
+mod directory;
+mod hangs;
+mod memory;
+mod older;
+mod overheats;
+mod pairs;
+mod parts;
+mod regressions;
+mod seeds;
+mod starts;
+mod stingy;

@@ -1,0 +1,7 @@
+//! The parts of a world, each alone. They are here since a second build of the crate, for tests inside of it, costs more than all of
+//! them.
+
+mod disk;
+mod oracle;
+mod state;
+mod volume;

@@ -1,0 +1,7 @@
+//! Reactors, sockets and drives of a real kernel. One program, since every test program costs a link.
+
+mod common;
+mod contract;
+mod drives;
+mod machines;
+mod sockets;
