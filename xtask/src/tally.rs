@@ -106,6 +106,9 @@ impl Tally {
     }
 }
 
+/// Makes the command that runs a suite, or the named tests of it alone.
+type Maker = Box<dyn Fn(&[String]) -> Command + Send + Sync>;
+
 /// A program that runs beside others.
 pub struct Job {
     /// What a log calls it.
@@ -118,7 +121,7 @@ pub struct Job {
     /// What must have ended well before it begins.
     needs: Option<&'static str>,
     /// Makes the command, for all tests or for those named.
-    make: Box<dyn Fn(&[String]) -> Command + Send + Sync>,
+    make: Maker,
 }
 
 impl Job {

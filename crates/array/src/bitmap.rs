@@ -35,6 +35,10 @@ impl Bitmap {
     pub fn len(&self) -> u32 {
         self.len
     }
+    /// Whether no number can be in it: it was never given a size.
+    pub fn is_nothing(&self) -> bool {
+        self.len == 0
+    }
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|w| *w == 0)

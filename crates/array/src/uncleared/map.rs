@@ -194,7 +194,7 @@ impl UnclearedMap {
     pub fn encode(&self, geometry: &Geometry, array: Uuid) -> Vec<u8> {
         let pieces = Pieces::of(geometry);
         let mut area = vec![0; UNCLEARED_AREA_BYTES as usize];
-        if self.pieces.len() == 0 {
+        if self.pieces.is_nothing() {
             return area;
         }
         for lane in 0..LANES {

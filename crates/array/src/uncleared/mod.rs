@@ -157,7 +157,7 @@ impl Uncleared {
     /// Whether any region may have uncleared pieces.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.regions.len() != 0
+        !self.regions.is_nothing()
     }
     fn may_have(&self, region: u32) -> bool {
         self.any() && self.regions.get(region)
@@ -183,7 +183,7 @@ impl Uncleared {
         self.left > 0 && self.own.get(self.local(piece))
     }
     fn set(&mut self, piece: u32) {
-        if self.own.len() == 0 {
+        if self.own.is_nothing() {
             self.own =
                 Bitmap::new(self.blocks.len() as u32 / self.pieces.blocks_per_lane() * self.pieces.per_lane);
         }

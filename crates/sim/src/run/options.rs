@@ -273,7 +273,7 @@ impl Options {
         }
         (options.moves, options.grown) = (0, false);
         // Hosts come to all of it, and often for the first time.
-        options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes) >> rng.below(3);
+        options.habits.blocks = (super::VOLUME_BYTES / u64::from(options.block_bytes)) >> rng.below(3);
         options
     }
     /// Least memory of each shard in this world.

@@ -752,7 +752,8 @@ impl World {
                 let unlike = a.unlike(b, data_at, data_bytes, false);
                 let still = |s: &u64| {
                     let at = s * a.sector;
-                    !(a.is_junk(*s) || b.is_junk(*s))
+                    let junk = a.is_junk(*s) || b.is_junk(*s);
+                    !junk
                         && !self.disks.iter().any(|d| d.has_rotted(*s))
                         && !legs.iter().any(|d| self.surface.writes_there(*d, at, a.sector))
                 };
