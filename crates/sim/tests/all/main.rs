@@ -13,3 +13,4 @@ mod regressions;
 mod seeds;
 mod starts;
 mod stingy;
+mod volumes;
