@@ -426,6 +426,14 @@ impl Array {
                 (Job::Heal { leg: crate::LEGS_MAX, rest: 0 }, self.heals + 1);
             return;
         }
+        if flight.clears
+            && !flight.whole
+            && !matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent)
+        {
+            // Zeroes are on their way to its piece; its own data never start.
+            self.flights[id].aborted = true;
+            return;
+        }
         match flight.phase {
             Phase::AwaitingLock => {}
             Phase::AwaitingIntent => self.leave_block(id),

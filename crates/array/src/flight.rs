@@ -128,6 +128,8 @@ pub(crate) struct Flight {
     /// It clears its pieces, before what else it does; and does so by its own data.
     pub(crate) clears: bool,
     pub(crate) whole: bool,
+    /// Its host took it back meanwhile.
+    pub(crate) aborted: bool,
     /// The region, by its number in `Intent`, among whose changes it counts.
     pub(crate) entered: Option<u32>,
     /// Reads: the operation at `source`, and a second one at another leg, into a buffer of its own.
@@ -170,6 +172,7 @@ impl Flight {
             locked: false,
             clears: false,
             whole: false,
+            aborted: false,
             entered: None,
             first: NONE,
             hedge: NONE,

@@ -60,6 +60,7 @@ bugs! {
     LoginBeforeWritesEnd promise 3 within 100: "a host's next session begins while writes of its last one are at drives",
     AbortedStarts promise 3 within 100: "a write that waits starts after its abort was answered",
     LostStarts promise 3 within 100: "writes that wait start after their connection was lost",
+    ClearedStarts promise 3 within 100 in Volumes: "a write whose piece is being cleared starts after its host took it back",
     ExpiryIgnored promise 3 within 100: "a controller whose keep-alive expires goes on",
     DataBeforeBit promise 4 within 100: "data go to the drives before the region's bit is durable",
     BitClearedBeforeFlush promise 4 within 100: "bits are cleared before the caches are flushed",

@@ -550,11 +550,14 @@ impl Array {
     fn piece_cleared(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let (first, last) = self.pieces_of(id);
         (first..=last).for_each(|piece| self.uncleared.clear(piece));
-        let Flight { job, whole, .. } = self.flights[id];
+        let Flight { job, whole, aborted, .. } = self.flights[id];
         self.flights[id].clears = false;
         // A leg that was lost since may not have the block: alone, it would show zeroes.
         self.miss_absent(id);
         match job {
+            Job::Host(_) if aborted && !planted(Bug::ClearedStarts) => {
+                self.over(now, id, Status::Aborted, io)
+            }
             Job::Host(_) if !whole => self.start_legs(now, id, io),
             Job::Host(_) | Job::Clear => {
                 self.flights[id].phase = Phase::AwaitingRecord;

@@ -271,3 +271,15 @@ fn other_shards_send_what_may_be_uncleared_to_the_owner_until_they_know_better()
     other.on_region_cleared(region, marks);
     assert_eq!((other.owner(0), other.read_is_local(0, 4096)), (1, true));
 }
+
+#[test]
+fn a_write_that_is_taken_back_while_its_piece_is_cleared_never_starts() {
+    let mut b = used(&[InSync]);
+    b.command(1, Kind::Write, 100 * MIB, 4096);
+    b.asked_and_ended();
+    b.array.on_abort(b.now, Ticket(1), &mut b.io);
+    assert_eq!((b.asked_and_ended(), b.done()), ("0:f".into(), vec![]));
+    assert_eq!(b.asked_and_ended(), "0:map");
+    assert_eq!((b.asked(), b.done()), (String::new(), vec![(1, Status::Aborted)]));
+    assert!(b.array.idle());
+}
