@@ -545,13 +545,8 @@ impl Office {
     }
     /// Bytes a second.
     async fn read_rate(&self, id: DriveId, at: u64) -> Result<u64, base::DriveError> {
-        let pattern = vec![0xa5u8; MEASURE_PIECE];
         let places: Vec<u64> = (0..MEASURE_PIECES).map(|i| at + i * MEASURE_PIECE as u64).collect();
-        for batch in places.chunks(8) {
-            let writes: Vec<Boxed<'_, _>> =
-                batch.iter().map(|p| -> Boxed<'_, _> { Box::pin(self.cx.write(id, *p, &pattern)) }).collect();
-            join::all(writes).await.into_iter().collect::<Result<Vec<()>, _>>()?;
-        }
+        self.fill(id, &places, 0xa5).await?;
         let start = self.cx.now();
         for batch in places.chunks(8) {
             let reads: Vec<Boxed<'_, _>> = batch
@@ -561,7 +556,20 @@ impl Office {
             join::all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         }
         let nanos = self.cx.now().since(start).as_nanos().max(1) as u64;
+        // No volume may show it, and a drive that read zeroes does so again.
+        self.fill(id, &places, 0).await?;
         Ok((MEASURE_PIECES * MEASURE_PIECE as u64 * 1000).saturating_mul(1_000_000) / nanos)
+    }
+
+    /// Writes one byte all over these places, `MEASURE_PIECE` bytes each.
+    async fn fill(&self, id: DriveId, places: &[u64], byte: u8) -> Result<(), base::DriveError> {
+        let pattern = vec![byte; MEASURE_PIECE];
+        for batch in places.chunks(8) {
+            let writes: Vec<Boxed<'_, _>> =
+                batch.iter().map(|p| -> Boxed<'_, _> { Box::pin(self.cx.write(id, *p, &pattern)) }).collect();
+            join::all(writes).await.into_iter().collect::<Result<Vec<()>, _>>()?;
+        }
+        Ok(())
     }
 
     /// Order: add.
