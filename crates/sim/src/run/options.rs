@@ -263,8 +263,9 @@ impl Options {
     pub fn volumes(seed: u64) -> Self {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x0076_6f6c_756d_6573);
+        // One of both: whoever had a volume on used drives has cleared what he wrote to.
         options.former = rng.chance(2, 3);
-        options.used = !options.former || rng.chance(1, 3);
+        options.used = !options.former;
         options.troubles.retain(|t| *t != Trouble::Rot);
         for trouble in [Trouble::Kill, Trouble::PowerCut] {
             if !options.troubles.contains(&trouble) && rng.chance(1, 2) {
