@@ -5,7 +5,7 @@ use sim::run::{Options, run};
 
 #[test]
 fn nobody_reads_what_somebody_left() {
-    for seed in 0..60 {
+    for seed in 0..30 {
         if let Err(failure) = run(Options::volumes(seed)) {
             panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --volumes --story", failure.what);
         }
