@@ -36,15 +36,35 @@ const TICK_SHIFT: u32 = 27;
 
 /// A block of the bitmap under way to the legs.
 #[derive(Clone, Copy, Debug)]
-struct Writing {
-    pending: u8,
+pub(crate) struct Writing {
+    pub(crate) pending: u8,
     /// Given-up writes on a leg that stays in use: the next write may not overtake them.
-    late: u8,
+    pub(crate) late: u8,
     /// Legs that have it.
-    took: Legs,
-    refused: Option<DriveError>,
+    pub(crate) took: Legs,
+    pub(crate) refused: Option<DriveError>,
     /// It was begun after everything was marked.
-    marks: bool,
+    pub(crate) marks: bool,
+}
+
+impl Writing {
+    /// A write to these legs begins.
+    pub(crate) fn begun(targets: Legs, marks: bool) -> Self {
+        Self { pending: targets.count_ones() as u8, late: 0, took: targets, refused: None, marks }
+    }
+    /// It ended on one leg; `refused`: that leg stays in use. Whether it is still waited for although it was given up.
+    pub(crate) fn ended(&mut self, leg: usize, result: Result<(), DriveError>, refused: bool) -> bool {
+        self.pending -= 1;
+        let Err(error) = result else { return false };
+        self.took &= !bit(leg);
+        if !refused {
+            return false;
+        }
+        self.refused = Some(error);
+        let keeps = error == DriveError::TimedOut;
+        self.late += u8::from(keeps);
+        keeps
+    }
 }
 
 /// One block of the bitmap, of one of our lanes.
@@ -337,13 +357,7 @@ impl Array {
         block.generation += 1;
         block.stale = false;
         block.current = core::mem::replace(&mut block.next, List::EMPTY);
-        block.writing = Some(Writing {
-            pending: targets.count_ones() as u8,
-            late: 0,
-            took: targets,
-            refused: None,
-            marks: block.marking,
-        });
+        block.writing = Some(Writing::begun(targets, block.marking));
         let counter =
             if block.sets { &mut self.counters.bitmap_sets } else { &mut self.counters.bitmap_clears };
         *counter += 1;
@@ -371,16 +385,7 @@ impl Array {
     ) -> bool {
         let refused = result.is_err_and(|error| !self.lose(leg, error, io));
         let writing = self.intent.blocks[nth as usize].writing.as_mut().expect("a block under way");
-        writing.pending -= 1;
-        let mut keeps = false;
-        if let Err(error) = result {
-            writing.took &= !bit(leg);
-            if refused {
-                writing.refused = Some(error);
-                keeps = error == DriveError::TimedOut;
-                writing.late += u8::from(keeps);
-            }
-        }
+        let keeps = writing.ended(leg, result, refused);
         if writing.pending == 0 {
             self.block_over(now, nth, io);
         }

@@ -24,6 +24,7 @@ use crate::buffers::BufferId;
 use crate::door::{ArrayIo, Kind, Note, Progress};
 use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, Plan, bit, members, status_of};
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK, LANES};
+use crate::intent::Writing;
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Status, planted};
 use map::Pieces;
 use std::collections::VecDeque;
@@ -34,18 +35,6 @@ pub(crate) const CLEARS_MAX: u32 = 4;
 const CLEAR_BYTES: u64 = 4 << 20;
 /// What could not be cleared is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// A write of a block under way to the legs.
-#[derive(Clone, Copy, Debug)]
-struct Writing {
-    pending: u8,
-    /// Given-up writes on a leg that stays in use.
-    late: u8,
-    took: Legs,
-    refused: Option<DriveError>,
-    /// It was begun after space was marked.
-    marks: bool,
-}
 
 /// A block of the map, of one of our lanes.
 #[derive(Debug)]
@@ -432,13 +421,7 @@ impl Array {
         block.generation += 1;
         block.stale = false;
         block.current = core::mem::replace(&mut block.next, List::EMPTY);
-        block.writing = Some(Writing {
-            pending: targets.count_ones() as u8,
-            late: 0,
-            took: targets,
-            refused: None,
-            marks: block.marking,
-        });
+        block.writing = Some(Writing::begun(targets, block.marking));
         let Block { lane, index, from, generation, current, .. } = *block;
         let mut cleared = vec![];
         let mut id = current.head;
@@ -487,16 +470,7 @@ impl Array {
     ) -> bool {
         let refused = result.is_err_and(|error| !self.lose(leg, error, io));
         let writing = self.uncleared.blocks[nth as usize].writing.as_mut().expect("a block under way");
-        writing.pending -= 1;
-        let mut keeps = false;
-        if let Err(error) = result {
-            writing.took &= !bit(leg);
-            if refused {
-                writing.refused = Some(error);
-                keeps = error == DriveError::TimedOut;
-                writing.late += u8::from(keeps);
-            }
-        }
+        let keeps = writing.ended(leg, result, refused);
         if writing.pending == 0 {
             self.map_block_over(now, nth, io);
         }
