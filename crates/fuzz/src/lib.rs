@@ -28,12 +28,15 @@ pub fn limit() -> Duration {
     Duration::from_secs(seconds.unwrap_or(1))
 }
 
-/// Tries a target for `time`; returns how many inputs it took. The inputs follow from `seed`. Panics
-/// with the input in hex at the first finding.
+/// Inputs that each target takes, however long that is.
+const INPUTS_MIN: u64 = 256;
+
+/// Tries a target for `time`, and with 256 inputs at least; returns how many it took. The inputs follow from `seed`.
+/// Panics with the input in hex at the first finding.
 pub fn run(target: &Target, seed: u64, time: Duration) -> u64 {
     let (mut random, began, mut count) = (Prng::new(seed), Instant::now(), 0);
     let mut input = Vec::new();
-    while began.elapsed() < time {
+    while began.elapsed() < time || count < INPUTS_MIN {
         for _ in 0..16 {
             make(target, &mut random, &mut input);
             if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {

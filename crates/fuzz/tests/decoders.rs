@@ -24,7 +24,6 @@ fn talks(name: &'static str, take: fn(&[u8]), starts: Vec<Vec<u8>>) {
 fn check(target: &Target) {
     let inputs = run(target, 1, limit());
     println!("{}: {inputs} inputs", target.name);
-    assert!(inputs > 100, "{} took only {inputs} inputs", target.name);
 }
 
 /// An ICReq, a command capsule of 72 bytes, an H2CData header; zeroes where it does not matter.

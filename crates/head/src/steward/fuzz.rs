@@ -8,9 +8,12 @@ use array::format::Features;
 use base::Uuid;
 use std::sync::Arc;
 
+/// The features of [`configuration_example`].
+const EXAMPLE_HAS: u64 = Features::EXTRAS | Features::CAPS | Features::WEIGHTS | Features::UNCLEARED;
+
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {
-    for incompat in [Features::EXTRAS, Features::EXTRAS | Features::CAPS | Features::WEIGHTS] {
+    for incompat in [Features::EXTRAS, EXAMPLE_HAS] {
         let Ok(config) = PoolConfig::decode(bytes, incompat) else { continue };
         let kept = KeptFile { slot: config.slot(1), deallocates: true };
         assert!(KeptFile::parse(kept.text().as_bytes()) == Ok(kept), "another kept file");
@@ -90,8 +93,7 @@ pub fn state_file_examples() -> Vec<Vec<u8>> {
     ];
     let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
     all.push(files::witness_text(&record));
-    let incompat = Features::EXTRAS | Features::CAPS | Features::WEIGHTS;
-    let config = PoolConfig::decode(&configuration_example(), incompat).expect("the example is good");
+    let config = PoolConfig::decode(&configuration_example(), EXAMPLE_HAS).expect("the example is good");
     all.push(KeptFile { slot: config.slot(1), deallocates: false }.text().into_bytes());
     all
 }
