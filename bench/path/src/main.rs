@@ -182,6 +182,7 @@ impl World {
             connections_max: CONNECTIONS as u32,
             places: head::PLACES,
             turn_pdus: head::TURN_PDUS,
+            flights: head::FLIGHTS,
         });
         let (view, layout) = configuration(scenario);
         let arrays = layout.arrays.len() as u32;

@@ -165,6 +165,7 @@ mod tests {
             connections_max: 1,
             places: crate::PLACES,
             turn_pdus: crate::TURN_PDUS,
+            flights: crate::FLIGHTS,
         });
         let geometry = Geometry::plan(true, 64 << 10, 1 << 34, u64::from(CHUNK)).expect("large enough");
         let leg = |drive: u16| Leg {

@@ -350,6 +350,14 @@ impl Fair {
             }
         }
     }
+    /// Some line of another shard in which somebody waits: for when no command of this one can start. That is rare, and
+    /// all lines are looked at.
+    #[cold]
+    pub fn next_of_peers(&self) -> Option<u32> {
+        let of_peer = |node: &&Node| matches!(node.key, Key::Line { shard, .. } if shard != self.shard);
+        let mut lines = self.nodes.iter().filter(|(_, node)| node.waiting > 0);
+        lines.find(|(_, node)| of_peer(node)).map(|(line, _)| line)
+    }
     /// The child whose turn it is; somebody waits below one of them.
     fn child(&mut self, of: u32) -> u32 {
         loop {

@@ -184,11 +184,14 @@ struct Span {
 }
 
 impl<M: Memory> Core<M> {
-    /// Starts what waits: at arrays whose places are free again, peers' commands (they hold a slot elsewhere already),
-    /// and what came anew.
+    /// Starts what waits: peers' commands, at arrays whose places are free again, and what came anew.
+    ///
+    /// What waits for parts of commands that may be under way holds up the shard's own commands alone. Those of peers hold
+    /// a slot elsewhere already: two shards that have all their own parts at each other go on by them.
     pub fn start_turns(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.open_gates(now, fx);
-        if self.serve_crowds(now, fx) == Started::Blocked || self.start_parked(now, fx) == Started::Blocked {
+        let parked = self.start_parked(now, fx);
+        if self.serve_crowds(now, fx) == Started::Blocked || parked == Started::Blocked {
             return;
         }
         while let Some(index) = self.turns.front().copied() {
@@ -425,7 +428,7 @@ impl<M: Memory> Core<M> {
         if here && !state.has_place(granted == Some(array)) {
             return Started::Full(array);
         }
-        if self.flights.len() >= limits::FLIGHTS_MAX - limits::FLIGHTS_FOR_PEERS {
+        if self.flights.len() >= self.flights_own {
             return Started::Blocked;
         }
         let flight = Flight {

@@ -28,4 +28,4 @@ pub mod steward;
 #[cfg(test)]
 mod trial;
 
-pub use shard::{Deadlines, PLACES, Shard, ShardConfig, TURN_PDUS};
+pub use shard::{Deadlines, FLIGHTS, PLACES, Shard, ShardConfig, TURN_PDUS};

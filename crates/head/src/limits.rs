@@ -16,9 +16,9 @@ pub const FLIGHTS_MAX: u32 = 4096;
 pub const FLIGHTS_PER_REQUEST: u32 = 64;
 /// Parts of an outbox: each command leaves at most a header, a payload, a trailer and a release.
 pub const OUTBOX_PARTS: usize = 256;
-/// Flights that only commands of other shards may use: those hold a slot elsewhere already, and two shards
-/// full of flights to each other would wait for ever.
-pub const FLIGHTS_FOR_PEERS: u32 = FLIGHTS_MAX / 4;
+/// One part in so many of them only commands of other shards may use: those hold a slot elsewhere already, and two
+/// shards full of flights to each other would wait for ever.
+pub const FLIGHTS_FOR_PEERS_SHARE: u32 = 4;
 /// Memory for data that come unasked (`arena`), at least: the longest of them (FirstBurstLength), twice, as
 /// compare needs.
 pub const INLINE_MIN: u64 = 512 << 10;

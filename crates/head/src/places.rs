@@ -105,13 +105,13 @@ impl<M: Memory> Core<M> {
         true
     }
 
-    /// Gives places that are free to those who wait, in turn. `Blocked`: there are no flights left.
+    /// Gives places that are free to those who wait, in turn. `Blocked`: there are no flights left for the shard's own.
     pub fn serve_crowds(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
-        let mut i = 0;
+        let (mut i, mut all) = (0, Started::Yes);
         // Usually nobody waits anywhere.
         while let Some(array) = self.crowded.get(i).copied() {
             if self.serve_crowd(now, array, fx) == Started::Blocked {
-                return Started::Blocked;
+                all = Started::Blocked;
             }
             if self.crowd(array).waiting() == 0 {
                 self.crowded.swap_remove(i);
@@ -119,17 +119,23 @@ impl<M: Memory> Core<M> {
                 i += 1;
             }
         }
-        Started::Yes
+        all
     }
 
     #[inline(never)]
     fn serve_crowd(&mut self, now: Instant, array: ArrayId, fx: &mut Effects<Mail>) -> Started {
+        let mut all = Started::Yes;
         loop {
             let state = self.arrays[array.index()].as_mut().expect("somebody waits there");
             if !state.has_place(true) {
-                return Started::Yes;
+                return all;
             }
-            let Some(line) = state.crowd.next() else { return Started::Yes };
+            let next = match all {
+                Started::Blocked if planted(Bug::PeersBehindOwn) => None,
+                Started::Blocked => state.crowd.next_of_peers(),
+                Started::Yes | Started::Full(_) => state.crowd.next(),
+            };
+            let Some(line) = next else { return all };
             if state.crowd.is_own(line) {
                 let index = state.crowd.line(line).next(&mut self.requests).expect("somebody waits there");
                 let last = state.crowd.left(line);
@@ -138,6 +144,12 @@ impl<M: Memory> Core<M> {
                 let started = self.start(now, index, Some(array), fx);
                 let after = self.requests.get(index).map_or(before, |r| r.cursor);
                 let bytes = after.saturating_sub(before);
+                if started == Started::Blocked && bytes == 0 {
+                    // It stays where it was. Peers' commands need none of what it waits for.
+                    self.wait_at(array, index, true);
+                    all = Started::Blocked;
+                    continue;
+                }
                 let state = self.arrays[array.index()].as_mut().expect("somebody waited there");
                 state.crowd.charge(line, cost_of(bytes));
                 if last {
@@ -147,7 +159,7 @@ impl<M: Memory> Core<M> {
                     Started::Yes => {}
                     Started::Blocked => {
                         self.turns.push_front(index);
-                        return Started::Blocked;
+                        all = Started::Blocked;
                     }
                     Started::Full(at) => self.wait_at(at, index, true),
                 }
@@ -172,7 +184,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// Peers' commands that came in: they start, or wait in line. `Blocked`: there are no flights left.
+    /// Peers' commands that came in: they start, or wait in line. `Blocked`: there are no flights left for anybody.
     pub fn start_parked(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
         while let Some(parked) = self.parked.front() {
             let (array, command, whose) = (parked.array, parked.command, parked.whose);

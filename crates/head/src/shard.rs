@@ -88,10 +88,14 @@ pub struct ShardConfig<M> {
     pub turn_pdus: u32,
     /// Commands that an array works on at a time while nobody asks for fewer: `PLACES`, but for tests.
     pub places: u32,
+    /// Parts of commands that are under way at a time, its own and those of other shards: `FLIGHTS`, but for tests.
+    pub flights: u32,
 }
 
 /// See [`ShardConfig::places`]: as many as an array has room for.
 pub const PLACES: u32 = array::COMMANDS_MAX;
+/// See [`ShardConfig::flights`].
+pub const FLIGHTS: u32 = limits::FLIGHTS_MAX;
 
 /// An array as this shard knows it.
 pub(crate) struct ArrayState {
@@ -140,6 +144,8 @@ pub(crate) struct Core<M: Memory> {
     pub requests: Slots<Request>,
     pub promised: u32,
     pub flights: Slots<Flight>,
+    /// Of those, the shard's own at most.
+    pub flights_own: u32,
     /// Operations that the kernel keeps, of arrays that are gone.
     pub orphans: Vec<Orphan>,
     pub drives: Vec<DriveReport>,
@@ -197,7 +203,7 @@ impl<M: Memory> Shard<M> {
         let first = start.next_multiple_of(PAGE);
         let buffers = Arena::new(first, (start + bytes - first) / PAGE * PAGE);
         let mut flights = Slots::default();
-        flights.reserve(limits::FLIGHTS_MAX);
+        flights.reserve(config.flights);
         Self {
             core: Core {
                 id: config.id,
@@ -219,6 +225,7 @@ impl<M: Memory> Shard<M> {
                 requests: Slots::default(),
                 promised: 0,
                 flights,
+                flights_own: config.flights - (config.flights / limits::FLIGHTS_FOR_PEERS_SHARE).max(1),
                 orphans: vec![],
                 drives: vec![],
                 lending: Lending::new(),

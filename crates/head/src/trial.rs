@@ -116,6 +116,16 @@ pub struct Trial {
 
 impl Trial {
     pub fn new(shards: u16, speed: Speed, caps: &AllCaps, flows: Vec<Flow>) -> Self {
+        Self::with(shards, speed, caps, flows, (crate::PLACES, crate::FLIGHTS))
+    }
+    /// The same with so many places of the array, and so many parts of commands under way on a shard.
+    pub fn with(
+        shards: u16,
+        speed: Speed,
+        caps: &AllCaps,
+        flows: Vec<Flow>,
+        (places, flights): (u32, u32),
+    ) -> Self {
         let bytes = crate::limits::shard_bytes_min(1);
         let region = |s: u16| u64::from(s) * (bytes + (1 << 20));
         let shard = |id: u16| {
@@ -128,8 +138,9 @@ impl Trial {
                 deadlines: Deadlines { read: Duration::from_secs(1000), write: Duration::from_secs(1000) },
                 extents: (0..shards).map(|s| (region(s), bytes)).collect(),
                 connections_max: 1,
-                places: crate::PLACES,
+                places,
                 turn_pdus: crate::TURN_PDUS,
+                flights,
             })
         };
         let mut trial = Self {

@@ -133,3 +133,19 @@ fn volumes_have_shares_by_their_weights_also_when_these_change_and_on_two_shards
         }
     }
 }
+
+/// Each shard had all parts of commands that it may have under way at the other one. Its own next command waited for one
+/// of them, and the other's waited behind that, for ever.
+#[test]
+fn two_shards_whose_commands_are_all_at_each_other_go_on() {
+    let zeroes = |shard: usize| Flow {
+        op: base::Op::WriteZeroes { deallocate: false },
+        bytes: 1 << 20,
+        ..reader(shard, 1 + shard as u32, 1, 64)
+    };
+    let flows = vec![zeroes(0), zeroes(1)];
+    let mut trial = Trial::with(2, SPEED, &vec![Caps::default(); 1], flows, (2, 16));
+    trial.measure(SETTLE, TIME);
+    let each: Vec<u64> = trial.flows.iter().map(|f| f.done).collect();
+    assert!(each.iter().all(|done| *done > 100), "{each:?}");
+}

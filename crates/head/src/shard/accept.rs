@@ -484,6 +484,7 @@ pub(super) mod tests {
                     extents: vec![(0, bytes as u64)],
                     connections_max: 4096,
                     places: crate::PLACES,
+                    flights: crate::FLIGHTS,
                     turn_pdus,
                 }),
                 next: 0,

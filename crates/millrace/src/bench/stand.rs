@@ -129,6 +129,7 @@ impl Stand {
                     connections_max: 1024,
                     places: head::PLACES,
                     turn_pdus: head::TURN_PDUS,
+                    flights: head::FLIGHTS,
                 };
                 Inner::new(Shard::new(config), (id, count), asks, news)
             };

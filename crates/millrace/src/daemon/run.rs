@@ -194,6 +194,7 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
                 connections_max,
                 places,
                 turn_pdus: head::TURN_PDUS,
+                flights: head::FLIGHTS,
             })
         };
         house.spawn(Address::Shard(id), make).map_err(cannot_start)?;

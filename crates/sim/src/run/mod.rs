@@ -287,6 +287,7 @@ impl Run {
                 connections_max: 64,
                 places: self.places(),
                 turn_pdus: self.turn_pdus(),
+                flights: head::FLIGHTS,
                 id,
                 shards,
                 memory: SimMemory::new(at, bytes),
