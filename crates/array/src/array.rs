@@ -122,6 +122,8 @@ pub struct Array {
     pub(crate) heals: u32,
     /// Operations that were given up and are not over, on all legs.
     given_up: u32,
+    /// With so many of them no more commands are taken, if that is of use.
+    given_up_max: u32,
     pub(crate) ops: Slots<DriveTag>,
     pub(crate) locks: Locks,
     pub(crate) ready: VecDeque<u32>,
@@ -195,6 +197,7 @@ impl Array {
             commands: 0,
             heals: 0,
             given_up: 0,
+            given_up_max: COMMANDS_MAX,
             ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
@@ -292,8 +295,7 @@ impl Array {
             true => Kind::WriteZeroes,
             false => kind,
         };
-        let hung = |leg: usize| self.legs[leg].given_up >= COMMANDS_MAX;
-        if self.given_up >= COMMANDS_MAX && members(self.writable()).any(hung) {
+        if self.given_up >= self.given_up_max && self.keeps_what_it_gets() {
             io.done(ticket, Status::NotReady);
             return;
         }
@@ -324,6 +326,32 @@ impl Array {
             Plan::Read | Plan::Scrub => unreachable!("reads need no flight, and no host asks for a scrub"),
         }
         self.drain(now, io);
+    }
+
+    /// Whether a drive that hangs would keep another command, too.
+    #[cold]
+    fn keeps_what_it_gets(&self) -> bool {
+        let given_up = |leg: usize| self.legs[leg].given_up;
+        members(self.writable()).any(|leg| given_up(leg) >= COMMANDS_MAX)
+            // A leg that hangs beside a good one goes out by itself.
+            || self.given_up_max < COMMANDS_MAX && members(self.in_sync()).all(|leg| given_up(leg) > 0)
+    }
+    /// Memory is missed that drives keep: a leg that keeps some goes out, beside one in sync that keeps none. True if one did.
+    pub fn put_out_hung(&mut self, now: Instant, io: &mut impl ArrayIo) -> bool {
+        let hung = |leg: &usize| self.legs[*leg].given_up > 0;
+        if members(self.in_sync()).all(|leg| hung(&leg)) {
+            return false;
+        }
+        let out = members(self.writable()).filter(hung).fold(0, |legs, leg| legs | bit(leg));
+        members(out).for_each(|leg| {
+            self.lose(leg, DriveError::TimedOut, io);
+        });
+        self.drain(now, io);
+        out != 0
+    }
+    /// Whether what drives keep is missed: then an array whose last legs all hang takes no more commands until they let go.
+    pub fn spare_memory(&mut self, spare: bool) {
+        self.given_up_max = if spare { 1 } else { COMMANDS_MAX };
     }
 
     /// The end of a drive operation. `TimedOut` means that it was given up and may still be in the

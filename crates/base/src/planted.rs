@@ -88,7 +88,8 @@ bugs! {
     HungPlaces promise 7 within 1000: "what hangs keeps all places at an array",
     AbortedStands promise 8 within 100: "who is aborted while it waits for a place is forgotten",
     LastLegLost promise 7 within 150 in Pairs: "the last leg in sync is given up",
-    PeersBehindOwn promise 8 within 0: "commands of other shards wait while the shard's own have all their parts under way",
+    KeptForGood promise 8 within 100 in Scarce: "what a drive that hangs keeps of the memory for data is not made up for",
+    PeersBehindOwn promise 8 within 0 in Scarce: "commands of other shards wait while the shard's own have all their parts under way",
     NeverCutOff promise 8 within 100 in Stingy: "hosts that keep what they are lent are never cut off",
     LentUncounted promise 8 within 100 in Stingy: "what a host is lent is not counted",
     UnclearedHandedOut promise 13 within 100 in Volumes: "the space of a removed volume is handed out as it is",
@@ -123,6 +124,8 @@ pub enum Worlds {
     Stingy,
     /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.
     Volumes,
+    /// Of the least memory, with many hosts.
+    Scarce,
 }
 
 /// One of the bugs.

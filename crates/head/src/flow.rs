@@ -832,12 +832,18 @@ impl<M: Memory> Core<M> {
                 figures.timeouts += 1;
                 figures.last_error = Some(DriveError::TimedOut);
             }
-            if data.len > 0 && !held && !planted(Bug::HungBufferFree) {
+            if data.len > 0 && !planted(Bug::HungBufferFree) {
                 match self.owner_of(data) {
+                    // Only commands of this shard are hedged.
                     Some(shard) => {
                         fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } })
                     }
-                    None => self.buffers.hold(data),
+                    None => {
+                        if !held {
+                            self.buffers.hold(data);
+                        }
+                        self.buffers.keep(now, data);
+                    }
                 }
             }
             self.with_array(now, id, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
@@ -874,11 +880,41 @@ impl<M: Memory> Core<M> {
                 Some(shard) => {
                     fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Unhold { data } })
                 }
-                None => {
-                    self.buffers.release(data);
-                }
+                None => self.let_go_here(data),
             }
         }
+    }
+    /// A drive has let go of memory of this shard.
+    pub fn let_go_here(&mut self, data: Slice) {
+        self.buffers.keep_no_more(data);
+        self.buffers.release(data);
+        if !self.buffers.is_on_last_spare() {
+            self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(false));
+        }
+    }
+    /// Somebody has waited for memory for a while. What drives keep of it is made up for: with the last spare only when
+    /// they have taken no more for as long as an operation may take, as whatever was on its way to one that hangs has been
+    /// given up by then, and when no leg is used that keeps some, beside a good one: one that hung on a few reads may still be.
+    /// From then on an array whose last leg hangs gets no more.
+    pub fn make_up_for_kept(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        let (paused, settled) = (now - 2 * OP_SCAN, now - (self.deadlines.write + 2 * OP_SCAN));
+        if planted(Bug::KeptForGood) {
+            return;
+        }
+        // Until the next look other shards have heard of it.
+        if self.buffers.needs_last_spare(settled) && self.put_out_hung(now, fx) {
+            return;
+        }
+        if self.buffers.use_spares(paused, settled) && self.buffers.is_on_last_spare() {
+            self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(true));
+        }
+    }
+    fn put_out_hung(&mut self, now: Instant, fx: &mut Effects<Mail>) -> bool {
+        let mut some = false;
+        for i in 0..self.arrays.len() {
+            self.with_array(now, ArrayId(i as u16), fx, |a, io| some |= a.put_out_hung(now, io));
+        }
+        some
     }
 
     /// Deadlines of drive operations and of arrays.

@@ -13,8 +13,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Bytes of the longest command.
+/// Bytes of the longest command, but in worlds of scarce memory.
 pub const TRANSFER_MAX: u32 = 128 << 10;
+/// Blocks of a short command, at most.
+const SHORT_BLOCKS: u64 = 2;
 /// A host that has no answer for so long gives its session up and begins another.
 const PATIENCE: Duration = Duration::from_secs(25);
 
@@ -45,6 +47,10 @@ pub struct Habits {
     pub compare_permille: u64,
     /// Longest command, blocks.
     pub blocks_max: u64,
+    /// Of 1000 commands: those of one or two blocks, however long others are. They may come in their capsule as a whole.
+    pub short_permille: u64,
+    /// Longest command, bytes.
+    pub transfer_max: u32,
     /// Bytes of a block.
     pub block_bytes: u32,
     /// Sessions are dropped without good-bye so many times in a million turns.
@@ -67,6 +73,8 @@ impl Habits {
             deallocate_permille: rng.below(40),
             compare_permille: rng.below(40),
             blocks_max: rng.between(1, 8),
+            short_permille: 0,
+            transfer_max: TRANSFER_MAX,
             block_bytes: 4096,
             reset_ppm: rng.below(1500),
         }
@@ -165,7 +173,7 @@ impl Host {
         let own = at + staging;
         let rings = config.memory_bytes();
         let first = own + rings;
-        let size = TRANSFER_MAX as usize;
+        let size = habits.transfer_max as usize;
         let depth = habits.depth;
         assert!(first + u64::from(depth) * size as u64 <= at + bytes, "a host's memory is large enough");
         let buffers = (0..depth)
@@ -186,9 +194,9 @@ impl Host {
             limbo: vec![],
         }
     }
-    /// Memory that a host of this configuration and depth needs beyond its staging.
-    pub fn memory_bytes(config: &load::Config, depth: u32) -> u64 {
-        config.memory_bytes() + u64::from(depth) * u64::from(TRANSFER_MAX)
+    /// Memory that a host of this configuration and these habits needs beyond its staging.
+    pub fn memory_bytes(config: &load::Config, habits: &Habits) -> u64 {
+        config.memory_bytes() + u64::from(habits.depth) * u64::from(habits.transfer_max)
     }
 
     fn end_commands(&mut self, now: Instant) {
@@ -261,7 +269,7 @@ impl Host {
                     ledger.broken.extend(ended.err());
                 }
             }
-            self.buffers.push(Slice::new(slot.data.at, TRANSFER_MAX));
+            self.buffers.push(Slice::new(slot.data.at, self.habits.transfer_max));
         }
     }
 
@@ -312,7 +320,9 @@ impl Host {
         let op = self.choose();
         let habits = &self.habits;
         let block_bytes = habits.block_bytes;
-        let blocks = self.rng.between(1, habits.blocks_max.min(habits.blocks)) as u32;
+        let short = habits.short_permille > 0 && self.rng.chance(habits.short_permille, 1000);
+        let most = if short { SHORT_BLOCKS } else { habits.blocks_max };
+        let blocks = self.rng.between(1, most.min(habits.blocks)) as u32;
         let at = self.rng.below(habits.blocks - u64::from(blocks) + 1);
         let may_force = match op {
             Op::Write => true,

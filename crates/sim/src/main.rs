@@ -21,6 +21,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
+  --scarce  the same, with many hosts and the longest commands beside short ones; a leg hangs for long
   --calm    worlds of one size in which nothing goes wrong: what speed is measured by
 
 Many seeds end with a row for the table of docs/faults.md.";
@@ -58,6 +59,7 @@ enum Kind {
     Frozen,
     Older,
     Volumes,
+    Scarce,
     Calm,
 }
 
@@ -72,6 +74,7 @@ impl Words {
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
             Kind::Volumes => Options::volumes(seed),
+            Kind::Scarce => Options::scarce(seed),
             Kind::Calm => Options::calm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
@@ -86,6 +89,7 @@ impl Words {
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
             Kind::Volumes => Some("volumes"),
+            Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
         };
         kind.into_iter().chain(self.tight.then_some("tight")).collect()
@@ -132,6 +136,7 @@ fn words() -> Option<Words> {
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
             "--volumes" => words.kind = Kind::Volumes,
+            "--scarce" => words.kind = Kind::Scarce,
             "--calm" => words.kind = Kind::Calm,
             _ => return None,
         }

@@ -637,3 +637,58 @@ fn a_last_leg_that_hangs_on_flush_alone_says_no_each_time_its_deadline_comes() {
     }
     assert_eq!(b.done(), (1..9).map(|t| (t, Status::NotReady)).collect::<Vec<_>>());
 }
+
+#[test]
+fn where_memory_is_missed_an_array_whose_last_leg_hangs_takes_no_more_until_it_lets_go() {
+    for legs in [&[InSync][..], &[InSync, Missing]] {
+        let mut b = Bench::new(legs);
+        b.command(1, Kind::Write, 0, 4096);
+        b.run();
+        b.command(2, Kind::Write, 0, 4096);
+        let hung = b.tags()[0];
+        b.end(hung, Err(DriveError::TimedOut));
+        b.done();
+        b.array.spare_memory(true);
+        b.command(3, Kind::Write, 4096, 4096);
+        b.command(4, Kind::Read, 4096, 4096);
+        assert_eq!(b.asked(), "");
+        assert_eq!(b.done(), [(3, Status::NotReady), (4, Status::NotReady)]);
+        b.array.on_drive_late(b.now, hung as u32, &mut b.io);
+        b.command(5, Kind::Write, 4096, 4096);
+        assert_eq!(b.asked(), "0:w4096");
+    }
+}
+
+#[test]
+fn where_memory_is_missed_a_leg_that_hangs_beside_a_good_one_keeps_nobody_away() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.command(1, Kind::Write, 0, 4096);
+    b.run();
+    b.command(2, Kind::Read, 0, 4096);
+    let hung = b.tags()[0];
+    b.io.spare = Some(Slice::new(7 << 40, 4096));
+    b.end(hung, Err(DriveError::TimedOut));
+    b.run();
+    b.done();
+    b.array.spare_memory(true);
+    b.command(3, Kind::Write, 4096, 4096);
+    assert_eq!(b.asked(), "0:w4096 1:w4096");
+}
+
+#[test]
+fn where_memory_is_missed_a_leg_that_keeps_some_goes_out_and_never_the_last() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    assert!(!b.array.put_out_hung(b.now, &mut b.io));
+    b.command(1, Kind::Read, 0, 4096);
+    let hung = b.tags()[0];
+    b.io.spare = Some(Slice::new(7 << 40, 4096));
+    b.end(hung, Err(DriveError::TimedOut));
+    assert_eq!(b.io.notes, []);
+    assert!(b.array.put_out_hung(b.now, &mut b.io));
+    assert_eq!(b.io.notes, [Note::LegFailed { leg: 0, epoch: 1, error: DriveError::TimedOut }]);
+    assert!(!b.array.put_out_hung(b.now, &mut b.io), "it is out already");
+    let other = b.tags()[0];
+    b.end(other, Err(DriveError::TimedOut));
+    assert!(!b.array.put_out_hung(b.now, &mut b.io));
+    assert_eq!(b.io.notes.len(), 1, "the last leg stays");
+}

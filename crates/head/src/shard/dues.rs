@@ -158,6 +158,7 @@ impl<M: Memory> Shard<M> {
     /// Finds what is due, and cuts off those who have not gone on for too long.
     pub(super) fn look_at_dues(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.look = Some(now + DUE_LOOK);
+        self.core.make_up_for_kept(now, fx);
         let mut over = vec![];
         for (index, Connection { link, .. }) in self.connections.iter_mut() {
             if link.life != Life::Open || link.live == 0 {

@@ -140,10 +140,11 @@ impl<M: Memory> Shard<M> {
                 self.core.on_lease(now, peer, volume, kind, cost, fx);
             }
             Mail::Leased { volume, kind, cost } => self.core.on_leased(now, volume, kind, cost),
-            Mail::Hold { data } => self.core.buffers.hold(data),
-            Mail::Unhold { data } => {
-                self.core.buffers.release(data);
+            Mail::Hold { data } => {
+                self.core.buffers.hold(data);
+                self.core.buffers.keep(now, data);
             }
+            Mail::Unhold { data } => self.core.let_go_here(data),
             Mail::Note { array, note: Note::Heal { at, len, leg } } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_heal(now, leg, at, len, io));
             }

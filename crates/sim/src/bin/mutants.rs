@@ -105,6 +105,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Older => Options::older(seed),
         Worlds::Volumes => Options::volumes(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
+        Worlds::Scarce => Options::scarce(seed),
     };
     match std::panic::catch_unwind(|| run(options)) {
         Ok(Ok(outcome)) if worlds == Worlds::Stingy && outcome.lost > 0 => Some("sessions given up".into()),

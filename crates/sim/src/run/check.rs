@@ -1,6 +1,6 @@
 //! What must be true when a run is over, and the words for what is not.
 
-use super::{READ_MAX, Run, STINGY_MAX, WRITE_MAX};
+use super::{READ_MAX, Run, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::view::Protocol;
@@ -132,6 +132,9 @@ impl Run {
     /// waits for memory waits as long as those whose memory a drive holds. Where the state directory froze nobody waits
     /// for it: what can be put on record nowhere is told to come again.
     fn check_times(&self) -> Result<(), String> {
+        if self.options.scarce {
+            return self.check_waits();
+        }
         let late = self.lives > 1 || self.options.ill_max > 1;
         if late && !self.froze || self.stalls || self.options.tight {
             return Ok(());
@@ -142,6 +145,19 @@ impl Run {
             if slowest_read > READ_MAX + more || slowest_write > WRITE_MAX + more {
                 return Err(format!(
                     "time: host {i} waited {slowest_read:?} for a read and {slowest_write:?} for a write"
+                ));
+            }
+        }
+        Ok(())
+    }
+    /// Nobody waits for memory for long, though a leg keeps what it was given, and no session is given up.
+    fn check_waits(&self) -> Result<(), String> {
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            let Ledger { slowest_read, slowest_write, lost, .. } = *ledger.borrow();
+            if slowest_read.max(slowest_write) > SCARCE_MAX || lost > 0 {
+                return Err(format!(
+                    "time: host {i} waited {slowest_read:?} for a read and {slowest_write:?} for a write, and lost {lost} \
+                     commands with its sessions"
                 ));
             }
         }

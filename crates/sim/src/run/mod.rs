@@ -41,6 +41,8 @@ const READ_MAX: Duration = Duration::from_millis(2100);
 const WRITE_MAX: Duration = Duration::from_millis(5100);
 /// What hosts that keep what they are lent may add to it: until they are cut off.
 const STINGY_MAX: Duration = Duration::from_secs(6);
+/// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
+const SCARCE_MAX: Duration = Duration::from_secs(12);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
 /// A drive that was pulled is noticed within this time, though nobody uses it.
@@ -266,6 +268,11 @@ impl Run {
         let mut rng = Prng::new(self.options.seed ^ 0x706c_6163_6573);
         if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::PLACES }
     }
+    /// In half of the worlds of scarce memory few parts of commands are under way at a time, so that commands wait for those.
+    fn flights(&self) -> u32 {
+        let mut rng = Prng::new(self.options.seed ^ 0x666c_6967_6874);
+        if self.options.scarce && rng.chance(1, 2) { rng.between(4, 40) as u32 } else { head::FLIGHTS }
+    }
     /// In a third of all worlds a turn takes in little of what hosts have sent, so that their bytes wait for the next one.
     fn turn_pdus(&self) -> u32 {
         let mut rng = Prng::new(self.options.seed ^ 0x0074_7572_6e73);
@@ -287,7 +294,7 @@ impl Run {
                 connections_max: 64,
                 places: self.places(),
                 turn_pdus: self.turn_pdus(),
-                flights: head::FLIGHTS,
+                flights: self.flights(),
                 id,
                 shards,
                 memory: SimMemory::new(at, bytes),
@@ -555,6 +562,11 @@ impl Run {
                         c.immediate_data = true;
                         c.first_burst = 512 * Prng::new(self.options.seed + i as u64).between(1, 64) as u32;
                     }
+                    if self.options.scarce {
+                        // Up to the most that the head offers.
+                        c.first_burst = 512 << Prng::new(self.options.seed + i as u64).between(0, 9);
+                        c.max_burst = c.first_burst.max(1 << 16);
+                    }
                     (ISCSI, load::Target::Iscsi(c))
                 }
             };
@@ -564,7 +576,7 @@ impl Run {
             habits.block_bytes = self.options.block_bytes;
             habits.zeroes_fua = protocol == Protocol::Nvme;
             let at = (100 + i as u64) << 32;
-            let bytes = MIB + Host::memory_bytes(&config, habits.depth);
+            let bytes = MIB + Host::memory_bytes(&config, &habits);
             let seed = self.rng.next_u64();
             let host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
             host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);

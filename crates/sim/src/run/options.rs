@@ -160,6 +160,8 @@ pub struct Options {
     pub shard_bytes: u64,
     /// Commands wait for memory, beside everything else that they wait for.
     pub tight: bool,
+    /// The same with many hosts and the longest commands beside short ones; nobody waits for longer than a leg may take.
+    pub scarce: bool,
     /// Both legs of a mirror may be ill, and refuse what they are asked.
     pub pairs: bool,
     /// The legs fall ill at the same moment, each in a way of its own, and letters between shards take long: one shard
@@ -221,8 +223,9 @@ impl Options {
         Self {
             grown,
             moves: if moves { crate::moves::MOVES } else { 0 },
-            shard_bytes: 24 * MIB,
+            shard_bytes: 27 * MIB,
             tight: false,
+            scarce: false,
             pairs: false,
             seesaw: false,
             seed,
@@ -291,6 +294,36 @@ impl Options {
         self.habits.blocks = self.habits.blocks.max(64);
         self.habits.depth = rng.between(8, 64) as u32;
         self
+    }
+    /// A world of the least memory with many hosts, whose commands are as long as any or of a block or two, so that some
+    /// come as a whole unasked, some in part, and some on request alone. In half of these worlds a leg hangs for longer than
+    /// any host is patient, and keeps what it was given.
+    pub fn scarce(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x7363_6172_6365);
+        options.scarce = true;
+        options.mirrors = rng.between(1, 2) as usize;
+        options.shard_bytes = options.shard_bytes_min() + rng.below(2) * rng.below(128) * 4096;
+        options.hosts =
+            (0..rng.between(2, 6)).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
+        options.commands = 300;
+        let habits = &mut options.habits;
+        habits.transfer_max = 1 << 20;
+        habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
+        habits.blocks_max = (64 << 10 << rng.between(0, 4)) / u64::from(options.block_bytes);
+        habits.short_permille = rng.between(100, 900);
+        habits.write_permille = *rng.pick(&[300, 600, 900]);
+        habits.compare_permille = rng.below(100);
+        habits.depth = rng.between(8, 32) as u32;
+        habits.reset_ppm = 0;
+        if rng.chance(1, 2) {
+            let disk = rng.below((options.legs * options.mirrors) as u64) as usize;
+            let begins = rng.between(5, 300);
+            for (millis, deed) in [(begins, Deed::Hang), (begins + rng.between(40_000, 90_000), Deed::Heal)] {
+                options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
+            }
+        }
+        options
     }
     /// A world of one mirror of which both legs fall ill, one beside the other: the last leg in sync refuses what it is
     /// asked, shards lose different legs at the same moment, a leg fails while it is copied from.
@@ -439,7 +472,7 @@ impl Options {
         let mut options = Self::calm(seed);
         (options.hosts, options.stingy) = (vec![good], stingy.to_vec());
         options.shards = 1;
-        (options.mirrors, options.shard_bytes, options.block_bytes) = (1, 8 * MIB, 4096);
+        (options.mirrors, options.shard_bytes, options.block_bytes) = (1, 11 * MIB, 4096);
         (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
         options.habits.blocks = 400;
         options

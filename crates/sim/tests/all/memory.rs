@@ -36,3 +36,15 @@ fn worlds_with_little_memory_survive_their_troubles() {
         }
     }
 }
+
+/// A leg hung for longer than hosts are patient. The kernel kept the memory of all writes to it, no host got any more, and
+/// the head stood still until the leg let go; iSCSI hosts, whose pings stood behind data that waited for memory, gave their
+/// sessions up after 10 s. One host with nine commands under way was enough.
+#[test]
+fn nobody_waits_for_a_leg_that_hangs_for_long_and_keeps_its_memory() {
+    for seed in 0..24 {
+        if let Err(failure) = run(Options::scarce(seed)) {
+            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --scarce --story", failure.what);
+        }
+    }
+}
