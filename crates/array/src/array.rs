@@ -19,9 +19,14 @@ use crate::locks::Locks;
 use crate::resync::Resync;
 use crate::scrub::Scrubbing;
 use crate::uncleared::{CLEARS_MAX, Meeting, Uncleared};
-use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
+use base::{
+    Bug, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Slots, Status, Token, Uuid, planted,
+};
 use std::collections::VecDeque;
 
+/// A leg that answers nothing is tried with commands of no more than that, and not before so long.
+const TRY_BYTES: u64 = 64 << 10;
+const TRY_MIN: Duration = Duration::from_secs(1);
 /// Heals under way at once; more wait for the next time that somebody reads the blocks.
 pub(crate) const HEALS_MAX: u32 = 4;
 /// Flights that are not a host's.
@@ -51,6 +56,12 @@ pub(crate) struct Standing {
     pub(crate) in_flight: u32,
     /// Operations that were given up and are not over.
     pub(crate) given_up: u32,
+    /// When something ended there last.
+    pub(crate) answered: Instant,
+    /// Nothing has ended there since something was given up: since when, and when it is tried.
+    pub(crate) silent: bool,
+    pub(crate) silent_since: Instant,
+    pub(crate) try_at: Instant,
     /// Where the last read ended, for locality.
     pub(crate) last_end: u64,
     /// Read errors, weighted; forgotten slowly.
@@ -61,6 +72,23 @@ pub(crate) struct Standing {
     pub(crate) latency: Latency,
 }
 
+impl Standing {
+    /// Something ended there.
+    #[inline]
+    pub(crate) fn answers(&mut self, now: Instant) {
+        self.answered = now;
+        self.silent = false;
+    }
+    /// Something was given up there, and nothing has ended since it began.
+    #[cold]
+    fn falls_silent(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.silent, true) {
+            self.silent_since = now;
+        }
+        self.try_at = now + now.since(self.silent_since).max(TRY_MIN);
+    }
+}
+
 /// What follows from the legs' standing, kept at hand for every command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Sets {
@@ -68,8 +96,9 @@ struct Sets {
     in_sync: Legs,
     rebuilding: Legs,
     volatile: Legs,
-    /// Members that are lost here: their loss is in no membership yet.
+    /// Members that are lost here: their loss is in no membership yet, or never will be.
     lost: Legs,
+    kept: Legs,
     /// The last membership that took a leg out that is still out.
     gone_since: u64,
 }
@@ -85,6 +114,7 @@ impl Sets {
             sets.volatile |= if leg.volatile_cache { bit(i) } else { 0 };
             if standing.lost {
                 sets.lost |= bit(i);
+                sets.kept |= if standing.kept { bit(i) } else { 0 };
                 continue;
             }
             sets.writable |= bit(i);
@@ -121,12 +151,15 @@ pub struct Array {
     pub(crate) commands: u32,
     pub(crate) heals: u32,
     /// Operations that were given up and are not over, on all legs.
-    given_up: u32,
+    pub(crate) given_up: u32,
     /// With so many of them no more commands are taken, if that is of use.
     given_up_max: u32,
     pub(crate) ops: Slots<DriveTag>,
     pub(crate) locks: Locks,
     pub(crate) ready: VecDeque<u32>,
+    /// Flights whose range may stay with a drive that hangs: looked at when nobody is ready.
+    turned_away: VecDeque<u32>,
+    stuck: Vec<u32>,
     pub(crate) buffers: Buffers,
     pub(crate) intent: Intent,
     pub(crate) resync: Resync,
@@ -161,6 +194,10 @@ impl Array {
             last_end: 0,
             errors: 0,
             errors_at: Instant(0),
+            answered: Instant(0),
+            silent: false,
+            silent_since: Instant(0),
+            try_at: Instant(0),
             latency: Latency::default(),
         }; PLACES_MAX];
         for (standing, leg) in legs.iter_mut().zip(&config.membership.legs) {
@@ -201,6 +238,8 @@ impl Array {
             ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
+            turned_away: VecDeque::with_capacity(FLIGHTS_MAX as usize),
+            stuck: Vec::with_capacity(FLIGHTS_MAX as usize),
             buffers: Buffers::new(config.scratch, geometry.redundant()),
             resync: Resync::new(intent.locals()),
             intent,
@@ -295,7 +334,7 @@ impl Array {
             true => Kind::WriteZeroes,
             false => kind,
         };
-        if self.given_up >= self.given_up_max && self.keeps_what_it_gets() {
+        if self.given_up > 0 && self.would_keep(now, len) {
             io.done(ticket, Status::NotReady);
             return;
         }
@@ -328,8 +367,18 @@ impl Array {
         self.drain(now, io);
     }
 
-    /// Whether a drive that hangs would keep another command, too.
+    /// Whether a drive that hangs would keep another command, too. A last leg that has answered nothing since something was
+    /// given up there is tried with one short command at a time, after as long again as it has been silent.
     #[cold]
+    fn would_keep(&self, now: Instant, len: u64) -> bool {
+        if self.given_up >= self.given_up_max && self.keeps_what_it_gets() {
+            return true;
+        }
+        let legs = || members(self.in_sync()).map(|leg| &self.legs[leg]);
+        let silent = self.in_sync() != 0 && legs().all(|leg| leg.silent);
+        let tries = || len <= TRY_BYTES && legs().all(|leg| leg.in_flight == 0 && now >= leg.try_at);
+        silent && !planted(Bug::SilentIsAsked) && !tries()
+    }
     fn keeps_what_it_gets(&self) -> bool {
         let given_up = |leg: usize| self.legs[leg].given_up;
         members(self.writable()).any(|leg| given_up(leg) >= COMMANDS_MAX)
@@ -383,7 +432,11 @@ impl Array {
             self.ops[tag].given_up = true;
             self.legs[leg].given_up += 1;
             self.given_up += 1;
+            if kind != DriveOpKind::Flush && self.legs[leg].answered < since {
+                self.legs[leg].falls_silent(now);
+            }
         } else {
+            self.legs[leg].answers(now);
             self.ops.free(tag);
             if let Some(buffer) = buffer {
                 self.buffers.release(buffer);
@@ -415,6 +468,7 @@ impl Array {
     pub fn on_drive_late(&mut self, now: Instant, tag: u32, io: &mut impl ArrayIo) {
         let DriveTag { owner, leg, buffer, given_up, len, share, .. } = self.ops.remove(tag);
         assert!(given_up, "an operation was late that was never given up");
+        self.legs[leg].answers(now);
         if share {
             self.hedging.give_back(len);
         }
@@ -585,6 +639,32 @@ impl Array {
         };
         if self.locks.acquire(id, at, len) {
             self.ready.push_back(id);
+        } else if self.locks.is_stuck(id) {
+            self.turned_away.push_back(id);
+        }
+    }
+    /// The range of this flight is not free before a drive that hangs lets go of it: hosts that wait for it are told to
+    /// come again.
+    #[cold]
+    pub(crate) fn stick(&mut self, id: u32) {
+        if planted(Bug::WaitsForHung) {
+            return;
+        }
+        let mut waits = core::mem::take(&mut self.stuck);
+        self.locks.stick(id, &mut waits);
+        self.turned_away.extend(&waits);
+        self.stuck = waits;
+    }
+    /// Those that would wait for a drive that hangs: nothing of them has started.
+    #[cold]
+    fn turn_away(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        // In their order: who waits for one of them alone goes on.
+        while let Some(id) = self.turned_away.pop_front() {
+            let Some(flight) = self.flights.get(id) else { continue };
+            let waits = matches!(flight.job, Job::Host(_)) && flight.phase == Phase::AwaitingLock;
+            if waits && !self.locks.held(id) {
+                self.over(now, id, Status::NotReady, io);
+            }
         }
     }
     /// Runs everybody who got his range, until nobody is left.
@@ -593,6 +673,10 @@ impl Array {
         loop {
             while let Some(id) = self.ready.pop_front() {
                 self.enter_intent(now, id, io);
+            }
+            if !self.turned_away.is_empty() {
+                self.turn_away(now, io);
+                continue;
             }
             if !self.resync.poke {
                 return;
@@ -692,8 +776,14 @@ impl Array {
         let standing = &self.legs[leg];
         let gone = standing.leg.is_none_or(|l| l.state == LegState::Missing);
         let (lost, since, recorded) = (standing.lost, standing.missing_since, self.recorded);
+        let (kept, epoch) = (standing.kept, self.epoch);
         let flight = &mut self.flights[id];
-        if lost && !gone {
+        if lost && !gone && kept && !planted(Bug::KeptIsAwaited) {
+            // As in `disown`: that loss will never be on record.
+            flight.refused.get_or_insert(DriveError::TimedOut);
+            flight.refusers |= bit(leg);
+            flight.needs_epoch = flight.needs_epoch.max(epoch);
+        } else if lost && !gone {
             flight.missed |= bit(leg);
         } else if gone && since > recorded {
             flight.needs_epoch = flight.needs_epoch.max(since);
@@ -702,9 +792,9 @@ impl Array {
     /// Notes the legs that a flight, which starts now, does not go to.
     #[inline]
     pub(crate) fn miss_absent(&mut self, id: u32) {
-        let Sets { lost, gone_since, .. } = self.sets;
+        let Sets { lost, kept, gone_since, .. } = self.sets;
         let flight = &mut self.flights[id];
-        flight.missed |= lost;
+        flight.missed |= lost & !kept;
         if gone_since > self.recorded {
             flight.needs_epoch = flight.needs_epoch.max(gone_since);
         }

@@ -227,6 +227,8 @@ impl Array {
             self.flights[id].phase = Phase::AwaitingRecord;
             if late == 0 || planted(Bug::LateWriteFreesRange) {
                 self.unlock(now, id);
+            } else if self.flights[id].locked {
+                self.stick(id);
             }
             self.try_finish(now, id, io);
             return;

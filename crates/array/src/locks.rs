@@ -5,6 +5,8 @@
 //! counts down those behind it. To find overlaps, entries are linked into buckets by the units of
 //! `UNIT_BYTES` that they touch; the few that touch many units are in a list of their own.
 //!
+//! A range that a drive holds which hangs is *stuck*, and so is whoever waits for it: hosts do not wait for that.
+//!
 //! Entries are named by the slot of the flight that they belong to. Nothing is allocated after `new`.
 
 use base::{Bug, planted};
@@ -22,6 +24,8 @@ struct Entry {
     end: u64,
     order: u64,
     waits_for: u32,
+    /// A drive that hangs may keep it for ever, or one that it waits for.
+    stuck: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +62,7 @@ impl Locks {
     /// Room for entries `0..capacity`.
     pub(crate) fn new(capacity: u32) -> Self {
         let n = capacity as usize;
-        let free = Entry { used: false, wide: false, at: 0, end: 0, order: 0, waits_for: 0 };
+        let free = Entry { used: false, wide: false, at: 0, end: 0, order: 0, waits_for: 0, stuck: false };
         Self {
             entries: vec![free; n],
             nodes: vec![Node { unit: 0, next: NONE, previous: NONE }; n * UNITS_MAX],
@@ -84,12 +88,16 @@ impl Locks {
         let wide = last - first >= UNITS_MAX as u64;
         assert!(!self.entries[id as usize].used, "a flight locks once");
         self.order += 1;
-        let entry = Entry { used: true, wide, at, end: at + len, order: self.order, waits_for: 0 };
-        let mut waits_for = 0;
+        let entry =
+            Entry { used: true, wide, at, end: at + len, order: self.order, waits_for: 0, stuck: false };
+        let (mut waits_for, mut stuck) = (0, false);
         if !planted(Bug::NoRangeLock) && !self.is_alone(&entry) {
-            self.each_overlap(id, &entry, |_| waits_for += 1);
+            self.each_overlap(id, &entry, |other| {
+                waits_for += 1;
+                stuck |= other.stuck;
+            });
         }
-        self.entries[id as usize] = Entry { waits_for, ..entry };
+        self.entries[id as usize] = Entry { waits_for, stuck, ..entry };
         self.used += 1;
         if wide {
             self.wide.push(id);
@@ -126,6 +134,7 @@ impl Locks {
                 assert!(behind.waits_for > 0, "a waiting range was not counted");
                 behind.waits_for -= 1;
                 if behind.waits_for == 0 {
+                    behind.stuck = false;
                     granted(other);
                 }
             }
@@ -139,11 +148,34 @@ impl Locks {
         let narrow = unit == (entry.end - 1) / UNIT_BYTES && self.wide.is_empty();
         narrow && self.buckets[bucket_of(unit)] == NONE
     }
-    fn each_overlap(&self, id: u32, entry: &Entry, mut f: impl FnMut(u32)) {
+    fn each_overlap(&self, id: u32, entry: &Entry, mut f: impl FnMut(&Entry)) {
         let mut walk = Walk::start(self, entry);
         while let Some(other) = walk.next(self, id, entry) {
-            f(other);
+            f(&self.entries[other as usize]);
         }
+    }
+    /// `id` may keep its range for ever: so may all that wait for it, each of which is handed to `waits`.
+    pub(crate) fn stick(&mut self, id: u32, waits: &mut Vec<u32>) {
+        self.entries[id as usize].stuck = true;
+        waits.clear();
+        let mut next = Some(id);
+        let mut done = 0;
+        while let Some(id) = next {
+            let entry = self.entries[id as usize];
+            let mut walk = Walk::start(self, &entry);
+            while let Some(other) = walk.next(self, id, &entry) {
+                let behind = &mut self.entries[other as usize];
+                if behind.order > entry.order && !core::mem::replace(&mut behind.stuck, true) {
+                    waits.push(other);
+                }
+            }
+            next = waits.get(done).copied();
+            done += 1;
+        }
+    }
+    /// Whether who waits for this range may wait for ever.
+    pub(crate) fn is_stuck(&self, id: u32) -> bool {
+        self.entries[id as usize].stuck
     }
     fn link(&mut self, node: usize, unit: u64) {
         let bucket = bucket_of(unit);

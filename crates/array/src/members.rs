@@ -95,6 +95,7 @@ impl Array {
             && !self.legs[only].kept
         {
             self.legs[only].kept = true;
+            self.legs_changed();
             self.disown(only, io);
         }
         for leg in 0..self.legs.len() {

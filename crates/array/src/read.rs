@@ -56,7 +56,9 @@ impl Array {
         if watched {
             self.leave_young(previous, next);
         }
-        self.legs[leg].in_flight -= 1;
+        let standing = &mut self.legs[leg];
+        standing.in_flight -= 1;
+        standing.answers(now);
         self.note_latency(now, leg, len, since, io);
         self.commands -= 1;
         io.done(ticket, Status::Good);

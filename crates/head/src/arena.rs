@@ -62,6 +62,11 @@ impl Part {
     }
 }
 
+/// Spares of which no drive keeps anything.
+fn whole(spares: &[Part]) -> usize {
+    spares.iter().filter(|s| s.is_whole()).count()
+}
+
 /// All parts.
 #[derive(Debug)]
 pub struct Arena {
@@ -194,7 +199,7 @@ impl Arena {
     pub fn use_spares(&mut self, paused: Instant, settled: Instant) -> bool {
         let kept_at = self.kept_at;
         let replace = |part: &mut Part, spares: &mut [Part]| {
-            let last = spares.iter().filter(|s| s.is_whole()).count() == 1;
+            let last = whole(spares) == 1;
             let since = if last { settled } else { paused };
             let spare =
                 spares.iter_mut().find(|s| s.is_whole()).filter(|_| part.is_used_up() && kept_at <= since);
@@ -203,18 +208,20 @@ impl Arena {
         let inline = replace(&mut self.inline, &mut self.inline_spares);
         replace(&mut self.large, &mut self.large_spares) || inline
     }
-    /// Whether a last spare would take over now.
+    /// Whether a last spare takes over now, if nothing was given up after `settled`.
     pub fn needs_last_spare(&self, settled: Instant) -> bool {
-        let needs = |part: &Part, spares: &[Part]| {
-            part.is_used_up() && spares.iter().filter(|s| s.is_whole()).count() == 1
-        };
+        let needs = |part: &Part, spares: &[Part]| part.is_used_up() && whole(spares) == 1;
         let some = needs(&self.inline, &self.inline_spares) || needs(&self.large, &self.large_spares);
         some && self.kept_at <= settled
     }
-    /// Whether there is no other spare: what a drive keeps from now on is missed.
-    pub fn is_on_last_spare(&self) -> bool {
-        let gone = |spares: &[Part]| spares.iter().all(|s| !s.is_whole());
-        gone(&self.inline_spares) || gone(&self.large_spares)
+    /// Whether the last spare is needed or gone: what a drive keeps from now on is missed.
+    pub fn is_short_of_spares(&self) -> bool {
+        let short = |part: &Part, spares: &[Part]| match whole(spares) {
+            0 => true,
+            1 => part.is_used_up(),
+            _ => false,
+        };
+        short(&self.inline, &self.inline_spares) || short(&self.large, &self.large_spares)
     }
     fn parts(&self) -> impl Iterator<Item = &Part> {
         [&self.inline, &self.large].into_iter().chain(&self.inline_spares).chain(&self.large_spares)
@@ -304,8 +311,9 @@ mod tests {
             let again = arena.take_inline(INLINE_MIN as u32).expect("the longest that comes unasked");
             arena.keep(late, again);
             kept.push(again);
-            assert!(!arena.use_spares(late, early));
-            assert!(arena.use_spares(late, late) && arena.is_on_last_spare());
+            assert!(!arena.use_spares(late, early) && arena.is_short_of_spares());
+            assert!(arena.needs_last_spare(late) && !arena.needs_last_spare(early));
+            assert!(arena.use_spares(late, late) && arena.is_short_of_spares());
             let inline = arena.take_inline(INLINE_MIN as u32).expect("the longest that comes unasked");
             let asked = arena.take_asked(BUFFER_MAX as u32).expect("the longest that is asked for");
             // Another drive hangs: there is no other spare.
@@ -316,7 +324,7 @@ mod tests {
                 arena.keep_no_more(data);
                 arena.release(data);
             }
-            assert!(!arena.is_on_last_spare());
+            assert!(!arena.is_short_of_spares());
             [inline, asked].into_iter().for_each(|data| assert!(arena.release(data)));
             assert_eq!(arena.used(), 0);
             let again = all(|| arena.take_inline(PAGE as u32)).len() as u64;

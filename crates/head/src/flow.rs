@@ -888,26 +888,31 @@ impl<M: Memory> Core<M> {
     pub fn let_go_here(&mut self, data: Slice) {
         self.buffers.keep_no_more(data);
         self.buffers.release(data);
-        if !self.buffers.is_on_last_spare() {
-            self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(false));
+        if !self.buffers.is_short_of_spares() {
+            self.spare_memory(false);
         }
     }
     /// Somebody has waited for memory for a while. What drives keep of it is made up for: with the last spare only when
     /// they have taken no more for as long as an operation may take, as whatever was on its way to one that hangs has been
     /// given up by then, and when no leg is used that keeps some, beside a good one: one that hung on a few reads may still be.
-    /// From then on an array whose last leg hangs gets no more.
+    /// An array whose last leg hangs gets no more from when that spare is needed: a host that asks it again and again, one
+    /// command at a time, would put that moment off for ever.
     pub fn make_up_for_kept(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         let (paused, settled) = (now - 2 * OP_SCAN, now - (self.deadlines.write + 2 * OP_SCAN));
         if planted(Bug::KeptForGood) {
             return;
         }
+        if self.buffers.is_short_of_spares() {
+            self.spare_memory(true);
+        }
         // Until the next look other shards have heard of it.
         if self.buffers.needs_last_spare(settled) && self.put_out_hung(now, fx) {
             return;
         }
-        if self.buffers.use_spares(paused, settled) && self.buffers.is_on_last_spare() {
-            self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(true));
-        }
+        self.buffers.use_spares(paused, settled);
+    }
+    fn spare_memory(&mut self, spare: bool) {
+        self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(spare));
     }
     fn put_out_hung(&mut self, now: Instant, fx: &mut Effects<Mail>) -> bool {
         let mut some = false;

@@ -410,7 +410,13 @@ impl Array {
         if self.in_sync() == 0 {
             return self.fail_map_waiters(now, nth, Status::NotReady, io);
         }
-        let Some(buffer) = self.buffers.map() else { return };
+        let Some(buffer) = self.buffers.map() else {
+            // Where a drive hangs it may keep them for ever.
+            if self.given_up > 0 {
+                self.fail_map_waiters(now, nth, Status::NotReady, io);
+            }
+            return;
+        };
         self.write_map_block(now, nth, buffer, io);
     }
     fn write_map_block(&mut self, now: Instant, nth: u32, buffer: BufferId, io: &mut impl ArrayIo) {
