@@ -12,7 +12,7 @@ use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail, Room};
 use crate::report::DriveReport;
-use crate::request::{Flight, Landed, Orphan, Owner, Phase, worse};
+use crate::request::{Flight, Landed, Orphan, Owner, Phase, Request, worse};
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
 use crate::stages::UNTIMED;
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
@@ -570,7 +570,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// A request has ended: its connection will be told.
-    fn end(&mut self, index: u32, status: Status) {
+    pub fn end(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
         request.status = status;
@@ -890,6 +890,7 @@ impl<M: Memory> Core<M> {
         self.buffers.release(data);
         if !self.buffers.is_short_of_spares() {
             self.spare_memory(false);
+            self.exhausted = false;
         }
     }
     /// Somebody has waited for memory for a while. What drives keep of it is made up for: with the last spare only when
@@ -910,6 +911,24 @@ impl<M: Memory> Core<M> {
             return;
         }
         self.buffers.use_spares(paused, settled);
+        let patience = 4 * self.deadlines.write;
+        let is_late = |r: &Request| matches!(r.phase, Phase::Buffer(_)) && now.since(r.started) >= patience;
+        self.exhausted = self.buffers.is_short_of_spares()
+            && (self.exhausted || self.requests.iter().any(|(_, request)| is_late(request)));
+        if self.exhausted {
+            self.end_waits();
+        }
+    }
+    /// Drives keep so much memory that somebody has waited for some for as long as four writes may take: until they let go,
+    /// who finds none is told to come again. While one leg of a mirror hangs that does not happen.
+    #[cold]
+    fn end_waits(&mut self) {
+        let waits = |r: &Request| matches!(r.phase, Phase::Buffer(_));
+        let over: Vec<u32> = self.requests.iter().filter(|(_, r)| waits(r)).map(|(index, _)| index).collect();
+        for index in over {
+            self.wait_no_more(index);
+            self.end(index, Status::NotReady);
+        }
     }
     fn spare_memory(&mut self, spare: bool) {
         self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(spare));

@@ -124,6 +124,8 @@ pub(crate) struct Core<M: Memory> {
     pub shards: u16,
     pub memory: M,
     pub buffers: Arena,
+    /// Drives keep so much of it that nobody waits for more: hosts are told to come again.
+    pub exhausted: bool,
     pub callers: Callers,
     pub deadlines: Deadlines,
     /// Usual places of each array.
@@ -238,6 +240,7 @@ impl<M: Memory> Shard<M> {
                 told: VecDeque::with_capacity(1024),
                 timing: Timing::new(),
                 direct: VecDeque::new(),
+                exhausted: false,
                 parked: VecDeque::with_capacity(1024),
                 crowded: Vec::with_capacity(16),
                 peers: Slots::with_capacity(if config.shards > 1 { 1024 } else { 0 }),

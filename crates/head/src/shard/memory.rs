@@ -57,6 +57,10 @@ impl<M: Memory> Core<M> {
             None => {
                 self.requests[index].purpose = purpose;
                 self.lending.wait(who, purpose, index);
+                if self.exhausted {
+                    self.wait_no_more(index);
+                    self.end(index, Status::NotReady);
+                }
             }
         }
         data

@@ -249,7 +249,8 @@ impl Connection {
                 self.answer(tag.0, Completion::failed(status));
             }
             Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer => {
-                // Aborted while it waited for a buffer: its data, if they are next, belong to nobody.
+                // Aborted, or told to come again, while it waited for a buffer: its data, if they are next, belong to
+                // nobody.
                 if let Rx::AwaitingBuffer(p) = self.rx
                     && p.to == To::Command(tag.0)
                 {
@@ -257,7 +258,9 @@ impl Connection {
                 } else if !slot.gives {
                     self.asked -= u64::from(slot.length);
                 }
-                self.answer(tag.0, Completion::failed(StatusField::ABORT_REQUESTED));
+                let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
+                let status = status_of(self.table[tag.0].sqe.opcode, status, retry_delay);
+                self.answer(tag.0, Completion::failed(status));
             }
             other => unreachable!("the head ended a command that is {other:?}"),
         }
