@@ -1,6 +1,6 @@
 //! What must be true when a run is over, and the words for what is not.
 
-use super::{READ_MAX, Run, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
+use super::{READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::view::Protocol;
@@ -152,9 +152,10 @@ impl Run {
     }
     /// Nobody waits for memory for long, though a leg keeps what it was given, and no session is given up.
     fn check_waits(&self) -> Result<(), String> {
+        let most = if self.options.ill_max > 1 { SCARCE_HUNG_MAX } else { SCARCE_MAX };
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let Ledger { slowest_read, slowest_write, lost, .. } = *ledger.borrow();
-            if slowest_read.max(slowest_write) > SCARCE_MAX || lost > 0 {
+            if slowest_read.max(slowest_write) > most || lost > 0 {
                 return Err(format!(
                     "time: host {i} waited {slowest_read:?} for a read and {slowest_write:?} for a write, and lost {lost} \
                      commands with its sessions"

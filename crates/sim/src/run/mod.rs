@@ -21,6 +21,7 @@ use crate::volume::Volume;
 use crate::world::{ActorId, Fate, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
+use head::layout::ArrayId;
 use head::mail::Mail;
 use head::order::{Answered, ArraySpec, HostSettings, Order, RefusalKind, Reply, Snapshot, State};
 use head::steward::{Steward, StewardConfig};
@@ -43,6 +44,8 @@ const WRITE_MAX: Duration = Duration::from_millis(5100);
 const STINGY_MAX: Duration = Duration::from_secs(6);
 /// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
 const SCARCE_MAX: Duration = Duration::from_secs(12);
+/// The same where both legs of a mirror hang: hosts are told to come again, and lose no session.
+const SCARCE_HUNG_MAX: Duration = Duration::from_secs(22);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
 /// A drive that was pulled is noticed within this time, though nobody uses it.
@@ -486,8 +489,26 @@ impl Run {
         }
     }
 
+    /// Arrays copy and clear as slowly as this world wants it, or as usual again.
+    fn pace(&mut self) {
+        if self.options.pace == 0 || self.down {
+            return;
+        }
+        let slow = array::Pace { floor: self.options.pace, ceiling: self.options.pace, ..Default::default() };
+        let pace = if matches!(self.stage, Stage::Calming { .. }) { Default::default() } else { slow };
+        for shard in 0..self.options.shards {
+            for array in 0..self.options.mirrors {
+                let mail = Mail::Pace { array: ArrayId(array as u16), pace };
+                self.world.manage(Address::Shard(shard), mail);
+            }
+        }
+    }
+
     fn answered(&mut self, answer: Answered) -> Result<(), String> {
         let sent = self.sent.take();
+        if answer.is_ok() && matches!(sent, Some(Order::PoolCreate { .. } | Order::PoolAdd { .. })) {
+            self.pace();
+        }
         match (self.stage, answer) {
             (Stage::Ordering, Ok(_)) if matches!(sent, Some(Order::VolumeRemove { .. })) => {
                 self.former_is_gone();
@@ -508,6 +529,7 @@ impl Run {
                 let served = |p: &head::order::Pool| !p.arrays.is_empty() && p.state != State::Offline;
                 if !self.serves && !snapshot.pools.is_empty() && snapshot.pools.iter().all(served) {
                     self.serves = true;
+                    self.pace();
                     if self.lives > 1 {
                         let took = self.world.now().since(self.booted);
                         self.slowest_start = self.slowest_start.max(took);
@@ -575,6 +597,10 @@ impl Run {
             habits.commands = self.options.commands;
             habits.block_bytes = self.options.block_bytes;
             habits.zeroes_fua = protocol == Protocol::Nvme;
+            if self.options.looker && i + 1 == self.options.hosts.len() {
+                (habits.depth, habits.short_permille) = (1, 1000);
+                habits.write_permille = 0;
+            }
             let at = (100 + i as u64) << 32;
             let bytes = MIB + Host::memory_bytes(&config, &habits);
             let seed = self.rng.next_u64();
@@ -728,6 +754,7 @@ impl Run {
         self.stage = Stage::Calming { since: self.world.now() };
         self.ailed_at = self.world.now();
         self.over.set(true);
+        self.pace();
         for disk in &mut self.world.disks {
             disk.faults = Default::default();
         }

@@ -162,6 +162,8 @@ pub struct Options {
     pub tight: bool,
     /// The same with many hosts and the longest commands beside short ones; nobody waits for longer than a leg may take.
     pub scarce: bool,
+    /// The last host has one command under way at a time, nearly always a short read.
+    pub looker: bool,
     /// Both legs of a mirror may be ill, and refuse what they are asked.
     pub pairs: bool,
     /// The legs fall ill at the same moment, each in a way of its own, and letters between shards take long: one shard
@@ -181,6 +183,8 @@ pub struct Options {
     pub used: bool,
     /// Another volume had the space of the hosts' volume before.
     pub former: bool,
+    /// Bytes that an array's instance copies or clears in a second while there are faults; 0 for what is usual.
+    pub pace: u64,
 }
 
 impl Options {
@@ -226,6 +230,7 @@ impl Options {
             shard_bytes: 27 * MIB,
             tight: false,
             scarce: false,
+            looker: false,
             pairs: false,
             seesaw: false,
             seed,
@@ -259,6 +264,7 @@ impl Options {
             wrap: None,
             used: false,
             former: false,
+            pace: 0,
         }
     }
     /// A world whose hosts' volume lies where somebody had data before: on drives that were somebody's, or in the space of a
@@ -276,6 +282,8 @@ impl Options {
             }
         }
         (options.moves, options.grown) = (0, false);
+        // Else nearly all is cleared before anything happens.
+        options.pace = rng.below(2) * rng.between(1, 8) * MIB;
         // Hosts come to all of it, and often for the first time.
         options.habits.blocks = (super::VOLUME_BYTES / u64::from(options.block_bytes)) >> rng.below(3);
         options
@@ -297,7 +305,8 @@ impl Options {
     }
     /// A world of the least memory with many hosts, whose commands are as long as any or of a block or two, so that some
     /// come as a whole unasked, some in part, and some on request alone. In half of these worlds a leg hangs for longer than
-    /// any host is patient, and keeps what it was given.
+    /// any host is patient, and keeps what it was given; in half of them a host has one command under way at a time, a short
+    /// read, and asks again as soon as it is answered.
     pub fn scarce(seed: u64) -> Self {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x7363_6172_6365);
@@ -319,10 +328,19 @@ impl Options {
         if rng.chance(1, 2) {
             let disk = rng.below((options.legs * options.mirrors) as u64) as usize;
             let begins = rng.between(5, 300);
-            for (millis, deed) in [(begins, Deed::Hang), (begins + rng.between(40_000, 90_000), Deed::Heal)] {
-                options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
+            let ends = begins + rng.between(40_000, 90_000);
+            let mut disks = vec![disk];
+            if rng.chance(1, 2) {
+                options.ill_max = 2;
+                disks.push(disk ^ 1);
+            }
+            for disk in disks {
+                for (millis, deed) in [(begins, Deed::Hang), (ends, Deed::Heal)] {
+                    options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
+                }
             }
         }
+        options.looker = rng.chance(1, 2);
         options
     }
     /// A world of one mirror of which both legs fall ill, one beside the other: the last leg in sync refuses what it is
