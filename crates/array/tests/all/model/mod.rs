@@ -85,3 +85,24 @@ fn the_same_seed_tells_the_same_story() {
         assert_eq!(trace(seed), trace(seed));
     }
 }
+
+/// Bugs of promise 13 that need an array's pieces to lie in more than one volume, or legs to come and go just then: the
+/// simulator does not find them (docs/faults.md).
+#[cfg(feature = "planted")]
+#[test]
+fn planted_bugs_are_found_that_the_simulator_does_not_find() {
+    use base::{Bug, planted::plant};
+    let fails = |seed| std::panic::catch_unwind(|| world::World::new(seed).run()).is_err();
+    for (bug, mut seeds) in [
+        (Bug::EdgesNotZeroed, 0..20),
+        (Bug::MarksNotDurable, 0..200),
+        (Bug::ClearedBeforeRecord, 0..200),
+        (Bug::MapMissingOnLeg, 650..850),
+    ] {
+        plant(Some(bug));
+        let found = seeds.find(|seed| fails(*seed)).unwrap_or_else(|| panic!("{bug:?} is not found"));
+        plant(None);
+        assert!(!fails(found), "seed {found} fails without {bug:?}, too");
+        println!("{bug:?}: seed {found}");
+    }
+}
