@@ -25,8 +25,8 @@ const NO_OUTBOX: &str = "no memory for another connection";
 
 /// The protocol's side of a connection.
 pub(crate) enum Front {
-    Nvme(Box<nvme::target::Connection>),
-    Iscsi(Box<iscsi::target::Connection>),
+    Nvme(Box<nvme::subsystem::Connection>),
+    Iscsi(Box<iscsi::node::Connection>),
 }
 
 macro_rules! each {
@@ -42,7 +42,7 @@ impl Front {
     pub fn new(portal: Portal, local: SocketAddr, peer: SocketAddr, seed: u64) -> Self {
         match portal.protocol {
             Protocol::Nvme | Protocol::Discovery => {
-                Front::Nvme(Box::new(nvme::target::Connection::new(nvme::target::ConnectionConfig {
+                Front::Nvme(Box::new(nvme::subsystem::Connection::new(nvme::subsystem::ConnectionConfig {
                     local,
                     peer,
                     portal,
@@ -51,7 +51,7 @@ impl Front {
                 })))
             }
             Protocol::Iscsi => {
-                Front::Iscsi(Box::new(iscsi::target::Connection::new(iscsi::target::ConnectionConfig {
+                Front::Iscsi(Box::new(iscsi::node::Connection::new(iscsi::node::ConnectionConfig {
                     local,
                     peer,
                     portal,
@@ -62,14 +62,14 @@ impl Front {
         }
     }
     /// The most of `outbox_bytes`.
-    pub const OUTBOX_BYTES_MAX: u32 = match nvme::target::OUTBOX_BYTES > iscsi::target::OUTBOX_BYTES {
-        true => nvme::target::OUTBOX_BYTES,
-        false => iscsi::target::OUTBOX_BYTES,
+    pub const OUTBOX_BYTES_MAX: u32 = match nvme::subsystem::OUTBOX_BYTES > iscsi::node::OUTBOX_BYTES {
+        true => nvme::subsystem::OUTBOX_BYTES,
+        false => iscsi::node::OUTBOX_BYTES,
     };
     pub fn outbox_bytes(protocol: Protocol) -> u32 {
         match protocol {
-            Protocol::Nvme | Protocol::Discovery => nvme::target::OUTBOX_BYTES,
-            Protocol::Iscsi => iscsi::target::OUTBOX_BYTES,
+            Protocol::Nvme | Protocol::Discovery => nvme::subsystem::OUTBOX_BYTES,
+            Protocol::Iscsi => iscsi::node::OUTBOX_BYTES,
         }
     }
     pub fn want(&self) -> Want {

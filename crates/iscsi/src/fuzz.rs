@@ -1,8 +1,8 @@
 //! Entry points for arbitrary bytes: the PDU decoder, the text codec, and a whole target connection.
 //! None of them may panic, and a connection must keep its memory bounded and its tags accounted for.
 
+use crate::node::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use crate::pdu::{self, BHS_BYTES, Request, Response};
-use crate::target::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use crate::text;
 use base::front::{Close, Intervention, TRANSFER_MAX};
 use base::memory::PlainMemory;

@@ -1,6 +1,6 @@
 //! The target over loopback TCP, judged by initiators that are not ours: libiscsi's tools and qemu-io.
 
-#[path = "../src/target/tests/fake.rs"]
+#[path = "../src/node/tests/fake.rs"]
 #[allow(dead_code, reason = "shared with the unit tests")]
 mod fake;
 
@@ -8,7 +8,7 @@ use base::front::Answer;
 use base::view::{Secret, View};
 use base::{FrontIo, Instant, Want};
 use fake::{Disks, Fake, INITIATOR, IQN};
-use iscsi::target::{Connection, ConnectionConfig, OUTBOX_BYTES};
+use iscsi::node::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;

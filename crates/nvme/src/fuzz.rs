@@ -6,8 +6,8 @@
 use crate::pdu::{Decoder, Digests, Header, Receiver};
 use crate::spec::fabrics::{ConnectData, ConnectFields, DISCOVERY_NQN};
 use crate::spec::{Sgl, Sqe, admin};
-use crate::target::fake::FakeIo;
-use crate::target::{Connection, ConnectionConfig};
+use crate::subsystem::fake::FakeIo;
+use crate::subsystem::{Connection, ConnectionConfig};
 use base::front::{Close, Intervention};
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{Answer, Duration, FrontIo, HostId, Instant, Memory, PortalId, Slice, Status, VolumeId, Want};

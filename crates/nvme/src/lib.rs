@@ -2,7 +2,7 @@
 //!
 //! - [`spec`]: the standard's structures and numbers, as bytes.
 //! - [`pdu`]: NVMe/TCP protocol data units, both directions.
-//! - [`target`]: one connection of a host to us: the door in `base::front`.
+//! - [`subsystem`]: one connection of a host to us: the door in `base::front`.
 //! - [`host`]: the other end: a host's queues, for the simulator, the demo and the benchmark.
 //! - [`fuzz`]: entry points that take any bytes.
 //!
@@ -13,4 +13,4 @@ pub mod fuzz;
 pub mod host;
 pub mod pdu;
 pub mod spec;
-pub mod target;
+pub mod subsystem;

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The target's machine for one connection.
 pub enum Front {
-    Nvme(Box<nvme::target::Connection>),
-    Iscsi(Box<iscsi::target::Connection>),
+    Nvme(Box<nvme::subsystem::Connection>),
+    Iscsi(Box<iscsi::node::Connection>),
 }
 
 macro_rules! each {
@@ -198,7 +198,7 @@ impl<M: Hosted> World<M> {
         let (local, peer) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
         let front = match self.protocol {
             Protocol::Nvme | Protocol::Discovery => {
-                Front::Nvme(Box::new(nvme::target::Connection::new(nvme::target::ConnectionConfig {
+                Front::Nvme(Box::new(nvme::subsystem::Connection::new(nvme::subsystem::ConnectionConfig {
                     local,
                     peer,
                     portal,
@@ -207,7 +207,7 @@ impl<M: Hosted> World<M> {
                 })))
             }
             Protocol::Iscsi => {
-                Front::Iscsi(Box::new(iscsi::target::Connection::new(iscsi::target::ConnectionConfig {
+                Front::Iscsi(Box::new(iscsi::node::Connection::new(iscsi::node::ConnectionConfig {
                     local,
                     peer,
                     portal,

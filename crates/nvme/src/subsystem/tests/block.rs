@@ -3,7 +3,7 @@
 use super::*;
 use crate::spec::fabrics::CATTR_NO_FLOW_CONTROL;
 use crate::spec::nvm;
-use crate::target::ASKED_MAX;
+use crate::subsystem::ASKED_MAX;
 
 /// Writes with an R2T, in H2CData of `part` bytes.
 fn write_by_r2t(t: &mut Talk, mut sqe: Sqe, data: &[u8], part: usize) -> StatusField {

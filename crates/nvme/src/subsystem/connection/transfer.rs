@@ -6,8 +6,8 @@
 
 use super::{Completion, Connection, Phase, StatusField};
 use crate::pdu::{Transfer, Violation, encode, fes};
-use crate::target::DATA_TIME;
-use crate::target::rx::{Payload, Rx, To};
+use crate::subsystem::DATA_TIME;
+use crate::subsystem::rx::{Payload, Rx, To};
 use base::{FrontIo, Instant};
 
 impl Connection {

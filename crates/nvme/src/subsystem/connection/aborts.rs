@@ -5,8 +5,8 @@
 
 use super::{Completion, Connection, Phase, QUEUES_BEGUN, QUEUES_ENDED, Role, head_tag};
 use crate::spec::{Sqe, StatusField, admin};
-use crate::target::ABORTS_MAX;
-use crate::target::controller::Then;
+use crate::subsystem::ABORTS_MAX;
+use crate::subsystem::controller::Then;
 use base::front::Intervention;
 use base::{FrontIo, Instant};
 

@@ -1,10 +1,10 @@
 use super::*;
+use crate::node::{IDLE_TIME, PING_TIME};
 use crate::pdu::{
     LogoutRequest, NopOut, RESERVED_TAG, TaskManagementRequest, TextRequest, function,
     function_response as said,
 };
 use crate::scsi::status;
-use crate::target::{IDLE_TIME, PING_TIME};
 use base::VolumeId;
 use base::front::{Close, Intervention};
 use std::sync::Arc;

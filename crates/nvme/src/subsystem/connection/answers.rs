@@ -3,7 +3,7 @@
 use super::{Connection, ROOM_MIN, Role, Stage, Trailer};
 use crate::pdu::{Transfer, digest_bytes, encode};
 use crate::spec::Cqe;
-use crate::target::table::{Completion, Phase, tag as head_tag};
+use crate::subsystem::table::{Completion, Phase, tag as head_tag};
 use base::crc::crc32c;
 use base::{FrontIo, Instant};
 
