@@ -32,7 +32,7 @@ use crate::limits;
 use crate::link::{Front, Io, Life, Link, Standing};
 use crate::mail::Mail;
 use crate::report::Counters;
-use crate::steward::sessions;
+use crate::steward::sessions::{CONTROLLERS_MAX, SESSIONS_MAX};
 use base::front::Close;
 use base::{ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, PortalId};
 use core::net::SocketAddr;
@@ -42,8 +42,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const STRANGERS_MIN: u32 = 32;
 /// Discovery controllers, and discovery sessions, of unknown hosts that the whole head may have: a quarter of
 /// the ids that there are.
-const VISITORS_MAX: u32 = sessions::CONTROLLERS_MAX as u32 / 4;
-const _: () = assert!(sessions::SESSIONS_MAX >= sessions::CONTROLLERS_MAX);
+const VISITORS_MAX: u32 = CONTROLLERS_MAX as u32 / 4;
+const _: () = assert!(SESSIONS_MAX >= CONTROLLERS_MAX);
 /// Of one shard, at least.
 const VISITORS_MIN: u32 = 8;
 /// One part in so many of the memory for outputs, and of the slots for commands, is the most that visitors have.
@@ -792,7 +792,7 @@ pub(super) mod tests {
         for shards in [1, 2, 7, 64, 128] {
             let callers = Callers::new(16384, shards, 1 << 30);
             let all = u32::from(shards) * callers.visitors.max;
-            assert!(all <= u32::from(sessions::CONTROLLERS_MAX) / 4, "{shards} shards: {all}");
+            assert!(all <= u32::from(CONTROLLERS_MAX) / 4, "{shards} shards: {all}");
         }
     }
 

@@ -1,22 +1,22 @@
 //! The desk: all that the Steward knows and decides at one moment.
 
-use super::absent::AbsentPool;
-use super::config::{PoolConfig, array_uuid};
-use super::drives::Probe;
-use super::files::{PoolRow, protocol_word};
-use super::found::Found;
-use super::lost::Loss;
-use super::scrub::ScrubDesk;
-use super::sessions::Sessions;
-use super::spares::SpareDesk;
-use super::speed::{Speed, Work};
-use super::times::Times;
-use super::turned_away::TurnedAway;
-use super::watch::Looks;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Room;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::report::ShardReport;
+use crate::steward::health::drives::Probe;
+use crate::steward::health::watch::Looks;
+use crate::steward::legs::spares::SpareDesk;
+use crate::steward::pools::absent::AbsentPool;
+use crate::steward::pools::found::Found;
+use crate::steward::pools::scrub::ScrubDesk;
+use crate::steward::record::config::{PoolConfig, array_uuid};
+use crate::steward::record::files::{PoolRow, protocol_word};
+use crate::steward::record::lost::Loss;
+use crate::steward::sessions::rejections::TurnedAway;
+use crate::steward::sessions::table::Sessions;
+use crate::steward::status::speed::{Speed, Work};
+use crate::steward::status::times::Times;
 use access::Hosts;
 use array::format::{Incarnation, Label, LegState, MembershipRecord};
 use array::{Bitmap, Geometry, UnclearedMap};
@@ -223,7 +223,7 @@ pub(crate) struct PoolDesk {
     /// The scrub under way, and what the last one found.
     pub scrub: ScrubDesk,
     /// What lies in the state directory.
-    pub witness: super::witness::Witness,
+    pub witness: crate::steward::record::witness::Witness,
     /// A leg in sync of each array has the record that the witness has, or a later one. If not, the witness alone may
     /// know of a loss, and it is not removed.
     pub known_on_legs: bool,
@@ -672,8 +672,8 @@ impl Desk {
     }
     /// The pool of a drive that we hold, by its path or specification.
     pub fn holds(&self, spec: &str) -> Option<String> {
-        let path = super::shaped::bare(spec);
-        if super::released::anonymous(path) {
+        let path = crate::steward::health::shaped::bare(spec);
+        if crate::steward::pools::released::anonymous(path) {
             return None;
         }
         if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {

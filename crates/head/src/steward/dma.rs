@@ -1,6 +1,6 @@
 //! The Steward's memory, for worlds that move bytes themselves.
 
-use super::Steward;
+use crate::steward::Steward;
 use base::{Dma, Slice};
 
 impl Dma for Steward {

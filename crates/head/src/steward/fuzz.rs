@@ -1,9 +1,9 @@
 //! Entry points for arbitrary bytes: what the Steward reads from drives and from the state directory.
 //! They must not panic, and what is read must be written down as the same.
 
-use super::absent::KeptFile;
-use super::config::{ArrayRow, LegRow, PoolConfig};
-use super::files;
+use crate::steward::pools::absent::KeptFile;
+use crate::steward::record::config::{ArrayRow, LegRow, PoolConfig};
+use crate::steward::record::files;
 use array::format::Features;
 use base::Uuid;
 use std::sync::Arc;
@@ -38,20 +38,23 @@ pub fn configuration_example() -> Vec<u8> {
     let naa = volume::naa(uuid);
     volumes.put(volume::Volume { uuid, naa, name: "vm1".into(), block_bytes: 4096, bytes: 5 << 20, map });
     grants.add_volume(uuid, 1);
-    let scrub = super::extras::ScrubRow { every_days: 7, ..Default::default() };
-    let new =
-        super::extras::Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([1; 16]) };
+    let scrub = crate::steward::record::extras::ScrubRow { every_days: 7, ..Default::default() };
+    let new = crate::steward::record::extras::Replacement {
+        old: Uuid([6; 16]),
+        old_path: "/dev/o".into(),
+        new: Uuid([1; 16]),
+    };
     let caps = crate::caps::Caps { iops_max: 1000, mbps_max: 50 };
-    let capped = super::extras::CapsRow { volume: uuid, caps };
-    let heavy = super::extras::WeightRow { volume: uuid, weight: 300 };
+    let capped = crate::steward::record::extras::CapsRow { volume: uuid, caps };
+    let heavy = crate::steward::record::extras::WeightRow { volume: uuid, weight: 300 };
     let config = PoolConfig {
-        extras: super::extras::Extras {
+        extras: crate::steward::record::extras::Extras {
             scrub,
             spares: vec![],
             replacements: vec![new],
             caps: vec![capped],
             weights: vec![heavy],
-            uncleared: Some(super::extras::Returned {
+            uncleared: Some(crate::steward::record::extras::Returned {
                 life: 3,
                 all_free: false,
                 runs: vec![volume::Run { first: 12, count: 2 }],

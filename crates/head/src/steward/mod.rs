@@ -10,61 +10,25 @@
 //!
 //! Owns everything that is decided once for the head: the desk. Does not move hosts' bytes.
 
-mod absent;
-mod config;
-mod connected;
-mod create;
 mod desk;
-mod directory;
 mod dma;
-mod drives;
-mod extras;
-mod files;
-mod found;
 pub mod fuzz;
-mod heard;
-mod interventions;
+mod health;
 mod join;
-mod judge;
-mod leave;
 mod legs;
-mod listed;
-mod lost;
-mod meant;
-mod members;
 mod orders;
 mod pools;
-mod promote;
 mod publish;
-mod released;
-mod reopen;
-mod room;
+mod record;
 pub mod runtime;
-mod scrub;
 pub mod sessions;
-mod shaped;
-mod shrink;
-mod signature;
-mod spare_watch;
-mod spares;
-mod speed;
 mod start;
 mod status;
 mod stop;
 #[cfg(test)]
 mod tests;
-mod text;
-mod times;
-mod turned_away;
-mod uncleared;
-mod unfinished;
-mod unrecorded;
-mod vanished;
-mod volumes;
-mod watch;
-mod witness;
 
-pub use shaped::split as split_shape;
+pub use health::shaped::split as split_shape;
 
 use crate::mail::Mail;
 use crate::order::Order;
@@ -73,7 +37,7 @@ use base::machine::Shape;
 use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
 use desk::{Desk, Stop};
 use runtime::{Cx, Runtime};
-use sessions::Place;
+use sessions::table::Place;
 use std::cell::{Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -159,10 +123,10 @@ impl Steward {
             Mail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
             Mail::Ask { connection, portal, peer, ask } => {
                 if desk.stop == Stop::Closed {
-                    return sessions::answer(Place { shard, connection }, Answer::Full, fx);
+                    return sessions::table::answer(Place { shard, connection }, Answer::Full, fx);
                 }
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
-                desk.sessions.on_ask(Place { shard, connection }, portal, peer, ask, fx);
+                desk.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
             }
             Mail::Intervene { connection, key, what } => {
                 desk.sessions.on_intervene(Place { shard, connection }, key, what, fx);

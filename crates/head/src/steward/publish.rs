@@ -1,9 +1,9 @@
 //! From the desk to every shard: a new view and a new layout at each change.
 
-use super::Office;
-use super::desk::{Desk, PoolDesk, Stop};
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::Mail;
+use crate::steward::Office;
+use crate::steward::desk::{Desk, PoolDesk, Stop};
 use array::format::LegState;
 use base::view::{Export, View};
 use std::sync::Arc;

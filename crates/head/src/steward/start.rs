@@ -1,15 +1,15 @@
 //! The Steward's life: the start, at which its pools are imported, then orders one by one.
 
-use super::Office;
-use super::absent::{AbsentPool, LOOK_FIRST};
-use super::desk::Stop;
-use super::drives::Probe;
-use super::files::{POOLS, PoolRow};
-use super::pools::{Claim, ended_with_the_daemon, held_words, is_about, words};
-use super::released::in_memory;
-use super::runtime::Patience;
 use crate::mail::Mail;
 use crate::order::{RefusalKind, Weight};
+use crate::steward::Office;
+use crate::steward::desk::Stop;
+use crate::steward::health::drives::Probe;
+use crate::steward::pools::absent::{AbsentPool, LOOK_FIRST};
+use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is_about, words};
+use crate::steward::pools::released::in_memory;
+use crate::steward::record::files::{POOLS, PoolRow};
+use crate::steward::runtime::Patience;
 use base::{Address, Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 

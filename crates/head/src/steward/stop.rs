@@ -8,12 +8,12 @@
 //! Nothing here waits long for a drive that hangs. What is not over in time ends with the process, and is then what a
 //! crash leaves behind: a pool that did not come to rest stays marked as open, and the next start makes its legs the same.
 
-use super::Office;
-use super::desk::{Stop, refuse};
-use super::join::{self, Boxed};
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{Stop, refuse};
+use crate::steward::join::{self, Boxed};
 use base::front::Close;
 use base::{Address, Duration};
 

@@ -1,0 +1,432 @@
+//! What is read from and written to drives about drives. Only the Steward writes there.
+
+use crate::layout::PoolId;
+use crate::steward::Office;
+use crate::steward::desk::{OpenDrive, error_words};
+use crate::steward::health::shaped;
+use crate::steward::health::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
+use crate::steward::join::{self, Boxed};
+use crate::steward::pools::unfinished::MADE;
+use crate::steward::record::config::geometry_of;
+use crate::steward::record::witness::{Witness, puts_out};
+use crate::steward::runtime::Patience;
+use array::format::{
+    ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
+    newest_config, newest_label, newest_membership,
+};
+use array::{Bitmap, Geometry, UnclearedMap};
+use base::machine::Shape;
+use base::{Bug, DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid, planted};
+
+/// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
+type Written = Result<Option<(usize, usize, DriveError)>, String>;
+
+/// A drive that was opened and looked at.
+pub(crate) struct Probe {
+    /// As it was asked for.
+    pub spec: String,
+    pub id: DriveId,
+    pub info: DriveInfo,
+    pub label: Result<Label, Fault>,
+    /// The name of what others left there.
+    pub foreign: Option<&'static str>,
+    /// Our label is there and something else too, in front.
+    pub front_written: bool,
+    /// Both copies of the label are there and the same. If not, part of the drive was overwritten or cut
+    /// off behind our back, and nothing that its records say of its data can be believed.
+    pub whole: bool,
+    pub record: Result<MembershipRecord, Fault>,
+    pub config: Result<ConfigSlot, Fault>,
+}
+
+impl Probe {
+    /// The label, if the drive has one that may be used.
+    pub fn good_label(&self) -> Option<&Label> {
+        self.label.as_ref().ok().filter(|l| l.drive_bytes <= self.info.bytes)
+    }
+    /// As a member of an array.
+    pub fn opened(&self) -> Option<OpenDrive> {
+        Some(OpenDrive { id: self.id, info: self.info.clone(), label: self.good_label()?.clone() })
+    }
+    /// Why the drive must not be taken without `force`; None if it is free. One sentence.
+    pub fn objection(&self) -> Option<String> {
+        let path = &self.info.path;
+        match (&self.label, self.foreign) {
+            (Ok(l), _) if self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) => Some(format!(
+                "{path} is labelled as a drive of pool {} ({}), which was never finished and holds nothing",
+                l.pool_name, l.pool
+            )),
+            (Ok(l), _) => Some(format!("{path} is labelled as a drive of pool {} ({})", l.pool_name, l.pool)),
+            (Err(Fault::Newer), _) => Some(format!("{path} carries a label of a newer version of millrace")),
+            (Err(Fault::Damaged), _) => Some(format!("{path} carries a damaged label of millrace")),
+            (Err(Fault::Absent), Some(name)) => Some(format!("{path} holds {name}")),
+            (Err(Fault::Absent), None) => None,
+        }
+    }
+}
+
+/// What a leg's maps say when it is labelled.
+#[derive(Clone, Copy)]
+pub(crate) struct Maps<'a> {
+    pub geometry: &'a Geometry,
+    pub array: Uuid,
+    /// Regions that may differ between legs, of a mirror.
+    pub dirty: &'a Bitmap,
+    pub uncleared: &'a UnclearedMap,
+}
+
+impl Office {
+    /// The same office for work on drives that serve nobody yet.
+    pub(crate) fn patient(&self) -> Self {
+        Self { cx: self.cx.with(Patience::ORDER), desk: self.desk.clone() }
+    }
+    /// Claims, opens, shapes and looks at a drive, within `Patience::look`.
+    pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
+        if let Some(path) = shaped::bare(spec).strip_prefix(MADE) {
+            // Of the journal alone: by that name it goes with the drive if it holds nothing.
+            return Err(format!("{spec}: there is no kind of drive `{MADE}`: the path alone, {path}").into());
+        }
+        self.probe_listed(spec).await
+    }
+    /// The same of a drive as the file `creating` has it.
+    pub(crate) async fn probe_listed(&self, spec: &str) -> Result<Probe, OpenError> {
+        let (shape, bare) = shaped::split(spec)?;
+        let shape = shape.or_else(|| self.desk().shapes_at_start.get(bare).cloned());
+        let end = self.cx.now() + self.cx.patience().look;
+        let id = self.desk_mut().new_drive();
+        let info = match self.cx.open(id, bare).await {
+            Ok(info) => info,
+            Err(e) => {
+                let mut desk = self.desk_mut();
+                if !self.cx.is_opening(id) {
+                    desk.free_drive(id);
+                }
+                if e.missing {
+                    // What lay there once is not what ails the drive that is missing there now.
+                    desk.found.remove(bare);
+                }
+                return Err(e);
+            }
+        };
+        if let Some(shape) = &shape {
+            self.shape(id, shape.clone());
+        }
+        let path = info.path.clone();
+        let looked = self.cx.until_end(end, self.look_at(spec, id, info)).await;
+        match looked.unwrap_or(Err((path, DriveError::TimedOut))) {
+            Ok(probe) => Ok(probe),
+            Err((path, error)) => {
+                if shape.is_some() {
+                    // Nobody could name it any more to have it answer what it was asked.
+                    self.shape(id, Shape::default());
+                }
+                self.let_go(id);
+                let words = format!("cannot be read: the drive {}", error_words(error));
+                let told = format!("{path} {words}").into();
+                self.desk_mut().note_mute(path, format!("it {words}"));
+                Err(told)
+            }
+        }
+    }
+    async fn look_at(&self, spec: &str, id: DriveId, info: DriveInfo) -> Result<Probe, (String, DriveError)> {
+        let fail = |e| (info.path.clone(), e);
+        let look = (LOOK_BYTES as u64).min(info.bytes / 4096 * 4096) as usize;
+        let tail_at = (info.bytes - look as u64) / u64::from(info.block_bytes.max(512))
+            * u64::from(info.block_bytes.max(512));
+        let mut places = vec![(0, look), (tail_at, look)];
+        if info.bytes >= array::format::DRIVE_BYTES_MIN {
+            places.push((label_copy_at(info.bytes), RECORD_BYTES));
+        }
+        let mut read = self.read_all(id, &places).await.into_iter();
+        let mut next = || read.next().unwrap_or(Ok(vec![])).map_err(fail);
+        let (head, tail, second) = (next()?, next()?, next()?);
+        let first = head.get(LABEL_AT as usize..LABEL_AT as usize + RECORD_BYTES).unwrap_or(&[]);
+        let label = newest_label(first, &second);
+        let (mut record, mut config, mut whole) = (Err(Fault::Absent), Err(Fault::Absent), false);
+        if let Some(l) = label.as_ref().ok().filter(|l| l.drive_bytes <= info.bytes) {
+            let [a, b] = l.membership_at;
+            let places = [a, b, label_copy_at(l.drive_bytes)].map(|at| (at, RECORD_BYTES));
+            let slots = l.config_at.map(|at| -> Boxed<'_, _> { Box::pin(self.read_config_slot(id, at)) });
+            let (read, slots) = join::both(self.read_all(id, &places), join::all(slots.into())).await;
+            record = newest_membership([0, 1].map(|i| read[i].as_deref().unwrap_or(&[])));
+            config = newest_config([&slots[0], &slots[1]]);
+            let copy = read[2].as_ref().map_err(|e| fail(*e))?;
+            whole = Label::decode(first).is_ok_and(|a| Label::decode(copy).is_ok_and(|b| a == b));
+        }
+        let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
+        let foreign = match label {
+            // Our own records may look like somebody's by chance; what is in front of them may not.
+            Ok(_) => Look { bytes: info.bytes, pieces: vec![(0, head[..LABEL_AT as usize].to_vec())] },
+            Err(_) => {
+                let (bytes, end) = (info.bytes + info.end.len() as u64, info.end.clone());
+                let mut pieces = vec![(0, head.clone()), (tail_at, tail), (info.bytes, end)];
+                let far = FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes);
+                let far: Vec<(u64, usize)> = far.map(|at| (at, FAR_BYTES)).collect();
+                for (read, (at, _)) in self.read_all(id, &far).await.into_iter().zip(&far) {
+                    pieces.push((*at, read.map_err(fail)?));
+                }
+                Look { bytes, pieces }
+            }
+        };
+        let foreign = foreign.foreign();
+        Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, whole, record, config })
+    }
+    /// Reads several places at once: a slow drive takes its time once, and not for each.
+    async fn read_all(&self, id: DriveId, places: &[(u64, usize)]) -> Vec<Result<Vec<u8>, DriveError>> {
+        let one = |(at, len): &(u64, usize)| -> Boxed<'_, _> { Box::pin(self.cx.read(id, *at, *len)) };
+        join::all(places.iter().map(one).collect()).await
+    }
+    /// What can be read of a slot: its first block, and the rest if that says how long it is.
+    async fn read_config_slot(&self, id: DriveId, at: u64) -> Vec<u8> {
+        let first = self.cx.read(id, at, RECORD_BYTES).await.unwrap_or_default();
+        match config_bytes(&first) {
+            Some(n) if n > RECORD_BYTES as u64 => self.cx.read(id, at, n as usize).await.unwrap_or_default(),
+            Some(_) | None => first,
+        }
+    }
+    /// Changes how an open drive behaves, until it is let go of.
+    pub(crate) fn shape(&self, id: DriveId, shape: Shape) {
+        self.cx.shape(id, shape.clone());
+        let mut desk = self.desk_mut();
+        if shape == Shape::default() {
+            desk.shapes.remove(&id);
+        } else {
+            desk.shapes.insert(id, shape);
+        }
+    }
+    /// Lets go of a drive that nobody else uses.
+    pub(crate) fn let_go(&self, id: DriveId) {
+        {
+            let mut desk = self.desk_mut();
+            desk.shapes.remove(&id);
+            desk.ills.remove(&id);
+        }
+        self.cx.close(id);
+    }
+    /// Lets go of a drive and waits until nothing of ours is left on it.
+    pub(crate) async fn let_go_wholly(&self, id: DriveId, patience: Duration) -> bool {
+        self.let_go(id);
+        let cx = self.cx.clone();
+        self.cx.until_within(patience, move || cx.closed(id)).await
+    }
+
+    /// Makes a drive ours: clears what would be mistaken, writes maps, membership and configuration, and the
+    /// label last (docs/formats/drive.md).
+    pub(crate) async fn label_drive(
+        &self,
+        id: DriveId,
+        label: &Label,
+        maps: Maps<'_>,
+        record: &MembershipRecord,
+        config: &ConfigSlot,
+    ) -> Result<(), DriveError> {
+        self.clear_drive(id, label).await?;
+        let Maps { geometry, array, dirty, uncleared } = maps;
+        if geometry.redundant() {
+            let mut bytes = vec![0; geometry.bitmap_bytes() as usize];
+            array::encode(geometry, array, dirty, &mut bytes);
+            self.cx.write(id, geometry.bitmap_at, &bytes).await?;
+        }
+        if uncleared.life() != 0 {
+            let at = array::format::tail_at(label.drive_bytes);
+            self.cx.write(id, at, &uncleared.encode(geometry, array)).await?;
+        }
+        self.cx.write(id, label.membership_at[record.slot()], &record.encode()).await?;
+        let bytes = config.encode().expect("the caller checked that it fits");
+        self.cx.write(id, label.config_at[config.slot()], &bytes).await?;
+        self.put_label(id, label).await
+    }
+    /// Makes a drive ours that holds nothing of a pool yet.
+    pub(crate) async fn label_alone(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        self.clear_drive(id, label).await?;
+        self.put_label(id, label).await
+    }
+    /// The last step: from here on it is ours.
+    async fn put_label(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        self.cx.flush(id).await?;
+        self.cx.write(id, label_copy_at(label.drive_bytes), &label.encode()).await?;
+        self.cx.write(id, LABEL_AT, &label.encode()).await
+    }
+    /// Takes away what would be mistaken, by us or by others.
+    async fn clear_drive(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        let zeroes = vec![0u8; array::format::ALIGNMENT as usize];
+        let (front, copy_at) = (label.config_at[0] as usize, label_copy_at(label.drive_bytes));
+        // The old labels go first: a crash from here on leaves a drive that is nobody's.
+        self.cx.write(id, LABEL_AT, &zeroes[..RECORD_BYTES]).await?;
+        self.cx.write(id, copy_at, &zeroes[..RECORD_BYTES]).await?;
+        self.cx.write(id, 0, &zeroes[..front.min(zeroes.len())]).await?;
+        for at in label.config_at {
+            self.cx.write(id, at, &zeroes[..RECORD_BYTES]).await?;
+        }
+        // btrfs and ZFS keep copies of their own further in; what matters is the end, where GPT and md look.
+        let tail_at = array::format::tail_at(label.drive_bytes);
+        self.cx.write(id, tail_at, &zeroes).await?;
+        let block = u64::from(label.block_bytes);
+        let rest = (label.drive_bytes - tail_at - zeroes.len() as u64) / block * block;
+        if rest > 0 {
+            self.cx.write(id, tail_at + zeroes.len() as u64, &zeroes[..rest as usize]).await?;
+        }
+        Ok(())
+    }
+    /// Takes our mark from a drive.
+    pub(crate) async fn unlabel_drive(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        let zeroes = [0u8; RECORD_BYTES];
+        self.cx.write(id, LABEL_AT, &zeroes).await?;
+        self.cx.write(id, label_copy_at(label.drive_bytes), &zeroes).await?;
+        for at in label.membership_at.into_iter().chain(label.config_at) {
+            self.cx.write(id, at, &zeroes).await?;
+        }
+        Ok(())
+    }
+    /// The uncleared map of a leg; None if it cannot be read.
+    pub(crate) async fn read_uncleared(&self, open: &OpenDrive) -> Option<Vec<u8>> {
+        let at = array::format::tail_at(open.label.drive_bytes);
+        self.cx.read(open.id, at, array::UNCLEARED_AREA_BYTES as usize).await.ok()
+    }
+    /// The bitmap of a leg; None if it cannot be read.
+    pub(crate) async fn read_bitmap(&self, open: &OpenDrive) -> Option<Vec<u8>> {
+        let g = geometry_of(&open.label);
+        self.cx.read(open.id, g.bitmap_at, g.bitmap_bytes() as usize).await.ok()
+    }
+
+    /// The writes that put a record on these drives.
+    pub(crate) fn record_writes<'a>(
+        &'a self,
+        targets: impl Iterator<Item = (usize, usize, OpenDrive)>,
+        record: &'a MembershipRecord,
+        bytes: &'a [u8],
+    ) -> Vec<Boxed<'a, Written>> {
+        let one = |(a, l, open): (usize, usize, OpenDrive)| -> Boxed<'a, Written> {
+            Box::pin(async move {
+                let at = open.label.membership_at[record.slot()];
+                Ok(self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e)))
+            })
+        };
+        targets.map(one).collect()
+    }
+
+    /// Puts a record on every reachable drive, but for those that `had` it, and in the witness. Returns the legs
+    /// that failed to take it, and how the witness went.
+    pub(crate) async fn write_record(
+        &self,
+        pool: PoolId,
+        record: &MembershipRecord,
+        had: &[(usize, usize)],
+    ) -> (Vec<(usize, usize, DriveError)>, Result<(), String>) {
+        let (targets, uuid) = match self.desk().pool(pool) {
+            Some(p) => (p.reachable(), p.config.uuid),
+            None => return (vec![], Ok(())),
+        };
+        let bytes = &record.encode();
+        let targets = targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l)));
+        let mut writes = self.record_writes(targets, record, bytes);
+        let (mut failed, mut witness) = (vec![], Ok(()));
+        if puts_out(record) {
+            // The witness first: if it can neither be replaced nor removed, it would prove the leg that is lost, and what the
+            // legs that are left had from then on would be a history apart from that one's.
+            witness = self.write_witness(uuid, bytes).await;
+            if planted(Bug::RecordedBeforeLegs) {
+                let arrays =
+                    self.desk().pool(pool).map(|p| p.arrays.iter().map(|a| a.id).collect::<Vec<_>>());
+                let epochs = record.arrays.iter().map(|a| a.epoch);
+                self.recorded(&arrays.unwrap_or_default().into_iter().zip(epochs).collect::<Vec<_>>());
+            }
+            if witness.is_err() {
+                let removable = self.desk_mut().pool_mut(pool).is_some_and(|p| {
+                    p.witness = p.witness.missed(false);
+                    p.known_on_legs
+                });
+                self.remove_stale_witness(pool, uuid, removable).await;
+                if !self.desk().pool(pool).is_none_or(|p| p.loss_is_provable(record, &[])) {
+                    return (vec![], witness);
+                }
+            }
+        } else {
+            writes.push(Box::pin(async move { self.write_witness(uuid, bytes).await.map(|()| None) }));
+        }
+        for result in join::all(writes).await {
+            match result {
+                Ok(Some(failure)) => failed.push(failure),
+                Ok(None) => {}
+                Err(words) => witness = Err(words),
+            }
+        }
+        let on_each = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return (failed, witness) };
+            let on_all = failed.is_empty()
+                && p.record.incarnation == record.incarnation
+                // A last leg that is being opened anew has not got it.
+                && p.all_in_sync_are_open();
+            if on_all {
+                p.record.settle();
+            }
+            let on_each = p.is_on_each_array(record, &failed);
+            (p.witness, p.known_on_legs) = match witness {
+                Ok(()) => (Witness::Newest, on_each),
+                Err(_) => (p.witness.missed(on_all && !puts_out(record)), p.known_on_legs || on_each),
+            };
+            on_each
+        };
+        if witness.is_err() {
+            // One that stayed behind would prove a leg that does not know of its loss. Where some array's legs have not
+            // got the record, the older one may be all that knows of a loss: there it stays.
+            self.remove_stale_witness(pool, uuid, on_each).await;
+        }
+        (failed, witness)
+    }
+    async fn remove_stale_witness(&self, pool: PoolId, uuid: Uuid, removable: bool) {
+        let is_there = self.desk().pool(pool).is_some_and(|p| p.witness != Witness::Gone);
+        if is_there
+            && removable
+            && self.remove_witness(uuid).await
+            && let Some(p) = self.desk_mut().pool_mut(pool)
+        {
+            p.witness = Witness::Gone;
+        }
+    }
+
+    /// Puts the pool's configuration on every reachable drive, then in the state directory. Returns the legs that failed to take it.
+    pub(crate) async fn write_config(
+        &self,
+        pool: PoolId,
+        slot: &ConfigSlot,
+    ) -> Vec<(usize, usize, DriveError)> {
+        let all = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let failed = self.put_config(pool, slot).await;
+        if failed.len() < all {
+            self.keep_config(pool, slot).await;
+        }
+        failed
+    }
+    /// The same on the drives alone.
+    pub(crate) async fn put_config(
+        &self,
+        pool: PoolId,
+        slot: &ConfigSlot,
+    ) -> Vec<(usize, usize, DriveError)> {
+        self.put_config_below(pool, slot, usize::MAX).await
+    }
+    /// The same on the drives of the arrays before `end`.
+    pub(crate) async fn put_config_below(
+        &self,
+        pool: PoolId,
+        slot: &ConfigSlot,
+        end: usize,
+    ) -> Vec<(usize, usize, DriveError)> {
+        let targets = self.desk().pool(pool).map(|p| p.reachable()).unwrap_or_default();
+        let bytes = slot.encode().expect("the caller checked that it fits");
+        let bytes = &bytes;
+        let writes: Vec<Boxed<'_, Option<(usize, usize, DriveError)>>> = targets
+            .into_iter()
+            .filter(|(a, ..)| *a < end)
+            .map(|(a, l, open)| -> Boxed<'_, _> {
+                Box::pin(async move {
+                    let at = open.label.config_at[slot.slot()];
+                    self.cx.write(open.id, at, bytes).await.err().map(|e| (a, l, e))
+                })
+            })
+            .collect();
+        join::all(writes).await.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,323 @@
+//! Drives are looked at now and then, whether hosts use them or not.
+//!
+//! A mirror's leg that is gone, silent or cut off is put out before a host has to find out. A drive that
+//! holds what nothing else holds is never put out: what ails it is told, with the command that helps, until
+//! it is well again. What hosts' operations met is known from the shards' figures. As long as another leg
+//! stands in, hosts notice nothing of it and nothing is lost: that is an event, and no bad state.
+
+use crate::layout::PoolId;
+use crate::order::{State, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{Desk, Ill, OpenDrive, Wish, error_words};
+use crate::steward::join::{self, Boxed};
+use array::format::{LABEL_AT, LegState, RECORD_BYTES};
+use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
+use std::collections::BTreeMap;
+
+/// How often drives are looked at.
+pub(crate) const WATCH_INTERVAL: Duration = Duration::from_secs(5);
+/// Looks in a row that a drive may leave unanswered.
+pub(crate) const SILENT_MAX: u32 = 3;
+/// Errors are told for so long after the last one.
+const ERRORS_REMEMBERED: Duration = Duration::from_secs(60);
+/// A file system with so much left is not full.
+const SPACE_ENOUGH: u64 = 1 << 20;
+
+/// How long an order waits for the look that it asked for.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Looks at all drives, counted: the last one that was asked for, that began, and that ended.
+#[derive(Default)]
+pub(crate) struct Looks {
+    wanted: u64,
+    begun: u64,
+    ended: u64,
+}
+
+impl Looks {
+    /// Asks for one that begins from now on.
+    fn want(&mut self) -> u64 {
+        self.wanted = self.begun + 1;
+        self.wanted
+    }
+    fn is_wanted(&self) -> bool {
+        self.wanted > self.begun
+    }
+    fn begin(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun
+    }
+}
+
+/// A leg whose drive is open.
+#[derive(Clone)]
+struct Watched {
+    pool: PoolId,
+    array: usize,
+    leg: usize,
+    open: OpenDrive,
+}
+
+/// What is remembered of a drive from look to look.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Operations that failed or were late, so far.
+    errors: u64,
+    /// When there were more than before, with nothing to stand in.
+    errors_at: Option<Instant>,
+    last_error: Option<DriveError>,
+    /// When there were more than before, and another leg stood in.
+    helped_at: Option<Instant>,
+    /// Looks in a row without an answer.
+    silent: u32,
+}
+
+/// What a look at a drive found.
+pub(crate) enum Look {
+    Well(DriveHealth),
+    Cut(u64),
+    Failed(DriveError),
+}
+
+impl Office {
+    /// Looks at every drive of every pool, for ever.
+    pub(crate) async fn watch_drives(&self) {
+        let mut seen: BTreeMap<DriveId, Seen> = BTreeMap::new();
+        let mut unwell: BTreeMap<DriveId, u32> = BTreeMap::new();
+        loop {
+            let office = self.clone();
+            self.cx.until_within(WATCH_INTERVAL, move || office.desk().looks.is_wanted()).await;
+            let look = self.desk_mut().looks.begin();
+            if !self.desk().pools.is_empty() {
+                join::both(self.look_at_drives(&mut seen), self.look_at_spares(&mut unwell)).await;
+            }
+            self.desk_mut().looks.ended = look;
+            self.cx.changed();
+        }
+    }
+    async fn look_at_drives(&self, seen: &mut BTreeMap<DriveId, Seen>) {
+        self.ask_reports().await;
+        self.note_speeds();
+        self.desk_mut().forget_slow(self.cx.now());
+        let legs = watched(&self.desk());
+        seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
+        let looks: Vec<Boxed<'_, Look>> =
+            legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
+        for (w, look) in legs.iter().zip(join::all(looks).await) {
+            self.conclude(w, look, seen.entry(w.open.id).or_default());
+        }
+    }
+    /// Has the drives looked at soon: who is the last leg in sync, and so what ails it, has changed.
+    pub(crate) fn look_soon(&self) {
+        self.desk_mut().looks.want();
+        self.cx.changed();
+    }
+    /// Looks at the drives now, since an order changed what they do: whoever looks at `status` next sees it.
+    /// A drive that does not answer is not waited for.
+    pub(crate) async fn look_now(&self) {
+        let look = self.desk_mut().looks.want();
+        self.cx.changed();
+        let office = self.clone();
+        self.cx.until_within(LOOK_PATIENCE, move || office.desk().looks.ended >= look).await;
+    }
+
+    /// From outside first; then its label is read, which a drive that hangs does not answer.
+    async fn look_from_outside(&self, open: &OpenDrive) -> Look {
+        match self.cx.inspect(open.id).await {
+            Ok(health) if health.bytes < open.label.drive_bytes => Look::Cut(health.bytes),
+            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
+                Ok(_) => Look::Well(health),
+                Err(e) => Look::Failed(e),
+            },
+            Err(e) => Look::Failed(e),
+        }
+    }
+
+    fn conclude(&self, w: &Watched, look: Look, seen: &mut Seen) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        // Another drive may stand there by now.
+        let p = desk.pool(w.pool).filter(|p| !p.leaving);
+        let same = |p: &crate::steward::desk::PoolDesk| {
+            let open = p.arrays.get(w.array).and_then(|a| a.legs.get(w.leg)).and_then(|l| l.open.as_ref());
+            open.is_some_and(|o| o.id == w.open.id)
+                && !matches!(p.leg_state(w.array, w.leg), LegState::Out | LegState::JustOut)
+        };
+        let Some(p) = p.filter(|p| same(p)) else { return };
+        let last = p.is_last(w.array, w.leg);
+        let (errors, last_error) = desk.errors_of(w.open.id);
+        let more = errors > seen.errors;
+        seen.errors = errors;
+        if more && last {
+            (seen.errors_at, seen.last_error) = (Some(now), last_error);
+        }
+        let silent = matches!(look, Look::Failed(DriveError::TimedOut));
+        seen.silent = if silent { seen.silent + 1 } else { 0 };
+        let path = &w.open.info.path;
+        let out = match &look {
+            Look::Failed(DriveError::Gone) => Some(error_words(DriveError::Gone)),
+            Look::Failed(DriveError::TimedOut) if seen.silent >= SILENT_MAX => {
+                Some(error_words(DriveError::TimedOut))
+            }
+            Look::Cut(bytes) => {
+                Some(format!("has {bytes} bytes now, and had {}: it was cut off", w.open.label.drive_bytes))
+            }
+            Look::Failed(_) | Look::Well(_) => None,
+        };
+        if let Some(why) = out {
+            if last {
+                let cut = matches!(look, Look::Cut(_));
+                let state = if cut { State::Degraded } else { State::Offline };
+                let next = if cut {
+                    format!("millrace volume ls, and restore what lay at the end of {path}")
+                } else if desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang) {
+                    format!("millrace drive shape {path} --clear")
+                } else {
+                    format!("attach {path} again; hosts wait for it")
+                };
+                let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
+                desk.set_ill(
+                    now,
+                    w.open.id,
+                    path,
+                    Some(Ill { state, words: format!("the drive {why}"), next }),
+                );
+                let gone = matches!(look, Look::Failed(DriveError::Gone)) && !shaped;
+                if let Some(p) = desk.pool_mut(w.pool) {
+                    let leg = &mut p.arrays[w.array].legs[w.leg];
+                    leg.look_at = gone.then(|| leg.look_at.unwrap_or(now));
+                    self.cx.changed();
+                }
+            } else if let Some(p) = desk.pool_mut(w.pool) {
+                let why = format!("the drive {why}");
+                p.wishes.push_back(Wish::Lost {
+                    array: w.array,
+                    leg: w.leg,
+                    why,
+                    outlook: crate::steward::desk::Outlook::MayReturn,
+                });
+            }
+            return;
+        }
+        if let Some(p) = desk.pool_mut(w.pool) {
+            let leg = &mut p.arrays[w.array].legs[w.leg];
+            (leg.look_at, leg.looks) = (None, 0);
+        }
+        let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
+        let ill = nameless(path, &look, last).or_else(|| match &look {
+            // Hosts wait for it, and nothing else has what it has: that is told at once.
+            Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
+            Look::Well(_) | Look::Cut(_) | Look::Failed(_) => {
+                full_below(path, &look, last).or_else(|| ill_of(now, &w.open, &look, seen).filter(|_| last))
+            }
+        });
+        desk.set_ill(now, w.open.id, path, ill);
+        if more && !last {
+            let told = seen.helped_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
+            seen.helped_at = Some(now);
+            if !told {
+                let what = w.open.did(last_error.unwrap_or(DriveError::Medium));
+                let words =
+                    format!("the drive {what}: its mirror answered hosts; drive ls counts the errors");
+                desk.event(now, Weight::Warning, format!("drive {path}"), words);
+            }
+        }
+    }
+}
+
+/// What ails a drive that left a look unanswered. It may be busy, and is not given up.
+fn silent_at_first(path: &str, shaped: bool) -> Ill {
+    let words = "the drive does not answer at the moment: hosts wait for it".to_string();
+    let next = match shaped {
+        true => format!("millrace drive shape {path} --clear"),
+        false => format!("dmesg, smartctl -a {path}; it is looked at again every few seconds"),
+    };
+    Ill { state: State::Degraded, words, next }
+}
+
+/// What ails a file that is open and well, and that the next start will not find.
+fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
+    let Look::Well(health) = look else { return None };
+    let (words, next) = match (health.name, last) {
+        (FileName::There, _) => return None,
+        (FileName::Moved, _) => (
+            "its file is not at its path any more, where the next start looks for it",
+            format!("mv the file back to {path}"),
+        ),
+        (FileName::Removed, false) => (
+            "its file was removed: what it holds is gone once the daemon stops",
+            format!("millrace drive replace {path} NEW, another file; it serves until everything is copied"),
+        ),
+        (FileName::Removed, true) => (
+            "its file was removed, and nothing else holds what it holds: that is gone once the daemon stops",
+            "do not stop the daemon; copy what its volumes hold elsewhere (millrace volume ls)".to_string(),
+        ),
+    };
+    Some(Ill { state: State::Degraded, words: words.into(), next })
+}
+
+/// What ails a file that is not whole on the disk, where no more fits. Whether a write has failed already or not: a
+/// head that was just started knows of none, and a mirror is better told before it loses a leg.
+fn full_below(path: &str, look: &Look, last: bool) -> Option<Ill> {
+    matches!(look, Look::Well(health) if lacks_room_below(health)).then(|| full(path, last))
+}
+
+/// A file that is not whole on the disk, on a file system that is full.
+pub(crate) fn lacks_room_below(health: &DriveHealth) -> bool {
+    health.sparse && health.free_bytes.is_some_and(|free| free < SPACE_ENOUGH)
+}
+
+fn full(path: &str, last: bool) -> Ill {
+    let then = match last {
+        true => "writes of new blocks fail",
+        false => "the next write of new blocks puts it out of its mirror",
+    };
+    Ill {
+        state: State::Degraded,
+        words: format!("the file system below it is full: {then}"),
+        next: format!("free some space: df {path}"),
+    }
+}
+
+/// What ails a drive that answers, and that nothing stands in for.
+fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Ill> {
+    let path = &open.info.path;
+    let free = match look {
+        Look::Well(health) => health.free_bytes,
+        Look::Cut(_) | Look::Failed(_) => None,
+    };
+    let since = now.since(seen.errors_at?);
+    if seen.last_error == Some(DriveError::NoSpace) && open.info.kind == "block" {
+        // It is as large as it was: else the look had found it cut off.
+        let words = "writes fail for want of space: a thin volume whose pool is full, it seems".into();
+        let next = format!("lvs, or whatever gives {path} its space: give it more");
+        return (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next });
+    }
+    if seen.last_error == Some(DriveError::NoSpace) {
+        let still = free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL;
+        return still.then(|| full(path, true));
+    }
+    let last = seen.last_error.unwrap_or(DriveError::Medium);
+    // It is there and answers: what failed while it did not was told to hosts as "not ready", and is tried again.
+    if matches!((look, last), (Look::Well(_), DriveError::Gone | DriveError::TimedOut)) {
+        return None;
+    }
+    let what = open.did(last);
+    // The count is not part of it: it would be another event at each look.
+    let words = format!("operations failed: the drive {what}");
+    let next = format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors");
+    (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next })
+}
+
+fn watched(desk: &Desk) -> Vec<Watched> {
+    let mut out = vec![];
+    for p in desk.pools.iter().filter(|p| p.serving && !p.leaving) {
+        out.extend(p.reachable().into_iter().map(|(array, leg, open)| Watched {
+            pool: p.id,
+            array,
+            leg,
+            open,
+        }));
+    }
+    out
+}

@@ -1,0 +1,688 @@
+//! Legs come, go, and take each other's places.
+//!
+//! ```text
+//! add      labelled ▶ all regions marked ▶ in the configuration ▶ rebuilding on record ▶ … in sync on record
+//! replace  the same beside the old leg ▶ … in sync on record ▶ the old leg leaves
+//! leave    out on record ▶ left out of the record ▶ left out of the configuration ▶ its label taken away
+//! ```
+//!
+//! The membership record decides who is a leg. The configuration says who takes whose place, so that a head
+//! that comes up after a crash, or imports the pool, goes on with it (docs/mirror.md, "Another drive in a leg's place").
+
+use crate::layout::PoolId;
+use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{
+    LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, not_labelled, refuse, size_needed,
+    size_there,
+};
+use crate::steward::health::drives::Probe;
+use crate::steward::orders::dispatch::RETURN_PATIENCE;
+use crate::steward::pools::create::{bytes_needed, check_probes, fits};
+use crate::steward::pools::meant::Unused;
+use crate::steward::record::config::{LegRow, geometry_of};
+use crate::steward::record::extras::Replacement;
+use array::format::{DRIVES_MAX, Label, LegState};
+use array::{LEGS_MAX, PLACES_MAX};
+use base::{Duration, Uuid};
+
+/// How often, and how far apart, it is tried to tell every drive that a leg is out.
+const GONE_TRIES: u32 = 20;
+const GONE_RETRY: Duration = Duration::from_millis(200);
+
+/// Where a new drive goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seat {
+    /// The place of a leg that is out.
+    Of(usize),
+    /// A place of its own.
+    Beside,
+}
+
+/// A drive that leaves: its name, and where it was last seen.
+pub(crate) type Leaver = (Uuid, String);
+
+impl PoolDesk {
+    /// The replacement that a drive is to be the new one of.
+    pub(crate) fn replaces(&self, new: Uuid) -> Option<&Replacement> {
+        self.config.extras.replacements.iter().find(|r| r.new == new)
+    }
+    /// Where a drive is a leg.
+    fn leg_at(&self, drive: Uuid) -> Option<(usize, usize)> {
+        let arrays = self.arrays.iter().enumerate();
+        arrays.into_iter().find_map(|(a, x)| Some((a, x.legs.iter().position(|l| l.uuid == drive)?)))
+    }
+    pub(crate) fn is_leg(&self, drive: Uuid) -> bool {
+        self.leg_at(drive).is_some()
+    }
+    pub(crate) fn leaver(&self, array: usize, leg: usize) -> Leaver {
+        (self.arrays[array].legs[leg].uuid, self.drive_path(array, leg).to_string())
+    }
+    /// A replacement that has come to its end: the new drive is in sync, or is no leg (it never became one, or
+    /// was removed).
+    pub(crate) fn replacement_over(&self) -> Option<&Replacement> {
+        self.config.extras.replacements.iter().find(|r| match self.leg_at(r.new) {
+            Some((a, l)) => self.leg_state(a, l) == LegState::InSync,
+            None => true,
+        })
+    }
+    /// Legs that an array has when what is under way is over.
+    pub(crate) fn legs_to_stay(&self, array: usize) -> usize {
+        let replaced = |l: &&LegDesk| {
+            let mut rows = self.config.extras.replacements.iter().filter(|r| r.old == l.uuid);
+            rows.any(|r| self.is_leg(r.new))
+        };
+        let legs = &self.arrays[array].legs;
+        legs.len() - legs.iter().filter(replaced).count()
+    }
+    fn in_sync_without(&self, array: usize, leg: usize) -> usize {
+        let others = (0..self.arrays[array].legs.len()).filter(|l| *l != leg);
+        others.filter(|l| self.leg_state(array, *l) == LegState::InSync).count()
+    }
+    /// A leg is one no more: those behind it move up, and what is wished of it is void.
+    fn drop_leg(&mut self, array: usize, leg: usize) -> LegDesk {
+        self.wishes.retain_mut(|wish| {
+            let (Wish::Lost { array: a, leg: l, .. }
+            | Wish::Joined { array: a, leg: l, .. }
+            | Wish::Synced { array: a, leg: l }) = wish;
+            let mine = *a == array;
+            let gone = mine && *l == leg;
+            if mine && *l > leg {
+                *l -= 1;
+            }
+            !gone
+        });
+        self.config.arrays[array].legs.remove(leg);
+        self.arrays[array].legs.remove(leg)
+    }
+}
+
+impl Office {
+    /// Order: replace.
+    pub(crate) async fn drive_replace(&self, old: &str, new: &str, force: bool) -> Answered {
+        let (pool, array, leg) = self.leg_of("old", old)?;
+        let (state, mirror, last, leaver, name, out_of) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let (state, mirror) = (p.leg_state(array, leg), p.config.arrays[array].mirror);
+            let leaver = p.leaver(array, leg);
+            (state, mirror, p.is_last(array, leg), leaver, p.config.name.clone(), p.is_out(array, leg))
+        };
+        let old_path = leaver.1.clone();
+        let itself = new == old_path;
+        if !mirror || (last && itself) {
+            let message = format!("{old_path} holds data that is nowhere else: it cannot be replaced");
+            let next = match mirror {
+                true => format!("millrace drive replace {old_path} NEW, another drive"),
+                false => format!("millrace pool show {name}"),
+            };
+            return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
+        }
+        self.check_not_replaced(pool, array, leg)?;
+        if itself && !out_of {
+            let message = format!("{old_path} serves in pool {name}: there is nothing to replace it by");
+            let next = format!("millrace drive replace {old_path} NEW, another drive");
+            return Err(refuse(RefusalKind::Conflict, "new", message).then(next));
+        }
+        if itself {
+            self.make_way(pool, array, leg, old, state).await?;
+            if !self.clear_place(pool, array, leg).await {
+                let message = format!("{old_path} still holds operations that were begun before it failed");
+                return Err(
+                    refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another")
+                );
+            }
+            let probe = self.probe_new(new, Some((pool, array, leg))).await?;
+            return self.place(pool, array, Seat::Of(leg), &probe, force, None).await;
+        }
+        // The new drive is looked at before the old one is touched.
+        let probe = self.probe_new(new, None).await?;
+        let good = self.check_new_leg(pool, array, &probe, force).await;
+        if let Err(r) = good {
+            self.let_go(probe.id);
+            return Err(r);
+        }
+        let seat = if state == LegState::InSync { Seat::Beside } else { Seat::Of(leg) };
+        match seat {
+            Seat::Beside => self.check_room(pool, array).inspect_err(|_| self.let_go(probe.id))?,
+            Seat::Of(_) => {
+                self.make_way(pool, array, leg, old, state).await.inspect_err(|_| self.let_go(probe.id))?;
+                self.clear_place(pool, array, leg).await;
+            }
+        }
+        let how = match seat {
+            Seat::Beside => "which serves until everything is copied",
+            Seat::Of(_) if out_of => "which is out",
+            Seat::Of(_) => "which was not in sync yet",
+        };
+        let message = format!("{} takes the place of {old_path}, {how}", probe.info.path);
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        let unused = self.unused_as_leg(pool, array, &probe);
+        self.place(pool, array, seat, &probe, force, Some(leaver)).await?;
+        Ok(Reply::Created { uuid: Uuid::default(), notices: unused.iter().map(Unused::words).collect() })
+    }
+    /// A drive takes one place at a time, and one drive a place.
+    fn check_not_replaced(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let p = desk.pool(pool).expect("orders come one by one");
+        let (uuid, path) = p.leaver(array, leg);
+        let rows = &p.config.extras.replacements;
+        if let Some((a, l)) = rows.iter().find(|r| r.old == uuid).and_then(|r| p.leg_at(r.new)) {
+            let new = p.drive_path(a, l);
+            let message = format!("{new} takes the place of {path} already");
+            let next = format!("millrace status --watch, or millrace drive rm {new}, and this again");
+            return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
+        }
+        if let Some(r) = p.replaces(uuid).filter(|r| p.is_leg(r.old)) {
+            let message = format!("{path} is about to take the place of {}", r.old_path);
+            let next = format!("millrace drive rm {path}, then millrace drive replace {} NEW", r.old_path);
+            return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
+        }
+        Ok(())
+    }
+    /// Room for one more drive.
+    fn check_room(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let p = desk.pool(pool).expect("orders come one by one");
+        if p.arrays[array].legs.len() == PLACES_MAX {
+            let word = array_word(true, array);
+            let message = format!("a drive of {word} is being replaced, and there is room for one at a time");
+            return Err(refuse(RefusalKind::Conflict, "old", message).then("millrace status --watch"));
+        }
+        let drives = p.arrays.iter().map(|a| a.legs.len()).sum::<usize>() + p.spares.len();
+        if drives >= DRIVES_MAX {
+            let message = format!("a pool has at most {DRIVES_MAX} drives, with the one that comes");
+            let next = "millrace drive rm SPARE, or millrace drive fail OLD, and this again";
+            return Err(refuse(RefusalKind::Conflict, "new", message).then(next));
+        }
+        Ok(())
+    }
+
+    /// Order: add a leg.
+    pub(crate) async fn leg_add(
+        &self,
+        pool: &str,
+        mirror: Option<String>,
+        drive: &str,
+        force: bool,
+    ) -> Answered {
+        let (id, array) = {
+            let desk = self.desk();
+            if let Some(holder) = desk.holds(drive) {
+                let message = format!("{drive} is a drive of pool {holder}");
+                return Err(refuse(RefusalKind::Conflict, "drive", message).then("millrace drive ls"));
+            }
+            let p = desk.pool_named(pool)?;
+            let array = p.mirror_named(mirror.as_deref())?;
+            if p.legs_to_stay(array) >= LEGS_MAX {
+                let message =
+                    format!("{} has {LEGS_MAX} legs, the most there can be", array_word(true, array));
+                let next =
+                    format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}");
+                return Err(refuse(RefusalKind::Conflict, "mirror", message).then(next));
+            }
+            (p.id, array)
+        };
+        self.check_room(id, array)?;
+        let about = |r: Refusal| Refusal { field: r.field.map(|_| "drive".into()), ..r };
+        let probe = self.probe_new(drive, None).await.map_err(about)?;
+        if let Err(r) = self.check_new_leg(id, array, &probe, force).await {
+            self.let_go(probe.id);
+            return Err(about(r));
+        }
+        let unused = self.unused_as_leg(id, array, &probe);
+        if let Some(r) = Unused::refusal(unused.as_slice()).filter(|_| !force) {
+            self.let_go(probe.id);
+            return Err(about(r));
+        }
+        self.place(id, array, Seat::Beside, &probe, force, None).await.map_err(about)
+    }
+
+    /// A leg leaves for good.
+    pub(crate) async fn leg_remove(&self, drive: &str, force: bool) -> Answered {
+        let (pool, array, leg) = self.leg_of("drive", drive)?;
+        let (name, out) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            p.check_removal(array, leg, force)?;
+            (p.config.name.clone(), p.is_out(array, leg))
+        };
+        if !out {
+            let why = "the operator removed it".to_string();
+            self.put_out(pool, array, leg, why, Outlook::Leaves).await?;
+        }
+        let Some(gone) = self.remove_leg(pool, array, leg).await? else { return Ok(Reply::Done) };
+        let now = self.cx.now();
+        let message = format!("{} is no leg of it any more", gone.path);
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        self.strip(&name, gone.uuid, &gone.path, gone.open).await;
+        self.write_pools().await?;
+        Ok(Reply::Done)
+    }
+
+    /// Order of the Steward's own: replacements that have come to their end are brought to it.
+    pub(crate) async fn replaced(&self, pool: PoolId) -> Answered {
+        loop {
+            let found = {
+                let desk = self.desk();
+                let p = desk.pool(pool).filter(|p| !p.leaving);
+                p.and_then(|p| {
+                    let r = p.replacement_over()?.clone();
+                    let (old, new) = (p.leg_at(r.old), p.leg_at(r.new));
+                    let new = new.map(|(a, l)| p.drive_path(a, l).to_string());
+                    Some((p.config.name.clone(), r, old, new))
+                })
+            };
+            let Some((name, row, old, new)) = found else { return Ok(Reply::Done) };
+            if let Some(new) = new {
+                let mut open = None;
+                if let Some((array, leg)) = old {
+                    if !self.desk().pool(pool).is_some_and(|p| p.is_out(array, leg)) {
+                        let why = format!("{new} has taken its place");
+                        self.put_out(pool, array, leg, why, Outlook::Leaves).await?;
+                    }
+                    open = self.remove_leg(pool, array, leg).await?.and_then(|gone| gone.open);
+                }
+                self.strip(&name, row.old, &row.old_path, open).await;
+            }
+            // Until now a crash would have gone on with it.
+            let config = self.desk().pool(pool).map(|p| p.config.clone());
+            let Some(mut config) = config else { return Ok(Reply::Done) };
+            config.extras.replacements.retain(|r| *r != row);
+            self.commit(pool, config).await?;
+            self.write_pools().await?;
+        }
+    }
+
+    /// Leaves a leg that is out, which is on record, out of the record and then of the configuration.
+    async fn remove_leg(&self, pool: PoolId, array: usize, leg: usize) -> Result<Option<LegDesk>, Refusal> {
+        self.wait_until_gone(pool, array, leg).await?;
+        self.hold_keeper(pool).await;
+        let gone = self.write_without(pool, array, leg).await;
+        self.free_keeper(pool);
+        Ok(gone)
+    }
+    /// A leg's place is free once no drive that takes part can be ignorant of its loss. If some drive could
+    /// not take the record of it, the keeper puts that one out, and a later record says so. A last leg that is gone
+    /// is not put out: until it is back it cannot be told.
+    async fn wait_until_gone(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
+        for _ in 0..GONE_TRIES {
+            let (free, gone) = {
+                let desk = self.desk();
+                let Some(p) = desk.pool(pool) else { return Ok(()) };
+                (p.record.next(p.record.head, 1).is_gone(array, leg), p.is_looked_for())
+            };
+            if free {
+                return Ok(());
+            }
+            if gone {
+                break;
+            }
+            // The same record, however often: each new one uses up a name of an ancestor, and a last leg that comes
+            // back to a record that does not name its own any more is not believed.
+            if let Some(record) = self.record_again(pool).await {
+                self.write_down(pool, &record, &[]).await;
+            }
+            self.free_keeper(pool);
+            self.cx.sleep(GONE_RETRY).await;
+        }
+        let message = "some drive of the pool cannot be told of it yet";
+        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status, and this again"))
+    }
+    async fn write_without(&self, pool: PoolId, array: usize, leg: usize) -> Option<LegDesk> {
+        let (record, changed) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p = desk.pool_mut(pool)?;
+            let mut record = p.record.next(me, incarnation);
+            record.remove(array, leg);
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            (record, changed)
+        };
+        // On record first: once the shards know of no such leg, bits are cleared that it would need.
+        let settled = self.write_down(pool, &record, &[]).await?;
+        let (gone, slot) = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(pool)?;
+            p.record = record;
+            if settled {
+                p.record.settle();
+            }
+            let gone = p.drop_leg(array, leg);
+            p.config.extras.replacements.retain(|r| r.new != gone.uuid);
+            p.generation += 1;
+            (gone, p.config_slot())
+        };
+        self.desk_mut().departs(Some((gone.uuid, gone.path.clone())));
+        self.publish().await;
+        self.recorded(&changed);
+        let failed = self.write_config(pool, &slot).await;
+        self.wish_away(pool, failed, "it could not take the configuration");
+        Some(gone)
+    }
+    /// Takes our mark from a drive that is none of ours any more, if it answers, and says how that went.
+    async fn strip(&self, pool: &str, uuid: Uuid, path: &str, open: Option<OpenDrive>) {
+        let found = match open {
+            Some(open) => Ok(Some((open.id, open.label))),
+            None => self.find_label(uuid, path).await,
+        };
+        let done = match found {
+            Ok(None) => return,
+            Ok(Some((id, label))) => {
+                let done = self.unlabel_drive(id, &label).await;
+                self.let_go_wholly(id, RETURN_PATIENCE).await;
+                done.map_err(|e| format!("the drive {}", error_words(e)))
+            }
+            Err(words) => Err(words),
+        };
+        let (weight, message) = match done {
+            Ok(()) => (Weight::Note, format!("its label of pool {pool} is taken away: it can be used again")),
+            Err(why) => (Weight::Warning, format!("it keeps its label of pool {pool}: {why}")),
+        };
+        let now = self.cx.now();
+        self.desk_mut().event(now, weight, format!("drive {path}"), message);
+    }
+    /// The drive that was last seen at a path, if that is still it.
+    async fn find_label(&self, uuid: Uuid, path: &str) -> Result<Option<(base::DriveId, Label)>, String> {
+        if self.desk().holds(path).is_some() {
+            return Ok(None);
+        }
+        let probe = self.probe(path).await.map_err(|e| e.words)?;
+        let label = probe.good_label().filter(|l| l.drive == uuid).cloned();
+        if label.is_none() {
+            self.let_go(probe.id);
+        }
+        Ok(label.map(|label| (probe.id, label)))
+    }
+
+    /// Looks at a drive that is to become a leg: in the place of `out`, which may have lain at the same path.
+    async fn probe_new(&self, new: &str, out: Option<(PoolId, usize, usize)>) -> Result<Probe, Refusal> {
+        if let Some((pool, spare)) = self.desk().spare_named(new) {
+            let name = self.desk().pool(pool).map_or(String::new(), |p| p.config.name.clone());
+            let message = format!("{} is a spare of pool {name}", spare.path);
+            return Err(refuse(RefusalKind::Conflict, "new", message)
+                .then(format!("millrace drive rm {}, and this again", spare.path)));
+        }
+        let leg = self.desk().leg_named(new).filter(|leg| Some(*leg) != out);
+        if let Some((pool, array, leg)) = leg {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let message =
+                format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config.name);
+            return Err(refuse(RefusalKind::Conflict, "new", message).then("millrace drive ls"));
+        }
+        let probe = self.patient().probe(new).await;
+        probe.map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))
+    }
+    async fn make_way(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        old: &str,
+        state: LegState,
+    ) -> Result<(), Refusal> {
+        match state {
+            LegState::Out | LegState::JustOut => Ok(()),
+            LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => {
+                let others = self.desk().pool(pool).is_some_and(|p| {
+                    let legs = 0..p.arrays[array].legs.len();
+                    legs.into_iter().any(|l| l != leg && p.leg_state(array, l) == LegState::InSync)
+                });
+                if !others {
+                    let message = format!("no other drive of the mirror of {old} is in sync yet");
+                    return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace status"));
+                }
+                self.drive_fail(old, false).await.map(drop)
+            }
+        }
+    }
+    /// Lets go of what stands in a leg's place; false if the kernel still holds operations on it.
+    pub(crate) async fn clear_place(&self, pool: PoolId, array: usize, leg: usize) -> bool {
+        let open = {
+            let mut desk = self.desk_mut();
+            desk.pool_mut(pool).and_then(|p| p.arrays[array].legs[leg].open.take())
+        };
+        let Some(open) = open else { return true };
+        self.publish().await;
+        self.let_go_wholly(open.id, RETURN_PATIENCE).await
+    }
+    /// A new drive becomes a leg, in a place that is empty. It is let go of if that is refused.
+    pub(crate) async fn place(
+        &self,
+        pool: PoolId,
+        array: usize,
+        seat: Seat,
+        probe: &Probe,
+        force: bool,
+        replaces: Option<Leaver>,
+    ) -> Answered {
+        match self.put_in_place(pool, array, seat, probe, force, replaces).await {
+            Ok(leg) => self.joined(pool, array, leg).await,
+            Err(r) => {
+                self.let_go(probe.id);
+                return Err(Refusal { field: r.field.map(|_| "new".to_string()), ..r });
+            }
+        }
+        self.write_pools().await?;
+        Ok(Reply::Done)
+    }
+    /// That much of a drive stays unused as a leg of an array.
+    fn unused_as_leg(&self, pool: PoolId, array: usize, probe: &Probe) -> Option<Unused> {
+        let desk = self.desk();
+        let geometry = desk.pool(pool)?.arrays[array].geometry;
+        let used = bytes_needed(probe, geometry.data_at + geometry.data_bytes);
+        Unused::of(&probe.info.path, probe.info.bytes, used)
+    }
+    /// Whether a drive may become a leg of an array.
+    async fn check_new_leg(
+        &self,
+        pool: PoolId,
+        array: usize,
+        probe: &Probe,
+        force: bool,
+    ) -> Result<(), Refusal> {
+        let one = core::slice::from_ref(probe);
+        let apart = match self.check_drives_apart(one) {
+            Ok(()) => self.check_listed(one, Some(pool)).await,
+            refused => refused,
+        };
+        apart.map_err(|r| Refusal { field: Some("new".into()), ..r })?;
+        let desk = self.desk();
+        let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
+        if let Some(r) = check_probes(core::slice::from_ref(probe), force || p.retired(probe)) {
+            return Err(Refusal { field: Some("new".into()), ..r });
+        }
+        let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
+            let message = "no other drive of the mirror is there to copy from";
+            refuse(RefusalKind::NotReady, "old", message).then("millrace status")
+        })?;
+        if !fits(probe, &like.label) {
+            let front = geometry_of(&like.label).data_at + like.label.data_bytes;
+            let message = format!(
+                "{} has {}, and a drive of the mirror needs {}",
+                probe.info.path,
+                size_there(probe.info.bytes),
+                size_needed(bytes_needed(probe, front))
+            );
+            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
+        }
+        let block = probe.info.block_bytes;
+        if block > p.config.drive_block_bytes && p.config.volumes.iter().any(|v| v.block_bytes < block) {
+            let message = format!(
+                "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
+                probe.info.path
+            );
+            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
+        }
+        Ok(())
+    }
+    async fn put_in_place(
+        &self,
+        pool: PoolId,
+        array: usize,
+        seat: Seat,
+        probe: &Probe,
+        force: bool,
+        replaces: Option<Leaver>,
+    ) -> Result<usize, Refusal> {
+        self.check_new_leg(pool, array, probe, force).await?;
+        if let Seat::Of(leg) = seat {
+            self.wait_until_gone(pool, array, leg).await?;
+        }
+        let (like, mut config, record, generation, uuid, dirty_uuid) = {
+            let mut desk = self.desk_mut();
+            let uuid = desk.new_uuid();
+            let created = desk.unix(self.cx.now());
+            let p =
+                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
+            let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
+            let like = there.next().expect("the check has seen one").label.clone();
+            let like = Label { created, ..like };
+            (like, p.config.clone(), p.record.clone(), p.generation + 1, uuid, p.array_uuid(array))
+        };
+        // A spare is one no more in the same write that makes it a leg.
+        let was = probe.good_label().map(|l| l.drive);
+        config.extras.spares.retain(|s| Some(s.drive) != was);
+        let row = LegRow { drive: uuid, path: probe.info.path.clone() };
+        let legs = &mut config.arrays[array].legs;
+        let leg = match seat {
+            Seat::Of(leg) => leg,
+            Seat::Beside => legs.len(),
+        };
+        match legs.get_mut(leg) {
+            Some(place) => *place = row,
+            None => legs.push(row),
+        }
+        let rows = &mut config.extras.replacements;
+        if let Some((old, old_path)) = replaces {
+            // Who waited for the one that leaves now waits for this one.
+            rows.iter_mut().filter(|r| r.new == old).for_each(|r| r.new = uuid);
+            rows.push(Replacement { old, old_path, new: uuid });
+        }
+        config.drive_block_bytes = config.drive_block_bytes.max(probe.info.block_bytes);
+        let label = Label {
+            drive: uuid,
+            leg: leg as u32,
+            legs: config.arrays[array].legs.len() as u32,
+            drive_bytes: probe.info.bytes,
+            block_bytes: probe.info.block_bytes,
+            ..like
+        };
+        let slot = config.slot(generation);
+        if slot.encode().is_none() {
+            let message = "the configuration would not fit its place on the drives";
+            let next = format!("millrace pool show {}", config.name);
+            return Err(refuse(RefusalKind::NoSpace, "new", message).then(next));
+        }
+        // Until the next record names it, the new drive is nobody's leg: a crash here leaves it as a drive
+        // that "was replaced once".
+        let geometry = crate::steward::record::config::geometry_of(&label);
+        let all = array::Bitmap::full(geometry.regions());
+        // The uncleared map comes with what is copied, before the leg counts as in sync.
+        let uncleared = array::UnclearedMap::none();
+        let maps = crate::steward::health::drives::Maps {
+            geometry: &geometry,
+            array: dirty_uuid,
+            dirty: &all,
+            uncleared: &uncleared,
+        };
+        let written = self.label_drive(probe.id, &label, maps, &record, &slot).await;
+        written.map_err(|e| {
+            let (words, next) = not_labelled(&probe.info, e);
+            refuse(RefusalKind::Internal, "new", words).then(next)
+        })?;
+        self.mark_all(pool, array).await?;
+        self.write_pools_and(Some((pool, &probe.info.path))).await?;
+        let failed = self.write_config(pool, &slot).await;
+        self.wish_away(pool, failed, "it could not take the configuration");
+        let mut departed = None;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            (p.config, p.generation) = (config, generation);
+            p.spares.retain(|s| Some(s.uuid) != was);
+            let open = Some(OpenDrive { id: probe.id, info: probe.info.clone(), label });
+            let (legs, path) = (&mut p.arrays[array].legs, probe.info.path.clone());
+            match legs.get_mut(leg) {
+                Some(l) => {
+                    departed = Some((l.uuid, l.path.clone()));
+                    (l.uuid, l.path, l.open) = (uuid, path, open);
+                }
+                None => {
+                    let mut places = 0..PLACES_MAX;
+                    let place = places.find(|p| legs.iter().all(|l| l.place != *p));
+                    let place = place.expect("who puts a drive beside others has looked for room");
+                    legs.push(LegDesk::new(uuid, place, path, open, 0));
+                }
+            }
+            p.wishes.push_back(Wish::Joined { array, leg, full: true, new: true });
+        }
+        self.desk_mut().departs(departed);
+        Ok(leg)
+    }
+}
+
+impl PoolDesk {
+    /// The mirror that is called so, or the only one.
+    fn mirror_named(&self, word: Option<&str>) -> Result<usize, Refusal> {
+        let name = &self.config.name;
+        let mirrors: Vec<usize> = (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror).collect();
+        let found = match (word, &mirrors[..]) {
+            (Some(word), _) => mirrors.iter().find(|a| array_word(true, **a) == word).copied(),
+            (None, [one]) => Some(*one),
+            (None, _) => None,
+        };
+        found.ok_or_else(|| {
+            let words: Vec<String> = mirrors.iter().map(|a| array_word(true, *a)).collect();
+            let (kind, message) = match word {
+                Some(word) => (RefusalKind::NotFound, format!("pool {name} has no mirror {word}")),
+                None if mirrors.is_empty() => (
+                    RefusalKind::Invalid,
+                    format!("pool {name} has no mirror: a single drive gets no second one"),
+                ),
+                None => {
+                    let words = words.join(", ");
+                    (RefusalKind::Invalid, format!("pool {name} has several mirrors ({words}): say which"))
+                }
+            };
+            let next = match words.first() {
+                Some(word) => format!("millrace pool add {name} leg DRIVE --to {word}"),
+                None => format!("millrace pool show {name}"),
+            };
+            refuse(kind, "mirror", message).then(next)
+        })
+    }
+    /// Whether a leg may be removed. The last good one never is; redundancy is given up only if that is meant.
+    fn check_removal(&self, array: usize, leg: usize, force: bool) -> Result<(), Refusal> {
+        let (path, name) = (self.drive_path(array, leg), &self.config.name);
+        let unique = match self.config.arrays[array].mirror {
+            false => Some((
+                format!("{path} holds data of pool {name} that is nowhere else: it cannot be removed"),
+                format!("millrace pool show {name}"),
+            )),
+            true if self.is_last(array, leg) => Some((
+                format!("{path} is the last drive in sync of its mirror: without it the pool does not work"),
+                format!("millrace drive replace {path} NEW"),
+            )),
+            true => None,
+        };
+        if let Some((message, next)) = unique {
+            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
+        }
+        // Who gives up a replacement is left with the legs that there were, unless the old one was lost meanwhile.
+        let uuid = self.arrays[array].legs[leg].uuid;
+        let old = self.replaces(uuid).and_then(|r| self.leg_at(r.old));
+        let comes = old.is_some_and(|(a, l)| self.leg_state(a, l) == LegState::InSync);
+        let alone = !comes && (self.in_sync_without(array, leg) < 2 || self.arrays[array].legs.len() == 2);
+        if alone && !force {
+            let word = array_word(true, array);
+            let message = format!(
+                "without {path} {word} of pool {name} has one drive in sync: if that fails, its data is lost"
+            );
+            let next = format!("millrace drive replace {path} NEW, or millrace drive rm {path} --force");
+            return Err(refuse(RefusalKind::Unsafe, "drive", message).then(next));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,453 @@
+//! Membership: loss, return, promotion. One keeper for each pool does one change after the other.
+//!
+//! ```text
+//! loss       out on the desk ▶ published ▶ applied by all shards ▶ on record ▶ Recorded   (promise 5)
+//! return     rebuilding on record ▶ published ▶ … every shard: Synced ▶ in sync on record ▶ published
+//! ```
+//!
+//! A loss is published before it is on record, because no shard may read from the leg once a write that
+//! it lacks is answered. A promotion is on record before it is published, because nobody may read from
+//! the leg before a crash would still find it in sync.
+
+use crate::layout::{ArrayId, PoolId};
+use crate::mail::Mail;
+use crate::order::Weight;
+use crate::steward::Office;
+use crate::steward::desk::{Desk, Outlook, PoolDesk, Wish, array_word, error_words, outlook};
+use crate::steward::pools::found::Found;
+use crate::steward::status::speed::{Speed, Work};
+use array::format::{LegState, MembershipRecord};
+use base::{Bug, DriveError, Duration, Instant, planted};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+impl Office {
+    /// Starts the keeper of a pool.
+    pub(crate) fn start_keeper(&self, pool: PoolId) {
+        let office = self.clone();
+        self.cx.spawn(async move { office.keep(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_record(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_clean(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_scrubs(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_spares(pool).await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_returned(pool).await });
+    }
+
+    async fn keep(&self, pool: PoolId) {
+        loop {
+            let office = self.clone();
+            let wished = move || {
+                // While the pool is let go of, who does that writes its last record.
+                let works = |p: &PoolDesk| !p.leaving && !p.held && !p.wishes.is_empty();
+                office.desk().pool(pool).is_none_or(works)
+            };
+            self.cx.until(wished).await;
+            let wishes = match self.desk_mut().pool_mut(pool) {
+                None => return,
+                Some(p) => {
+                    p.keeping = true;
+                    next_wishes(&mut p.wishes)
+                }
+            };
+            match wishes[0] {
+                Wish::Lost { .. } => self.lose(pool, wishes).await,
+                Wish::Joined { array, leg, full, new } => {
+                    self.join_leg(pool, array, leg, full, new).await;
+                }
+                Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
+            }
+            if let Some(p) = self.desk_mut().pool_mut(pool) {
+                p.keeping = false;
+            }
+        }
+    }
+
+    /// Keeps the keeper from its work, once it has ended what it is at.
+    pub(crate) async fn hold_keeper(&self, pool: PoolId) {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.held = true;
+        }
+        let office = self.clone();
+        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.keeping)).await;
+    }
+    /// Lets the keeper go on.
+    pub(crate) fn free_keeper(&self, pool: PoolId) {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.held = false;
+        }
+    }
+    /// Legs that failed to take something are put out, unless they are the last.
+    pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: &str) {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            for (array, leg, error) in failed {
+                let open = p.arrays[array].legs.get(leg).and_then(|l| l.open.as_ref());
+                let did = open.map_or_else(|| error_words(error), |o| o.did(error));
+                let why = format!("{what}: the drive {did}");
+                p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error) });
+            }
+        }
+    }
+
+    /// Legs are lost.
+    async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
+        let (put_out, changed) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut record = p.record.next(me, incarnation);
+            let put_out = desk.take_out(pool, &mut record, wishes, self.cx.now());
+            if put_out.is_empty() {
+                return;
+            }
+            let p = desk.pool_mut(pool).expect("seen above");
+            let changed = p.changed(&record);
+            p.record = record;
+            (put_out, changed)
+        };
+        self.publish().await;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.losing = true;
+        }
+        self.put_on_record(pool, &changed, &[]).await;
+        for (array, leg) in put_out {
+            let office = self.clone();
+            self.cx.spawn(async move { office.look_if_cut_off(pool, array, leg).await });
+        }
+    }
+
+    /// A leg was put out, on record by now. What it met may be that it became smaller: then that is told, with what helps.
+    async fn look_if_cut_off(&self, pool: PoolId, array: usize, leg: usize) {
+        let open = {
+            let desk = self.desk();
+            let p = desk.pool(pool).filter(|p| !p.leaving);
+            let l = p.and_then(|p| p.arrays.get(array)?.legs.get(leg));
+            let Some(l) = l.filter(|l| l.outlook == Outlook::MayReturn) else { return };
+            let Some(open) = l.open.clone() else { return };
+            open
+        };
+        let Ok(health) = self.cx.inspect(open.id).await else { return };
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let p = desk.pool_mut(pool).filter(|p| p.is_out(array, leg));
+        let l = p.and_then(|p| p.arrays[array].legs.get_mut(leg));
+        let Some(l) = l.filter(|l| l.open.as_ref().is_some_and(|o| o.id == open.id)) else { return };
+        let Some(found) = Found::cut_off(&open, health.bytes) else { return };
+        let (what, words) = (format!("drive {}", l.path), found.words());
+        let news = !l.reason.contains("cut off");
+        if news {
+            l.reason = words.clone();
+        }
+        l.found = Some(found);
+        if news {
+            desk.event(now, Weight::Error, what, words);
+        }
+    }
+
+    /// A leg is there, again or as a `new` one: it is written from now on, and what it lacks is copied.
+    async fn join_leg(&self, pool: PoolId, array: usize, leg: usize, full: bool, new: bool) {
+        let now = self.cx.now();
+        if !full {
+            self.add_dirty_of(pool, array, leg).await;
+        }
+        let changed = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let incarnation = desk.new_incarnation();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            if p.arrays[array].legs.get(leg).is_none_or(|l| l.open.is_none()) {
+                return;
+            }
+            let mut record = p.record.next(me, incarnation);
+            // If everything is to be copied, every bit was set before: the bitmaps know.
+            let state = LegState::Rebuilding;
+            let drive = p.arrays[array].legs[leg].uuid;
+            let legs = &mut record.arrays[array].legs;
+            let row = array::format::MemberLeg { drive, state };
+            match legs.get_mut(leg) {
+                Some(place) => *place = row,
+                None => legs.push(row),
+            }
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            let reason = match (full, p.replaces(drive)) {
+                (true, Some(old)) if p.is_leg(old.old) => {
+                    format!("everything is being copied to it; then it takes the place of {}", old.old_path)
+                }
+                (true, _) => "everything is being copied to it".to_string(),
+                (false, _) => "what it missed is being copied to it".to_string(),
+            };
+            let desk_leg = &mut p.arrays[array].legs[leg];
+            desk_leg.joined = record.counter;
+            desk_leg.out_since = None;
+            desk_leg.synced.clear();
+            desk_leg.full = full;
+            (desk_leg.reason, desk_leg.found) = (reason, None);
+            p.record = record;
+            desk.speeds.insert(Work::Leg(drive), Speed::begun(now));
+            let p = desk.pool(pool).expect("seen above");
+            let what = format!("drive {}", p.drive_path(array, leg));
+            let how = if new { "is a leg of" } else { "is back in" };
+            // Whose place it takes was told as the order was carried out.
+            let doing = if full { "everything" } else { "what it missed" };
+            let message = format!("it {how} pool {}; {doing} is being copied to it", p.config.name);
+            desk.event(now, Weight::Note, what, message);
+            changed
+        };
+        self.put_on_record(pool, &[], &[]).await;
+        self.publish().await;
+        self.recorded(&changed);
+    }
+
+    /// A leg that returns may have been written where no other bitmap says so: what its own says is
+    /// copied too. A bitmap that cannot be read says everything.
+    async fn add_dirty_of(&self, pool: PoolId, array: usize, leg: usize) {
+        let found = self.desk().pool(pool).map(|p| {
+            let a = &p.arrays[array];
+            (a.id, a.geometry, p.config.array_uuid(array), a.legs[leg].open.clone())
+        });
+        let Some((id, geometry, uuid, Some(open))) = found else { return };
+        if geometry.redundant() && !planted(Bug::OwnBitmapIgnored) {
+            let own = self.read_bitmap(&open).await;
+            let dirty = Arc::new(array::merge(&geometry, uuid, &[own.as_deref()]).0);
+            self.tell_shards(|| Mail::AddDirty { array: id, dirty: dirty.clone() });
+        }
+    }
+
+    /// Puts the record on the desk on record, and then tells the shards that these arrays' epochs are. A pool
+    /// that is let go of is not waited for once its hosts were told (`watch_record`). Legs that `had` it are passed over.
+    pub(crate) async fn put_on_record(
+        &self,
+        pool: PoolId,
+        changed: &[(ArrayId, u64)],
+        had: &[(usize, usize)],
+    ) {
+        let began = self.cx.now();
+        let record = self.desk_mut().pool_mut(pool).map(|p| {
+            p.recording = Some(began);
+            p.record.clone()
+        });
+        let Some(record) = record else { return };
+        let written = (planted(Bug::LossNotRecorded) && !changed.is_empty())
+            || self.write_down(pool, &record, had).await.is_some();
+        if written {
+            self.recorded(changed);
+            self.end_of_recording(pool).await;
+        } else if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.recording = None;
+        }
+    }
+    /// Writes a record to where it must be, however long that takes. A leg that fails to take it is wished away;
+    /// true if none is. None if the pool is let go of meanwhile.
+    pub(crate) async fn write_down(
+        &self,
+        pool: PoolId,
+        record: &MembershipRecord,
+        had: &[(usize, usize)],
+    ) -> Option<bool> {
+        loop {
+            let (failed, witness) = self.write_record(pool, record, had).await;
+            {
+                let mut desk = self.desk_mut();
+                let p = desk.pool_mut(pool)?;
+                if p.has_taken(&failed, &witness) {
+                    return Some(failed.is_empty());
+                }
+                if p.leaving && (p.unrecorded || !p.losing) {
+                    return None;
+                }
+            }
+            self.cx.sleep(RETRY).await;
+        }
+    }
+    pub(crate) fn recorded(&self, changed: &[(ArrayId, u64)]) {
+        for (array, epoch) in changed {
+            self.tell_shards(|| Mail::Recorded { array: *array, epoch: *epoch });
+        }
+    }
+
+    /// Tells the shards when the first resync after a crash is over on all of them.
+    async fn watch_clean(&self, pool: PoolId) {
+        loop {
+            let office = self.clone();
+            let due = move || {
+                let desk = office.desk();
+                let shards = usize::from(desk.shards);
+                desk.pool(pool).is_none_or(|p| {
+                    !p.leaving && p.arrays.iter().any(|a| a.unclean && a.clean.len() >= shards)
+                })
+            };
+            self.cx.until(due).await;
+            let (now, mut done) = (self.cx.now(), vec![]);
+            {
+                let mut desk = self.desk_mut();
+                let shards = usize::from(desk.shards);
+                let Some(p) = desk.pool_mut(pool) else { return };
+                let (what, mut lines) = (format!("pool {}", p.config.name), vec![]);
+                for a in 0..p.arrays.len() {
+                    if !p.arrays[a].unclean || p.arrays[a].clean.len() < shards {
+                        continue;
+                    }
+                    p.arrays[a].unclean = false;
+                    done.push(p.arrays[a].id);
+                    lines.extend(p.compared_words(a, now));
+                }
+                lines.into_iter().for_each(|l| desk.event(now, Weight::Note, what.clone(), l));
+            }
+            for array in done {
+                self.tell_shards(|| Mail::Clean { array });
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Puts legs out in `record`, the next one of that pool, and on the desk; false if nobody was left to put out.
+    pub(crate) fn take_out(
+        &mut self,
+        pool: PoolId,
+        record: &mut MembershipRecord,
+        wishes: Vec<Wish>,
+        now: Instant,
+    ) -> Vec<(usize, usize)> {
+        let Some(p) = self.pool_mut(pool) else { return vec![] };
+        let (mut events, mut put_out) = (vec![], vec![]);
+        for wish in wishes {
+            let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
+            let legs = &record.arrays[array].legs;
+            // Every shard wishes it away: the first one is told, also where both wishes share a record.
+            if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
+                continue;
+            }
+            let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);
+            if legs[leg].state == LegState::InSync && !others {
+                // Promise 7: the last good leg is never ejected.
+                continue;
+            }
+            let was = legs[leg].state;
+            let out = if was == LegState::InSync { LegState::JustOut } else { LegState::Out };
+            record.arrays[array].legs[leg].state = out;
+            record.arrays[array].epoch = record.counter;
+            put_out.push((array, leg));
+            let desk_leg = &mut p.arrays[array].legs[leg];
+            desk_leg.reason = why.clone();
+            desk_leg.synced.clear();
+            desk_leg.slow.clear();
+            (desk_leg.told_slow, desk_leg.quiet_since) = (false, None);
+            (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
+            desk_leg.return_at = Some(now + crate::steward::legs::spares::return_after(desk_leg.returns));
+            let (weight, what) = match outlook {
+                Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => (Weight::Error, "was taken out of"),
+                Outlook::Leaves => (Weight::Note, "leaves"),
+            };
+            let message = format!("it {what} pool {}: {why}", p.config.name);
+            events.push((weight, format!("drive {}", desk_leg.path), message));
+        }
+        for (weight, what, message) in events {
+            self.event(now, weight, what, message);
+        }
+        put_out
+    }
+    /// The shards are about to be told of all arrays: notes from when on they compare what may differ in the new ones.
+    pub(crate) fn note_comparisons(&mut self, now: Instant) {
+        let mut lines = vec![];
+        for p in &mut self.pools {
+            for a in 0..p.arrays.len() {
+                if p.arrays[a].unclean && p.arrays[a].compared_since.is_none() {
+                    p.arrays[a].compared_since = Some(now);
+                    self.speeds.insert(Work::Array(p.arrays[a].id), Speed::begun(now));
+                    lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config.name), l)));
+                }
+            }
+        }
+        lines.into_iter().for_each(|(what, l)| self.event(now, Weight::Note, what, l));
+    }
+}
+
+/// Bytes as people say them.
+fn mib(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
+}
+
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The first wish, and all further losses if it is one: they share a record. Losses come first.
+fn next_wishes(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
+    let losses = losses(wishes);
+    if losses.is_empty() { wishes.pop_front().into_iter().collect() } else { losses }
+}
+/// Takes the losses out of the wishes.
+pub(crate) fn losses(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
+    let is_loss = |w: &Wish| matches!(w, Wish::Lost { .. });
+    let (losses, rest): (Vec<Wish>, Vec<Wish>) = wishes.drain(..).partition(is_loss);
+    wishes.extend(rest);
+    losses
+}
+
+impl PoolDesk {
+    /// What the bitmaps of an array said at the start: as much is compared, and copied where legs differ.
+    fn unclean_bytes(&self, array: usize) -> u64 {
+        let a = &self.arrays[array];
+        u64::from(a.dirty.count()) * a.geometry.region_bytes
+    }
+    fn array_name(&self, array: usize) -> String {
+        array_word(self.config.arrays[array].mirror, array)
+    }
+    /// What is told when an array's drives begin to be compared; None if no region is marked.
+    fn comparing_words(&self, array: usize) -> Option<String> {
+        let (bytes, name) = (self.unclean_bytes(array), self.array_name(array));
+        let size = mib(bytes);
+        (bytes > 0).then(|| {
+            format!("{size} of {name} may differ between its drives: they are compared and made the same")
+        })
+    }
+    /// What is told when that is over on all shards.
+    fn compared_words(&self, array: usize, now: Instant) -> Option<String> {
+        let (bytes, name) = (self.unclean_bytes(array), self.array_name(array));
+        let seconds = now.since(self.arrays[array].compared_since?).as_secs();
+        let size = mib(bytes);
+        (bytes > 0)
+            .then(|| format!("the drives of {name} are the same again: {size} were compared in {seconds} s"))
+    }
+    /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
+    pub(crate) fn has_taken(
+        &mut self,
+        failed: &[(usize, usize, DriveError)],
+        witness: &Result<(), String>,
+    ) -> bool {
+        self.trouble = witness.as_ref().err().cloned();
+        let mut stuck = false;
+        for (array, leg, error) in failed {
+            let words = error_words(*error);
+            if self.is_last(*array, *leg) {
+                // It stays, and so the witness alone must hold what it could not take.
+                stuck |= witness.is_err();
+                let also = format!("{}: the drive {words}", self.drive_path(*array, *leg));
+                let before = self.trouble.take().filter(|_| stuck);
+                self.trouble = before.map(|w| format!("{w}; {also}"));
+            } else {
+                let why = format!("it could not take the membership record: the drive {words}");
+                let outlook = outlook(*error);
+                self.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why, outlook });
+            }
+        }
+        if witness.is_ok() {
+            return true;
+        }
+        let provable = self.loss_is_provable(&self.record, failed);
+        if !provable && let Some(words) = &mut self.trouble {
+            words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
+        }
+        // Without a witness the record must at least be on every leg that goes on (or that is put out next).
+        !stuck && provable && failed.len() < self.reachable().len()
+    }
+    /// Arrays whose epoch is another in `new`.
+    pub(crate) fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {
+        let rows = self.arrays.iter().zip(&self.record.arrays).zip(&new.arrays);
+        rows.filter(|((_, old), new)| old.epoch != new.epoch).map(|((a, _), new)| (a.id, new.epoch)).collect()
+    }
+}

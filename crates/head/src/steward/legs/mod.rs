@@ -1,0 +1,9 @@
+//! Procedures of legs: lost, returned, exchanged, promoted; and of spares.
+
+pub(crate) mod exchange;
+pub(crate) mod members;
+pub(crate) mod promote;
+pub(crate) mod reopen;
+pub(crate) mod spare_watch;
+pub(crate) mod spares;
+pub(crate) mod unrecorded;

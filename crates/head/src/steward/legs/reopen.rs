@@ -1,0 +1,236 @@
+//! The last leg in sync of a mirror was pulled, and put back: what was opened stays dead, and nothing else holds
+//! what it holds. It is looked for, opened anew, and takes its own place.
+//!
+//! ```text
+//! gone, and the last ▶ found by its label, with our own record ▶ no shard has what was opened, and the kernel
+//! holds nothing of it ▶ the new one on the desk ▶ on record ▶ published
+//! ```
+//!
+//! It stays in sync on record throughout: it is not put out, since without it there is no mirror. What had not been
+//! answered when it was pulled may have landed or not; hosts were told that the volume is not ready, and come again.
+
+use crate::layout::PoolId;
+use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::refuse;
+use crate::steward::health::drives::Probe;
+use crate::steward::orders::dispatch::RETURN_PATIENCE;
+use array::format::{LegState, MembershipRecord, is_current};
+use base::{DriveError, Duration, Instant, Uuid};
+
+/// Records that a leg may miss before no other leg returns: half of those that a record names.
+const LAG_MAX: u64 = 16;
+
+/// How often it is looked for where it was: hosts wait for it, and a path that leads nowhere costs nothing.
+pub(crate) const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// Each of so many looks is at all drives that nobody holds, as it may have another path today.
+const LOOKS_NEAR: u32 = 10;
+
+impl crate::steward::desk::PoolDesk {
+    /// Last legs of mirrors that are gone as they were opened, and due to be looked for.
+    pub(crate) fn due_to_reopen(&self, now: Instant) -> Vec<(usize, usize)> {
+        let mut due = vec![];
+        for (a, array) in self.arrays.iter().enumerate().filter(|(_, a)| a.geometry.redundant()) {
+            let is_due =
+                |l: &usize| array.legs[*l].look_at.is_some_and(|at| at <= now) && self.is_last(a, *l);
+            due.extend((0..array.legs.len()).filter(is_due).map(|l| (a, l)));
+        }
+        due
+    }
+    /// Whether a last leg of a mirror is gone, and looked for.
+    pub(crate) fn is_looked_for(&self) -> bool {
+        self.arrays.iter().flat_map(|a| &a.legs).any(|l| l.look_at.is_some())
+    }
+    /// The last leg of this mirror is gone, and looked for.
+    pub(crate) fn lacks_last(&self, array: usize) -> bool {
+        let legs = self.arrays[array].legs.iter().enumerate();
+        legs.filter(|(_, leg)| leg.look_at.is_some()).any(|(l, _)| self.is_last(array, l))
+    }
+    /// No leg that is in sync on record is closed at the moment.
+    pub(crate) fn all_in_sync_are_open(&self) -> bool {
+        let mut legs =
+            self.arrays.iter().enumerate().flat_map(|(a, x)| x.legs.iter().enumerate().map(move |l| (a, l)));
+        legs.all(|(a, (l, leg))| leg.open.is_some() || self.leg_state(a, l) != LegState::InSync)
+    }
+}
+
+impl Office {
+    /// Before a leg returns: a last leg that takes no record, since it is gone or refuses, must not be left so far
+    /// behind that records name it no more, or it could neither be opened anew nor be believed at the next start.
+    /// Each leg that comes and goes, in whatever mirror, is some records; so from some lag on no leg returns.
+    pub(crate) async fn catch_up(&self, pool: PoolId) -> Result<(), Refusal> {
+        let lag = || self.desk().pool(pool).map_or(0, |p| p.record.lag_max());
+        if lag() < LAG_MAX {
+            return Ok(());
+        }
+        // Perhaps it is well by now, and there was nothing to put on record since.
+        let record = self.record_again(pool).await;
+        let failed = match &record {
+            Some(record) => self.write_record(pool, record, &[]).await.0,
+            None => vec![],
+        };
+        self.free_keeper(pool);
+        if lag() < LAG_MAX {
+            return Ok(());
+        }
+        let desk = self.desk();
+        let Some(p) = desk.pool(pool) else { return Ok(()) };
+        let legs = p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
+        let is_closed = |(a, l): &(usize, usize)| p.is_last(*a, *l) && p.arrays[*a].legs[*l].open.is_none();
+        let behind = failed.first().map(|(a, l, _)| (*a, *l)).or_else(|| legs.clone().find(is_closed));
+        let who = behind.map_or("a drive", |(a, l)| p.drive_path(a, l));
+        let message = format!("{who} has missed {} changes of who is in sync, and must be back first", lag());
+        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+    }
+
+    /// The record on the desk, to be written once more; the keeper is held.
+    pub(crate) async fn record_again(&self, pool: PoolId) -> Option<MembershipRecord> {
+        self.hold_keeper(pool).await;
+        let mut desk = self.desk_mut();
+        let p = desk.pool_mut(pool)?;
+        // A promotion that was refused before is tried as it was only while nothing was written behind it.
+        p.refused = None;
+        Some(p.record.clone())
+    }
+
+    /// Looks for legs that are due, and takes back those that are found.
+    pub(crate) async fn reopen_last_legs(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let due: Vec<(usize, usize, bool)> = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+            let due = p.due_to_reopen(now);
+            due.into_iter()
+                .map(|(a, l)| {
+                    let leg = &mut p.arrays[a].legs[l];
+                    let everywhere = leg.looks.is_multiple_of(LOOKS_NEAR);
+                    (leg.look_at, leg.looks) = (Some(now + LOOK_AFTER), leg.looks + 1);
+                    (a, l, everywhere)
+                })
+                .collect()
+        };
+        for (array, leg, everywhere) in due {
+            self.reopen_last(pool, array, leg, everywhere).await;
+        }
+    }
+    /// Order: return, of a leg that is in sync on record. It is looked for at once if it is the last one, and what
+    /// was opened is gone.
+    pub(crate) async fn return_in_sync(&self, pool: PoolId, array: usize, leg: usize) -> Answered {
+        let (path, open, last) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let l = &p.arrays[array].legs[leg];
+            (l.path.clone(), l.open.clone(), p.is_last(array, leg))
+        };
+        let gone = match open {
+            Some(open) => self.cx.inspect(open.id).await == Err(DriveError::Gone),
+            None => true,
+        };
+        let no = |kind, message| Err(refuse(kind, "drive", message).then("millrace status"));
+        if !gone || !last {
+            return no(RefusalKind::Conflict, format!("{path} is in sync: there is nothing to return"));
+        }
+        match self.reopen_last(pool, array, leg, true).await {
+            true => Ok(Reply::Done),
+            false => no(
+                RefusalKind::NotReady,
+                format!("{path} is not back yet: it is looked for every second, and taken back by itself"),
+            ),
+        }
+    }
+    /// Looks for a leg, and takes it back; false if it is not found, or may not return yet.
+    async fn reopen_last(&self, pool: PoolId, array: usize, leg: usize, everywhere: bool) -> bool {
+        let named = {
+            let desk = self.desk();
+            let leg = desk.pool(pool).and_then(|p| p.arrays.get(array)?.legs.get(leg));
+            leg.map(|leg| (leg.uuid, leg.path.clone()))
+        };
+        let Some((uuid, path)) = named else { return false };
+        let Some(probe) = self.find_leg(uuid, &path, everywhere).await else { return false };
+        let back = self.swap_last(pool, array, leg, &probe).await.is_some();
+        if !back {
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+        }
+        back
+    }
+    /// The drive of this name, where it was, or `everywhere`, wherever it is today.
+    async fn find_leg(&self, uuid: Uuid, path: &str, everywhere: bool) -> Option<Probe> {
+        let mut specs = vec![path.to_string()];
+        if everywhere {
+            specs.extend(self.candidates().await.into_iter().filter(|spec| spec != path));
+        }
+        for spec in specs {
+            // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
+            if spec != path && self.desk().holds(&spec).is_some() {
+                continue;
+            }
+            let Ok(probe) = self.probe(&spec).await else { continue };
+            if probe.good_label().is_some_and(|l| l.drive == uuid) {
+                return Some(probe);
+            }
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+        }
+        None
+    }
+    /// The leg that was found takes the place of what was opened; None if it may not, or not yet.
+    async fn swap_last(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) -> Option<()> {
+        let (dead, before) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p = desk.pool_mut(pool)?;
+            // Nobody else went on from it, and it was not overwritten.
+            let ours = probe.whole
+                && probe.good_label().is_some_and(|l| l.array == array as u32)
+                && is_current(probe.record.as_ref().ok(), &p.record);
+            // The keeper may wait for this very drive, so nobody waits for the keeper.
+            if !ours || p.leaving || p.keeping || p.held || !p.is_last(array, leg) {
+                return None;
+            }
+            p.held = true;
+            let dead = p.arrays[array].legs[leg].open.take();
+            if let Some(dead) = &dead {
+                p.arrays[array].legs[leg].dead = Some(dead.id);
+                // The shards need a number for a mirror without this leg. It is written nowhere: a crash finds the
+                // leg in sync, as it is.
+                let mut record = p.record.next(me, incarnation);
+                record.arrays[array].epoch = record.counter;
+                p.record = record;
+            }
+            (dead, p.arrays[array].legs[leg].dead)
+        };
+        self.publish().await;
+        // Nothing of ours may be left in the kernel (promise 5).
+        let left = match (dead, before) {
+            (Some(dead), _) => self.let_go_wholly(dead.id, RETURN_PATIENCE).await,
+            (None, before) => before.is_none_or(|id| self.cx.closed(id)),
+        };
+        if !left {
+            self.free_keeper(pool);
+            return None;
+        }
+        let now = self.cx.now();
+        let changed = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p = desk.pool_mut(pool)?;
+            let desk_leg = &mut p.arrays[array].legs[leg];
+            (desk_leg.open, desk_leg.path) = (probe.opened(), probe.info.path.clone());
+            (desk_leg.dead, desk_leg.look_at, desk_leg.looks) = (None, None, 0);
+            p.config.arrays[array].legs[leg].path = probe.info.path.clone();
+            let mut record = p.record.next(me, incarnation);
+            record.arrays[array].epoch = record.counter;
+            let changed = p.changed(&record);
+            p.record = record;
+            let message = format!("it is back in pool {}, and in sync: hosts go on", p.config.name);
+            desk.event(now, Weight::Note, format!("drive {}", probe.info.path), message);
+            changed
+        };
+        self.put_on_record(pool, &[], &[]).await;
+        self.publish().await;
+        self.recorded(&changed);
+        self.free_keeper(pool);
+        self.look_soon();
+        let _ = self.write_pools().await;
+        Some(())
+    }
+}

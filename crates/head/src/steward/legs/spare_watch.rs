@@ -1,0 +1,139 @@
+//! Spares are looked at as the drives that they may stand in for: one that is gone is found out before it is needed.
+//!
+//! A spare holds nothing, so nothing is lost with it. One whose drive is gone is let go of, and looked for again as one that was
+//! not found at the start; one that is ill stays open, and is a spare again once it is well.
+
+use crate::layout::PoolId;
+use crate::order::Weight;
+use crate::steward::Office;
+use crate::steward::desk::{OpenDrive, error_words};
+use crate::steward::health::watch::{Look, SILENT_MAX};
+use crate::steward::join::{self, Boxed};
+use crate::steward::legs::spares::SpareIll;
+use array::format::{LABEL_AT, RECORD_BYTES};
+use base::{DriveError, DriveId, FileName};
+use std::collections::BTreeMap;
+
+/// What a look says of a spare.
+enum Verdict {
+    Well,
+    /// Nothing of it is left here.
+    Gone(String),
+    Ill(SpareIll),
+    /// One more look tells.
+    Unsure,
+}
+
+impl Office {
+    /// Looks at every spare that is open. `unwell`: in how many looks in a row it was not well.
+    pub(crate) async fn look_at_spares(&self, unwell: &mut BTreeMap<DriveId, u32>) {
+        let spares: Vec<(PoolId, OpenDrive)> = {
+            let desk = self.desk();
+            let pools = desk.pools.iter().filter(|p| p.serving && !p.leaving);
+            pools.flat_map(|p| p.spares.iter().filter_map(|s| Some((p.id, s.open.clone()?)))).collect()
+        };
+        unwell.retain(|id, _| spares.iter().any(|(_, o)| o.id == *id));
+        let looks: Vec<Boxed<'_, Option<Look>>> = spares
+            .iter()
+            .map(|(pool, o)| -> Boxed<'_, _> { Box::pin(self.look_at_spare(*pool, o)) })
+            .collect();
+        for ((pool, open), look) in spares.iter().zip(join::all(looks).await) {
+            let Some(look) = look else { continue };
+            let times = unwell.entry(open.id).or_default();
+            *times = if matches!(look, Look::Failed(_)) { *times + 1 } else { 0 };
+            self.conclude_spare(*pool, open, &look, *times);
+        }
+    }
+    /// None: it was let go of meanwhile.
+    async fn look_at_spare(&self, pool: PoolId, open: &OpenDrive) -> Option<Look> {
+        let is_open = || {
+            let desk = self.desk();
+            let p = desk.pool(pool).filter(|p| !p.leaving);
+            p.is_some_and(|p| p.spares.iter().any(|s| s.open.as_ref().is_some_and(|o| o.id == open.id)))
+        };
+        match self.cx.inspect(open.id).await {
+            Ok(health) if health.bytes < open.label.drive_bytes => Some(Look::Cut(health.bytes)),
+            Err(e) => Some(Look::Failed(e)),
+            Ok(_) if !is_open() => None,
+            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
+                Ok(_) => Some(Look::Well(health)),
+                Err(e) => Some(Look::Failed(e)),
+            },
+        }
+    }
+    fn conclude_spare(&self, pool: PoolId, open: &OpenDrive, look: &Look, times: u32) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        // An order may be just about to use it, or have taken it away.
+        if desk.ordering || !desk.orders.is_empty() {
+            return;
+        }
+        let shaped = desk.shapes.get(&open.id).is_some_and(|s| s.gone || s.hang);
+        let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+        let name = p.config.name.clone();
+        let Some(spare) = p.spares.iter_mut().find(|s| s.open.as_ref().is_some_and(|o| o.id == open.id))
+        else {
+            return;
+        };
+        let (path, was) = (spare.path.clone(), spare.ill.clone());
+        let mut gone = false;
+        let words = match verdict(&name, &path, open, look, times, shaped) {
+            Verdict::Unsure => return,
+            Verdict::Well => {
+                spare.ill = None;
+                was.is_some().then(|| (Weight::Note, format!("its spare {path} is well again")))
+            }
+            Verdict::Ill(ill) => {
+                spare.ill = Some(ill.clone());
+                let words = format!("its spare {path} is of no use: {}", ill.words);
+                (was.map(|w| w.words) != Some(ill.words)).then_some((Weight::Warning, words))
+            }
+            Verdict::Gone(why) => {
+                (spare.open, spare.ill, spare.look_at, spare.looks) = (None, None, Some(now), 0);
+                gone = true;
+                Some((Weight::Warning, format!("its spare {path} is of no use: {why}")))
+            }
+        };
+        if let Some((weight, words)) = words {
+            desk.event(now, weight, format!("pool {name}"), words);
+        }
+        drop(desk);
+        if gone {
+            self.let_go(open.id);
+        }
+    }
+}
+
+fn verdict(pool: &str, path: &str, open: &OpenDrive, look: &Look, times: u32, shaped: bool) -> Verdict {
+    let clear = format!("millrace drive shape {path} --clear");
+    match look {
+        Look::Failed(e) if shaped => {
+            Verdict::Ill(SpareIll { words: format!("the drive {}", error_words(*e)), next: clear })
+        }
+        Look::Failed(DriveError::Gone) => {
+            Verdict::Gone(format!("the drive {}", error_words(DriveError::Gone)))
+        }
+        Look::Failed(_) if times < SILENT_MAX => Verdict::Unsure,
+        Look::Failed(e) => Verdict::Ill(SpareIll {
+            words: format!("the drive {}", error_words(*e)),
+            next: format!(
+                "dmesg, smartctl -a {path}; once it answers, it is a spare again by itself; or millrace drive rm {path}"
+            ),
+        }),
+        Look::Cut(bytes) => Verdict::Ill(SpareIll {
+            words: format!("it was cut off: {bytes} of its {} bytes are there", open.label.drive_bytes),
+            next: format!(
+                "make it {} bytes again, or millrace drive rm {path}, then millrace pool add {pool} spare DRIVE",
+                open.label.drive_bytes
+            ),
+        }),
+        Look::Well(health) => match health.name {
+            FileName::There => Verdict::Well,
+            FileName::Moved => Verdict::Ill(SpareIll {
+                words: "its file is not at its path any more, where it would be looked for".into(),
+                next: format!("mv the file back to {path}"),
+            }),
+            FileName::Removed => Verdict::Gone("its file was removed".into()),
+        },
+    }
+}

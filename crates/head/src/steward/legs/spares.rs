@@ -1,0 +1,632 @@
+//! Legs that are out: those that were gone or silent are taken back when they answer again, and so are spares; hot spares take
+//! the place of those that do not. A spare is a drive that belongs to a pool and waits for that.
+//!
+//! A spare carries a label of the pool and nothing else of it; the pool's configuration lists it. When a leg
+//! has been out for good, or for long enough that it will not come back by itself, the first spare that
+//! fits is taken from the list, labelled as the leg, and copied in full, like a drive that an operator
+//! names. What decides is an order of the Steward's own, so that it never meets another change of the pool.
+
+use crate::layout::PoolId;
+use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{
+    LegDesk, OpenDrive, Outlook, PoolDesk, StoodIn, array_word, not_labelled, refuse, size_needed, size_there,
+};
+use crate::steward::health::drives::Probe;
+use crate::steward::legs::exchange::Seat;
+use crate::steward::pools::create::{bytes_needed, check_probes, fits};
+use crate::steward::pools::found::Found;
+use crate::steward::record::extras::SpareRow;
+use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
+use base::{Duration, Instant, Uuid};
+
+/// How often it is looked whether a leg needs a spare.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// A leg that may come back (it is gone, silent, or was taken out by hand) gets this time: drives that
+/// overheat, and cables that are moved, come back within minutes, and then miss little.
+pub(crate) const SPARE_AFTER: Duration = Duration::from_secs(300);
+/// How long after a leg was put out it is tried first to take it back, and how often then. Each return
+/// doubles it, so that a drive that comes and goes does not keep its mirror copying.
+const RETURN_AFTER: Duration = Duration::from_secs(10);
+const RETURN_DOUBLES_MAX: u32 = 6;
+
+/// See `RETURN_AFTER`.
+pub(crate) fn return_after(returns: u32) -> Duration {
+    RETURN_AFTER * (1 << returns.min(RETURN_DOUBLES_MAX))
+}
+
+/// How long a drive may take to come back from the kernel.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// In a spare's label: it is no leg.
+const NO_ARRAY: u32 = u32::MAX;
+
+/// A spare of an imported pool.
+#[derive(Clone)]
+pub(crate) struct SpareDesk {
+    pub uuid: Uuid,
+    pub path: String,
+    /// None: it was not found, or is not what it was.
+    pub open: Option<OpenDrive>,
+    pub found: Option<Found>,
+    /// Its smallest write, bytes: None if it was not seen in this life of the head.
+    pub block_bytes: Option<u32>,
+    /// When it is looked whether one that was not found is back; None if it is open, or could not be used. And how often
+    /// that was done.
+    pub look_at: Option<Instant>,
+    pub looks: u32,
+    /// Why it can stand in for nobody although it is open, and what helps.
+    pub ill: Option<SpareIll>,
+}
+
+/// See `SpareDesk::ill`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SpareIll {
+    /// The end of a sentence that names the spare.
+    pub words: String,
+    pub next: String,
+}
+
+impl SpareDesk {
+    /// It was not found, and is looked for again.
+    fn is_due(&self, now: Instant) -> bool {
+        self.open.is_none() && self.look_at.is_some_and(|at| at <= now)
+    }
+    /// Open, if it can stand in for a drive.
+    pub fn ready(&self) -> Option<&OpenDrive> {
+        self.open.as_ref().filter(|_| self.ill.is_none())
+    }
+    /// Why it is not ready: one sentence, empty if it is.
+    pub fn reason(&self) -> String {
+        match (&self.open, &self.found) {
+            (Some(_), _) => self.ill.as_ref().map_or(String::new(), |ill| ill.words.clone()),
+            (None, Some(found)) => found.words(),
+            (None, None) => "it was not found".into(),
+        }
+    }
+}
+
+/// The mirrors of its pool that a spare can stand in for.
+pub(crate) enum Fit {
+    /// Every one.
+    All,
+    /// Some, by name; and why not another one.
+    Only { fits: String, why: String },
+    /// None, and why not.
+    None { why: String },
+}
+
+impl Fit {
+    /// For people; empty if it fits everywhere.
+    pub fn words(&self) -> String {
+        match self {
+            Fit::All => String::new(),
+            Fit::Only { fits, why } => format!("fits {fits} only: {why}"),
+            Fit::None { why } => format!("fits no mirror: {why}"),
+        }
+    }
+}
+
+/// Whether a label is a spare's.
+pub(crate) fn is_spare(label: &Label) -> bool {
+    label.features.incompat & Features::SPARE != 0
+}
+
+impl PoolDesk {
+    /// The spares, as `status` tells them.
+    pub(crate) fn spares_shown(&self) -> Vec<Spare> {
+        let spare = |s: &SpareDesk| Spare {
+            path: s.path.clone(),
+            uuid: s.uuid,
+            bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
+            ready: s.ready().is_some(),
+            reason: s.reason(),
+            fits: self.fit_of(s).words(),
+        };
+        self.spares.iter().map(spare).collect()
+    }
+    /// Mirrors, by their place in the pool.
+    fn mirrors(&self) -> impl Iterator<Item = usize> {
+        (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror)
+    }
+    /// For which mirrors a spare can stand in. One that is not there is of no use, and tells why itself.
+    pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Fit {
+        let Some(open) = spare.ready() else { return Fit::All };
+        let unfit = self.mirrors().filter_map(|a| Some((a, self.unfit(open, a)?)));
+        let unfit: Vec<(usize, String)> = unfit.collect();
+        let fits = self.mirrors().filter(|a| !unfit.iter().any(|(u, _)| u == a));
+        let fits: Vec<String> = fits.map(|a| array_word(true, a)).collect();
+        match unfit.into_iter().next() {
+            None => Fit::All,
+            Some((_, why)) if fits.is_empty() => Fit::None { why },
+            Some((_, why)) => Fit::Only { fits: fits.join(", "), why },
+        }
+    }
+    /// Why a spare cannot stand in for a leg of a mirror: the end of a sentence. None if it can.
+    fn unfit(&self, spare: &OpenDrive, mirror: usize) -> Option<String> {
+        let (block, geometry) = (spare.info.block_bytes, &self.arrays[mirror].geometry);
+        let front = geometry.data_at + geometry.data_bytes;
+        if self.needs_smaller_blocks(block) {
+            return Some("it takes no 512-byte writes, and the pool has volumes of 512-byte blocks".into());
+        }
+        let (bytes, tail) = (spare.info.bytes, tail_at(spare.info.bytes));
+        (tail < front).then(|| {
+            let (has, needs) = (size_there(bytes), size_needed(front + (bytes - tail)));
+            format!("it has {has}, and a drive of {} needs {needs}", array_word(true, mirror))
+        })
+    }
+    /// Whether volumes write less than a drive of such blocks takes.
+    fn needs_smaller_blocks(&self, block: u32) -> bool {
+        block > self.config.drive_block_bytes && self.config.volumes.iter().any(|v| v.block_bytes < block)
+    }
+    /// The first spare that no volume of such blocks leaves a use for, and that has one now.
+    pub(crate) fn spare_made_useless(&self, block_bytes: u32) -> Option<&SpareDesk> {
+        let loses = |s: &&SpareDesk| {
+            // One that hangs, or is away, comes back as what it was.
+            let block = s.block_bytes.unwrap_or(0);
+            block > self.config.drive_block_bytes && block > block_bytes && !self.needs_smaller_blocks(block)
+        };
+        self.spares.iter().find(loses)
+    }
+    /// The spares of which nobody knows whether the first volume of such blocks leaves a use for them.
+    pub(crate) fn spares_unseen(&self, block_bytes: u32) -> Vec<String> {
+        if block_bytes >= 4096 || self.config.volumes.iter().any(|v| v.block_bytes < 4096) {
+            return vec![];
+        }
+        self.spares.iter().filter(|s| s.block_bytes.is_none()).map(|s| s.path.clone()).collect()
+    }
+    /// What keeps the spares that are there from the place of a leg that is out, if every one of them: each with its
+    /// reason.
+    pub(crate) fn no_spare_fits(&self, mirror: usize) -> Option<String> {
+        let ready = self.spares.iter().filter_map(|s| Some((s, s.ready()?)));
+        let unfit = ready.map(|(s, o)| Some(format!("the spare {}: {}", s.path, self.unfit(o, mirror)?)));
+        let unfit: Option<Vec<String>> = unfit.collect();
+        unfit.filter(|list| !list.is_empty()).map(|list| list.join("; "))
+    }
+    /// Legs that wait for a spare while none fits, of which no event said so: with the words.
+    fn newly_unfit(&self) -> Vec<(usize, usize, String)> {
+        let mut out = vec![];
+        for a in self.mirrors() {
+            let waits = |(l, leg): &(usize, &LegDesk)| {
+                let out = self.is_out(a, *l) && leg.outlook != Outlook::Leaves;
+                out && leg.out_since.is_some() && leg.told_unfit != leg.out_since
+            };
+            let Some(words) = self.no_spare_fits(a) else { continue };
+            let legs = self.arrays[a].legs.iter().enumerate().filter(waits);
+            out.extend(legs.map(|(l, leg)| {
+                (
+                    a,
+                    l,
+                    format!("no spare fits in the place of {} in {}: {words}", leg.path, array_word(true, a)),
+                )
+            }));
+        }
+        out
+    }
+    /// The first leg that needs a spare, and the spare for it.
+    fn match_spare(&self, now: Instant) -> Option<(usize, usize, SpareDesk)> {
+        for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config.arrays[*a].mirror) {
+            let in_sync =
+                |(l, leg): (usize, &LegDesk)| leg.open.is_some() && self.leg_state(a, l) == LegState::InSync;
+            if !array.legs.iter().enumerate().any(in_sync) {
+                continue;
+            }
+            for (l, leg) in array.legs.iter().enumerate() {
+                let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let long = leg
+                    .out_since
+                    .is_some_and(|at| leg.outlook == Outlook::Broken || now.since(at) >= SPARE_AFTER);
+                // One that was to take the place of another that is there: the operator chose it, and chooses again.
+                let awaited = self.replaces(leg.uuid).is_some_and(|r| self.is_leg(r.old));
+                if !out || !long || awaited {
+                    continue;
+                }
+                let wanted = |s: &&SpareDesk| s.ready().is_some_and(|o| self.unfit(o, a).is_none());
+                if let Some(spare) = self.spares.iter().find(wanted) {
+                    return Some((a, l, spare.clone()));
+                }
+            }
+        }
+        None
+    }
+    /// Legs that are out and may be back.
+    fn due_to_return(&self, now: Instant) -> Vec<(usize, usize)> {
+        let mut due = vec![];
+        for (a, array) in self.arrays.iter().enumerate() {
+            for (l, leg) in array.legs.iter().enumerate() {
+                let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let time = leg.return_at.is_some_and(|at| at <= now);
+                if out && time && leg.outlook == Outlook::MayReturn {
+                    due.push((a, l));
+                }
+            }
+        }
+        due
+    }
+    /// Whether a drive carries a label of this pool and is none of its drives any more: it may be used again.
+    pub(crate) fn retired(&self, probe: &Probe) -> bool {
+        let Some(label) = probe.good_label() else { return false };
+        let mut legs = self.record.arrays.iter().flat_map(|a| &a.legs);
+        label.pool == self.config.uuid
+            && !legs.any(|l| l.drive == label.drive)
+            && !self.spares.iter().any(|s| s.uuid == label.drive)
+    }
+}
+
+impl Office {
+    /// Order: add a spare.
+    pub(crate) async fn spare_add(&self, pool: &str, drive: &str, force: bool) -> Answered {
+        let (id, there) = {
+            let desk = self.desk();
+            if let Some(holder) = desk.holds(drive) {
+                let message = format!("{drive} is a drive of pool {holder}");
+                return Err(refuse(RefusalKind::Conflict, "drive", message).then("millrace drive ls"));
+            }
+            let p = desk.pool_named(pool)?;
+            if !p.config.arrays.iter().any(|a| a.mirror) {
+                let message = format!("pool {pool} has no mirror: a spare could never stand in for a drive");
+                return Err(
+                    refuse(RefusalKind::Invalid, "pool", message).then(format!("millrace pool show {pool}"))
+                );
+            }
+            (p.id, p.spares.len() + p.arrays.iter().map(|a| a.legs.len()).sum::<usize>())
+        };
+        if there >= DRIVES_MAX {
+            let message = format!("a pool has at most {DRIVES_MAX} drives");
+            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+        }
+        let probe = self
+            .patient()
+            .probe(drive)
+            .await
+            .map_err(|e| refuse(RefusalKind::Invalid, "drive", e.words).then("millrace drive ls"))?;
+        let added = match self.check_drives_apart(core::slice::from_ref(&probe)) {
+            Ok(()) => self.label_spare(id, &probe, force).await,
+            Err(r) => Err(Refusal { field: Some("drive".into()), ..r }),
+        };
+        if let Err(r) = added {
+            self.let_go(probe.id);
+            return Err(r);
+        }
+        self.write_pools().await?;
+        let now = self.cx.now();
+        let path = &probe.info.path;
+        let (uuid, fits, unused) = {
+            let desk = self.desk();
+            let p = desk.pool(id);
+            let spare =
+                p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
+            let fits = p.zip(spare).map_or(String::new(), |(p, s)| p.fit_of(s).words());
+            (p.map(|p| p.config.uuid), fits, p.and_then(|p| p.unused_as_spare(&probe)))
+        };
+        if let Some(uuid) = uuid {
+            // Who adds a spare has seen that the last one was used.
+            self.desk_mut().stood_in.retain(|s| s.pool != uuid);
+        }
+        let but = if fits.is_empty() { String::new() } else { format!("; it {fits}") };
+        let message = format!("{path} is a spare of it now{but}");
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
+        let fits = (!fits.is_empty()).then(|| format!("the spare {path} {fits}"));
+        let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()));
+        let notices = fits.into_iter().chain(unused).collect();
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
+    }
+    async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
+        let (mut config, name, uuid, created, retired, smallest) = {
+            let mut desk = self.desk_mut();
+            let (uuid, created) = (desk.new_uuid(), desk.unix(self.cx.now()));
+            let p =
+                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
+            let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
+            (p.config.clone(), p.config.name.clone(), uuid, created, p.retired(probe), smallest)
+        };
+        let path = probe.info.path.clone();
+        let one = core::slice::from_ref(probe);
+        let listed = self.check_listed(one, Some(pool)).await.err();
+        if let Some(r) = listed.or_else(|| check_probes(one, force || retired)) {
+            return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
+        }
+        if tail_at(probe.info.bytes) < smallest {
+            let message = format!(
+                "{path} has {}, and a drive of the smallest mirror of pool {name} needs {}",
+                size_there(probe.info.bytes),
+                size_needed(bytes_needed(probe, smallest))
+            );
+            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+        }
+        let block = probe.info.block_bytes;
+        if block > config.drive_block_bytes && config.volumes.iter().any(|v| v.block_bytes < block) {
+            let message =
+                format!("{path} takes no 512-byte writes, and the pool has volumes of 512-byte blocks");
+            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+        }
+        let usual = Label::usual(probe.info.bytes);
+        let data_at = 5 << 20;
+        let label = Label {
+            features: Features { incompat: Features::SPARE, ..Features::default() },
+            pool: config.uuid,
+            drive: uuid,
+            array: NO_ARRAY,
+            legs: 1,
+            block_bytes: block,
+            data_at,
+            data_bytes: tail_at(probe.info.bytes) - data_at,
+            region_bytes: 1 << 20,
+            created,
+            pool_name: name.clone(),
+            ..usual
+        };
+        self.label_alone(probe.id, &label).await.map_err(|e| {
+            let (words, next) = not_labelled(&probe.info, e);
+            refuse(RefusalKind::Internal, "drive", words).then(next)
+        })?;
+        // The label first: a drive that the configuration does not list is nobody's.
+        config.extras.spares.push(SpareRow { drive: uuid, path: path.clone() });
+        if let Err(r) = self.commit(pool, config).await {
+            let _ = self.unlabel_drive(probe.id, &label).await;
+            return Err(r);
+        }
+        let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            let block_bytes = Some(block);
+            let open = Some(open);
+            p.spares.push(SpareDesk {
+                uuid,
+                path,
+                open,
+                found: None,
+                block_bytes,
+                look_at: None,
+                looks: 0,
+                ill: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Order: remove a drive, a spare or a leg.
+    pub(crate) async fn drive_remove(&self, drive: &str, force: bool) -> Answered {
+        self.check_one_meant("drive", drive)?;
+        let spare = self.desk().spare_named(drive);
+        match spare {
+            Some((pool, spare)) => self.spare_remove(pool, spare).await,
+            None => self.leg_remove(drive, force).await,
+        }
+    }
+    async fn spare_remove(&self, pool: PoolId, spare: SpareDesk) -> Answered {
+        let (mut config, name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            (p.config.clone(), p.config.name.clone())
+        };
+        config.extras.spares.retain(|s| s.drive != spare.uuid);
+        self.commit(pool, config).await?;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.spares.retain(|s| s.uuid != spare.uuid);
+        }
+        if let Some(open) = &spare.open {
+            // What keeps its label is of a pool that does not list it: it may be used again.
+            let _ = self.unlabel_drive(open.id, &open.label).await;
+            self.let_go_wholly(open.id, PATIENCE).await;
+        }
+        self.write_pools().await?;
+        let now = self.cx.now();
+        let message = format!("{} is no spare of it any more", spare.path);
+        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        Ok(Reply::Done)
+    }
+
+    /// Order of the Steward's own: legs of the pool that may be back are tried. Nothing is said if they are not.
+    pub(crate) async fn legs_return(&self, pool: PoolId) -> Answered {
+        self.reopen_last_legs(pool).await;
+        self.spares_return(pool).await;
+        let now = self.cx.now();
+        let due = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let due = p.due_to_return(now);
+            for (a, l) in &due {
+                let leg = &mut p.arrays[*a].legs[*l];
+                leg.return_at = Some(now + return_after(leg.returns));
+            }
+            due.into_iter().map(|(a, l)| (a, l, p.arrays[a].legs[l].uuid.to_string())).collect::<Vec<_>>()
+        };
+        for (array, leg, drive) in due {
+            if self.drive_return(&drive).await.is_ok()
+                && let Some(p) = self.desk_mut().pool_mut(pool)
+            {
+                p.arrays[array].legs[leg].returns += 1;
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Looks for spares that were not found.
+    async fn spares_return(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let due: Vec<Uuid> = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            let due = p.spares.iter_mut().filter(|s| s.is_due(now));
+            due.map(|s| {
+                s.look_at = Some(now + return_after(s.looks));
+                s.looks += 1;
+                s.uuid
+            })
+            .collect()
+        };
+        for spare in due {
+            // Why it is not back is on the desk.
+            let _ = self.spare_return(pool, spare).await;
+        }
+    }
+    /// Opens a spare that was not found, if it is there now.
+    pub(crate) async fn spare_return(&self, pool: PoolId, uuid: Uuid) -> Answered {
+        let there = |p: &PoolDesk| {
+            let spare = p.spares.iter().find(|s| s.uuid == uuid && s.open.is_none())?;
+            Some((spare.path.clone(), p.config.name.clone()))
+        };
+        let Some((path, name)) = self.desk().pool(pool).and_then(there) else { return Ok(Reply::Done) };
+        let probe = self.probe(&path).await;
+        let ours = |p: &Probe| p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
+        let (open, found, answer) = match &probe {
+            Ok(p) if ours(p) => (p.opened(), None, Ok(Reply::Done)),
+            Ok(p) => {
+                self.let_go(p.id);
+                let found = Found::of(p);
+                let message = format!("{path} is not the spare that was there: {}", found.words());
+                (None, Some(found), Err(refuse(RefusalKind::Conflict, "drive", message)))
+            }
+            Err(e) => {
+                let found = self.desk().found_for(uuid, &path);
+                (None, found, Err(refuse(RefusalKind::NotReady, "drive", e.words.clone())))
+            }
+        };
+        let opened = open.as_ref().map(|o| o.id);
+        let taken = {
+            let mut desk = self.desk_mut();
+            // Meanwhile an order may have taken it out, or the keeper have found it.
+            let mut spares = desk.pool_mut(pool).into_iter().flat_map(|p| &mut p.spares);
+            let spare = spares.find(|s| s.uuid == uuid && s.open.is_none());
+            let taken = spare.is_some();
+            if let Some(s) = spare {
+                s.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(s.block_bytes);
+                (s.open, s.found, s.ill) = (open, found, None);
+                if opened.is_some() {
+                    (s.look_at, s.looks) = (None, 0);
+                }
+            }
+            taken
+        };
+        if let Some(id) = opened.filter(|_| !taken) {
+            self.let_go(id);
+        } else if opened.is_some() {
+            let now = self.cx.now();
+            let message = format!("its spare {path} is back");
+            self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        }
+        answer.map_err(|r| r.then("millrace status"))
+    }
+
+    /// Looks now and then whether a leg of the pool is back, needs a spare, or has been replaced.
+    pub(crate) async fn watch_spares(&self, pool: PoolId) {
+        let mut interval = LOOK_INTERVAL;
+        loop {
+            // Hosts wait for a last leg that is gone: nothing else is waited for then.
+            let office = self.clone();
+            let due = move || {
+                let (desk, now) = (office.desk(), office.cx.now());
+                let idle = desk.orders.is_empty() && !desk.ordering;
+                idle && desk.pool(pool).is_some_and(|p| !p.leaving && !p.due_to_reopen(now).is_empty())
+            };
+            self.cx.until_within(interval, due).await;
+            self.tell_unfit(pool);
+            let (back, needed, over) = {
+                let (desk, now) = (self.desk(), self.cx.now());
+                let Some(p) = desk.pool(pool) else { return };
+                interval =
+                    if p.is_looked_for() { crate::steward::legs::reopen::LOOK_AFTER } else { LOOK_INTERVAL };
+                if p.leaving || !desk.orders.is_empty() || desk.ordering {
+                    continue;
+                }
+                let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
+                let missed = p.spares.iter().any(|s| s.is_due(now));
+                let back = missed || !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
+                (back, needed, p.replacement_over().is_some())
+            };
+            if over {
+                self.desk_mut().orders.push_back((None, Order::Replaced { pool }));
+            }
+            if back {
+                self.desk_mut().orders.push_back((None, Order::LegReturn { pool }));
+            }
+            if needed {
+                self.desk_mut().orders.push_back((None, Order::SpareUse { pool }));
+            }
+        }
+    }
+
+    /// Tells once of each leg that is out why no spare takes its place.
+    fn tell_unfit(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+        let name = p.config.name.clone();
+        let told = p.newly_unfit();
+        for (a, l, _) in &told {
+            let leg = &mut p.arrays[*a].legs[*l];
+            leg.told_unfit = leg.out_since;
+        }
+        for (.., words) in told {
+            desk.event(now, Weight::Warning, format!("pool {name}"), words);
+        }
+    }
+
+    /// Order of the Steward's own: a spare takes the place of a leg, if one still needs it.
+    pub(crate) async fn spare_use(&self, pool: PoolId) -> Answered {
+        let now = self.cx.now();
+        let found = self.desk().pool(pool).filter(|p| !p.leaving).and_then(|p| p.match_spare(now));
+        let Some((array, leg, spare)) = found else { return Ok(Reply::Done) };
+        let (old, name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let l = &p.arrays[array].legs[leg];
+            (l.path.clone(), p.config.name.clone())
+        };
+        // Why is told where it was taken out.
+        let message = format!("the spare {} takes the place of {old}", spare.path);
+        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), message);
+        let result = self.use_spare(pool, array, leg, &spare).await;
+        if result.is_ok() {
+            let mut desk = self.desk_mut();
+            let at = desk.unix(now);
+            let there = desk.pool(pool).map(|p| (p.config.uuid, p.arrays[array].legs[leg].uuid));
+            let (uuid, leg) = there.unwrap_or_default();
+            desk.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), leg, old, at });
+        }
+        if let Err(r) = &result {
+            // It is none that can be relied on: without it, the next one is tried.
+            let now = self.cx.now();
+            let message = format!("the spare {} could not be used: {}", spare.path, r.message);
+            self.desk_mut().event(now, Weight::Error, format!("pool {name}"), message);
+            if let Some(p) = self.desk_mut().pool_mut(pool)
+                && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
+            {
+                s.open = None;
+            }
+        }
+        result
+    }
+    async fn use_spare(&self, pool: PoolId, array: usize, leg: usize, spare: &SpareDesk) -> Answered {
+        let open = spare.open.as_ref().expect("it was found");
+        // It is opened as a leg next: nobody looks at what is let go of.
+        if let Some(p) = self.desk_mut().pool_mut(pool)
+            && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
+        {
+            s.open = None;
+        }
+        if !self.let_go_wholly(open.id, PATIENCE).await {
+            let message = format!("{} does not answer", spare.path);
+            return Err(refuse(RefusalKind::NotReady, "", message).then("millrace status"));
+        }
+        let probe = self
+            .probe(&spare.path)
+            .await
+            .map_err(|e| refuse(RefusalKind::NotReady, "", e.words).then("millrace drive ls"))?;
+        let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
+        let like = {
+            let desk = self.desk();
+            let p = desk.pool(pool);
+            p.and_then(|p| p.arrays[array].legs.iter().find_map(|l| Some(l.open.as_ref()?.label.clone())))
+        };
+        if !ours || !like.is_some_and(|like| fits(&probe, &like)) {
+            self.let_go(probe.id);
+            let message = format!("{} is another drive now", spare.path);
+            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
+        }
+        self.clear_place(pool, array, leg).await;
+        let replaces = self.desk().pool(pool).map(|p| p.leaver(array, leg));
+        self.place(pool, array, Seat::Of(leg), &probe, true, replaces).await?;
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,86 @@
+//! A loss that neither the witness nor a leg takes on record: hosts get `NotReady` instead of waiting for ever.
+//!
+//! ```text
+//! recording ─ too long ▶ not ready, published ▶ applied by all shards ▶ Unrecorded (held answers go out)
+//!     └─ taken ▶ Recorded ▶ ready, published
+//! ```
+//!
+//! From the second step on no shard answers a read, so nobody sees a value that a crash could take back.
+
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::Weight;
+use crate::steward::Office;
+use base::Duration;
+
+/// How long hosts wait for a record: with the time that a drive may take before it is given up, 5 s in all (promise 7).
+const RECORD_PATIENCE: Duration = Duration::from_millis(1300);
+
+impl Office {
+    /// Watches how long the keeper's records take.
+    pub(crate) async fn watch_record(&self, pool: PoolId) {
+        loop {
+            let office = self.clone();
+            let due = move || office.desk().pool(pool).is_none_or(|p| p.is_losing() && !p.unrecorded);
+            self.cx.until(due).await;
+            let Some(began) = self.desk().pool(pool).map(|p| p.recording) else { return };
+            let office = self.clone();
+            let over = move || office.desk().pool(pool).is_none_or(|p| p.recording != began);
+            if !self.cx.until_within(RECORD_PATIENCE, over).await {
+                self.answer_without_record(pool).await;
+            }
+        }
+    }
+
+    async fn answer_without_record(&self, pool: PoolId) {
+        let now = self.cx.now();
+        {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            p.unrecorded = true;
+            let why = p.trouble.clone().unwrap_or_else(|| "nothing answers".into());
+            let message = format!(
+                "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {why}"
+            );
+            let what = format!("pool {}", p.config.name);
+            desk.event(now, Weight::Error, what, message);
+        }
+        self.publish().await;
+        // Perhaps it was taken meanwhile.
+        let arrays: Vec<_> = match self.desk().pool(pool) {
+            Some(p) if p.unrecorded => p.arrays.iter().map(|a| a.id).collect(),
+            _ => return,
+        };
+        for array in arrays {
+            self.tell_shards(|| Mail::Unrecorded { array });
+        }
+    }
+
+    /// The record on the desk was taken.
+    pub(crate) async fn end_of_recording(&self, pool: PoolId) {
+        let now = self.cx.now();
+        let arrays = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            (p.recording, p.losing) = (None, false);
+            if !core::mem::take(&mut p.unrecorded) {
+                return;
+            }
+            let epochs =
+                p.arrays.iter().zip(&p.record.arrays).map(|(a, r)| (a.id, r.epoch)).collect::<Vec<_>>();
+            let what = format!("pool {}", p.config.name);
+            desk.event(now, Weight::Note, what, "its loss is on record, its volumes are ready again");
+            epochs
+        };
+        self.recorded(&arrays);
+        self.publish().await;
+    }
+}
+
+impl crate::steward::desk::PoolDesk {
+    /// A record is being written, and answers wait for it or for the next one.
+    fn is_losing(&self) -> bool {
+        let lost = |w: &crate::steward::desk::Wish| matches!(w, crate::steward::desk::Wish::Lost { .. });
+        self.recording.is_some() && (self.losing || self.wishes.iter().any(lost))
+    }
+}

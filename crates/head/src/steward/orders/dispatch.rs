@@ -1,0 +1,604 @@
+//! Orders: who does what; and those about drives.
+
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
+use crate::steward::Office;
+use crate::steward::desk::{Outlook, Wish, error_words, refuse};
+use crate::steward::health::drives::Probe;
+use crate::steward::health::watch::lacks_room_below;
+use crate::steward::join::{self, Boxed};
+use crate::steward::pools::create::NewPool;
+use crate::steward::pools::found::Found;
+use crate::steward::pools::import::Claim;
+use array::format::{Label, LegState, Return, judge_return};
+use base::machine::Shape;
+use base::{Duration, FileName, OpenError, Uuid};
+
+/// How long a drive may take to come back from the kernel.
+pub(crate) const RETURN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the bitmap may take to be marked in full.
+const MARK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a drive may not return.
+#[derive(PartialEq, Eq, Debug)]
+enum Unfit {
+    /// Somebody used it without the others.
+    Apart,
+    /// The end of a sentence.
+    Other(String),
+}
+
+impl From<String> for Unfit {
+    fn from(words: String) -> Self {
+        Self::Other(words)
+    }
+}
+
+impl Office {
+    /// Carries out an order that changes something, or looks at drives.
+    pub(crate) async fn execute(&self, order: Order) -> Answered {
+        match order {
+            Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force } => {
+                self.pool_create(NewPool { name, arrays, chunk_bytes, block_bytes, measure, force }).await
+            }
+            Order::PoolAdd { pool, arrays, force } => self.pool_add(&pool, arrays, force).await,
+            Order::ArrayRemove { pool, arrays } => self.array_remove(&pool, arrays).await,
+            Order::PoolRelease { pool, force, disconnect } => {
+                self.pool_release(&pool, force, disconnect).await
+            }
+            Order::PoolImport { pool, name, drives, force } => {
+                self.pool_import(pool, drives, Claim { force, name }).await
+            }
+            Order::PoolImportable { drives } => self.pool_importable(drives).await,
+            Order::PoolDestroy { pool, force, disconnect } => {
+                self.pool_destroy(&pool, force, disconnect).await
+            }
+            Order::VolumeCreate { pool, name, bytes, block_bytes } => {
+                self.volume_create(&pool, &name, bytes, block_bytes).await
+            }
+            Order::VolumeResize { volume, bytes, force, disconnect } => {
+                self.volume_resize(&volume, bytes, force, disconnect).await
+            }
+            Order::VolumeRename { volume, name } => self.volume_rename(&volume, &name).await,
+            Order::VolumeCaps { volume, caps } => self.volume_caps(&volume, caps).await,
+            Order::VolumeRemove { volume, force, disconnect } => {
+                self.volume_remove(&volume, force, disconnect).await
+            }
+            Order::HostAdd { name, settings } => self.host_add(name, settings).await,
+            Order::HostSet { name, settings, disconnect } => self.host_set(&name, settings, disconnect).await,
+            Order::HostRemove { name, force, disconnect } => self.host_remove(&name, force, disconnect).await,
+            Order::PortalAdd { protocol, address } => self.portal_add(protocol, address).await,
+            Order::PortalRemove { protocol, address, disconnect } => {
+                self.portal_remove(protocol, address, disconnect).await
+            }
+            Order::Export { volume, host, lun } => self.export(&volume, &host, lun).await,
+            Order::Unexport { volume, host, disconnect } => self.unexport(&volume, &host, disconnect).await,
+            Order::DriveList { drives } => self.drive_list(drives).await,
+            Order::DriveFail { drive, force } => self.drive_fail(&drive, force).await,
+            Order::DriveReturn { drive } => {
+                let answer = self.drive_return(&drive).await;
+                self.look_now().await;
+                answer
+            }
+            Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
+            Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
+            Order::SpareAdd { pool, drive, force } => self.spare_add(&pool, &drive, force).await,
+            Order::DriveRemove { drive, force } => self.drive_remove(&drive, force).await,
+            Order::LegAdd { pool, mirror, drive, force } => self.leg_add(&pool, mirror, &drive, force).await,
+            Order::Replaced { pool } => self.replaced(pool).await,
+            Order::PoolReturn { pool } => self.pool_return(pool).await,
+            Order::StateRestore { files } => self.state_restore(files).await,
+            Order::LegReturn { pool } => self.legs_return(pool).await,
+            Order::SpareUse { pool } => self.spare_use(pool).await,
+            Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
+            Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
+            Order::SpaceMarked { pool } => self.space_marked(pool).await,
+            Order::Status | Order::Events { .. } => self.look(order).await,
+            Order::Shutdown => self.shutdown().await,
+        }
+    }
+
+    /// Refuses a name that several drives of pools have: the first of them may not be the one that is meant.
+    pub(crate) fn check_one_meant(&self, field: &str, drive: &str) -> Result<(), Refusal> {
+        let several = self.desk().drives_called(drive);
+        if several < 2 {
+            return Ok(());
+        }
+        let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
+        Err(refuse(RefusalKind::Invalid, field, message).then("millrace drive ls --json"))
+    }
+    pub(crate) fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
+        self.check_one_meant(field, drive)?;
+        let desk = self.desk();
+        desk.leg_named(drive).ok_or_else(|| {
+            let spare = desk.spare_named(drive).and_then(|(pool, _)| desk.pool(pool));
+            if let Some(pool) = spare {
+                let name = &pool.config.name;
+                let message = format!("{drive} is a spare of pool {name}, and no leg of a mirror");
+                let next =
+                    format!("millrace pool show {name}, or millrace drive rm {drive}, to use it otherwise");
+                return refuse(RefusalKind::Conflict, field, message).then(next);
+            }
+            refuse(RefusalKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
+                .then("millrace drive ls")
+        })
+    }
+
+    /// Order: list.
+    async fn drive_list(&self, extra: Vec<String>) -> Answered {
+        let mut out = self.snapshot(false).await.drives;
+        let candidates = self.candidates().await;
+        let specs: Vec<String> = extra.into_iter().chain(candidates).collect();
+        let mut unique: Vec<&String> = vec![];
+        for s in &specs {
+            if !unique.contains(&s) && self.desk().holds(s).is_none() {
+                unique.push(s);
+            }
+        }
+        let patient = &self.patient();
+        let probes: Vec<Boxed<'_, (String, Result<Probe, OpenError>)>> = unique
+            .into_iter()
+            .map(|s| -> Boxed<'_, _> { Box::pin(async move { (s.clone(), patient.probe(s).await) }) })
+            .collect();
+        for (spec, result) in join::all(probes).await {
+            match result {
+                Ok(p) => {
+                    let role = match (&p.label, p.foreign) {
+                        (Ok(_), _)
+                        | (Err(array::format::Fault::Newer | array::format::Fault::Damaged), _) => {
+                            DriveRole::Labelled
+                        }
+                        (Err(_), Some(_)) => DriveRole::Foreign,
+                        (Err(_), None) => DriveRole::Free,
+                    };
+                    out.push(Drive {
+                        path: p.info.path.clone(),
+                        uuid: p.label.as_ref().map_or(Uuid::default(), |l| l.drive),
+                        kind: p.info.kind.clone(),
+                        model: p.info.model.clone(),
+                        serial: p.info.serial.clone(),
+                        bytes: p.info.bytes,
+                        block_bytes: p.info.block_bytes,
+                        volatile_cache: p.info.volatile_cache,
+                        pool: p.label.as_ref().ok().map(|l| l.pool_name.clone()),
+                        role,
+                        reason: p.objection().unwrap_or_default(),
+                        // What it did while it was a drive of ours is not forgotten when another takes its place.
+                        errors: self.desk().errors_of_departed(&p.info.path),
+                        ..Drive::default()
+                    });
+                    self.let_go(p.id);
+                }
+                Err(e) => out.push(Drive {
+                    shape: self.desk().shapes_at_start.get(&spec).cloned(),
+                    path: spec,
+                    role: DriveRole::Unusable,
+                    reason: e.words,
+                    ..Drive::default()
+                }),
+            }
+        }
+        Ok(Reply::Drives(out))
+    }
+
+    /// Order: fail.
+    pub(crate) async fn drive_fail(&self, drive: &str, force: bool) -> Answered {
+        let (pool, array, leg) = self.leg_of("drive", drive)?;
+        let (last, out, mirror, path, other) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let out = p.is_out(array, leg);
+            let mut others = (0..p.arrays[array].legs.len()).filter(|l| *l != leg);
+            let other = others.find(|l| p.is_out(array, *l));
+            let other = other.map(|l| p.drive_path(array, l).to_string());
+            let mirror = p.config.arrays[array].mirror;
+            (p.is_last(array, leg), out, mirror, p.drive_path(array, leg).to_string(), other)
+        };
+        if out {
+            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is out already"))
+                .then(format!("millrace drive return {path}")));
+        }
+        if last {
+            let what = if mirror { "is the last drive in sync of its mirror" } else { "has no mirror" };
+            let message = format!("{path} {what}: without it the pool does not work");
+            let next = match other {
+                Some(other) => format!("millrace drive return {other}, and this again once it is in sync"),
+                None if mirror => {
+                    "millrace status --watch, and this again once the other leg is in sync".into()
+                }
+                None => format!("millrace drive show {path}"),
+            };
+            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
+        }
+        if !force {
+            self.leaves_a_named_leg(pool, array, leg).await?;
+        }
+        let why = "the operator took it out".to_string();
+        self.put_out(pool, array, leg, why, Outlook::ByHand).await?;
+        Ok(Reply::Done)
+    }
+
+    /// Whether a mirror is left with a leg in sync that the next start finds. A file that was removed while it is open works
+    /// as before, and is gone once the daemon stops; what cannot be asked is taken as there.
+    async fn leaves_a_named_leg(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
+        let (path, others) = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool) else { return Ok(()) };
+            if p.leg_state(array, leg) != LegState::InSync {
+                return Ok(());
+            }
+            let legs = p.arrays[array].legs.iter().enumerate();
+            let in_sync = legs.filter(|(l, _)| *l != leg && p.leg_state(array, *l) == LegState::InSync);
+            let open =
+                in_sync.map(|(l, x)| (p.drive_path(array, l).to_string(), x.open.as_ref().map(|o| o.id)));
+            (p.drive_path(array, leg).to_string(), open.collect::<Vec<_>>())
+        };
+        let mut removed = None;
+        for (other, open) in others {
+            let Some(open) = open else { return Ok(()) };
+            match self.cx.inspect(open).await {
+                Ok(health) if health.name == FileName::Removed => removed = Some(other),
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+        let Some(other) = removed else { return Ok(()) };
+        let message = format!(
+            "the file of {other} was removed: without {path} nothing that stays holds what the mirror holds, and it is gone once the daemon stops"
+        );
+        let next = format!(
+            "millrace drive replace {other} NEW, another file, and this again once that is in sync; or --force"
+        );
+        Err(refuse(RefusalKind::Conflict, "force", message).then(next))
+    }
+
+    /// A leg is put out by the keeper, and that is on record.
+    pub(crate) async fn put_out(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        why: String,
+        outlook: Outlook,
+    ) -> Result<(), Refusal> {
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.wishes.push_back(Wish::Lost { array, leg, why, outlook });
+        }
+        let office = self.clone();
+        self.cx
+            .until(move || {
+                let desk = office.desk();
+                let quiet = |p: &crate::steward::desk::PoolDesk| !p.keeping && p.wishes.is_empty();
+                desk.pool(pool).is_none_or(|p| {
+                    p.leaving || (quiet(p) && (p.is_out(array, leg) || p.is_last(array, leg)))
+                })
+            })
+            .await;
+        let still = self
+            .desk()
+            .pool(pool)
+            .filter(|p| p.is_last(array, leg))
+            .map(|p| p.drive_path(array, leg).to_string());
+        match still {
+            Some(path) => Err(refuse(
+                RefusalKind::Conflict,
+                "drive",
+                format!("{path} became the last drive in sync meanwhile"),
+            )
+            .then("millrace status")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.
+    async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {
+        let path = &probe.info.path;
+        match self.cx.inspect(probe.id).await {
+            Ok(health) if lacks_room_below(&health) => {
+                let message =
+                    format!("the file system below {path} is full: what it missed does not fit there");
+                Err(refuse(RefusalKind::NotReady, "drive", message)
+                    .then(format!("free some space: df {path}")))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
+    pub(crate) async fn drive_return(&self, drive: &str) -> Answered {
+        self.check_one_meant("drive", drive)?;
+        let found = self.leg_of("drive", drive);
+        let (pool, array, leg) = match found {
+            Ok(leg) => leg,
+            Err(r) if self.desk().spare_named(drive).is_some() => {
+                let spare = self.desk().spare_named(drive).filter(|(_, s)| s.open.is_none());
+                let Some((pool, spare)) = spare else { return Err(r) };
+                return self.patient().spare_return(pool, spare.uuid).await;
+            }
+            // It may have another path today: then its label says whose it is.
+            Err(r) => {
+                let Ok(probe) = self.patient().probe(drive).await else { return Err(r) };
+                let label = probe.good_label().cloned();
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                let label = label.ok_or(r)?;
+                let found = self.leg_of("drive", &label.drive.to_string());
+                found.map_err(|r| self.once_a_drive(drive, &label).unwrap_or(r))?
+            }
+        };
+        let (state, open, uuid, path, pool_name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).expect("just found");
+            let l = &p.arrays[array].legs[leg];
+            (p.leg_state(array, leg), l.open.clone(), l.uuid, l.path.clone(), p.config.name.clone())
+        };
+        match state {
+            LegState::Rebuilding | LegState::RebuildingFull => {
+                return Err(refuse(
+                    RefusalKind::Conflict,
+                    "drive",
+                    format!("{path} is being resynced already"),
+                )
+                .then("millrace status"));
+            }
+            LegState::InSync => return self.return_in_sync(pool, array, leg).await,
+            LegState::Out | LegState::JustOut => {}
+        }
+        self.catch_up(pool).await?;
+        let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
+        if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
+            let how = if s.gone { "gone" } else { "hanging" };
+            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
+                .then(format!("millrace drive shape {path} --clear")));
+        }
+        if let Some(o) = open {
+            if let Some(p) = self.desk_mut().pool_mut(pool) {
+                p.arrays[array].legs[leg].open = None;
+            }
+            // No shard has it in its layout any more before it is closed.
+            self.publish().await;
+            if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
+                let message = format!("{path} still holds operations that were begun before it failed");
+                return Err(refuse(RefusalKind::NotReady, "drive", message)
+                    .then("millrace status, and return it once it answers or was unplugged"));
+            }
+        }
+        // By its UUID it is meant wherever it was seen last.
+        let moved = match self.desk().found_for(uuid, &path) {
+            Some(Found::Moved { path, .. }) => Some(path),
+            Some(_) | None => None,
+        };
+        let spec = match (drive.parse::<Uuid>(), moved) {
+            (Ok(_), Some(at)) if self.lies_at(uuid, &at).await => at,
+            (Ok(_), _) => path.clone(),
+            (Err(_), _) => drive.to_string(),
+        };
+        let probe = self.patient().probe(&spec).await;
+        // What was shaped for a test stays so until somebody says otherwise, whether it can be opened now or later.
+        if let Some(shape) = shape {
+            match &probe {
+                Ok(probe) => self.shape(probe.id, shape),
+                Err(_) => self.shape_later(&path, shape),
+            }
+        }
+        let probe = probe.map_err(|e| {
+            let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
+            refuse(RefusalKind::NotReady, "drive", e.words).then(next)
+        })?;
+        if let Err(r) = self.check_room_below(&probe).await {
+            self.stays_out(pool, array, leg, &probe).await;
+            return Err(r);
+        }
+        let admitted = self.readmit(pool, array, uuid, &probe).await;
+        let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
+        if let Err(r) = marked {
+            self.stays_out(pool, array, leg, &probe).await;
+            return Err(r);
+        }
+        match admitted {
+            Ok(full) => {
+                if let Some(p) = self.desk_mut().pool_mut(pool) {
+                    let l = &mut p.arrays[array].legs[leg];
+                    (l.open, l.path) = (probe.opened(), probe.info.path.clone());
+                    p.config.arrays[array].legs[leg].path = probe.info.path.clone();
+                    p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
+                }
+                self.joined(pool, array, leg).await;
+                self.write_pools().await?;
+                Ok(Reply::Done)
+            }
+            Err(r) => {
+                self.stays_out(pool, array, leg, &probe).await;
+                // The leg may have lain elsewhere.
+                let here = &probe.info.path;
+                let found = match r {
+                    Unfit::Apart => Found::Apart { drive: uuid, path: here.clone(), pool: pool_name.clone() },
+                    Unfit::Other(_) => Found::of(&probe),
+                };
+                let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
+                let apart = matches!(&found, Found::Apart { .. });
+                let r = match r {
+                    Unfit::Apart => found.words(),
+                    Unfit::Other(words) => words,
+                };
+                // A drive of another pool of this head has its place there, and is not to be overwritten.
+                let listed = self.desk().listing(&probe, &[]).filter(|_| found.drive() != Some(uuid));
+                let next = match (cut_off || apart, listed) {
+                    (true, _) => found.way_back(&path),
+                    (false, Some(listed)) => listed.way_back(here),
+                    (false, None) => {
+                        format!("millrace drive replace {path} {here} --force (copies everything to it)")
+                    }
+                };
+                if let Some(p) = self.desk_mut().pool_mut(pool)
+                    && (cut_off || *here == path)
+                {
+                    let l = &mut p.arrays[array].legs[leg];
+                    l.path = here.clone();
+                    // The drive itself, whole, may not return for what happened to it elsewhere.
+                    (l.reason, l.found) = match cut_off || apart || found.drive() != Some(uuid) {
+                        true => (found.words(), Some(found)),
+                        false => (r.clone(), None),
+                    };
+                }
+                Err(Refusal {
+                    message: format!("{here} cannot return to pool {pool_name}: {r}"),
+                    next: Some(next),
+                    field: Some("drive".into()),
+                    kind: RefusalKind::Conflict,
+                })
+            }
+        }
+    }
+    /// Whether a drive lies at a path now.
+    async fn lies_at(&self, drive: Uuid, path: &str) -> bool {
+        match self.patient().probe(path).await {
+            Ok(probe) => {
+                self.desk_mut().note_found(&probe);
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                probe.good_label().is_some_and(|l| l.drive == drive)
+            }
+            Err(_) => false,
+        }
+    }
+    /// A return was refused. The leg's own drive, where it always was, stays open and out as it was before, with its shape:
+    /// it is there, and nobody must attach it. It gets no records (`reachable`). Anything else is let go of.
+    async fn stays_out(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) {
+        let stays = match (self.desk_mut().pool_mut(pool), probe.opened()) {
+            (Some(p), Some(open)) => {
+                let l = &mut p.arrays[array].legs[leg];
+                let own = l.open.is_none() && open.label.drive == l.uuid && open.info.path == l.path;
+                l.open = l.open.take().or(Some(open).filter(|_| own));
+                own
+            }
+            (None, _) | (_, None) => false,
+        };
+        match stays {
+            true => self.publish().await,
+            false => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
+        }
+    }
+    /// A drive that carries the label of a pool that is here, and is none of its drives.
+    fn once_a_drive(&self, drive: &str, label: &Label) -> Option<Refusal> {
+        let desk = self.desk();
+        let pool = desk.pools.iter().find(|p| p.config.uuid == label.pool)?;
+        let name = &pool.config.name;
+        let message = format!("{drive} was a drive of pool {name} once: another one has taken its place");
+        let next = format!("millrace pool add {name} spare {drive}");
+        Some(refuse(RefusalKind::Conflict, "drive", message).then(next))
+    }
+    /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
+    /// to date. The error is the end of a sentence.
+    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, Unfit> {
+        let label = match (&probe.label, probe.good_label()) {
+            (_, Some(l)) => l,
+            (Ok(_), None) => return Err(Found::of(probe).words().into()),
+            (Err(fault), None) => return Err(format!("its label is {fault}").into()),
+        };
+        if label.drive != uuid {
+            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name).into());
+        }
+        let (verdict, slot) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).ok_or_else(|| "the pool is gone".to_string())?;
+            if label.array != array as u32 {
+                return Err("its label says another place in the pool".to_string().into());
+            }
+            (judge_return(probe.record.as_ref().ok(), uuid, &p.record), p.config_slot())
+        };
+        let full = match verdict {
+            Return::Partial => !probe.whole,
+            Return::Full => true,
+            Return::Diverged => return Err(Unfit::Apart),
+        };
+        let bytes = slot.encode().expect("it lies on the other drives");
+        let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
+        written
+            .map_err(|e| format!("its configuration could not be written: the drive {}", error_words(e)))?;
+        if !probe.whole {
+            // What was overwritten may be anything: all is copied, and the label's copies are made good.
+            let bytes = label.encode();
+            for at in [array::format::label_copy_at(label.drive_bytes), array::format::LABEL_AT] {
+                let written = self.cx.write(probe.id, at, &bytes).await;
+                written
+                    .map_err(|e| format!("its label could not be written: the drive {}", error_words(e)))?;
+            }
+        }
+        Ok(full)
+    }
+    /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
+    /// the bitmaps say what is left to copy, over any crash.
+    pub(crate) async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
+        let id = {
+            let mut desk = self.desk_mut();
+            let p = desk
+                .pool_mut(pool)
+                .ok_or_else(|| refuse(RefusalKind::NotFound, "drive", "the pool is gone"))?;
+            p.arrays[array].all_dirty.clear();
+            p.arrays[array].id
+        };
+        self.tell_shards(|| Mail::MarkAll { array: id });
+        let office = self.clone();
+        let marked = move || {
+            let desk = office.desk();
+            let shards = usize::from(desk.shards);
+            desk.pool(pool).is_some_and(|p| p.arrays[array].all_dirty.len() >= shards)
+        };
+        // Orders come one by one: a last leg that is gone takes no bitmap, and who waited for that would keep it from being
+        // opened anew.
+        let (office, done) = (self.clone(), marked.clone());
+        let lacks = move || office.desk().pool(pool).is_some_and(|p| p.lacks_last(array));
+        self.cx.until_within(MARK_PATIENCE, move || done() || lacks()).await;
+        if marked() {
+            return Ok(());
+        }
+        self.tell_shards(|| Mail::Unmark { array: id });
+        let message = "the bitmap of the mirror could not be written: nothing was begun";
+        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+    }
+    /// Waits until the keeper has dealt with a returned leg.
+    pub(crate) async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
+        let office = self.clone();
+        self.cx
+            .until(move || {
+                let desk = office.desk();
+                let done = |p: &crate::steward::desk::PoolDesk| {
+                    !p.keeping && !p.wishes.iter().any(|w| matches!(w, Wish::Joined { array: a, leg: l, .. } if (*a, *l) == (array, leg)))
+                };
+                desk.pool(pool).is_none_or(|p| p.leaving || done(p))
+            })
+            .await;
+    }
+
+    /// Order: shape.
+    pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
+        crate::steward::health::shaped::complete(&shape)
+            .map_err(|why| refuse(RefusalKind::Invalid, "shape", why))?;
+        let was = self.desk_mut().shapes_at_start.remove(drive);
+        let found = self.leg_of("drive", drive);
+        let (pool, array, leg) = match (found, &was) {
+            (Ok(leg), _) => leg,
+            // It is no leg yet, for what it was shaped to be.
+            (Err(_), Some(_)) => {
+                self.shape_later(drive, shape);
+                return Ok(Reply::Done);
+            }
+            (Err(r), None) => return Err(r),
+        };
+        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
+        match (open, &was) {
+            (Some(open), _) => self.shape(open.id, shape),
+            (None, Some(_)) => self.shape_later(drive, shape),
+            (None, None) => {
+                return Err(refuse(RefusalKind::NotReady, "drive", format!("{drive} is not open"))
+                    .then(format!("millrace drive return {drive}")));
+            }
+        }
+        Ok(Reply::Done)
+    }
+    /// A drive that is not open behaves so when it is.
+    pub(crate) fn shape_later(&self, drive: &str, shape: Shape) {
+        if shape != Shape::default() {
+            self.desk_mut().shapes_at_start.insert(drive.into(), shape);
+        }
+    }
+}

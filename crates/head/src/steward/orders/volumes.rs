@@ -1,0 +1,703 @@
+//! Orders about volumes, hosts, portals and exports: check, write down, publish, answer.
+
+use crate::caps::Caps;
+use crate::fair::{WEIGHT, WEIGHTS};
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{Resting, count, refuse, size, size_there};
+use crate::steward::record::config::PoolConfig;
+use crate::steward::record::files::protocol_word;
+use crate::steward::sessions::table::{Identity, Session};
+use access::{AccessError, Host, LUN_MAX, lowest_free};
+use base::front::Close;
+use base::view::NSID_MAX;
+use base::view::{Portal, Protocol};
+use base::{Address, Bug, Duration, Uuid, planted};
+use core::net::SocketAddr;
+use volume::{Map, Run, Volume, VolumeError};
+
+/// How long the space of a removed volume is given to nobody: its last writes may still be at the drives, and
+/// none outlives promise 7's bound.
+const QUARANTINE: Duration = Duration::from_secs(10);
+
+/// The lowest cap, commands a second.
+const IOPS_LEAST: u32 = 10;
+
+fn volume_refusal(e: VolumeError) -> Refusal {
+    let kind = match e {
+        VolumeError::NameTaken(_) => RefusalKind::Conflict,
+        VolumeError::TooMany | VolumeError::TooScattered => RefusalKind::NoSpace,
+        VolumeError::Name(_)
+        | VolumeError::SizeZero
+        | VolumeError::SizeTooLarge(_)
+        | VolumeError::SizeUneven { .. }
+        | VolumeError::BlockSize(_)
+        | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
+    };
+    let next = match &e {
+        VolumeError::Name(_) => "the same command with a name such as vm1".into(),
+        VolumeError::NameTaken(_) | VolumeError::TooMany | VolumeError::TooScattered => {
+            "millrace volume ls".into()
+        }
+        VolumeError::SizeZero | VolumeError::SizeTooLarge(_) => {
+            "the same command with a size such as --size 100G".into()
+        }
+        VolumeError::SizeUneven { bytes, block_bytes } => {
+            format!("the same command with --size {}", bytes.next_multiple_of(u64::from(*block_bytes)))
+        }
+        VolumeError::BlockSize(_) | VolumeError::BlockTooSmall { .. } => {
+            "the same command with --block 4096".into()
+        }
+    };
+    refuse(kind, e.field(), e.to_string()).then(next)
+}
+
+fn access_refusal(e: AccessError) -> Refusal {
+    let kind = match e {
+        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => RefusalKind::Conflict,
+        AccessError::Lun(n) if n <= LUN_MAX => RefusalKind::Conflict,
+        AccessError::NoHost(_) => RefusalKind::NotFound,
+        AccessError::TooManyHosts | AccessError::Full => RefusalKind::NoSpace,
+        AccessError::HostName(_)
+        | AccessError::Nameless
+        | AccessError::TooManyNames
+        | AccessError::Nqn { .. }
+        | AccessError::Iqn { .. }
+        | AccessError::Secret { .. }
+        | AccessError::ChapUser
+        | AccessError::Lun(_) => RefusalKind::Invalid,
+    };
+    let next = match &e {
+        AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {
+            "millrace host ls".into()
+        }
+        AccessError::HostName(_) => "the same command with a name such as web1".into(),
+        AccessError::HostTaken(name) => {
+            format!("millrace host show {name}, or millrace host set {name} to change it")
+        }
+        AccessError::Nameless => "the same command with --nqn NQN, or --iqn IQN, or both".into(),
+        AccessError::Nqn { .. } => "cat /etc/nvme/hostnqn, on the host".into(),
+        AccessError::Iqn { .. } => "cat /etc/iscsi/initiatorname.iscsi, on the host".into(),
+        AccessError::NameOfAnother { host, .. } => format!("millrace host show {host}"),
+        AccessError::Secret { .. } => "openssl rand -hex 12 > FILE, and the same command with it".into(),
+        AccessError::ChapUser => "the same command with --chap-user NAME".into(),
+        AccessError::Lun(_) => "the same command without --lun, which takes the lowest free one".into(),
+        AccessError::Full => "millrace volume ls".into(),
+    };
+    refuse(kind, e.field(), e.to_string()).then(next)
+}
+
+fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
+    list.into_iter().map(|(first, count)| Run { first, count }).collect()
+}
+
+/// A size as a person types it, exactly.
+fn typed(bytes: u64) -> String {
+    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
+    let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1u64 << shift));
+    unit.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+impl Office {
+    /// Puts a changed configuration on every drive, then on the desk. On refusal nothing has changed.
+    pub(crate) async fn commit(&self, pool: PoolId, config: PoolConfig) -> Result<(), Refusal> {
+        let (slot, name) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).filter(|p| !p.leaving);
+            let p = p.ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            let slot = config.slot(p.generation + 1);
+            (slot, p.config.name.clone())
+        };
+        if slot.encode().is_none() {
+            let message = format!("the configuration of pool {name} would not fit its place on the drives");
+            return Err(refuse(RefusalKind::NoSpace, "", message));
+        }
+        let reachable = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let failed = self.write_config(pool, &slot).await;
+        if failed.len() >= reachable {
+            let message = format!("no drive of pool {name} could be written");
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
+        self.wish_away(pool, failed, "it could not take the configuration");
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            // Paths may have changed while the drives were written (a leg came back).
+            let arrays = core::mem::take(&mut p.config.arrays);
+            p.config = PoolConfig { arrays, ..config };
+            p.generation = slot.generation;
+        }
+        Ok(())
+    }
+    fn note(&self, what: String, message: &str) {
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, what, message);
+    }
+
+    /// Order: create a volume.
+    pub(crate) async fn volume_create(
+        &self,
+        pool: &str,
+        name: &str,
+        bytes: u64,
+        block_bytes: Option<u32>,
+    ) -> Answered {
+        let (id, mut config, uuid, nsid, mut space, resting, unseen) = {
+            let mut desk = self.desk_mut();
+            let uuid = desk.new_uuid();
+            let p = desk.pool_named(pool)?;
+            let block = block_bytes.unwrap_or(p.config.block_bytes);
+            p.config
+                .volumes
+                .check_new(name, bytes, block, p.config.drive_block_bytes)
+                .map_err(volume_refusal)?;
+            if let Some(spare) = p.spare_made_useless(block) {
+                let path = &spare.path;
+                let message = format!(
+                    "{path}, a spare of pool {pool}, takes no {block}-byte writes: with such a volume it could stand in for no drive"
+                );
+                let next =
+                    format!("the same command with --block 4096, or millrace drive rm {path} before it");
+                return Err(refuse(RefusalKind::Conflict, "block_bytes", message).then(next));
+            }
+            let unseen = p.spares_unseen(block);
+            let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
+            let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
+            (p.id, p.config.clone(), uuid, nsid, p.space(), p.resting_bytes(), unseen)
+        };
+        let want = Volume::granules_for(bytes);
+        let taken = space.take(want, None).map_err(|e| {
+            let free = e.free * volume::GRANULE_BYTES;
+            let asked = format!("{} were asked for", size(bytes));
+            no_space(pool, free, resting, want * volume::GRANULE_BYTES, &asked)
+        })?;
+        let map = Map::new(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
+        let block_bytes = block_bytes.unwrap_or(config.block_bytes);
+        config.volumes.put(Volume {
+            uuid,
+            naa: volume::naa(uuid),
+            name: name.into(),
+            block_bytes,
+            bytes,
+            map,
+        });
+        config.grants.add_volume(uuid, nsid);
+        self.commit(id, config).await?;
+        {
+            let mut desk = self.desk_mut();
+            let volume = desk.new_volume();
+            if let Some(p) = desk.pool_mut(id) {
+                p.volume_ids.insert(uuid, volume);
+                p.made_here.insert(uuid);
+            }
+        }
+        self.publish().await;
+        self.note(format!("volume {pool}/{name}"), "it was created");
+        let told = |path: String| {
+            format!(
+                "the spare {path} cannot be looked at: if it takes no 512-byte writes, it stands in for no drive from now on"
+            )
+        };
+        Ok(Reply::Created { uuid, notices: unseen.into_iter().map(told).collect() })
+    }
+
+    /// Order: resize.
+    pub(crate) async fn volume_resize(
+        &self,
+        name: &str,
+        bytes: u64,
+        force: bool,
+        disconnect: bool,
+    ) -> Answered {
+        let (id, uuid, mut config, mut space, resting) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            let p = desk.pool(id).expect("just found");
+            (id, uuid, p.config.clone(), p.space(), p.resting_bytes())
+        };
+        let mut v = config.volumes.by_uuid(uuid).expect("just found").clone();
+        volume::check_size(bytes, v.block_bytes).map_err(volume_refusal)?;
+        if bytes < v.bytes && !(force && disconnect) {
+            // What they hold beyond it hosts lose under their feet, as with a volume that goes.
+            let command = format!("millrace volume resize {name} --size {} --force", typed(bytes));
+            let what = format!("what lies beyond {} of volume {name}", size(bytes));
+            let yes = format!("{command} --yes");
+            let used = self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &yes).err();
+            let used = used.filter(|_| !disconnect);
+            if !force {
+                let message = format!(
+                    "{name} would shrink from {} to {}: what lies beyond is lost",
+                    size(v.bytes),
+                    size(bytes)
+                );
+                // Both are said at once, and one command does it.
+                let (message, next) = match &used {
+                    Some(r) => (format!("{message}; {}", r.message), yes),
+                    None => (message, command),
+                };
+                return Err(refuse(RefusalKind::Unsafe, "bytes", message).then(next));
+            }
+            if let Some(r) = used {
+                return Err(r);
+            }
+        }
+        let (have, want) = (v.map.granules(), Volume::granules_for(bytes));
+        let mut freed = vec![];
+        if want > have {
+            let after = v.map.runs().last().map(|r| r.first + r.count);
+            let taken = space.take(want - have, after).map_err(|e| {
+                let free = e.free * volume::GRANULE_BYTES;
+                let more = (want - have) * volume::GRANULE_BYTES;
+                let asked = format!("{name} needs {} more for {}", size(more), size(bytes));
+                no_space(&config.name, free, resting, more, &asked)
+            })?;
+            v.map = v.map.grown(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
+        } else {
+            (v.map, freed) = v.map.shrunk(want);
+        }
+        v.bytes = bytes;
+        config.volumes.put(v);
+        self.give_back(id, &mut config, &freed);
+        self.commit(id, config).await?;
+        self.rest_of(id, freed);
+        self.publish().await;
+        self.note(format!("volume {name}"), &format!("its size is {} now", size(bytes)));
+        Ok(Reply::Done)
+    }
+
+    /// Order: rename.
+    pub(crate) async fn volume_rename(&self, name: &str, new: &str) -> Answered {
+        let (id, mut config, mut v) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            let p = desk.pool(id).expect("just found");
+            (id, p.config.clone(), p.config.volumes.by_uuid(uuid).expect("just found").clone())
+        };
+        config.volumes.check_free(new).map_err(volume_refusal)?;
+        v.name = new.into();
+        config.volumes.put(v);
+        self.commit(id, config).await?;
+        self.publish().await;
+        self.note(format!("volume {name}"), &format!("it is called {new} now"));
+        Ok(Reply::Done)
+    }
+
+    /// Order: caps and weight.
+    pub(crate) async fn volume_caps(&self, name: &str, caps: VolumeCaps) -> Answered {
+        let (id, uuid, mut config) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            (id, uuid, desk.pool(id).expect("just found").config.clone())
+        };
+        let VolumeCaps { iops_max, mbps_max, weight } = caps;
+        if let Some(n) = weight.filter(|n| !WEIGHTS.contains(n)) {
+            let (least, most) = (WEIGHTS.start(), WEIGHTS.end());
+            let message = format!("{n} is no weight: {least} to {most}, {WEIGHT} is the usual one");
+            return Err(refuse(RefusalKind::Invalid, "weight", message)
+                .then(format!("millrace volume set {name} --weight N")));
+        }
+        // Below, a host's own timers would end commands that wait their turn behind a few deep queues.
+        if let Some(n) = iops_max.filter(|n| (1..IOPS_LEAST).contains(n)) {
+            let message = format!("{n} commands a second would keep hosts waiting until they give up");
+            return Err(refuse(RefusalKind::Invalid, "iops_max", message)
+                .then(format!("millrace volume set {name} --iops-max {IOPS_LEAST}, or more, or none")));
+        }
+        let old = config.caps_of(uuid);
+        let new =
+            Caps { iops_max: iops_max.unwrap_or(old.iops_max), mbps_max: mbps_max.unwrap_or(old.mbps_max) };
+        let weighed = config.weight_of(uuid);
+        let weight = weight.unwrap_or(weighed);
+        if new == old && weight == weighed {
+            return Ok(Reply::Done);
+        }
+        config.set_caps(uuid, new);
+        config.set_weight(uuid, weight);
+        self.commit(id, config).await?;
+        self.publish().await;
+        if weight != weighed {
+            self.note(format!("volume {name}"), &format!("its weight is {weight} now, it was {weighed}"));
+        }
+        if new != old {
+            let words = match (new.iops_max, new.mbps_max) {
+                (0, 0) => "it has no caps now".to_string(),
+                (iops, 0) => format!("it is capped at {iops} commands a second"),
+                (0, mbps) => format!("it is capped at {mbps} MB/s"),
+                (iops, mbps) => format!("it is capped at {iops} commands and {mbps} MB a second"),
+            };
+            self.note(format!("volume {name}"), &words);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Order: remove.
+    pub(crate) async fn volume_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
+        let (id, uuid, mut config) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(name)?;
+            (id, uuid, desk.pool(id).expect("just found").config.clone())
+        };
+        let grants = config.grants.of(uuid).map_or(&[][..], |g| &g.grants);
+        if let Some(first) = grants.first().filter(|_| !force) {
+            let message = format!("{name} is exported to {}", count(grants.len(), "host"));
+            let host = self.desk().hosts.iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
+            let force = format!("millrace volume rm {name} --force");
+            return Err(refuse(RefusalKind::Unsafe, "volume", message).then(match host {
+                Some(host) => format!("millrace unexport {name} --host {host}, or {force}"),
+                None => force,
+            }));
+        }
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace volume rm {name}{force} --yes");
+            let what = format!("volume {name} with its data");
+            self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &command)?;
+            self.check_not_written(id, uuid, name, &command).await?;
+            config = self.desk().pool(id).expect("orders come one by one").config.clone();
+        }
+        let v = config.volumes.remove(uuid).expect("just found");
+        config.grants.remove_volume(uuid);
+        config.set_caps(uuid, Caps::default());
+        config.set_weight(uuid, WEIGHT);
+        let freed: Vec<Run> = v.map.runs().collect();
+        self.give_back(id, &mut config, &freed);
+        self.commit(id, config).await?;
+        {
+            let mut desk = self.desk_mut();
+            if let Some(gone) = desk.pool_mut(id).and_then(|p| p.volume_ids.remove(&uuid)) {
+                desk.times.forget(gone);
+            }
+        }
+        self.rest_of(id, freed);
+        self.publish().await;
+        self.note(format!("volume {name}"), "it was removed");
+        Ok(Reply::Done)
+    }
+    /// The next configuration says that these runs are nobody's.
+    fn give_back(&self, pool: PoolId, config: &mut PoolConfig, freed: &[Run]) {
+        let next = self.desk().pool(pool).map_or(1, |p| p.generation + 1);
+        if !planted(Bug::UnclearedHandedOut) {
+            config.give_back(freed.iter().copied(), next);
+        }
+    }
+    /// They rest until no write to them can be left at a drive.
+    fn rest_of(&self, pool: PoolId, freed: Vec<Run>) {
+        let until = self.cx.now() + QUARANTINE;
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.resting.extend(freed.into_iter().map(|run| Resting { run, until }));
+        }
+    }
+
+    /// Order: a new host.
+    pub(crate) async fn host_add(&self, name: String, settings: HostSettings) -> Answered {
+        let host = {
+            let mut desk = self.desk_mut();
+            let id = desk.new_host();
+            merged(Host { id, name: name.clone(), ..Host::default() }, settings)
+        };
+        let mut hosts = self.desk().hosts.clone();
+        hosts.add(host).map_err(access_refusal)?;
+        self.write_hosts(&hosts).await?;
+        self.desk_mut().hosts = hosts;
+        self.publish().await;
+        self.note(format!("host {name}"), "it was added");
+        let notices = self.desk().open_by_name(None, Some(&name));
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
+    }
+
+    /// Order: change a host. Its exports follow its names.
+    pub(crate) async fn host_set(&self, name: &str, settings: HostSettings, disconnect: bool) -> Answered {
+        let old = {
+            let desk = self.desk();
+            desk.hosts.get(name).cloned().ok_or_else(|| access_refusal(AccessError::NoHost(name.into())))?
+        };
+        let mut hosts = self.desk().hosts.clone();
+        hosts.set(merged(old.clone(), settings)).map_err(access_refusal)?;
+        let new = hosts.get(name).expect("just set").clone();
+        // CHAP is of iSCSI: what an NVMe host must prove does not change with it.
+        let proof_changed = old.chap_secret != new.chap_secret
+            || old.mutual_secret != new.mutual_secret
+            || old.chap_user != new.chap_user;
+        let ends = |s: &Session| match &s.identity {
+            Identity::Controller { nqn, .. } => !new.nqns.contains(nqn),
+            Identity::Session { initiator, .. } => {
+                proof_changed || !new.iqns.iter().any(|name| name.eq_ignore_ascii_case(initiator))
+            }
+        };
+        if !disconnect {
+            let names_went = old.nqns.iter().any(|n| !new.nqns.contains(n))
+                || old.iqns.iter().any(|n| !new.iqns.contains(n));
+            let why = match names_went {
+                true => "would be sent away: a name of it goes",
+                false => "would be sent away: what it must prove over iSCSI changes",
+            };
+            self.desk().check_host_away(old.id, ends, why, "the same command with --yes")?;
+        }
+        // The file first: until the pools follow, exports find the host by the names that it keeps.
+        self.write_hosts(&hosts).await?;
+        self.desk_mut().hosts = hosts;
+        let pools: Vec<(PoolId, PoolConfig)> =
+            self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
+        for (id, mut config) in pools {
+            if config.grants.rename(&old, &new) {
+                self.commit(id, config).await?;
+            }
+        }
+        self.publish().await;
+        self.drop_connections(old.id, ends);
+        self.note(format!("host {name}"), "it was changed");
+        Ok(Reply::Done)
+    }
+
+    /// Order: forget a host.
+    pub(crate) async fn host_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
+        let mut hosts = self.desk().hosts.clone();
+        let host = hosts.remove(name).map_err(access_refusal)?;
+        let pools: Vec<(PoolId, PoolConfig)> =
+            self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
+        let exports: usize = self.desk().configs().map(|c| c.grants.for_host(&host).count()).sum();
+        if exports > 0 && !force {
+            let are = if exports == 1 { "is" } else { "are" };
+            let message = format!("{} {are} exported to host {name}", count(exports, "volume"));
+            return Err(
+                refuse(RefusalKind::Unsafe, "name", message).then(format!("millrace host rm {name} --force"))
+            );
+        }
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace host rm {name}{force} --yes");
+            self.desk().check_host_away(host.id, |_| true, "would be sent away", &command)?;
+        }
+        for (id, mut config) in pools {
+            if config.grants.revoke_all(&host) {
+                self.commit(id, config).await?;
+            }
+        }
+        self.write_hosts(&hosts).await?;
+        self.desk_mut().hosts = hosts;
+        self.publish().await;
+        self.drop_connections(host.id, |_| true);
+        self.note(format!("host {name}"), "it was removed");
+        Ok(Reply::Done)
+    }
+    /// Ends those sessions of a host that `ends` says.
+    fn drop_connections(&self, host: base::HostId, ends: impl Fn(&Session) -> bool) {
+        let places = self.desk().sessions.places_of(host, ends);
+        for p in places {
+            let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
+            self.cx.mail(Address::Shard(p.shard), mail);
+        }
+    }
+
+    /// Order: listen.
+    pub(crate) async fn portal_add(&self, protocol: Protocol, address: SocketAddr) -> Answered {
+        let what = format!("portal {} {address}", protocol_word(protocol));
+        if address.port() == 0 {
+            let message =
+                format!("{address} names no port: hosts must find the same one after every restart");
+            return Err(refuse(RefusalKind::Invalid, "address", message)
+                .then("4420 for NVMe/TCP, 8009 for discovery, 3260 for iSCSI"));
+        }
+        let taken =
+            self.desk().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
+        if let Some(there) = taken {
+            let message = format!("there is a portal {} {address} already", protocol_word(there));
+            return Err(refuse(RefusalKind::Conflict, "address", message).then("millrace portal ls"));
+        }
+        let (last, id) = {
+            let mut desk = self.desk_mut();
+            let last = desk.last_portal();
+            let id = desk.new_portal();
+            desk.put_portal(Portal { id, protocol, address });
+            desk.portals.last_mut().expect("just added").tried = true;
+            (last, id)
+        };
+        self.publish().await;
+        let office = self.clone();
+        let told = move || {
+            let desk = office.desk();
+            desk.portals.iter().filter(|p| p.portal.id == id).all(|p| p.results.iter().all(Option::is_some))
+        };
+        self.cx.until_within(Duration::from_secs(5), told).await;
+        let failure = {
+            let desk = self.desk();
+            let row = desk.portals.iter().find(|p| p.portal.id == id).expect("just added");
+            row.results.iter().find_map(|r| match r {
+                Some(Err(base::NetError::InUse)) => {
+                    let own =
+                        desk.portals.iter().find(|p| p.portal.id != id && meet(p.portal.address, address));
+                    Some(own.map_or_else(
+                        || net_words(base::NetError::InUse),
+                        |p| format!("{} listens there", p.words()),
+                    ))
+                }
+                Some(Err(e)) => Some(net_words(*e)),
+                Some(Ok(_)) => None,
+                None => Some("no answer came within 5 seconds".to_string()),
+            })
+        };
+        let result = match failure {
+            Some(words) => Err(refuse(
+                RefusalKind::Conflict,
+                "address",
+                format!("{address} cannot be listened at: {words}"),
+            )
+            .then("millrace portal ls; ip address; ss -ltnp")),
+            None => self.write_portals().await,
+        };
+        if let Err(r) = result {
+            let row = {
+                let mut desk = self.desk_mut();
+                let at = desk.portals.iter().position(|p| p.portal.id == id).expect("just added");
+                desk.portals.remove(at)
+            };
+            self.publish().await;
+            // The next one may have its number, unless what a shard says late could be taken for its.
+            if row.results.iter().all(Option::is_some) {
+                self.desk_mut().portal_given_last(last);
+            }
+            return Err(r);
+        }
+        if let Some(row) = self.desk_mut().portals.iter_mut().find(|p| p.portal.id == id) {
+            row.tried = false;
+        }
+        self.note(what, "it was added");
+        Ok(Reply::Done)
+    }
+
+    /// Order: listen no more.
+    pub(crate) async fn portal_remove(
+        &self,
+        protocol: Protocol,
+        address: SocketAddr,
+        disconnect: bool,
+    ) -> Answered {
+        let what = format!("{} {address}", protocol_word(protocol));
+        let id = {
+            let desk = self.desk();
+            let found =
+                desk.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
+            let missing = || {
+                refuse(RefusalKind::NotFound, "address", format!("there is no portal {what}"))
+                    .then("millrace portal ls")
+            };
+            found.map(|p| p.portal.id).ok_or_else(missing)?
+        };
+        if !disconnect {
+            self.desk().check_portal_unused(id, &format!("millrace portal rm {what} --yes"))?;
+        }
+        self.desk_mut().portals.retain(|p| p.portal.id != id);
+        self.write_portals().await?;
+        self.publish().await;
+        let places: Vec<_> =
+            self.desk().sessions.all().filter(|s| s.portal == id).flat_map(|s| s.places.clone()).collect();
+        for p in places {
+            let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
+            self.cx.mail(Address::Shard(p.shard), mail);
+        }
+        self.note(format!("portal {what}"), "it was removed");
+        Ok(Reply::Done)
+    }
+
+    /// Order: export.
+    pub(crate) async fn export(&self, volume: &str, host: &str, lun: Option<u16>) -> Answered {
+        let (id, uuid, host, mut config, lun) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(volume)?;
+            let host = desk
+                .hosts
+                .get(host)
+                .cloned()
+                .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
+            let used: Vec<u32> =
+                desk.configs().flat_map(|c| c.grants.for_host(&host)).map(|(_, _, l)| u32::from(l)).collect();
+            let lun = match lun {
+                Some(n) if n > LUN_MAX || used.contains(&u32::from(n)) => {
+                    return Err(access_refusal(AccessError::Lun(n)));
+                }
+                Some(n) => n,
+                None => lowest_free(used.into_iter(), 0, u32::from(LUN_MAX)).map_err(access_refusal)? as u16,
+            };
+            (id, uuid, host, desk.pool(id).expect("just found").config.clone(), lun)
+        };
+        if !config.grants.grant(uuid, &host, lun) {
+            let message = format!("{volume} is exported to host {} already", host.name);
+            return Err(
+                refuse(RefusalKind::Conflict, "host", message).then(format!("millrace volume show {volume}"))
+            );
+        }
+        self.commit(id, config).await?;
+        self.publish().await;
+        self.note(format!("volume {volume}"), &format!("it was exported to host {} as LUN {lun}", host.name));
+        Ok(Reply::Done)
+    }
+
+    /// Order: unexport.
+    pub(crate) async fn unexport(&self, volume: &str, host: &str, disconnect: bool) -> Answered {
+        let (id, uuid, host, mut config): (PoolId, Uuid, Host, PoolConfig) = {
+            let desk = self.desk();
+            let (id, uuid) = desk.volume_named(volume)?;
+            let host = desk
+                .hosts
+                .get(host)
+                .cloned()
+                .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
+            (id, uuid, host, desk.pool(id).expect("just found").config.clone())
+        };
+        let pool = config.uuid;
+        if !config.grants.revoke(uuid, &host) {
+            let message = format!("{volume} is not exported to host {}", host.name);
+            return Err(
+                refuse(RefusalKind::NotFound, "host", message).then(format!("millrace volume show {volume}"))
+            );
+        }
+        if !disconnect {
+            let command = format!("millrace unexport {volume} --host {} --yes", host.name);
+            let what = format!("volume {volume}");
+            self.desk().check_volumes_unused(pool, Some(uuid), Some(host.id), &what, &command)?;
+        }
+        self.commit(id, config).await?;
+        self.publish().await;
+        self.note(format!("volume {volume}"), &format!("it was taken from host {}", host.name));
+        Ok(Reply::Done)
+    }
+}
+
+/// There is not enough space in `pool` for `want` bytes. `resting`: what was of volumes and becomes free soon.
+fn no_space(pool: &str, free: u64, resting: u64, want: u64, asked: &str) -> Refusal {
+    let mut has = format!("{} free", size_there(free));
+    if resting > 0 {
+        let seconds = QUARANTINE.as_secs();
+        has += &format!(" and {} that becomes free within {seconds} seconds", size_there(resting));
+    }
+    let next = match free + resting >= want {
+        true => "the same command a little later".to_string(),
+        false => format!("millrace pool show {pool}"),
+    };
+    refuse(RefusalKind::NoSpace, "bytes", format!("pool {pool} has {has}, and {asked}")).then(next)
+}
+
+/// A host with what an order says of it.
+fn merged(mut host: Host, s: HostSettings) -> Host {
+    host.nqns = s.nqns.unwrap_or(host.nqns);
+    host.iqns = s.iqns.unwrap_or(host.iqns);
+    host.chap_secret = s.chap_secret.unwrap_or(host.chap_secret);
+    host.chap_user = s.chap_user.unwrap_or(host.chap_user);
+    host.mutual_secret = s.mutual_secret.unwrap_or(host.mutual_secret);
+    host
+}
+
+/// Whether a socket at one of these addresses keeps one at the other from listening.
+fn meet(a: SocketAddr, b: SocketAddr) -> bool {
+    a.port() == b.port()
+        && (a.ip() == b.ip() || [a, b].iter().any(|s| s.ip().to_canonical().is_unspecified()))
+}
+
+/// Why a portal does not listen.
+pub(crate) fn net_words(e: base::NetError) -> String {
+    match e {
+        base::NetError::InUse => "somebody else listens there".into(),
+        base::NetError::NoAddress => "the address is not this machine's".into(),
+        base::NetError::Refused => "it was refused".into(),
+        base::NetError::Other(errno) => format!("error {errno}"),
+    }
+}

@@ -1,0 +1,360 @@
+//! Pools that this head had and whose drives are away: hosts keep their namespaces and LUNs, not ready.
+//!
+//! When everything of such a pool is back it is imported by itself; any doubt is left to the operator.
+//!
+//! The file `config-UUID` (docs/formats/state.md) is all that is known of such a pool: names, numbers, sizes and
+//! grants. Nothing about data is taken from it.
+
+use crate::layout::PoolId;
+use crate::order::{Answered, Order, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{Desk, PoolDesk, count};
+use crate::steward::health::drives::Probe;
+use crate::steward::pools::import::{Claim, is_about};
+use crate::steward::record::config::PoolConfig;
+use crate::steward::record::files::{PoolRow, hex, state_words, unhex};
+use crate::steward::record::text::{self, TextError};
+use array::format::{ConfigSlot, LegVerdict};
+use base::machine::{StateError, StateOp};
+use base::{Duration, Instant, Uuid, VolumeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
+pub(crate) const LOOK_FIRST: Duration = Duration::from_secs(5);
+const LOOK_MOST: Duration = Duration::from_secs(60);
+/// Drives that hung together come back one by one: so long the others are waited for, which are there and do not answer.
+const SILENT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A pool that was looked for in vain.
+pub(crate) struct AbsentPool {
+    pub uuid: Uuid,
+    pub name: String,
+    pub drives: Vec<String>,
+    pub reason: String,
+    pub next: Option<String>,
+    /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
+    pub kept: Option<Kept>,
+    /// Somebody holds drives of it, while it is being imported at the start.
+    pub held: bool,
+    /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
+    pub look_at: Option<Instant>,
+    pub looks: u32,
+    /// Since when nothing keeps it away but legs that are there and do not answer.
+    pub silent_since: Option<Instant>,
+}
+
+impl AbsentPool {
+    /// One that is being imported at the start.
+    pub fn new(row: &PoolRow) -> Self {
+        Self {
+            uuid: row.uuid,
+            name: row.name.clone(),
+            drives: row.drives.clone(),
+            reason: "it is being imported".into(),
+            next: None,
+            kept: None,
+            held: false,
+            look_at: None,
+            looks: 0,
+            silent_since: None,
+        }
+    }
+    /// Why it is not here, and what that means for hosts: one sentence.
+    pub fn words(&self) -> String {
+        let volumes = self.kept.as_ref().map_or(0, |k| k.config.volumes.iter().len());
+        match volumes {
+            0 => self.reason.clone(),
+            n => {
+                let are = if n == 1 { "is" } else { "are" };
+                format!("{}; {} {are} kept for the hosts, not ready", self.reason, count(n, "volume"))
+            }
+        }
+    }
+}
+
+/// What hosts are told of an absent pool.
+pub(crate) struct Kept {
+    pub config: PoolConfig,
+    pub generation: u64,
+    pub deallocates: bool,
+    /// The numbers under which shards know its volumes: they stay at import.
+    pub volume_ids: BTreeMap<Uuid, VolumeId>,
+}
+
+/// A pool as hosts see it, absent or not.
+pub(crate) struct Shown<'a> {
+    /// None for an absent one.
+    pub id: Option<PoolId>,
+    pub config: &'a PoolConfig,
+    pub volume_ids: &'a BTreeMap<Uuid, VolumeId>,
+    pub ready: bool,
+    pub deallocates: bool,
+}
+
+/// The file `config-UUID`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KeptFile {
+    pub slot: ConfigSlot,
+    pub deallocates: bool,
+}
+
+impl KeptFile {
+    pub fn text(&self) -> String {
+        let mut out = String::from(
+            "# What hosts are told of a pool while its drives are away: written at every change, do not edit.\n",
+        );
+        text::line(&mut out, "deallocate", if self.deallocates { "yes" } else { "no" });
+        text::line(&mut out, "config", &hex(&self.slot.encode().expect("it was written to drives or read")));
+        out
+    }
+    pub fn parse(bytes: &[u8]) -> Result<Self, TextError> {
+        let sections = text::parse(bytes, &[("", &["deallocate", "config"])])?;
+        let s = &sections[0];
+        let wrong = |message: &str| TextError { line: s.line, message: message.into() };
+        let deallocates = match s.must("deallocate")?.as_str() {
+            "yes" => true,
+            "no" => false,
+            _ => return Err(wrong("deallocate is yes or no")),
+        };
+        let bytes = unhex(&s.must("config")?).ok_or_else(|| wrong("config is not in hex digits"))?;
+        let slot = ConfigSlot::decode(&bytes)
+            .map_err(|fault| TextError { line: s.line, message: format!("config is {fault}") })?;
+        // As on drives: longer than a slot is none.
+        slot.encode().ok_or_else(|| wrong("config is too long"))?;
+        Ok(Self { slot, deallocates })
+    }
+}
+
+/// How these files are called, before the pool's UUID.
+pub(crate) const KEPT: &str = "config-";
+
+fn file_name(pool: Uuid) -> String {
+    format!("{KEPT}{pool}")
+}
+
+impl Office {
+    /// What is kept for the hosts of a pool that is not here. The error is a sentence.
+    pub(crate) async fn read_kept(&self, pool: Uuid) -> Result<Option<Kept>, String> {
+        let Some((config, file)) = self.read_kept_file(pool).await? else { return Ok(None) };
+        let mut desk = self.desk_mut();
+        let volume_ids = config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect();
+        Ok(Some(Kept { generation: file.slot.generation, deallocates: file.deallocates, config, volume_ids }))
+    }
+    /// The configuration that is kept there. The error is a sentence.
+    pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, String> {
+        Ok(self.read_kept_file(pool).await?.map(|(config, _)| config))
+    }
+    async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, String> {
+        let name = file_name(pool);
+        let Some(bytes) = self.read_file(&name).await? else { return Ok(None) };
+        let wrong = |words: String| {
+            format!(
+                "the file {name} of the state directory: {words}; hosts do not see the volumes of that pool until it is imported"
+            )
+        };
+        let file = KeptFile::parse(&bytes).map_err(|e| wrong(format!("line {}: {}", e.line, e.message)))?;
+        let config = PoolConfig::of_slot(&file.slot)
+            .ok()
+            .filter(|c| c.uuid == pool)
+            .ok_or_else(|| wrong("it contradicts itself".into()))?;
+        Ok(Some((config, file)))
+    }
+
+    /// Keeps what hosts shall be told if the pool's drives are not found at the next start. The drives have it
+    /// already: a failure is told and refuses nothing.
+    pub(crate) async fn keep_config(&self, pool: PoolId, slot: &ConfigSlot) {
+        let found = self.desk().pool(pool).map(|p| (p.config.uuid, p.config.name.clone(), p.deallocates()));
+        let Some((uuid, name, deallocates)) = found else { return };
+        let text = KeptFile { slot: slot.clone(), deallocates }.text();
+        let op = StateOp::Write { name: file_name(uuid), contents: text.into_bytes() };
+        if let Err(e) = self.change_file(op).await {
+            self.not_kept(uuid, &name, &e).await;
+        }
+    }
+    async fn not_kept(&self, uuid: Uuid, name: &str, error: &StateError) {
+        // What it was before would tell hosts of volumes that are not there.
+        self.remove_kept(uuid).await;
+        let words = state_words(&format!("the kept configuration of pool {name}"), error);
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), words);
+    }
+    /// What is kept of a pool that is away, once more. The error is a sentence.
+    pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), String> {
+        let file = {
+            let desk = self.desk();
+            let kept = desk.absent.iter().find(|p| p.uuid == pool).and_then(|p| p.kept.as_ref());
+            let file = |k: &Kept| KeptFile { slot: k.config.slot(k.generation), deallocates: k.deallocates };
+            kept.map(file).ok_or("the pool is away, and it was not known what it held")?
+        };
+        let op = StateOp::Write { name: file_name(pool), contents: file.text().into_bytes() };
+        self.change_file(op).await.map_err(|e| state_words("the kept configuration", &e))
+    }
+    /// The pool is not this head's any more.
+    pub(crate) async fn remove_kept(&self, pool: Uuid) {
+        // One that stays is found at the next start to be of a pool that this head let go of.
+        let _ = self.change_file(StateOp::Remove { name: file_name(pool) }).await;
+    }
+
+    /// Looks now and then whether the drives of absent pools are back.
+    pub(crate) async fn watch_absent(&self) {
+        // Drives that somebody else may be using are not opened: only what appears, or lay there before.
+        let mut known: BTreeSet<String> = self.candidates().await.into_iter().collect();
+        loop {
+            let office = self.clone();
+            self.cx.until(move || office.desk().absent.iter().any(|p| p.look_at.is_some())).await;
+            self.cx.sleep(LOOK_FIRST).await;
+            if !self.desk().absent.iter().any(|p| p.look_at.is_some_and(|at| at <= self.cx.now())) {
+                continue;
+            }
+            let here: BTreeSet<String> = self.candidates().await.into_iter().collect();
+            known.retain(|c| here.contains(c));
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            let desk = &mut *desk;
+            if desk.held || desk.ordering || !desk.orders.is_empty() {
+                continue;
+            }
+            desk.appeared = here.difference(&known).cloned().collect();
+            for p in desk.absent.iter_mut().filter(|p| p.look_at.is_some_and(|at| at <= now)) {
+                let wait = Duration::from_secs(LOOK_FIRST.as_secs() << p.looks.min(8)).min(LOOK_MOST);
+                (p.look_at, p.looks) = (Some(now + wait), p.looks + 1);
+                desk.orders.push_back((None, Order::PoolReturn { pool: p.uuid }));
+            }
+        }
+    }
+
+    /// Order of the Steward's own: a pool of this head is imported as at a start, if nothing of it is missing that was
+    /// there when it was used last. What an operator would have to decide, an operator decides.
+    pub(crate) async fn pool_return(&self, uuid: Uuid) -> Answered {
+        let (row, specs) = {
+            let desk = self.desk();
+            let Some(p) = desk.absent.iter().find(|p| p.uuid == uuid) else { return Ok(Reply::Done) };
+            let specs: Vec<String> = p.drives.iter().chain(&desk.appeared).cloned().collect();
+            (PoolRow { uuid, name: p.name.clone(), drives: p.drives.clone() }, specs)
+        };
+        let specs: Vec<String> = specs.into_iter().chain(self.added_to(&row)).collect();
+        let me = self.desk().system.uuid;
+        let (found, failures) = self.gather(&specs, Some(uuid)).await;
+        let mut probes = vec![];
+        self.add_others(&mut probes, found);
+        if self.ends_release(&row, &probes).await {
+            return Ok(Reply::Done);
+        }
+        let mutes = |path: &str| {
+            let mut about = failures.iter().filter(|f| is_about(f, path));
+            about.any(|f| !f.missing && !f.held)
+        };
+        let (mut complete, mut silent) = (false, false);
+        if let Ok(j) = self.judge(uuid, &probes, false).await
+            && j.config.holder == me
+        {
+            let legs = j
+                .assembly
+                .arrays
+                .iter()
+                .zip(&j.config.arrays)
+                .flat_map(|(a, row)| a.legs.iter().zip(&row.legs));
+            let away = legs.filter(|(l, _)| matches!(l, LegVerdict::Missing { in_sync: true }));
+            let away: Vec<&str> = away.map(|(_, row)| row.path.as_str()).collect();
+            complete = away.is_empty();
+            // A start does not wait for a leg that hangs either.
+            silent = !complete && away.iter().all(|path| mutes(path));
+        }
+        let (now, mut waited) = (self.cx.now(), false);
+        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == uuid) {
+            p.silent_since = silent.then(|| p.silent_since.unwrap_or(now));
+            waited = p.silent_since.is_some_and(|since| now.since(since) >= SILENT_PATIENCE);
+        }
+        if !complete && !waited {
+            probes.iter().for_each(|p| self.let_go(p.id));
+            self.keep_unless_elsewhere(uuid, &probes).await;
+            return Ok(Reply::Done);
+        }
+        let notices = self.take(uuid, probes, &Claim::default()).await?;
+        let now = self.cx.now();
+        {
+            let mut desk = self.desk_mut();
+            desk.absent.retain(|p| p.uuid != uuid);
+            let what = format!("pool {}", row.name);
+            let words = match complete {
+                true => "its drives are back: it was imported by itself",
+                false => {
+                    "some of its drives are back, and the others do not answer: it was imported by itself"
+                }
+            };
+            desk.event(now, Weight::Note, what.clone(), words);
+            for n in notices {
+                desk.event(now, Weight::Warning, what.clone(), n);
+            }
+        }
+        self.publish().await;
+        self.forget_released(uuid).await;
+        // Where its drives lie now is a hint: it is listed already.
+        let _ = self.write_pools().await;
+        Ok(Reply::Done)
+    }
+
+    /// A pool could not be taken. If its drives say that another head has it, or let go of it, since what is
+    /// kept here was written, hosts find it there: two ways to the same volume with different contents are none.
+    pub(crate) async fn keep_unless_elsewhere(&self, pool: Uuid, probes: &[Probe]) {
+        let newest =
+            probes.iter().filter_map(|p| p.config.as_ref().ok()).max_by_key(|c| c.generation).cloned();
+        let Some(slot) = newest else { return };
+        let Ok(config) = PoolConfig::of_slot(&slot) else { return };
+        let went = {
+            let mut desk = self.desk_mut();
+            let me = desk.system.uuid;
+            let row = desk.absent.iter_mut().find(|p| p.uuid == pool);
+            let is_later = |k: &mut Kept| slot.generation > k.generation && config.holder != me;
+            row.and_then(|p| p.kept.take_if(is_later)).is_some()
+        };
+        if went {
+            self.remove_kept(pool).await;
+            if self.desk().ready {
+                self.publish().await;
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Every pool that hosts may know of.
+    pub fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
+        let here = self.pools.iter().filter(|p| !p.leaving).map(|p| Shown {
+            id: Some(p.id),
+            config: &p.config,
+            volume_ids: &p.volume_ids,
+            ready: p.serving && p.complete() && !p.unrecorded,
+            deallocates: p.deallocates(),
+        });
+        // One that is being imported is on the desk and among the absent.
+        let is_here = |p: &&AbsentPool| self.pools.iter().any(|x| x.config.uuid == p.uuid);
+        let absent = self.absent.iter().filter(move |p| !is_here(p)).filter_map(|p| p.kept.as_ref());
+        here.chain(absent.map(|k| Shown {
+            id: None,
+            config: &k.config,
+            volume_ids: &k.volume_ids,
+            ready: false,
+            deallocates: k.deallocates,
+        }))
+    }
+    /// Configurations whose namespace ids and LUNs are taken, those of absent pools included.
+    pub fn configs(&self) -> impl Iterator<Item = &PoolConfig> {
+        let absent = self.absent.iter().filter_map(|p| p.kept.as_ref()).map(|k| &k.config);
+        let away = absent.filter(|c| self.pools.iter().all(|p| p.config.uuid != c.uuid));
+        self.pools.iter().map(|p| &p.config).chain(away)
+    }
+    /// The number under which shards knew this volume while its pool was absent, or a new one.
+    pub fn volume_id(&mut self, pool: Uuid, volume: Uuid) -> VolumeId {
+        let kept = self.absent.iter().find(|p| p.uuid == pool).and_then(|p| p.kept.as_ref());
+        let known = kept.and_then(|k| k.volume_ids.get(&volume).copied());
+        known.unwrap_or_else(|| self.new_volume())
+    }
+}
+
+impl PoolDesk {
+    /// Hosts may deallocate: zeroes are there afterwards on every leg, written where a drive does not promise them.
+    pub fn deallocates(&self) -> bool {
+        true
+    }
+}

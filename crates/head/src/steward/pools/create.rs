@@ -1,0 +1,897 @@
+//! Pools are made, grow, and are destroyed.
+
+use crate::layout::PoolId;
+use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{
+    ArrayDesk, LegDesk, OpenDrive, count, error_words, not_labelled, refuse, size, size_there,
+};
+use crate::steward::health::drives::{Maps, Probe};
+use crate::steward::health::shaped;
+use crate::steward::join::{self, Boxed};
+use crate::steward::pools::meant::{check_meant, less_redundant};
+use crate::steward::pools::released::anonymous;
+use crate::steward::pools::room::Promised;
+use crate::steward::pools::unfinished::{CREATING, listed};
+use crate::steward::record::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
+use crate::steward::record::extras::{Extras, Returned};
+use crate::steward::record::files::{POOLS, PoolRow};
+use access::Grants;
+use array::format::{
+    BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord,
+    RecordArray, tail_at,
+};
+use array::{Bitmap, Geometry, UnclearedMap};
+use base::{DriveId, Uuid};
+use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use volume::Catalogue;
+
+/// An array that is being made.
+struct Plan {
+    mirror: bool,
+    geometry: Geometry,
+    reserved_at: u64,
+    weight: u32,
+    legs: Vec<Probe>,
+    /// Somebody may have had one of the drives before: no host may read what it holds.
+    used: bool,
+}
+
+/// The generation of the configuration with which a new pool is whole: those before it are written while it is made.
+const GENERATION_FIRST: u64 = 3;
+
+/// What the operator asked for, with `PoolCreate`'s defaults filled in.
+pub(crate) struct NewPool {
+    pub name: String,
+    pub arrays: Vec<ArraySpec>,
+    pub chunk_bytes: Option<u32>,
+    pub block_bytes: Option<u32>,
+    pub measure: bool,
+    pub force: bool,
+}
+
+/// What helps against a state directory that takes nothing.
+pub(crate) const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
+
+fn bad(field: &str, message: impl Into<String>) -> Refusal {
+    refuse(RefusalKind::Invalid, field, message)
+}
+
+impl Office {
+    /// Order: create.
+    pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
+        self.check_read(POOLS)?;
+        self.check_read(CREATING)?;
+        volume::check_name(&new.name)
+            .map_err(|e| bad("name", e.to_string()).then("the same command with a name such as tank"))?;
+        let taken = {
+            let desk = self.desk();
+            desk.pools.iter().any(|p| p.config.name == new.name)
+                || desk.absent.iter().any(|p| p.name == new.name)
+        };
+        if taken {
+            return Err(refuse(
+                RefusalKind::Conflict,
+                "name",
+                format!("there is a pool {} already", new.name),
+            )
+            .then("millrace pool ls"));
+        }
+        let chunk = new.chunk_bytes.unwrap_or(CHUNK_BYTES_DEFAULT);
+        StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }])
+            .map_err(|e| bad("chunk_bytes", e.to_string()).then("the same command with --chunk 64K"))?;
+        let block_bytes = new.block_bytes.unwrap_or(4096);
+        volume::check_block(block_bytes, 512)
+            .map_err(|e| bad("block_bytes", e.to_string()).then("the same command with --block 4096"))?;
+        let uuid = self.desk_mut().new_uuid();
+        let drives = self.files_to_make(&new.arrays).await;
+        let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
+        creating.map_err(|r| r.then(STATE_DISK))?;
+        let planned = self.plan_arrays(&new.arrays, chunk, 0).await;
+        let mut plans = match planned.and_then(|plans| self.meant(plans, None, new.force)) {
+            Ok(plans) => plans,
+            Err(r) => {
+                self.leave_creating(uuid, vec![]).await;
+                return Err(r);
+            }
+        };
+        let ready = match self.room_for(plans.iter().map(|p| &p.geometry)).await {
+            Ok(room) => self.configure(&new, uuid, (chunk, block_bytes), &mut plans).await.map(|c| (c, room)),
+            Err(refusal) => Err(refusal),
+        };
+        let made = match ready {
+            Ok((config, room)) => self.make_pool(config, &plans, room).await,
+            Err(refusal) => {
+                self.leave_creating(uuid, vec![]).await;
+                Err(refusal)
+            }
+        };
+        if made.is_err() {
+            plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
+        }
+        let mut notices = made?;
+        self.publish().await;
+        for probe in plans.iter().flat_map(|p| &p.legs) {
+            notices.extend(self.larger_than_below(probe).await);
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        desk.forget_undone(&new.name);
+        desk.event(now, Weight::Note, format!("pool {}", new.name), "it was created");
+        drop(desk);
+        Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Words about a file that promises more than the file system below it has; None if all is well.
+    async fn larger_than_below(&self, probe: &Probe) -> Option<String> {
+        let (path, bytes) = (&probe.info.path, probe.info.bytes);
+        let health = self.cx.inspect(probe.id).await.ok().filter(|h| h.sparse)?;
+        let free = health.free_bytes.filter(|free| *free < bytes)?;
+        Some(format!(
+            "{path} is sparse, and the file system below it has {} free for its {}: writes of new blocks fail once that is used",
+            size_there(free),
+            size(bytes)
+        ))
+    }
+
+    /// What a new pool on these drives is, their weights measured if that is wanted.
+    async fn configure(
+        &self,
+        new: &NewPool,
+        uuid: Uuid,
+        (chunk, block_bytes): (u32, u32),
+        plans: &mut [Plan],
+    ) -> Result<PoolConfig, Refusal> {
+        let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
+        volume::check_block(block_bytes, drive_block).map_err(|e| {
+            let coarse = plans.iter().flat_map(|p| &p.legs).find(|l| l.info.block_bytes == drive_block);
+            let path = coarse.map_or("", |l| l.info.path.as_str());
+            bad("block_bytes", format!("{e}: {path}"))
+                .then("the same command with --block 4096, or other drives")
+        })?;
+        if new.measure {
+            self.patient().measure(&new.arrays, plans).await?;
+        }
+        let map = StripeMap::new(chunk, &spaces(plans)).map_err(pool_refusal)?;
+        let (holder, created) = {
+            let desk = self.desk();
+            (desk.system.uuid, desk.unix(self.cx.now()))
+        };
+        let rows = self.rows_of(plans);
+        Ok(PoolConfig {
+            uuid,
+            name: new.name.clone(),
+            block_bytes,
+            drive_block_bytes: drive_block,
+            holder,
+            created,
+            arrays: rows,
+            map: Arc::new(map),
+            volumes: Catalogue::default(),
+            grants: Grants::default(),
+            extras: Extras { uncleared: uncleared_of(plans, 1), ..Extras::default() },
+            accounted: true,
+        })
+    }
+
+    async fn make_pool(
+        &self,
+        config: PoolConfig,
+        plans: &[Plan],
+        room: Promised,
+    ) -> Result<Vec<String>, Refusal> {
+        let (uuid, me) = (config.uuid, config.holder);
+        let incarnation = self.desk_mut().new_incarnation();
+        let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
+        let drives = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
+        let creating = self.list_creating(PoolRow { uuid, name: config.name.clone(), drives }).await;
+        creating.map_err(|r| r.then(STATE_DISK))?;
+        // What the state directory does not take is found out before a drive is touched.
+        let noted = self.write_witness(uuid, &record.encode()).await;
+        if let Err(words) = noted {
+            self.leave_creating(uuid, vec![]).await;
+            return Err(refuse(RefusalKind::Internal, "", words).then(STATE_DISK));
+        }
+        let unfinished = config.slot(1).unfinished();
+        let arrays = match self.patient().label_all(plans, 0, &config, &unfinished, &record).await {
+            Ok(arrays) => arrays,
+            Err((r, left)) => {
+                self.remove_witness(uuid).await;
+                self.leave_creating(uuid, left).await;
+                return Err(r);
+            }
+        };
+        let mut notices = vec![];
+        if plans.iter().any(|p| p.used) {
+            notices.push(
+                "what the drives held reads as zeroes, and is cleared in the background; the pool can be used at once"
+                    .to_string(),
+            );
+        }
+        let open: Vec<OpenDrive> =
+            arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+        let id = match self.settle_in(config, GENERATION_FIRST, record.clone(), arrays, &mut notices) {
+            Ok(id) => id,
+            Err(r) => {
+                let left = self.patient().unlabel_all(&open).await;
+                self.remove_witness(uuid).await;
+                self.leave_creating(uuid, left).await;
+                return Err(r);
+            }
+        };
+        drop(room);
+        let made = self.patient().put_on_all(id, &record).await;
+        if let Err(r) = made {
+            self.patient().undo(id).await;
+            return Err(r);
+        }
+        self.leave_creating(uuid, vec![]).await;
+        let slot = self.desk().pool(id).expect("orders come one by one").config_slot();
+        self.keep_config(id, &slot).await;
+        self.start_keeper(id);
+        Ok(notices)
+    }
+    /// The first record of a pool that is being made, its configuration, and the pool among those that this head has.
+    async fn put_on_all(&self, id: PoolId, record: &MembershipRecord) -> Result<(), Refusal> {
+        let (mut failed, witness) = self.write_record(id, record, &[]).await;
+        // The first of them makes it a pool. The other one goes where the first slot says that it is being made: older
+        // programs do not read a drive that has such a slot.
+        for generation in GENERATION_FIRST - 1..=GENERATION_FIRST {
+            if failed.is_empty() && witness.is_ok() {
+                let slot =
+                    self.desk().pool(id).map(|p| p.config.slot(generation)).expect("it was just added");
+                failed = self.put_config(id, &slot).await;
+            }
+        }
+        let trouble =
+            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        if let Some(words) = trouble {
+            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
+        }
+        self.write_pools().await?;
+        self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
+        Ok(())
+    }
+    /// A pool that could not be made leaves nothing behind: its drives are free as they were.
+    async fn undo(&self, id: PoolId) {
+        // Cut off from here on, no drive says any more that it was whole.
+        let slot = self.desk().pool(id).map(|p| p.config.slot(GENERATION_FIRST + 1).unfinished());
+        if let Some(slot) = slot {
+            self.put_config(id, &slot).await;
+        }
+        let gone = {
+            let mut desk = self.desk_mut();
+            let at = desk.pools.iter().position(|p| p.id == id);
+            at.map(|at| desk.pools.remove(at))
+        };
+        let Some(gone) = gone else { return };
+        let open: Vec<OpenDrive> =
+            gone.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+        let left = self.unlabel_all(&open).await;
+        self.remove_witness(gone.config.uuid).await;
+        // No shard knows its drives any more before they are closed.
+        self.publish().await;
+        if self.write_pools().await.is_ok() {
+            self.leave_creating(gone.config.uuid, left).await;
+        }
+    }
+
+    /// Opens the drives of new arrays and checks everything that can be checked. On refusal they are let go of.
+    async fn plan_arrays(&self, specs: &[ArraySpec], chunk: u32, there: usize) -> Result<Vec<Plan>, Refusal> {
+        if specs.is_empty() {
+            return Err(bad("arrays", "a pool needs at least one array")
+                .then("millrace pool create NAME mirror DRIVE DRIVE"));
+        }
+        let drives: usize = specs.iter().map(|s| s.drives.len()).sum();
+        if specs.len() > pool::ARRAYS_MAX || drives + there > DRIVES_MAX {
+            return Err(bad(
+                "arrays",
+                format!("a pool has at most {} arrays and {DRIVES_MAX} drives", pool::ARRAYS_MAX),
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        for spec in specs {
+            let n = spec.drives.len();
+            if spec.mirror && !(2..=array::LEGS_MAX).contains(&n) {
+                let message = format!("a mirror has 2 to {} drives, not {n}", array::LEGS_MAX);
+                return Err(bad("arrays", message).then("millrace pool create NAME mirror DRIVE DRIVE"));
+            }
+            if !spec.mirror && n != 1 {
+                return Err(bad("arrays", format!("a single array has one drive, not {n}"))
+                    .then("millrace pool create NAME DRIVE DRIVE"));
+            }
+            if let Some(w) = spec.weight.filter(|w| !(1..=WEIGHT_MAX).contains(w)) {
+                return Err(bad("weight", format!("the weight {w} is not from 1 to {WEIGHT_MAX}"))
+                    .then("the same command with --weights 1,2 (one for each array)"));
+            }
+            for d in &spec.drives {
+                if let Some(pool) = self.desk().holds(d) {
+                    return Err(refuse(
+                        RefusalKind::Conflict,
+                        "drives",
+                        format!("{d} is a drive of pool {pool}"),
+                    )
+                    .then("millrace drive ls"));
+                }
+                let bare = shaped::bare(d);
+                if !anonymous(bare) && !seen.insert(bare.to_string()) {
+                    return Err(bad("drives", format!("{d} is named twice")));
+                }
+            }
+        }
+        let all: Vec<&String> = specs.iter().flat_map(|s| &s.drives).collect();
+        let patient = self.patient();
+        let probes: Vec<Boxed<'_, _>> =
+            all.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(patient.probe(s)) }).collect();
+        let results = join::all(probes).await;
+        let (mut good, mut failures) = (vec![], vec![]);
+        for r in results {
+            match r {
+                Ok(p) => good.push(p),
+                Err(e) => failures.push(e.words),
+            }
+        }
+        let refusal = if failures.is_empty() {
+            let refused = match self.check_drives_apart(&good) {
+                Ok(()) => self.check_listed(&good, None).await.err(),
+                Err(r) => Some(r),
+            };
+            refused.or_else(|| check_probes(&good, true))
+        } else {
+            Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
+        };
+        if let Some(r) = refusal {
+            good.iter().for_each(|p| self.let_go(p.id));
+            return Err(r);
+        }
+        let mut probes = good.into_iter();
+        let (mut plans, mut too_small) = (vec![], vec![]);
+        for spec in specs {
+            let legs: Vec<Probe> = probes.by_ref().take(spec.drives.len()).collect();
+            let smallest = legs.iter().map(|p| tail_at(p.info.bytes)).min().expect("an array has drives");
+            // Once for the size of a bitmap, and again with room for the second head's in front.
+            let first = Geometry::plan(spec.mirror, BITMAP_AT, smallest, u64::from(chunk));
+            let reserve = first.map_or(0, |g| g.bitmap_bytes());
+            match Geometry::plan(spec.mirror, BITMAP_AT + reserve, smallest, u64::from(chunk)) {
+                Some(geometry) => {
+                    let used = !legs.iter().all(|p| p.info.reads_zeroes);
+                    let weight = spec.weight.unwrap_or(1);
+                    plans.push(Plan {
+                        mirror: spec.mirror,
+                        geometry,
+                        reserved_at: BITMAP_AT,
+                        weight,
+                        legs,
+                        used,
+                    });
+                }
+                None => too_small.extend(legs),
+            }
+        }
+        if let Some(p) = too_small.first() {
+            let message = format!(
+                "{} has {}: too small for the pool's records, a bitmap and one chunk of {}",
+                p.info.path,
+                size_there(p.info.bytes),
+                size(u64::from(chunk))
+            );
+            let r = bad("drives", message);
+            plans.iter().flat_map(|p| &p.legs).chain(&too_small).for_each(|p| self.let_go(p.id));
+            return Err(r);
+        }
+        Ok(plans)
+    }
+    /// New arrays, if nothing speaks against them or `force` overrides it. On refusal their drives are let go of.
+    fn meant(&self, plans: Vec<Plan>, less: Option<Refusal>, force: bool) -> Result<Vec<Plan>, Refusal> {
+        if !force && let Err(r) = check_meant(plans.iter().map(|p| &p.legs[..]), less) {
+            plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
+            return Err(r);
+        }
+        Ok(plans)
+    }
+
+    /// Refuses drives of which one is another by another name, or lies in it, among these and those in use: a mirror of
+    /// one drive with itself loses both legs at once. Nobody can mean that.
+    pub(crate) fn check_drives_apart(&self, probes: &[Probe]) -> Result<(), Refusal> {
+        for (i, p) in probes.iter().enumerate() {
+            if let Some(q) = probes[..i].iter().find(|q| q.info.overlaps(&p.info)) {
+                let next = match q.info.wwid_with(&p.info) {
+                    Some(_) => "the same command with one of them, or with the multipath device above both",
+                    None => "millrace drive ls",
+                };
+                return Err(bad("drives", one_drive(q, p)).then(next));
+            }
+            if let Some((path, pool)) = self.desk().overlapping(&p.info) {
+                let message = format!(
+                    "{path} and {} are one drive, or one lies in the other, and {path} is a drive of pool {pool}",
+                    p.info.path
+                );
+                return Err(refuse(RefusalKind::Conflict, "drives", message).then("millrace drive ls"));
+            }
+        }
+        Ok(())
+    }
+    /// The configuration's rows of new arrays; the drives get their names.
+    fn rows_of(&self, plans: &[Plan]) -> Vec<ArrayRow> {
+        let mut desk = self.desk_mut();
+        plans
+            .iter()
+            .map(|p| ArrayRow {
+                mirror: p.mirror,
+                weight: p.weight,
+                data_bytes: p.geometry.data_bytes,
+                region_bytes: p.geometry.region_bytes,
+                legs: p
+                    .legs
+                    .iter()
+                    .map(|l| LegRow { drive: desk.new_uuid(), path: l.info.path.clone() })
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// Labels the drives of new arrays, all at once. `first` is the index of the first of them in the pool. With a refusal
+    /// come the paths of drives that still have their label.
+    async fn label_all(
+        &self,
+        plans: &[Plan],
+        first: usize,
+        config: &PoolConfig,
+        slot: &ConfigSlot,
+        record: &MembershipRecord,
+    ) -> Result<Vec<ArrayDesk>, (Refusal, Vec<String>)> {
+        if slot.encode().is_none() {
+            let words = "the configuration does not fit its place on the drives";
+            return Err((refuse(RefusalKind::NoSpace, "arrays", words), vec![]));
+        }
+        let created = self.desk().unix(self.cx.now());
+        let life = config.extras.uncleared.as_ref().map_or(0, |u| u.life);
+        let mut arrays = vec![];
+        let mut writes: Vec<Boxed<'_, Result<(), (String, String)>>> = vec![];
+        for (i, plan) in plans.iter().enumerate() {
+            let index = first + i;
+            let map = Arc::new(match plan.used {
+                true => UnclearedMap::all(&plan.geometry, life),
+                false => UnclearedMap::none(),
+            });
+            let mut legs = vec![];
+            for (l, probe) in plan.legs.iter().enumerate() {
+                let label = Label {
+                    pool: config.uuid,
+                    drive: config.arrays[index].legs[l].drive,
+                    array: index as u32,
+                    leg: l as u32,
+                    legs: plan.legs.len() as u32,
+                    block_bytes: probe.info.block_bytes,
+                    bitmap_bytes: plan.geometry.bitmap_bytes() as u32,
+                    bitmap_at: [plan.geometry.bitmap_at, plan.reserved_at],
+                    data_at: plan.geometry.data_at,
+                    data_bytes: plan.geometry.data_bytes,
+                    region_bytes: plan.geometry.region_bytes,
+                    created,
+                    pool_name: config.name.clone(),
+                    ..Label::usual(probe.info.bytes)
+                };
+                let (uuid, array) = (label.drive, array_uuid(config.uuid, index));
+                let open = OpenDrive { id: probe.id, info: probe.info.clone(), label: label.clone() };
+                let map = map.clone();
+                writes.push(Box::pin(async move {
+                    let clean = Bitmap::new(plan.geometry.regions());
+                    let maps = Maps { geometry: &plan.geometry, array, dirty: &clean, uncleared: &map };
+                    let written = self.label_drive(probe.id, &label, maps, record, slot).await;
+                    written.map_err(|e| not_labelled(&probe.info, e))
+                }));
+                legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
+            }
+            arrays.push(ArrayDesk {
+                id: self.desk_mut().new_array(),
+                geometry: plan.geometry,
+                dirty: Arc::new(Bitmap::new(plan.geometry.regions())),
+                unclean: false,
+                uncleared: map,
+                marks: 0,
+                marked: BTreeSet::new(),
+                cleared: BTreeSet::new(),
+                compared_since: None,
+                clean: BTreeSet::new(),
+                all_dirty: BTreeSet::new(),
+                legs,
+                healed: 0,
+                medium_lost: 0,
+            });
+        }
+        let (failed, next): (Vec<String>, Vec<String>) =
+            join::all(writes).await.into_iter().filter_map(Result::err).unzip();
+        let Some(next) = next.first() else {
+            return Ok(arrays);
+        };
+        let open: Vec<OpenDrive> =
+            arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+        let left = self.unlabel_all(&open).await;
+        Err((refuse(RefusalKind::Internal, "drives", failed.join("; ")).then(next), left))
+    }
+
+    /// Finds weights where none are given: how fast an array's drives read what was just written there (reads of
+    /// unwritten flash never reach the medium). The same pattern goes to every leg, so they stay the same.
+    async fn measure(&self, specs: &[ArraySpec], plans: &mut [Plan]) -> Result<(), Refusal> {
+        let drives: Vec<Vec<(DriveId, u64)>> =
+            plans.iter().map(|p| p.legs.iter().map(|l| (l.id, p.geometry.data_at)).collect()).collect();
+        let mut rates = vec![];
+        for legs in &drives {
+            let mut rate = 0;
+            for (id, at) in legs {
+                rate += self.read_rate(*id, *at).await.map_err(|e| {
+                    refuse(
+                        RefusalKind::Internal,
+                        "measure",
+                        format!("a drive {} while it was measured", error_words(e)),
+                    )
+                })?;
+            }
+            rates.push(rate.max(1));
+        }
+        let slowest = *rates.iter().min().expect("a pool has arrays");
+        for ((plan, spec), rate) in plans.iter_mut().zip(specs).zip(&rates) {
+            // Quarters of the slowest: fine enough for any mixed set, and the pattern stays short.
+            let weight = (rate * 4 + slowest / 2) / slowest;
+            plan.weight = spec.weight.unwrap_or((weight as u32).clamp(1, WEIGHT_MAX));
+        }
+        // 4:8:8:8 is 1:2:2:2 with a pattern four times as long, and harder to read.
+        let common = plans.iter().fold(0, |d, p| greatest_divisor(d, p.weight));
+        plans.iter_mut().for_each(|p| p.weight /= common);
+        Ok(())
+    }
+    /// Bytes a second.
+    async fn read_rate(&self, id: DriveId, at: u64) -> Result<u64, base::DriveError> {
+        let places: Vec<u64> = (0..MEASURE_PIECES).map(|i| at + i * MEASURE_PIECE as u64).collect();
+        self.fill(id, &places, 0xa5).await?;
+        let start = self.cx.now();
+        for batch in places.chunks(8) {
+            let reads: Vec<Boxed<'_, _>> = batch
+                .iter()
+                .map(|p| -> Boxed<'_, _> { Box::pin(self.cx.read(id, *p, MEASURE_PIECE)) })
+                .collect();
+            join::all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        }
+        let nanos = self.cx.now().since(start).as_nanos().max(1) as u64;
+        // No volume may show it, and a drive that read zeroes does so again.
+        self.fill(id, &places, 0).await?;
+        Ok((MEASURE_PIECES * MEASURE_PIECE as u64 * 1000).saturating_mul(1_000_000) / nanos)
+    }
+
+    /// Writes one byte all over these places, `MEASURE_PIECE` bytes each.
+    async fn fill(&self, id: DriveId, places: &[u64], byte: u8) -> Result<(), base::DriveError> {
+        let pattern = vec![byte; MEASURE_PIECE];
+        for batch in places.chunks(8) {
+            let writes: Vec<Boxed<'_, _>> =
+                batch.iter().map(|p| -> Boxed<'_, _> { Box::pin(self.cx.write(id, *p, &pattern)) }).collect();
+            join::all(writes).await.into_iter().collect::<Result<Vec<()>, _>>()?;
+        }
+        Ok(())
+    }
+
+    /// Order: add.
+    pub(crate) async fn pool_add(&self, pool: &str, specs: Vec<ArraySpec>, force: bool) -> Answered {
+        self.check_read(POOLS)?;
+        self.check_read(CREATING)?;
+        let (id, uuid, chunk, there, old_rows, map, drive_block, less) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            let there = p.arrays.iter().map(|a| a.legs.len()).sum();
+            (
+                p.id,
+                p.config.uuid,
+                p.config.map.chunk_bytes() as u32,
+                there,
+                p.config.arrays.len(),
+                p.config.map.clone(),
+                p.config.drive_block_bytes,
+                less_redundant(p, &specs),
+            )
+        };
+        let files = self.files_to_make(&specs).await;
+        if !files.is_empty() {
+            let listed = self.list_addition(uuid, pool, files.clone()).await;
+            listed.map_err(|r| r.then(STATE_DISK))?;
+        }
+        let planned = self.plan_arrays(&specs, chunk, there).await;
+        let plans = match planned.and_then(|plans| self.meant(plans, less, force)) {
+            Ok(plans) => plans,
+            Err(r) => {
+                self.done_with(uuid, &files).await;
+                return Err(r);
+            }
+        };
+        let ready = async {
+            let room = self.room_for(plans.iter().map(|p| &p.geometry)).await?;
+            let drives = plans.iter().flat_map(|p| &p.legs);
+            let block = drives.map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
+            let small =
+                self.desk().pool(id).is_some_and(|p| p.config.volumes.iter().any(|v| v.block_bytes < block));
+            if small {
+                let message = format!(
+                    "pool {pool} has volumes of 512-byte blocks, and a new drive takes no 512-byte writes"
+                );
+                return Err(bad("drives", message));
+            }
+            let map = map.append(&spaces(&plans)).map_err(pool_refusal)?;
+            Ok((map, room, block))
+        };
+        let made = match ready.await {
+            Ok((map, room, block)) => {
+                let rows = self.rows_of(&plans);
+                // Nobody else changes the pool meanwhile: orders come one by one, and the keeper waits.
+                self.hold_keeper(id).await;
+                let result = self.append_arrays(id, old_rows, &plans, (map, room), rows, block).await;
+                self.free_keeper(id);
+                result
+            }
+            Err(r) => {
+                self.done_with(uuid, &files).await;
+                Err(r)
+            }
+        };
+        if made.is_err() {
+            plans.iter().flat_map(|p| &p.legs).for_each(|p| self.let_go(p.id));
+        }
+        made?;
+        self.publish().await;
+        self.write_pools().await?;
+        // Until the list names them, the next start finds them by this.
+        let drives = plans.iter().flat_map(|p| &p.legs).map(listed);
+        self.done_with(uuid, &drives.chain(files).collect::<Vec<_>>()).await;
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        desk.forget_undone(pool);
+        desk.event(now, Weight::Note, format!("pool {pool}"), "arrays were added");
+        Ok(Reply::Done)
+    }
+    async fn append_arrays(
+        &self,
+        id: crate::layout::PoolId,
+        first: usize,
+        plans: &[Plan],
+        (map, room): (StripeMap, Promised),
+        rows: Vec<ArrayRow>,
+        block: u32,
+    ) -> Result<(), Refusal> {
+        let (mut config, mut record, generation) = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p =
+                desk.pool_mut(id).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            (p.config.clone(), p.record.next(me, incarnation), p.generation)
+        };
+        let uuid = config.uuid;
+        record.arrays.extend(record_rows(&rows, record.counter));
+        config.arrays.extend(rows);
+        config.extras.uncleared =
+            config.extras.uncleared.take().or_else(|| uncleared_of(plans, generation + 1));
+        (config.map, config.drive_block_bytes) = (Arc::new(map), block);
+        let slot = config.slot(generation + 1);
+        let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
+        if slot.encode().is_none() {
+            self.done_with(uuid, &drives).await;
+            let words = "the configuration would not fit its place on the drives";
+            return Err(refuse(RefusalKind::NoSpace, "arrays", words));
+        }
+        let on_list = self.list_addition(uuid, &config.name, drives.clone()).await;
+        on_list.map_err(|r| r.then(STATE_DISK))?;
+        // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
+        let (failed, witness) = self.write_record(id, &record, &[]).await;
+        let trouble =
+            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        if let Some(p) = self.desk_mut().pool_mut(id) {
+            // Written in part or not, this is the record that the next one follows.
+            let mut kept = record.clone();
+            kept.arrays.truncate(first);
+            p.record = kept;
+        }
+        if let Some(words) = trouble {
+            self.done_with(uuid, &drives).await;
+            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
+        }
+        // Earlier than the configuration that is there: whoever finds both goes by that one. What follows takes this slot.
+        let unfinished = config.slot(generation.saturating_sub(1).max(1)).unfinished();
+        let arrays = match self.label_all(plans, first, &config, &unfinished, &record).await {
+            Ok(arrays) => arrays,
+            Err((r, left)) => {
+                self.free_again(uuid, &drives, &left).await;
+                return Err(r);
+            }
+        };
+        // The drives that were there before say first that the new ones belong to the pool.
+        let all = self.desk().pool(id).map_or(0, |p| p.reachable().len());
+        let failed = self.put_config(id, &slot).await;
+        if failed.len() >= all {
+            let open: Vec<OpenDrive> =
+                arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
+            let left = self.unlabel_all(&open).await;
+            self.free_again(uuid, &drives, &left).await;
+            let message = format!("no drive of pool {} could be written", config.name);
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
+        {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("orders come one by one");
+            (p.config, p.record, p.generation) = (config, record, slot.generation);
+            p.arrays.extend(arrays);
+        }
+        drop(room);
+        self.put_config(id, &slot).await;
+        // The new drives' other slot says that they are being added: older programs do not read a drive that has such a slot.
+        let slot = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("orders come one by one");
+            p.generation += 1;
+            p.config_slot()
+        };
+        let failed = self.write_config(id, &slot).await;
+        self.wish_away(id, failed, "it could not take the configuration");
+        Ok(())
+    }
+    /// Drives that were to be added are free, but for those that kept their label.
+    async fn free_again(&self, pool: Uuid, drives: &[String], left: &[String]) {
+        let freed: Vec<String> =
+            drives.iter().filter(|d| !left.iter().any(|l| d.ends_with(l.as_str()))).cloned().collect();
+        self.done_with(pool, &freed).await;
+    }
+
+    /// Order: destroy.
+    pub(crate) async fn pool_destroy(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
+        self.check_read(POOLS)?;
+        let (id, uuid, volumes, row) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            (p.id, p.config.uuid, p.config.volumes.iter().len(), p.row())
+        };
+        if volumes > 0 && !force {
+            let message = format!("pool {pool} has {}, which would be lost", count(volumes, "volume"));
+            return Err(refuse(RefusalKind::Unsafe, "pool", message)
+                .then(format!("millrace pool destroy {pool} --force")));
+        }
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace pool destroy {pool}{force} --yes");
+            let what = format!("the volumes of pool {pool} with their data");
+            self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
+        }
+        self.list_released(row).await?;
+        let mut unlisted = self.rest(id).await;
+        if unlisted.is_ok() {
+            unlisted = self.write_pools().await;
+            if unlisted.is_err() {
+                self.go_on(id).await;
+            }
+        }
+        if let Err(r) = unlisted {
+            self.forget_released(uuid).await;
+            return Err(r);
+        }
+        // Without it no start takes the pool for one that was lost, whichever drives still have their labels.
+        self.remove_kept(uuid).await;
+        let open: Vec<OpenDrive> = {
+            let desk = self.desk();
+            let p = desk.pool(id).expect("orders come one by one");
+            let spares = p.spares.iter().filter_map(|s| s.open.clone());
+            p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).chain(spares).collect()
+        };
+        let mut failed = vec![];
+        for o in &open {
+            if let Err(e) = self.unlabel_drive(o.id, &o.label).await {
+                failed.push(format!("{} still carries its label: the drive {}", o.info.path, error_words(e)));
+            }
+        }
+        self.forget(&[id], crate::steward::pools::leave::QUIET_PATIENCE).await;
+        self.remove_witness(uuid).await;
+        self.leave_creating(uuid, vec![]).await;
+        self.forget_released(uuid).await;
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");
+        if failed.is_empty() {
+            Ok(Reply::Done)
+        } else {
+            Err(refuse(RefusalKind::Internal, "", failed.join("; ")))
+        }
+    }
+}
+
+/// How much is written and read to measure: 32 MiB of each drive.
+const MEASURE_PIECE: usize = 256 << 10;
+const MEASURE_PIECES: u64 = 128;
+
+fn greatest_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
+
+/// What a configuration says if the drives of some array were somebody's before: a map whose life begins with it.
+fn uncleared_of(plans: &[Plan], generation: u64) -> Option<Returned> {
+    plans.iter().any(|p| p.used).then(|| Returned { life: generation, ..Returned::default() })
+}
+
+fn spaces(plans: &[Plan]) -> Vec<ArraySpace> {
+    plans.iter().map(|p| ArraySpace { bytes: p.geometry.data_bytes, weight: p.weight }).collect()
+}
+
+fn pool_refusal(e: PoolError) -> Refusal {
+    let field = match e {
+        PoolError::Chunk(_) => "chunk_bytes",
+        PoolError::Weight { .. } => "weight",
+        PoolError::Arrays(_) | PoolError::TooSmall { .. } => "arrays",
+    };
+    bad(field, e.to_string())
+}
+
+/// Rows of a membership record in which everybody is in sync.
+fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
+    let leg = |l: &LegRow| MemberLeg { drive: l.drive, state: LegState::InSync };
+    rows.iter().map(|r| RecordArray { epoch, rivals: 0, legs: r.legs.iter().map(leg).collect() }).collect()
+}
+
+/// Two names of one drive.
+pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
+    if let Some(id) = a.info.wwid_with(&b.info) {
+        return format!(
+            "{} and {} are two paths to one drive ({id}), or to parts of it",
+            a.info.path, b.info.path
+        );
+    }
+    match a.info.path == b.info.path {
+        true => format!("{} and {} are the same drive", a.spec, b.spec),
+        false => format!("{} and {} are one drive, or one lies in the other", a.info.path, b.info.path),
+    }
+}
+
+/// What speaks against these drives.
+pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
+    for (i, p) in probes.iter().enumerate() {
+        let path = &p.info.path;
+        if !anonymous(path) && probes[..i].iter().any(|q| q.info.path == *path) {
+            return Some(bad(
+                "drives",
+                format!(
+                    "{} and {} are the same drive",
+                    probes.iter().find(|q| q.info.path == *path)?.spec,
+                    p.spec
+                ),
+            ));
+        }
+        if p.info.bytes < DRIVE_BYTES_MIN {
+            return Some(bad(
+                "drives",
+                format!(
+                    "{path} has {}, and a drive must have at least {}",
+                    size_there(p.info.bytes),
+                    size(DRIVE_BYTES_MIN)
+                ),
+            ));
+        }
+        if !matches!(p.info.block_bytes, 512 | 4096) {
+            return Some(bad(
+                "drives",
+                format!("{path} has blocks of {} bytes, neither 512 nor 4096", p.info.block_bytes),
+            ));
+        }
+    }
+    let objections: Vec<String> = probes.iter().filter_map(Probe::objection).collect();
+    if objections.is_empty() || force {
+        return None;
+    }
+    let message = format!("{}; what is there would be lost", objections.join("; "));
+    Some(
+        refuse(RefusalKind::Unsafe, "drives", message)
+            .then("the same command with --force, or other drives (millrace drive ls)"),
+    )
+}
+
+/// For words: how large a drive like this one must be to hold so much in front of its tail.
+pub(crate) fn bytes_needed(probe: &Probe, front: u64) -> u64 {
+    front + (probe.info.bytes - tail_at(probe.info.bytes))
+}
+
+/// For replaced legs: the layout that a new drive must take over.
+pub(crate) fn fits(probe: &Probe, like: &Label) -> bool {
+    tail_at(probe.info.bytes) >= geometry_of(like).data_at + like.data_bytes
+}

@@ -1,0 +1,906 @@
+//! Pools come: by import, also at the start (`start`).
+
+use crate::layout::PoolId;
+use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{ArrayDesk, Desk, LegDesk, PoolDesk, array_word, refuse};
+use crate::steward::health::drives::Probe;
+use crate::steward::health::shaped::{bare, split};
+use crate::steward::join::{self, Boxed};
+use crate::steward::legs::spares::{SpareDesk, return_after};
+use crate::steward::pools::create::STATE_DISK;
+use crate::steward::pools::found::Found;
+use crate::steward::pools::judge::Judged;
+use crate::steward::pools::released::in_memory;
+use crate::steward::pools::scrub::ScrubDesk;
+use crate::steward::record::config::{PoolConfig, geometry_of};
+use crate::steward::record::files::{POOLS, PoolRow};
+use crate::steward::record::witness::Witness;
+use array::Bitmap;
+use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
+use base::machine::StateOp;
+use base::{Bug, OpenError, Uuid, planted};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Why a leg in sync starts from nothing.
+const OLDER: &str = "it lacks the last membership record, as an older copy of the drive does: everything is being copied to it";
+
+/// How a pool is taken.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Claim {
+    /// Even if another head did not release it, or a leg cannot be proven current.
+    pub force: bool,
+    /// Under this name from now on.
+    pub name: Option<String>,
+}
+
+/// Pools that were found by a name that means another one: each with its drives, and how it is meant.
+fn namesakes_words(name: &str, strangers: &[Probe]) -> Vec<String> {
+    let mut pools: BTreeMap<Uuid, Vec<&str>> = BTreeMap::new();
+    for (p, label) in strangers.iter().filter_map(|p| Some((p, p.good_label()?))) {
+        pools.entry(label.pool).or_default().push(&p.info.path);
+    }
+    let words = |(uuid, paths): (Uuid, Vec<&str>)| {
+        let paths = paths.join(", ");
+        format!(
+            "another pool is called {name} too ({paths}), and was left alone: millrace pool import {uuid} --as NAME takes it"
+        )
+    };
+    pools.into_iter().map(words).collect()
+}
+
+impl Office {
+    /// Block devices of this machine that nobody holds.
+    pub(crate) async fn candidates(&self) -> Vec<String> {
+        match self.cx.state(StateOp::Candidates).await {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect(),
+            Err(_) => vec![],
+        }
+    }
+
+    /// Opens drives; keeps those of one pool, or all labelled ones. Also what could not be opened, in words.
+    pub(crate) async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<OpenError>) {
+        // Of two that name one drive the first counts: who names it with a shape means that.
+        let mut unique: Vec<&String> = vec![];
+        for spec in specs {
+            if !unique.iter().any(|u| bare(u) == bare(spec)) && self.desk().holds(spec).is_none() {
+                unique.push(spec);
+            }
+        }
+        let probes: Vec<Boxed<'_, _>> =
+            unique.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(self.probe(s)) }).collect();
+        let (mut good, mut failures) = (vec![], vec![]);
+        for probe in join::all(probes).await {
+            match probe {
+                Ok(p) => {
+                    self.desk_mut().note_found(&p);
+                    let ours = p.good_label().is_some_and(|l| pool.is_none_or(|uuid| l.pool == uuid));
+                    if ours {
+                        good.push(p);
+                    } else {
+                        if pool.is_some() {
+                            let path = &p.info.path;
+                            let why = match &p.label {
+                                Ok(l) if Some(l.pool) == pool => {
+                                    format!("{path}: {}", Found::of(&p).words())
+                                }
+                                Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
+                                Err(fault) => format!("the label of {path} is {fault}"),
+                            };
+                            failures.push(why.into());
+                        }
+                        self.let_go(p.id);
+                    }
+                }
+                Err(e) => failures.push(e),
+            }
+        }
+        (good, failures)
+    }
+
+    /// Adds the drives that are not among them yet by another name: a loop device of a file, or another path to a drive, is
+    /// no other drive, and nobody named it. It is let go of.
+    pub(crate) fn add_others(&self, probes: &mut Vec<Probe>, more: Vec<Probe>) {
+        for p in more {
+            match probes.iter().any(|q| q.info.overlaps(&p.info)) {
+                true => self.let_go(p.id),
+                false => probes.push(p),
+            }
+        }
+    }
+
+    /// Takes a pool whose drives are open. They are let go of if it is refused.
+    pub(crate) async fn take(
+        &self,
+        uuid: Uuid,
+        probes: Vec<Probe>,
+        claim: &Claim,
+    ) -> Result<Vec<String>, Refusal> {
+        // One at a time: a start and an order that each have a leg would both go on from theirs.
+        let office = self.clone();
+        self.cx.until(move || !office.desk().importing.contains(&uuid)).await;
+        let is_here = |p: &&PoolDesk| p.config.uuid == uuid && !p.leaving;
+        let here = self.desk().pools.iter().find(is_here).map(|p| p.config.name.clone());
+        let taken = match here {
+            Some(name) => Err(imported_already(&name)),
+            None => {
+                self.desk_mut().importing.insert(uuid);
+                let taken = self.try_take(uuid, &probes, claim).await;
+                self.desk_mut().importing.remove(&uuid);
+                taken
+            }
+        };
+        match taken {
+            Ok(notices) => {
+                // Drives that were replaced once still carry the pool's label.
+                let used: BTreeSet<_> = {
+                    let desk = self.desk();
+                    let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+                    let spares = desk.pools.iter().flat_map(|p| &p.spares);
+                    let spares = spares.filter_map(|s| s.open.as_ref());
+                    legs.filter_map(|l| l.open.as_ref()).chain(spares).map(|o| o.id).collect()
+                };
+                probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
+                self.end_removal(uuid).await;
+                self.end_addition(uuid).await;
+                Ok(notices)
+            }
+            Err(r) => {
+                probes.iter().for_each(|p| self.let_go(p.id));
+                self.keep_unless_elsewhere(uuid, &probes).await;
+                Err(r)
+            }
+        }
+    }
+    async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
+        let Judged { mut config, generation, record, assembly, mut notices } =
+            self.judge(uuid, probes, claim.force).await?;
+        if let Some(name) = &claim.name {
+            config.name.clone_from(name);
+        }
+        self.check_name_free(uuid, &config.name)?;
+        config.account(generation + 1);
+        let (was_open, now) = (record.open, self.cx.now());
+        let mut next = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            record.next(me, incarnation)
+        };
+        next.open = true;
+        let mut arrays = vec![];
+        let (config_name, mut out_words) = (config.name.clone(), vec![]);
+        let (mut used, mut kept_apart) = (BTreeSet::new(), BTreeSet::new());
+        for (i, verdict) in assembly.arrays.iter().take(config.arrays.len()).enumerate() {
+            let mut legs = vec![];
+            for (l, judged) in verdict.legs.iter().enumerate() {
+                let uuid = next.arrays[i].legs[l].drive;
+                let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == uuid));
+                let apart = *judged == LegVerdict::Apart;
+                kept_apart.extend(probe.filter(|_| apart).map(|p| p.id));
+                let open = probe.filter(|_| !apart).and_then(Probe::opened);
+                let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
+                let (state, reason) = match judged {
+                    LegVerdict::Current => (LegState::InSync, ""),
+                    LegVerdict::Stale { full: false } => {
+                        (LegState::Rebuilding, "what it missed is being copied to it")
+                    }
+                    LegVerdict::Stale { full: true } if was_in_sync => (LegState::RebuildingFull, OLDER),
+                    LegVerdict::Stale { full: true } => {
+                        (LegState::RebuildingFull, "everything is being copied to it")
+                    }
+                    LegVerdict::Apart => (LegState::Out, "it may hold later writes than the pool"),
+                    LegVerdict::Missing { in_sync: true } => (LegState::JustOut, "it was not found"),
+                    LegVerdict::Missing { in_sync: false } => (LegState::Out, "it was not found"),
+                };
+                next.arrays[i].legs[l].state = state;
+                used.extend(open.as_ref().map(|o| o.id));
+                let row = &mut config.arrays[i].legs[l];
+                row.drive = uuid;
+                if let Some(p) = probe {
+                    row.path = p.info.path.clone();
+                    if p.front_written {
+                        notices.push(format!("something wrote to the first 4K of {}", p.info.path));
+                    }
+                }
+                let out = matches!(state, LegState::Out | LegState::JustOut);
+                let found = match open {
+                    None => self.desk().found_for(uuid, &row.path),
+                    Some(_) => None,
+                };
+                if let Some(f @ Found::CutOff { .. }) = &found {
+                    row.path = f.path().into();
+                }
+                let reason = found.as_ref().map_or_else(|| reason.to_string(), Found::words);
+                if reason == OLDER {
+                    out_words.push((row.path.clone(), format!("it is of pool {config_name}: {OLDER}")));
+                }
+                if out {
+                    out_words
+                        .push((row.path.clone(), format!("it is out of pool {}: {reason}", config_name)));
+                }
+                legs.push(LegDesk {
+                    out_since: out.then_some(now),
+                    return_at: out.then_some(now),
+                    reason,
+                    found,
+                    full: state == LegState::RebuildingFull,
+                    ..LegDesk::new(uuid, l, row.path.clone(), open, next.counter)
+                });
+            }
+            next.arrays[i].epoch = next.counter;
+            let is_current = |l: &usize| next.arrays[i].legs[*l].state == LegState::InSync;
+            let geometry = (0..legs.len())
+                .filter(is_current)
+                .find_map(|l| legs[l].open.as_ref())
+                .map(|o| geometry_of(&o.label));
+            let geometry = geometry.expect("an array that is taken has a current leg");
+            let mut bitmaps = vec![];
+            for leg in (0..legs.len()).filter(is_current) {
+                let open = legs[leg].open.as_ref().expect("a current leg was found");
+                bitmaps.push(if geometry.redundant() { self.read_bitmap(open).await } else { None });
+            }
+            let dirty = match geometry.redundant() {
+                // What a leg lacks that lacks everything is in no bitmap yet.
+                true if next.arrays[i].legs.iter().any(|l| l.state == LegState::RebuildingFull) => {
+                    Bitmap::full(geometry.regions())
+                }
+                true => {
+                    let uuid = config.array_uuid(i);
+                    let current = bitmaps.iter().map(Option::as_deref).collect::<Vec<_>>();
+                    let mut dirty = array::merge(&geometry, uuid, &current).0;
+                    // A leg that rebuilds may have been written where no other bitmap says so.
+                    for leg in (0..legs.len()).filter(|l| !is_current(l)) {
+                        let open = legs[leg].open.as_ref();
+                        if let Some(open) = open.filter(|_| !planted(Bug::OwnBitmapIgnored)) {
+                            let own = self.read_bitmap(open).await;
+                            dirty.union(&array::merge(&geometry, uuid, &[own.as_deref()]).0);
+                        }
+                    }
+                    dirty
+                }
+                false => Bitmap::new(geometry.regions()),
+            };
+            let open = (0..legs.len()).filter(is_current).filter_map(|l| legs[l].open.clone()).collect();
+            let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await;
+            let id = self.desk_mut().new_array();
+            arrays.push(ArrayDesk {
+                id,
+                geometry,
+                // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a
+                // comparison had not come to its end. Without a bit no shard will have anything to report.
+                unclean: geometry.redundant()
+                    && !dirty.is_empty()
+                    && (was_open || !planted(Bug::StopForgetsUnclean)),
+                compared_since: None,
+                dirty: Arc::new(dirty),
+                clean: BTreeSet::new(),
+                uncleared: Arc::new(uncleared),
+                marks: 0,
+                marked: BTreeSet::new(),
+                cleared: BTreeSet::new(),
+                all_dirty: BTreeSet::new(),
+                legs,
+                healed: 0,
+                medium_lost: 0,
+            });
+        }
+        let mut spares = vec![];
+        for row in &mut config.extras.spares {
+            let probe = probes.iter().find(|p| p.good_label().is_some_and(|l| l.drive == row.drive));
+            if let Some(p) = probe {
+                row.path = p.info.path.clone();
+                used.insert(p.id);
+            }
+            let open = probe.and_then(Probe::opened);
+            let found = match open {
+                None => self.desk().found_for(row.drive, &row.path),
+                Some(_) => None,
+            };
+            let block_bytes = open.as_ref().map(|o| o.info.block_bytes);
+            let look_at = open.is_none().then(|| now + return_after(0));
+            let (uuid, path) = (row.drive, row.path.clone());
+            spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0, ill: None });
+        }
+        for p in probes.iter().filter(|p| !used.contains(&p.id) && !kept_apart.contains(&p.id)) {
+            notices.push(format!(
+                "{} was a drive of pool {} once and is not any more",
+                p.info.path, config.name
+            ));
+        }
+        let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
+        config.holder = self.desk().system.uuid;
+        let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
+        drop(room);
+        if let Err(r) = self.put_first_record(id).await {
+            self.desk_mut().pools.retain(|p| p.id != id);
+            // Another import may have published it: no shard has its drives any more before they are closed.
+            if self.desk().ready {
+                self.publish().await;
+            }
+            return Err(r);
+        }
+        let (name, worst) = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("it was just added");
+            p.serving = true;
+            p.spares = spares;
+            (p.config.name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
+        };
+        let drives: Vec<&str> =
+            probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.as_str()).collect();
+        let words = format!("it was imported from {}{worst}", drives.join(", "));
+        {
+            let mut desk = self.desk_mut();
+            desk.event(now, Weight::Note, format!("pool {name}"), words);
+            for (path, words) in out_words {
+                desk.event(now, Weight::Warning, format!("drive {path}"), words);
+            }
+        }
+        self.start_keeper(id);
+        Ok(notices)
+    }
+
+    /// A name means one pool, whether that one is here or away: else its volumes would be another's.
+    fn check_name_free(&self, uuid: Uuid, name: &str) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let conflict = |message: String| refuse(RefusalKind::Conflict, "pool", message);
+        let here = desk.pools.iter().map(|p| &p.config).find(|c| c.uuid == uuid || c.name == name);
+        // Of two that are on record under one name, whichever comes first has it.
+        let on_record = desk.absent.iter().any(|p| p.uuid == uuid && p.name == name);
+        let away = desk.absent.iter().find(|p| p.name == name && !on_record);
+        match (here, away) {
+            (Some(c), _) if c.uuid == uuid => {
+                Err(conflict(format!("there is a pool {name} already")).then("millrace pool ls"))
+            }
+            (Some(c), _) => {
+                let message =
+                    format!("pool {uuid} is called {name}, and that is another pool here, {}", c.uuid);
+                Err(conflict(message)
+                    .then(format!("millrace pool import {uuid} --as NAME; or millrace pool release {name}, the one here, and this again")))
+            }
+            (None, Some(p)) => {
+                let message = format!(
+                    "pool {uuid} is called {name}, and so is a pool of this head that is away, {}: {}",
+                    p.uuid, p.reason
+                );
+                Err(conflict(message).then(format!(
+                    "millrace pool import {uuid} --as NAME; or millrace pool release {name}, which forgets the one that is away, and this again"
+                )))
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Puts a pool on the desk: numbers that clash with other pools' are changed.
+    pub(crate) fn settle_in(
+        &self,
+        mut config: PoolConfig,
+        generation: u64,
+        record: MembershipRecord,
+        arrays: Vec<ArrayDesk>,
+        notices: &mut Vec<String>,
+    ) -> Result<PoolId, Refusal> {
+        let mut desk = self.desk_mut();
+        let full = |e: access::AccessError| refuse(RefusalKind::NoSpace, "pool", e.to_string());
+        let uuid = config.uuid;
+        let is_other = |c: &&PoolConfig| c.uuid != uuid;
+        let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
+        for (volume, nsid) in rows {
+            let others: Vec<(&PoolConfig, Uuid, u32)> = desk
+                .configs()
+                .filter(is_other)
+                .flat_map(|c| c.grants.iter().map(move |g| (c, g.volume, g.nsid)))
+                .collect();
+            if let Some((pool, holder, _)) = others.iter().find(|(.., n)| *n == nsid) {
+                let holder = pool.volumes.by_uuid(*holder).map_or("", |v| &*v.name);
+                let holder = format!("{}/{holder}", pool.name);
+                let own = config.grants.iter().map(|g| g.nsid);
+                let taken = others.iter().map(|(.., n)| *n).chain(own);
+                let free = access::lowest_free(taken, 1, base::view::NSID_MAX).map_err(full)?;
+                config.grants.renumber(volume, free);
+                let name = config.volumes.by_uuid(volume).map_or(String::new(), |v| v.name.clone());
+                notices.push(format!(
+                    "volume {}/{name} has namespace id {free} now: {nsid} is that of {holder} here",
+                    config.name
+                ));
+            }
+        }
+        for host in desk.hosts.iter() {
+            let mine: Vec<_> = config.grants.for_host(host).collect();
+            for (volume, _, lun) in mine {
+                let others: Vec<u32> = desk
+                    .configs()
+                    .filter(is_other)
+                    .flat_map(|c| c.grants.for_host(host))
+                    .map(|(_, _, l)| u32::from(l))
+                    .collect();
+                if others.contains(&u32::from(lun)) {
+                    let own: Vec<u32> = config.grants.for_host(host).map(|(_, _, l)| u32::from(l)).collect();
+                    let free =
+                        access::lowest_free(others.into_iter().chain(own), 0, u32::from(access::LUN_MAX))
+                            .map_err(full)?;
+                    config.grants.relun(volume, host, free as u16);
+                    notices.push(format!(
+                        "host {} sees a volume of pool {} as LUN {free} now: {lun} is taken here",
+                        host.name, config.name
+                    ));
+                }
+            }
+        }
+        let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
+        let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|v| (v, desk.volume_id(uuid, v))).collect();
+        let id = desk.new_pool();
+        desk.pools.push(PoolDesk {
+            id,
+            scrub: ScrubDesk::of(&config),
+            spares: vec![],
+            config,
+            generation,
+            record,
+            arrays,
+            resting: vec![],
+            marked: vec![],
+            volume_ids,
+            made_here: BTreeSet::new(),
+            serving: false,
+            leaving: false,
+            wishes: VecDeque::new(),
+            keeping: false,
+            held: false,
+            trouble: None,
+            refused: None,
+            recording: None,
+            losing: false,
+            unrecorded: false,
+            witness: Witness::Older { behind: 0 },
+            known_on_legs: false,
+        });
+        Ok(id)
+    }
+
+    /// The first record and configuration of a pool that was just imported.
+    async fn put_first_record(&self, id: PoolId) -> Result<(), Refusal> {
+        let (record, slot) = {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("it was just added");
+            p.generation += 1;
+            (p.record.clone(), p.config_slot())
+        };
+        let (failed, witness) = self.write_record(id, &record, &[]).await;
+        if let Err(words) = witness {
+            let no = || refuse(RefusalKind::Internal, "pool", words.clone()).then(STATE_DISK);
+            // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
+            if !failed.is_empty() || !self.desk().has_every_leg(id) {
+                return Err(no());
+            }
+            // The next loss goes on record on the legs that are left. An older witness that could not be removed
+            // either, of a directory that became read-only, proves nothing any more once it is two records behind.
+            let record = self.next_record(id).expect("it was just added");
+            if !self.write_record(id, &record, &[]).await.0.is_empty() {
+                return Err(no());
+            }
+            self.desk_mut().pool_mut(id).expect("it was just added").trouble = Some(words);
+        }
+        let also = self.write_config(id, &slot).await;
+        for (a, l, error) in failed.into_iter().chain(also) {
+            let mut desk = self.desk_mut();
+            let p = desk.pool_mut(id).expect("it was just added");
+            let why = format!(
+                "it could not be written at import: the drive {}",
+                crate::steward::desk::error_words(error)
+            );
+            if p.is_last(a, l) {
+                return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
+            }
+            let outlook = crate::steward::desk::outlook(error);
+            p.wishes.push_back(crate::steward::desk::Wish::Lost { array: a, leg: l, why, outlook });
+        }
+        Ok(())
+    }
+
+    /// Order: import.
+    pub(crate) async fn pool_import(
+        &self,
+        pool: Option<String>,
+        drives: Vec<String>,
+        claim: Claim,
+    ) -> Answered {
+        let force = claim.force;
+        if let Some(name) = &claim.name {
+            let wrong = |e: volume::VolumeError| refuse(RefusalKind::Invalid, "name", e.to_string());
+            volume::check_name(name)
+                .map_err(|e| wrong(e).then("the same command with a name such as tank"))?;
+        }
+        let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
+        let here = {
+            let desk = self.desk();
+            let mut pools = desk.pools.iter().filter(|p| !p.leaving).map(|p| &p.config);
+            pools.find(|c| Some(&c.name) == pool.as_ref() || Some(c.uuid) == wanted).map(|c| c.name.clone())
+        };
+        if let Some(name) = here {
+            return Err(imported_already(&name));
+        }
+        let absent = self.places_of_absent(pool.as_deref());
+        // With force, named drives are all that counts: so the operator chooses a side.
+        let only_named = force && !drives.is_empty();
+        let said = drives.clone();
+        let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
+        let (mut probes, failures) = self.patient().gather(&named, None).await;
+        // What is not where it was explains more than what somebody else uses.
+        let file =
+            |spec: &str| bare(spec).trim_start_matches("file:").split('?').next().unwrap_or("").to_string();
+        let is_away = |path: &String| failures.iter().any(|f| f.missing && is_about(f, path));
+        let away: Vec<String> = named.iter().map(|spec| file(spec)).filter(is_away).collect();
+        let mut failures = words(failures);
+        // Of drives that nobody named those matter that somebody holds: the pool may be on them.
+        let mut held = vec![];
+        if !only_named {
+            // Those that are open by now are held by this very order.
+            let open =
+                |c: &String| named.iter().any(|n| bare(n) == c) || probes.iter().any(|p| p.info.path == *c);
+            let candidates: Vec<String> = self.candidates().await.into_iter().filter(|c| !open(c)).collect();
+            let (more, failed) = self.patient().gather(&candidates, None).await;
+            self.add_others(&mut probes, more);
+            held = failed.into_iter().filter(|f| f.held && away.is_empty()).collect();
+        }
+        let label = |p: &Probe| p.good_label().expect("gathered by label").clone();
+        let is_wanted = |p: &Probe| {
+            let (l, config) = (label(p), p.config.as_ref().ok().and_then(|c| PoolConfig::of_slot(c).ok()));
+            let name = config.map_or(l.pool_name, |c| c.name);
+            pool.as_ref().is_none_or(|w| *w == name || wanted == Some(l.pool))
+        };
+        let (mut mine, mut others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
+        let mut namesakes: Vec<String> = vec![];
+        // A name on record means the pool on record, as soon as anything of that one is found.
+        let own = self.desk().absent.iter().find(|p| Some(&p.name) == pool.as_ref()).map(|p| p.uuid);
+        if mine.iter().any(|p| Some(label(p).pool) == own) {
+            let (own, strangers): (Vec<Probe>, Vec<Probe>) =
+                mine.into_iter().partition(|p| Some(label(p).pool) == own);
+            mine = own;
+            namesakes = namesakes_words(pool.as_deref().unwrap_or(""), &strangers);
+            others.extend::<Vec<Probe>>(strangers);
+        }
+        let renamed = pool.as_deref().and_then(|name| self.renamed(name, &others));
+        others.iter().for_each(|p| self.let_go(p.id));
+        let uuids: BTreeSet<Uuid> = mine.iter().map(|p| label(p).pool).collect();
+        let Some(uuid) = uuids.first().copied() else {
+            if let Some(name) = &pool
+                && let Some(row) =
+                    self.desk().absent.iter().find(|p| p.name == *name || wanted == Some(p.uuid))
+                && !row.drives.is_empty()
+                && row.drives.iter().all(|d| in_memory(d))
+            {
+                return Err(ended_with_the_daemon(&row.name, &row.drives));
+            }
+            let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
+            let in_use = !held.is_empty() && failures.is_empty();
+            let gone = !away.is_empty();
+            if gone {
+                let are = if away.len() == 1 { "is" } else { "are" };
+                failures.push(format!("{} {are} not there", away.join(", ")));
+            }
+            failures.extend(others_held(held.len()));
+            if let Some(renamed) = renamed {
+                return Err(renamed);
+            }
+            let words =
+                if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
+            let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
+            let files = format!("{import} --drive FILE --drive FILE");
+            let next = match (gone, in_use) {
+                (true, _) => {
+                    format!("attach {}, then {import}; or, where it lies now, {files}", away.join(" and "))
+                }
+                // Somebody uses them, and most likely for something else.
+                (false, true) => {
+                    format!(
+                        "{files}, if it lies in files; or, if it is on one of those in use, once it is let go of"
+                    )
+                }
+                (false, false) => format!("{files}, if it lies in files, or millrace pool import --list"),
+            };
+            return Err(
+                refuse(RefusalKind::NotFound, "pool", format!("no {what} was found{words}")).then(next)
+            );
+        };
+        if uuids.len() > 1 {
+            mine.iter().for_each(|p| self.let_go(p.id));
+            let list: Vec<String> = uuids.iter().map(Uuid::to_string).collect();
+            let message = format!("several pools could be meant: {}", list.join(", "));
+            return Err(refuse(RefusalKind::Conflict, "pool", message)
+                .then(format!("millrace pool import {uuid}, or another of them")));
+        }
+        // Another head may have moved it, or this one: whoever had it last wrote where its drives lay.
+        if !only_named {
+            let tried = |path: &String| {
+                held.iter().any(|f| is_about(f, path))
+                    || named.iter().any(|n| file(n) == *path)
+                    || mine.iter().any(|p| p.info.path == *path)
+            };
+            let last: Vec<String> = places_on(&mine).into_iter().filter(|path| !tried(path)).collect();
+            let (more, failed) = self.patient().gather(&last, Some(uuid)).await;
+            self.add_others(&mut mine, more);
+            held.extend(failed.into_iter().filter(|f| f.held));
+        }
+        // A drive that is missing may be one that somebody holds: the one where it lay last, more than any other.
+        let configs = mine.iter().filter_map(|p| PoolConfig::of_slot(p.config.as_ref().ok()?).ok());
+        let places: BTreeSet<String> =
+            configs.flat_map(|c| c.arrays).flat_map(|a| a.legs).map(|l| l.path).collect();
+        let (theirs, held): (Vec<OpenError>, Vec<OpenError>) =
+            held.into_iter().partition(|f| places.iter().any(|path| is_about(f, path)));
+        let refused = |r: &Refusal| r.kind == RefusalKind::Unsafe || r.kind == RefusalKind::NotFound;
+        // Cut off before the list of pools names it, it was not lost from there.
+        let on_record = {
+            let desk = self.desk();
+            desk.absent.iter().any(|p| p.uuid == uuid) || desk.pools.iter().any(|p| p.config.uuid == uuid)
+        };
+        let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);
+        if !on_record && !released_here {
+            let drives = mine.iter().map(|p| p.info.path.clone()).collect();
+            // A directory that takes nothing keeps nothing for the hosts either.
+            let _ = self.list_released(PoolRow { uuid, name: label(&mine[0]).pool_name, drives }).await;
+        }
+        // Others of its drives were found where they were: with force they would be left out.
+        let is_said = |p: &&Probe| said.iter().any(|spec| file(spec) == p.info.path);
+        let unsaid: Vec<String> = match said.is_empty() {
+            true => vec![],
+            false => mine.iter().filter(|p| !is_said(p)).map(|p| p.info.path.clone()).collect(),
+        };
+        let had_last = self.had_last(&mine);
+        let taken = self.take(uuid, mine, &claim).await;
+        if taken.is_err() && !on_record {
+            self.remove_kept(uuid).await;
+            if !released_here {
+                self.forget_released(uuid).await;
+            }
+        }
+        if let Some(r) = taken.as_ref().err().filter(|r| refused(r)) {
+            // Where this head had them; the refusal tells where they lay last.
+            let also: Vec<String> = away.into_iter().filter(|path| !r.message.contains(path)).collect();
+            if !also.is_empty() {
+                failures.push(format!("looked for in vain at {}, too", also.join(", ")));
+            }
+            failures.extend(held_words(theirs));
+            failures.extend(others_held(held.len()));
+            if !unsaid.is_empty() {
+                failures.push(format!(
+                    "with --force the named drives alone would count, without {}, which may hold later writes",
+                    unsaid.join(", ")
+                ));
+            }
+        }
+        let with_failures = |r: Refusal| match failures.is_empty() {
+            true => r,
+            false => Refusal { message: format!("{} ({})", r.message, failures.join("; ")), ..r },
+        };
+        let notices = taken.map_err(with_failures)?;
+        let was_ours = self.desk().absent.iter().any(|p| p.uuid == uuid);
+        {
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            desk.absent.retain(|p| p.uuid != uuid);
+            desk.held = false;
+            let name = desk.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.config.name.clone());
+            for n in &notices {
+                desk.event(
+                    now,
+                    Weight::Warning,
+                    format!("pool {}", name.as_deref().unwrap_or("")),
+                    n.clone(),
+                );
+            }
+        }
+        self.shape_missing(&named, uuid);
+        self.publish().await;
+        // It is imported: what follows from a list that could not be written is told.
+        let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.message);
+        self.forget_released(uuid).await;
+        let lacks = self.desk().lacks(uuid);
+        let all = lacks.into_iter().chain(notices).chain(unlisted).chain(namesakes);
+        let mut notices: Vec<String> = all.collect();
+        // Who had it last may have asked its hosts for a secret.
+        if !had_last || !was_ours && !released_here {
+            notices.extend(self.desk().open_by_name(Some(uuid), None));
+        }
+        Ok(Reply::Created { uuid, notices })
+    }
+
+    /// Whether this head was the last one that had a pool, by what was found of it.
+    fn had_last(&self, probes: &[Probe]) -> bool {
+        let latest = probes.iter().filter_map(|p| p.record.as_ref().ok()).max_by_key(|r| r.counter);
+        latest.is_some_and(|r| r.head == self.desk().system.uuid)
+    }
+    /// A pool was asked for by the name under which this head let go of it, and has another one on its drives.
+    fn renamed(&self, name: &str, probes: &[Probe]) -> Option<Refusal> {
+        let desk = self.desk();
+        let absent = desk.absent.iter().map(|p| (&p.name, p.uuid));
+        let rows = absent.chain(desk.released.iter().map(|r| (&r.name, r.uuid)));
+        rows.filter(|(was, _)| *was == name).find_map(|(_, uuid)| {
+            let is_mine = |p: &&Probe| p.good_label().is_some_and(|l| l.pool == uuid);
+            let configs = probes.iter().filter(is_mine).filter_map(|p| p.config.as_ref().ok());
+            let config = PoolConfig::of_slot(configs.max_by_key(|c| c.generation)?).ok()?;
+            let today = config.name;
+            let message = format!("the pool that was called {name} here is called {today} on its drives");
+            let next = format!("millrace pool import {uuid}, or millrace pool import {uuid} --as {name}");
+            (today != name).then(|| refuse(RefusalKind::NotFound, "pool", message).then(next))
+        })
+    }
+
+    /// Drives that were named with a shape that keeps them away are legs that are out: when they are looked for again, they
+    /// still have it.
+    fn shape_missing(&self, named: &[String], pool: Uuid) {
+        for spec in named {
+            let Ok((Some(shape), path)) = split(spec) else { continue };
+            let missing = |p: &PoolDesk| {
+                p.config.uuid == pool
+                    && p.arrays.iter().flat_map(|a| &a.legs).any(|l| l.path == path && l.open.is_none())
+            };
+            if self.desk().pools.iter().any(missing) {
+                self.shape_later(path, shape);
+            }
+        }
+    }
+
+    /// Order: what could be imported.
+    pub(crate) async fn pool_importable(&self, drives: Vec<String>) -> Answered {
+        let absent = self.places_of_absent(None);
+        let specs: Vec<String> = drives.into_iter().chain(absent).chain(self.candidates().await).collect();
+        let (found, failures) = self.patient().gather(&specs, None).await;
+        let mut probes = vec![];
+        self.add_others(&mut probes, found);
+        let mut pools: BTreeMap<Uuid, Vec<Probe>> = BTreeMap::new();
+        for p in probes {
+            pools.entry(p.good_label().expect("gathered by label").pool).or_default().push(p);
+        }
+        let mut out = vec![];
+        for (uuid, probes) in pools {
+            // A drive that was one of a pool that is here: there is nothing to import.
+            if self.desk().pools.iter().any(|p| p.config.uuid == uuid) {
+                probes.iter().for_each(|p| self.let_go(p.id));
+                continue;
+            }
+            let found: Vec<String> = probes.iter().map(|p| p.info.path.clone()).collect();
+            let label_name = probes[0].good_label().map_or(String::new(), |l| l.pool_name.clone());
+            let row = match self.judge(uuid, &probes, false).await {
+                Ok(j) => {
+                    let legs: Vec<&LegVerdict> = j.assembly.arrays.iter().flat_map(|a| &a.legs).collect();
+                    let missing = legs.iter().any(|l| matches!(l, LegVerdict::Missing { .. }));
+                    let stale = legs.iter().any(|l| matches!(l, LegVerdict::Stale { .. }));
+                    let state = if missing {
+                        State::Degraded
+                    } else if stale {
+                        State::Rebuilding
+                    } else {
+                        State::Optimal
+                    };
+                    let drives = j.record.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
+                    let is_here =
+                        |d: &Uuid| probes.iter().any(|p| p.good_label().is_some_and(|l| l.drive == *d));
+                    let clash = self.check_name_free(uuid, &j.config.name).err();
+                    let words = clash.iter().map(|r| r.message.clone());
+                    let import = format!("millrace pool import {}", j.config.name);
+                    Importable {
+                        reason: words.chain(j.notices).collect::<Vec<_>>().join("; "),
+                        next: clash.and_then(|r| r.next).or(Some(import)),
+                        name: j.config.name,
+                        uuid,
+                        state,
+                        released: j.config.holder.is_nil(),
+                        found,
+                        missing: drives.filter(|d| !is_here(d)).collect(),
+                    }
+                }
+                Err(r) => Importable {
+                    name: label_name,
+                    uuid,
+                    state: State::Offline,
+                    reason: r.message,
+                    next: r.next,
+                    found,
+                    ..Importable::default()
+                },
+            };
+            probes.iter().for_each(|p| self.let_go(p.id));
+            out.push(row);
+        }
+        // Of a drive that somebody holds it is not known what lies on it.
+        out.extend(failures.into_iter().filter(|f| f.held).map(|f| Importable {
+            state: State::Offline,
+            reason: f.words,
+            ..Importable::default()
+        }));
+        Ok(Reply::Importable(out))
+    }
+}
+
+/// Where the drives of a pool lay when it was told last, as those that were found say. Paths alone: a drive in memory is made by
+/// whoever asks for it.
+fn places_on(probes: &[Probe]) -> Vec<String> {
+    let configs = probes.iter().filter_map(|p| PoolConfig::of_slot(p.config.as_ref().ok()?).ok());
+    let paths = configs.flat_map(|c| {
+        let legs = c.arrays.into_iter().flat_map(|a| a.legs).map(|l| l.path);
+        legs.chain(c.extras.spares.into_iter().map(|s| s.path)).collect::<Vec<_>>()
+    });
+    let paths: BTreeSet<String> = paths.filter(|path| path.starts_with('/')).collect();
+    paths.into_iter().collect()
+}
+
+fn imported_already(pool: &str) -> Refusal {
+    let message = format!("pool {pool} is imported already");
+    refuse(RefusalKind::Conflict, "pool", message).then("millrace status")
+}
+
+/// The end of a pool whose drives were in memory.
+pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
+    let list = drives.join(", ");
+    let message = match drives.iter().all(|d| d.starts_with("null:")) {
+        true => format!("its drives ({list}) were those of a daemon that has ended, and kept nothing"),
+        false => format!(
+            "its drives ({list}) were in the memory of a daemon that has ended: what they held is gone"
+        ),
+    };
+    refuse(RefusalKind::NotFound, "pool", message)
+        .then(format!("millrace pool release {pool}, which forgets it"))
+}
+
+/// Drives that somebody holds, as many as a sentence bears.
+pub(crate) fn held_words(held: Vec<OpenError>) -> Vec<String> {
+    const SHOWN: usize = 4;
+    let more = held.len().saturating_sub(SHOWN);
+    let mut out: Vec<String> = held.into_iter().take(SHOWN).map(|f| f.words).collect();
+    if more > 0 {
+        out.push(format!("{} more are in use", more));
+    }
+    out
+}
+
+/// Drives that somebody holds and that nobody named: which ones, `--list` tells.
+fn others_held(drives: usize) -> Option<String> {
+    match drives {
+        0 => None,
+        1 => Some("1 other drive is in use (millrace pool import --list names it)".into()),
+        n => Some(format!("{n} other drives are in use (millrace pool import --list names them)")),
+    }
+}
+
+/// Whether it is the drive at this path that could not be opened.
+pub(crate) fn is_about(error: &OpenError, path: &str) -> bool {
+    error.words.strip_prefix(path).is_some_and(|rest| rest.starts_with([' ', ':']))
+}
+
+/// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.
+pub(crate) fn words(failures: Vec<OpenError>) -> Vec<String> {
+    failures.into_iter().filter(|f| !f.missing).map(|f| f.words).collect()
+}
+
+impl Desk {
+    /// Legs and spares of a pool that was just imported without them, a sentence each.
+    fn lacks(&self, pool: Uuid) -> Vec<String> {
+        let Some(p) = self.pools.iter().find(|p| p.config.uuid == pool) else { return vec![] };
+        let arrays = p.arrays.iter().zip(&p.config.arrays).enumerate();
+        let legs = arrays.flat_map(|(i, (a, row))| {
+            let array = array_word(row.mirror, i);
+            let lacks = a.legs.iter().filter(|l| l.open.is_none());
+            lacks.map(move |l| format!("{array} lacks {}: {}", l.path, l.reason))
+        });
+        let spares = p.spares.iter().filter(|s| s.open.is_none());
+        legs.chain(spares.map(|s| format!("its spare {} is of no use: {}", s.path, s.reason()))).collect()
+    }
+}
+
+impl PoolDesk {
+    /// As the state directory tells it.
+    pub(crate) fn row(&self) -> PoolRow {
+        let legs = self.arrays.iter().flat_map(|a| &a.legs).map(|l| &l.path);
+        PoolRow {
+            uuid: self.config.uuid,
+            name: self.config.name.clone(),
+            drives: legs.chain(self.spares.iter().map(|s| &s.path)).cloned().collect(),
+        }
+    }
+    /// The configuration on the desk, as a slot.
+    pub(crate) fn config_slot(&self) -> ConfigSlot {
+        self.config.slot(self.generation)
+    }
+}

@@ -1,0 +1,510 @@
+//! Pools go: released, or let go of as the head stops.
+
+use crate::layout::{ArrayId, PoolId};
+use crate::mail::Mail;
+use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{OpenDrive, Outlook, PoolDesk, Wish, array_word, count, error_words, refuse};
+use crate::steward::join::{self, Boxed};
+use crate::steward::legs::members::losses;
+use crate::steward::pools::create::STATE_DISK;
+use crate::steward::pools::released::in_memory;
+use crate::steward::record::files::{POOLS, PoolRow};
+use array::format::LegState;
+use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// How long shards may take to become quiet, and drives to come back from the kernel.
+pub(crate) const QUIET_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the refusal of a release waits until hosts are served again.
+const TAKE_BACK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The last record of a pool that goes.
+struct LastRecord {
+    /// Legs that did not take it.
+    failed: Vec<(usize, usize, DriveError)>,
+    /// How the witness went.
+    witness: Result<(), String>,
+    /// Arrays of which it puts legs out.
+    changed: Vec<(ArrayId, u64)>,
+}
+
+impl Office {
+    /// Order: release. It happens whole or not at all, wherever it is cut off (docs/formats/state.md, "A release").
+    pub(crate) async fn pool_release(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
+        self.check_read(POOLS)?;
+        let absent = {
+            let desk = self.desk();
+            let row = desk.absent.iter().find(|p| p.name == pool && desk.pool_named(pool).is_err());
+            row.map(|p| PoolRow { uuid: p.uuid, name: p.name.clone(), drives: p.drives.clone() })
+        };
+        if let Some(row) = absent {
+            return self.forget_absent(row).await;
+        }
+        let (id, row, ends_here) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            (p.id, p.row(), array_in_memory(p))
+        };
+        let (uuid, name) = (row.uuid, row.name.clone());
+        if !force {
+            self.check_outlives_release(id)?;
+        }
+        // Nobody is asked for something that is refused then.
+        let failed = self.check_drives_answer(id).await?;
+        if !force {
+            self.check_marked(id, &failed)?;
+        }
+        if !disconnect {
+            let force = if force { " --force" } else { "" };
+            let command = format!("millrace pool release {name}{force} --yes");
+            let what = format!("the volumes of pool {name}");
+            self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
+        }
+        self.list_released(row).await?;
+        // What a drive still holds may land after the mark, in a pool that another head has by then.
+        if let Err(r) = self.rest(id).await {
+            self.forget_released(uuid).await;
+            return Err(r);
+        }
+        let behind = self.leave_behind(id);
+        let mut notices = self.mark_released(id, force).await?;
+        notices.extend(behind);
+        self.leave_creating(uuid, vec![]).await;
+        if let Some(lost) = ends_here {
+            notices.push(format!(
+                "it lies in the memory of this daemon ({}): no other head can import it",
+                lost.drives
+            ));
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        desk.event(now, Weight::Note, format!("pool {name}"), "it was released");
+        for n in &notices {
+            desk.event(now, Weight::Warning, format!("pool {name}"), n.clone());
+        }
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
+    }
+    /// A pool whose drives are away is not this head's any more. What proves one of its legs stays, for an import by
+    /// this head.
+    async fn forget_absent(&self, row: PoolRow) -> Answered {
+        let (uuid, name) = (row.uuid, row.name.clone());
+        self.list_released(row).await?;
+        let gone = {
+            let mut desk = self.desk_mut();
+            let at = desk.absent.iter().position(|p| p.uuid == uuid);
+            at.map(|at| desk.absent.remove(at))
+        };
+        if let Err(r) = self.write_pools().await {
+            self.desk_mut().absent.extend(gone);
+            self.forget_released(uuid).await;
+            return Err(r);
+        }
+        self.remove_kept(uuid).await;
+        self.leave_creating(uuid, vec![]).await;
+        self.publish().await;
+        let now = self.cx.now();
+        let what = format!("pool {name}");
+        self.desk_mut().event(now, Weight::Note, what, "it was forgotten: its drives are away");
+        Ok(Reply::Done)
+    }
+    /// Refuses what would lose volumes: those of a pool with an array in memory end with the daemon that has it, and no
+    /// other one can import them.
+    fn check_outlives_release(&self, id: PoolId) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let Some(p) = desk.pool(id) else { return Ok(()) };
+        let volumes = p.config.volumes.iter().len();
+        let Some(lost) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
+        let (name, drives) = (&p.config.name, &lost.drives);
+        let why = match lost.others.is_empty() {
+            true => format!("pool {name} lies in memory ({drives})"),
+            false => format!(
+                "what {} of pool {name} holds lies in memory alone ({drives}): {} is not in sync",
+                lost.array,
+                lost.others.join(", ")
+            ),
+        };
+        let message = format!(
+            "{why}: no other head can import it, and what its {} hold{} is lost",
+            if volumes == 1 { "volume".to_string() } else { count(volumes, "volume") },
+            if volumes == 1 { "s" } else { "" },
+        );
+        let force = format!("millrace pool release {name} --force");
+        let next = match lost.others.is_empty() {
+            true => force,
+            false => format!(
+                "millrace status, and this again once {} is in sync; or {force}",
+                lost.others.join(", ")
+            ),
+        };
+        Err(refuse(RefusalKind::Unsafe, "force", message).then(next))
+    }
+    /// Legs that lie in the memory of this daemon are out with the last records, where another leg has everything: whoever
+    /// imports the pool needs no proof that nobody went on with them. Returns what that means, in words.
+    fn leave_behind(&self, id: PoolId) -> Vec<String> {
+        let mut desk = self.desk_mut();
+        let Some(p) = desk.pool_mut(id) else { return vec![] };
+        let mut words = vec![];
+        for (array, leg) in left_behind(p) {
+            let (path, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
+            let why = "it lies in the memory of this daemon, and the pool was released".to_string();
+            p.wishes.push_back(Wish::Lost { array, leg, why, outlook: Outlook::MayReturn });
+            words.push(format!(
+                "{path} lies in the memory of this daemon and stays behind: {name} has one drive less where the pool is imported; then: millrace drive replace {path} NEW"
+            ));
+        }
+        words
+    }
+    /// Refuses if some array has no leg in sync but those that failed: nothing would tell that the pool was released.
+    fn check_marked(&self, id: PoolId, failed: &[(usize, usize, DriveError)]) -> Result<(), Refusal> {
+        let desk = self.desk();
+        let Some(p) = desk.pool(id) else { return Ok(()) };
+        let reachable = p.reachable();
+        let took = |a: usize| {
+            reachable.iter().any(|(x, l, _)| {
+                *x == a
+                    && p.leg_state(a, *l) == LegState::InSync
+                    && !failed.iter().any(|(y, m, _)| (*y, *m) == (a, *l))
+            })
+        };
+        let Some(a) = (0..p.arrays.len()).find(|a| !took(*a)) else { return Ok(()) };
+        let why: Vec<String> = (0..p.arrays[a].legs.len())
+            .filter(|l| p.leg_state(a, *l) == LegState::InSync)
+            .map(|l| match failed.iter().find(|(x, m, _)| (*x, *m) == (a, l)) {
+                Some((.., e)) => format!("the drive {} {}", p.drive_path(a, l), error_words(*e)),
+                None => format!("the drive {} is gone", p.drive_path(a, l)),
+            })
+            .collect();
+        let name = &p.config.name;
+        let message = format!(
+            "no drive of {} can be marked as released: {}; pool {name} stays this head's",
+            array_word(p.config.arrays[a].mirror, a),
+            why.join(", ")
+        );
+        let next = format!(
+            "attach the drives again, then this; or millrace pool release {name} --force, and another head that imports it needs --force, too"
+        );
+        Err(refuse(RefusalKind::NotReady, "force", message).then(next))
+    }
+    /// Marks a pool at rest as released and lets go of it, each step durable before the next; or it goes on serving.
+    /// Returns what the next import should know.
+    async fn mark_released(&self, id: PoolId, force: bool) -> Result<Vec<String>, Refusal> {
+        let Some(last) = self.write_last_record(id).await else { return Ok(vec![]) };
+        let LastRecord { mut failed, witness, changed } = last;
+        let mut marked = self.check_marked(id, &failed);
+        if let Err(words) = witness {
+            // It may put a leg out, and the drives have not got it then.
+            let r = refuse(RefusalKind::Internal, "pool", words).then(STATE_DISK);
+            return Err(self.take_back(id, changed, r).await);
+        }
+        if force || marked.is_ok() {
+            let slot = {
+                let mut desk = self.desk_mut();
+                let p = desk.pool_mut(id).expect("orders come one by one");
+                p.config.holder = Uuid::default();
+                p.generation += 1;
+                p.config_slot()
+            };
+            let also = self.write_config(id, &slot).await;
+            failed.retain(|(a, l, _)| !also.iter().any(|(x, m, _)| (x, m) == (a, l)));
+            failed.extend(also);
+            marked = self.check_marked(id, &failed);
+        }
+        if !force && let Err(r) = marked {
+            return Err(self.take_back(id, changed, r).await);
+        }
+        if let Err(r) = self.write_pools().await {
+            return Err(self.take_back(id, changed, r).await);
+        }
+        let (uuid, notices) = {
+            let desk = self.desk();
+            let p = desk.pool(id).expect("orders come one by one");
+            let unmarked = |(a, l, e): &(usize, usize, DriveError)| {
+                let path = p.drive_path(*a, *l);
+                format!("{path} could not be marked as released: the drive {}", error_words(*e))
+            };
+            let mut notices: Vec<String> = failed.iter().map(unmarked).collect();
+            if marked.is_err() {
+                notices.push(format!(
+                    "not every mirror is marked as released: another head may have to say millrace pool import {} --force",
+                    p.config.name
+                ));
+            }
+            (p.config.uuid, notices)
+        };
+        self.forget(&[id], QUIET_PATIENCE).await;
+        // Of drives that have no mark it may be all that tells which of them lacks something.
+        if marked.is_ok() {
+            self.remove_witness(uuid).await;
+        }
+        self.remove_kept(uuid).await;
+        Ok(notices)
+    }
+    /// A pool that was to be released goes on: hosts come back once it is on record again that it is in use.
+    async fn take_back(&self, id: PoolId, changed: Vec<(ArrayId, u64)>, why: Refusal) -> Refusal {
+        self.hold_keeper(id).await;
+        let found = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            desk.pool_mut(id).map(|p| {
+                let marked = p.config.holder.is_nil();
+                p.config.holder = me;
+                p.generation += u64::from(marked);
+                p.record = p.record.next(me, incarnation);
+                p.record.open = true;
+                p.leaving = false;
+                (p.config.uuid, marked.then(|| p.config_slot()))
+            })
+        };
+        let Some((uuid, slot)) = found else { return why };
+        let (office, done) = (self.clone(), Rc::new(Cell::new(false)));
+        let over = done.clone();
+        self.cx.spawn(async move {
+            // No shard reads from a leg that went meanwhile, before those are answered who wrote without it.
+            office.publish().await;
+            office.put_on_record(id, &changed, &[]).await;
+            if let Some(slot) = slot {
+                let failed = office.write_config(id, &slot).await;
+                office.wish_away(id, failed, "it could not take the configuration");
+            }
+            office.forget_released(uuid).await;
+            office.free_keeper(id);
+            office.go_on(id).await;
+            over.set(true);
+            office.cx.changed();
+        });
+        // As long as nothing takes the record, `status` says so, and hosts wait.
+        self.cx.until_within(TAKE_BACK_PATIENCE, move || done.get()).await;
+        why
+    }
+    /// A pool at rest serves again.
+    pub(crate) async fn go_on(&self, id: PoolId) {
+        let arrays: Vec<_> = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(id) else { return };
+            (p.leaving, p.serving) = (false, true);
+            p.arrays.iter().map(|a| a.id).collect()
+        };
+        for array in arrays {
+            self.tell_shards(|| Mail::Resume { array });
+        }
+        self.publish().await;
+    }
+
+    /// Brings a pool to rest, or refuses and lets it go on serving: a drive that hangs keeps what it was given.
+    pub(crate) async fn rest(&self, id: PoolId) -> Result<(), Refusal> {
+        // Hosts lose nothing for a pool of which this is known before.
+        self.check_drives_answer(id).await?;
+        let Err(r) = self.quiet(&[id], QUIET_PATIENCE).await else { return Ok(()) };
+        self.go_on(id).await;
+        // By now the shards may have found out which drive it is.
+        self.check_drives_answer(id).await?;
+        Err(r)
+    }
+    /// Refuses if a drive of the pool does not answer, or holds operations that were given up. Returns the legs that
+    /// answered with an error.
+    async fn check_drives_answer(&self, id: PoolId) -> Result<Vec<(usize, usize, DriveError)>, Refusal> {
+        self.ask_reports().await;
+        let legs: Vec<(usize, usize, String, Option<OpenDrive>)> = {
+            let desk = self.desk();
+            let p = desk.pool(id).expect("orders come one by one");
+            let legs =
+                p.arrays.iter().enumerate().flat_map(|(a, x)| x.legs.iter().enumerate().map(move |l| (a, l)));
+            legs.map(|(a, (l, leg))| (a, l, leg.path.clone(), leg.open.clone())).collect()
+        };
+        let reads: Vec<Boxed<'_, _>> = legs
+            .iter()
+            .map(|(.., open)| -> Boxed<'_, _> {
+                Box::pin(async move {
+                    let id = open.as_ref()?.id;
+                    self.cx.read(id, array::format::LABEL_AT, array::format::RECORD_BYTES).await.err()
+                })
+            })
+            .collect();
+        let mut failed = vec![];
+        let errors = join::all(reads).await;
+        for ((a, l, path, open), error) in legs.into_iter().zip(errors) {
+            let hung: u32 = {
+                let desk = self.desk();
+                let figures = desk.reports.iter().flatten().flat_map(|r| &r.drives);
+                figures.filter(|d| open.as_ref().is_some_and(|o| o.id == d.drive)).map(|d| d.hung).sum()
+            };
+            // One that was let go of, and may do what it was given before whenever it likes.
+            let still_held = open.is_none() && self.cx.still_holds(&path);
+            let what = match (hung, error) {
+                (0, _) if still_held => "still holds operations that were begun before it failed".to_string(),
+                (0, Some(DriveError::TimedOut)) => "does not answer".to_string(),
+                (0, error) => {
+                    failed.extend(error.map(|e| (a, l, e)));
+                    continue;
+                }
+                (1, _) => "holds 1 operation that does not end".to_string(),
+                (n, _) => format!("holds {n} operations that do not end"),
+            };
+            self.look_soon();
+            let message = format!("{path} {what}: the pool cannot come to rest, and goes on serving");
+            let desk = self.desk();
+            let shaped = match &open {
+                Some(o) => desk.shapes.get(&o.id),
+                None => desk.shapes_at_start.get(&path),
+            };
+            let next = match shaped.is_some_and(|s| s.hang) {
+                true => format!("millrace drive shape {path} --clear, then this again"),
+                false => format!(
+                    "unplug or reset {path}, then this again; or stop the daemon, which ends all it holds"
+                ),
+            };
+            return Err(refuse(RefusalKind::NotReady, "pool", message).then(next));
+        }
+        Ok(failed)
+    }
+
+    /// Volumes vanish from the hosts, and every command on the arrays ends.
+    pub(crate) async fn quiet(&self, ids: &[PoolId], patience: Duration) -> Result<(), Refusal> {
+        {
+            let mut desk = self.desk_mut();
+            for id in ids {
+                let Some(p) = desk.pool_mut(*id) else { continue };
+                (p.leaving, p.serving) = (true, false);
+                // Of an attempt before that came to nothing.
+                let arrays: Vec<_> = p.arrays.iter().map(|a| a.id).collect();
+                desk.quiesced.retain(|(array, _)| !arrays.contains(array));
+            }
+        }
+        // The keeper ends what it is at; its last record must not come after ours.
+        let (office, all) = (self.clone(), ids.to_vec());
+        let at_rest = move || !all.iter().any(|id| office.desk().pool(*id).is_some_and(|p| p.keeping));
+        let rests = self.cx.until_within(patience, at_rest).await;
+        self.publish().await;
+        let arrays: Vec<_> = {
+            let desk = self.desk();
+            ids.iter().filter_map(|id| desk.pool(*id)).flat_map(|p| p.arrays.iter().map(|a| a.id)).collect()
+        };
+        for array in &arrays {
+            self.tell_shards(|| Mail::Quiesce { array: *array });
+        }
+        let office = self.clone();
+        let quiet = self.cx.until_within(patience, move || {
+            let desk = office.desk();
+            arrays.iter().all(|a| (0..desk.shards).all(|s| desk.quiesced.contains(&(*a, s))))
+        });
+        if quiet.await && rests {
+            Ok(())
+        } else {
+            let message = format!("a drive still holds operations after {} seconds", patience.as_secs());
+            Err(refuse(RefusalKind::NotReady, "pool", message)
+                .then("millrace status -v, for the drive that hangs"))
+        }
+    }
+
+    /// Marks a quiet pool as closed.
+    pub(crate) async fn put_last_record(&self, id: PoolId) -> Result<(), Refusal> {
+        let Some(last) = self.write_last_record(id).await else { return Ok(()) };
+        if let Err(words) = last.witness {
+            return Err(refuse(RefusalKind::Internal, "pool", words));
+        }
+        let Some((a, l, error)) = last.failed.first() else { return Ok(()) };
+        let path = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
+        let message = format!("{path} could not be marked as closed: the drive {}", error_words(*error));
+        Err(refuse(RefusalKind::Internal, "pool", message))
+    }
+    /// Writes the last records of a quiet pool: one that every leg takes now that nothing changes any more, and behind it
+    /// the one that says that the pool is closed. A leg that has neither was not there at the end: it is an older copy
+    /// (docs/formats/membership.md).
+    async fn write_last_record(&self, id: PoolId) -> Option<LastRecord> {
+        let mut last = LastRecord { failed: vec![], witness: Ok(()), changed: vec![] };
+        if !planted(Bug::OlderCopyBelieved) {
+            self.write_record_at_rest(id, true, &mut last).await?;
+        }
+        if last.witness.is_ok() {
+            self.write_record_at_rest(id, false, &mut last).await?;
+        }
+        Some(last)
+    }
+    /// Writes a quiet pool's next record, open or closed.
+    async fn write_record_at_rest(&self, id: PoolId, open: bool, last: &mut LastRecord) -> Option<()> {
+        let now = self.cx.now();
+        let record = {
+            let mut desk = self.desk_mut();
+            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let p = desk.pool_mut(id)?;
+            let mut record = p.record.next(me, incarnation);
+            // Losses that were told last are on record too: nobody reads the leg as in sync again.
+            let losses = losses(&mut p.wishes);
+            desk.take_out(id, &mut record, losses, now);
+            record.open = open;
+            let p = desk.pool_mut(id)?;
+            last.changed.extend(p.changed(&record));
+            p.record = record.clone();
+            record
+        };
+        let (failed, witness) = self.write_record(id, &record, &[]).await;
+        last.failed.retain(|(a, l, _)| !failed.iter().any(|(x, m, _)| (x, m) == (a, l)));
+        last.failed.extend(failed);
+        last.witness = witness;
+        Some(())
+    }
+
+    /// Takes quiet pools from the desk and lets go of their drives, waiting at most so long for the kernel.
+    pub(crate) async fn forget(&self, ids: &[PoolId], patience: Duration) {
+        let open: Vec<DriveId> = {
+            let mut desk = self.desk_mut();
+            let (gone, left) =
+                core::mem::take(&mut desk.pools).into_iter().partition(|p| ids.contains(&p.id));
+            desk.pools = left;
+            let drives = |p: PoolDesk| {
+                let spares = p.spares.into_iter().filter_map(|s| s.open);
+                let legs = p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open);
+                legs.chain(spares).map(|o| o.id).collect::<Vec<_>>()
+            };
+            let gone: Vec<PoolDesk> = gone;
+            gone.into_iter().flat_map(drives).collect()
+        };
+        if self.desk().ready {
+            self.publish().await;
+        }
+        open.iter().for_each(|id| self.let_go(*id));
+        let cx = self.cx.clone();
+        self.cx.until_within(patience, move || open.iter().all(|id| cx.closed(*id))).await;
+    }
+}
+
+/// What an array holds in the memory of this daemon alone.
+struct InMemory {
+    /// The array's name.
+    array: String,
+    /// Its drives that lie there and are in sync.
+    drives: String,
+    /// Its drives that lie elsewhere, none of them in sync.
+    others: Vec<String>,
+}
+
+/// An array that has nothing in sync but in the memory of this daemon: without it the pool is none.
+fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
+    (0..p.arrays.len()).find_map(|a| {
+        let legs = &p.arrays[a].legs;
+        let in_sync = || legs.iter().enumerate().filter(|(l, _)| p.leg_state(a, *l) == LegState::InSync);
+        let all = in_sync().next().is_some() && in_sync().all(|(_, l)| in_memory(&l.path));
+        let drives: Vec<&str> = in_sync().map(|(_, l)| l.path.as_str()).collect();
+        all.then(|| InMemory {
+            array: array_word(p.config.arrays[a].mirror, a),
+            drives: drives.join(", "),
+            others: legs.iter().map(|l| l.path.clone()).filter(|path| !in_memory(path)).collect(),
+        })
+    })
+}
+
+/// Legs in the memory of this daemon of mirrors that have a leg in sync elsewhere: it holds everything, and goes without them.
+fn left_behind(p: &PoolDesk) -> Vec<(usize, usize)> {
+    let mut out = vec![];
+    for (a, array) in p.arrays.iter().enumerate() {
+        let in_sync = |l: &usize| p.leg_state(a, *l) == LegState::InSync;
+        let is_here = |l: &usize| in_memory(&array.legs[*l].path);
+        let legs = || (0..array.legs.len()).filter(in_sync);
+        if legs().any(|l| !is_here(&l)) {
+            out.extend(legs().filter(is_here).map(|l| (a, l)));
+        }
+    }
+    out
+}

@@ -1,0 +1,126 @@
+//! Drives of pools that this head lists, here or away: what others left is overwritten by `--force`, and those never.
+
+use crate::layout::PoolId;
+use crate::order::{Refusal, RefusalKind};
+use crate::steward::Office;
+use crate::steward::desk::{Desk, refuse};
+use crate::steward::health::drives::Probe;
+use crate::steward::legs::spares::is_spare;
+use array::format::{ConfigSlot, Label};
+use base::DriveId;
+
+/// The pool of this head that a drive is of today.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Listed {
+    pool: String,
+    /// Where the pool that is here knows the drive; None if the pool is away.
+    place: Option<String>,
+    /// It can be removed from the pool.
+    removable: bool,
+}
+
+impl Listed {
+    /// What puts it back, as it lies at `path` now.
+    pub fn way_back(&self, path: &str) -> String {
+        let pool = &self.pool;
+        match &self.place {
+            None => format!("millrace pool import {pool} --drive {path}"),
+            Some(place) if place == path => format!("millrace drive return {place}"),
+            Some(place) => format!("put it back to {place}, then millrace drive return {place}"),
+        }
+    }
+    fn refusal(&self, path: &str) -> Refusal {
+        let (pool, back) = (&self.pool, self.way_back(path));
+        let message =
+            format!("{path} is a drive of pool {pool} of this head: --force does not overwrite such a one");
+        let next = match &self.place {
+            None => format!(
+                "{back}; or, if nothing of pool {pool} is wanted any more, millrace pool release {pool}, then the same command with --force"
+            ),
+            Some(place) if self.removable => {
+                format!("{back}; or millrace drive rm {place}, then the same command with --force")
+            }
+            Some(_) => back,
+        };
+        refuse(RefusalKind::Conflict, "drives", message).then(next)
+    }
+}
+
+impl Desk {
+    /// What is open as the drive that a label names.
+    fn twin(&self, probe: &Probe) -> Option<DriveId> {
+        let label: &Label = probe.label.as_ref().ok()?;
+        let p = self.pools.iter().find(|p| p.config.uuid == label.pool)?;
+        let leg = p.arrays.iter().flat_map(|a| &a.legs).find(|l| l.uuid == label.drive);
+        let spare = p.spares.iter().find(|s| s.uuid == label.drive);
+        let open = leg.and_then(|l| l.open.as_ref()).or(spare.and_then(|s| s.open.as_ref()));
+        open.map(|o| o.id)
+    }
+    /// The pool of this head that a drive is of by its label. One that was replaced, one of a pool that was never finished, and
+    /// a copy of a drive that is here itself hold nothing of it: what is open of these is none, as it was pulled.
+    pub(crate) fn listing(&self, probe: &Probe, pulled: &[DriveId]) -> Option<Listed> {
+        let label: &Label = probe.label.as_ref().ok()?;
+        if probe.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) {
+            return None;
+        }
+        if let Some(p) = self.pools.iter().find(|p| p.config.uuid == label.pool) {
+            if self.twin(probe).is_some_and(|open| !pulled.contains(&open)) {
+                // The drive itself is in its place: this is a copy of it.
+                return None;
+            }
+            let legs = p.arrays.iter().zip(&p.config.arrays);
+            let mut legs = legs.flat_map(|(a, row)| a.legs.iter().map(move |l| (l, row.mirror)));
+            let leg = legs.find(|(l, _)| l.uuid == label.drive);
+            let leg = leg.map(|(l, mirror)| (&l.path, mirror));
+            let spare = p.spares.iter().find(|s| s.uuid == label.drive);
+            let (path, removable) = leg.or(spare.map(|s| (&s.path, true)))?;
+            return Some(Listed { pool: p.config.name.clone(), place: Some(path.clone()), removable });
+        }
+        let away = self.absent.iter().find(|p| p.uuid == label.pool)?;
+        let left = away.kept.as_ref().is_some_and(|k| {
+            let older = probe.config.as_ref().is_ok_and(|c| c.generation < k.generation);
+            let legs = k.config.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
+            let mut all = legs.chain(k.config.extras.spares.iter().map(|s| s.drive));
+            older && !all.any(|d| d == label.drive)
+        });
+        (!left).then(|| Listed { pool: away.name.clone(), place: None, removable: false })
+    }
+}
+
+impl Office {
+    /// Refuses drives of pools that this head lists, whatever `--force` says. A spare of `pool` itself, and a leg of it that is
+    /// out, may be taken: what it holds the others have.
+    pub(crate) async fn check_listed(&self, probes: &[Probe], pool: Option<PoolId>) -> Result<(), Refusal> {
+        let mut pulled = vec![];
+        for probe in probes {
+            // One that was pulled and put elsewhere is let go of a while later only.
+            let twin = self.desk().twin(probe).filter(|twin| *twin != probe.id);
+            if let Some(open) = twin
+                && self.cx.inspect(open).await.is_err()
+            {
+                pulled.push(open);
+            }
+        }
+        let desk = self.desk();
+        let own = pool.and_then(|id| desk.pool(id));
+        for probe in probes {
+            let mine = |l: &&Label| {
+                let legs =
+                    own.into_iter().flat_map(|p| p.arrays.iter().enumerate().map(move |(a, x)| (p, a, x)));
+                let mut out = legs.flat_map(|(p, a, x)| {
+                    let of = x.legs.iter().enumerate();
+                    of.filter(move |(i, _)| p.is_out(a, *i)).map(|(_, leg)| leg.uuid)
+                });
+                own.is_some_and(|p| p.config.uuid == l.pool)
+                    && (is_spare(l) || out.any(|uuid| uuid == l.drive))
+            };
+            if probe.label.as_ref().ok().as_ref().is_some_and(mine) {
+                continue;
+            }
+            if let Some(listed) = desk.listing(probe, &pulled) {
+                return Err(listed.refusal(&probe.info.path));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Memory for arrays: each shard keeps some of its own for every array, before the Steward puts the array into the
+//! layout. Pools that are imported at a start ask at the same time, so what was promised to one is counted for the next.
+
+use crate::limits;
+use crate::mail::{Mail, Room};
+use crate::order::{Refusal, RefusalKind};
+use crate::steward::Office;
+use crate::steward::desk::refuse;
+use array::Geometry;
+
+fn room_of<'a>(geometries: impl Iterator<Item = &'a Geometry>) -> Room {
+    let mut room = Room::default();
+    for geometry in geometries {
+        *if geometry.redundant() { &mut room.mirrors } else { &mut room.singles } += 1;
+    }
+    room
+}
+
+fn sum(a: Room, b: Room) -> Room {
+    Room { mirrors: a.mirrors + b.mirrors, singles: a.singles + b.singles }
+}
+
+/// Every shard keeps memory for so many arrays that are not on the desk yet. To be dropped, without a wait in
+/// between, once they are: from then on they count themselves.
+#[must_use]
+pub(crate) struct Promised {
+    office: Office,
+    room: Room,
+}
+
+impl Drop for Promised {
+    fn drop(&mut self) {
+        let promised = &mut self.office.desk_mut().promised;
+        promised.mirrors -= self.room.mirrors;
+        promised.singles -= self.room.singles;
+    }
+}
+
+/// The one who asks: answers do not say whose question they answer.
+struct Asking(Office);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.desk_mut().asking_room = false;
+    }
+}
+
+impl Office {
+    /// Every shard keeps the memory that arrays of these geometries need, besides those that there are; or a refusal.
+    pub(crate) async fn room_for(
+        &self,
+        geometries: impl Iterator<Item = &Geometry>,
+    ) -> Result<Promised, Refusal> {
+        let more = room_of(geometries);
+        let office = self.clone();
+        self.cx.until(move || !office.desk().asking_room).await;
+        let (asking, before) = {
+            let mut desk = self.desk_mut();
+            desk.asking_room = true;
+            desk.rooms = vec![None; usize::from(desk.shards)];
+            let arrays = desk.pools.iter().flat_map(|p| &p.arrays);
+            let here = room_of(arrays.map(|a| &a.geometry));
+            (Asking(self.clone()), sum(here, desk.promised))
+        };
+        let all = sum(before, more);
+        self.tell_shards(|| Mail::Room(all));
+        let office = self.clone();
+        self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
+        let rooms: Vec<(Room, u32)> = self.desk().rooms.iter().copied().flatten().collect();
+        if rooms.iter().all(|(room, _)| room.mirrors >= all.mirrors && room.singles >= all.singles) {
+            let mut desk = self.desk_mut();
+            desk.promised = sum(desk.promised, more);
+            return Ok(Promised { office: self.clone(), room: more });
+        }
+        // Back to what there was. The answers are waited for: the next who asks must not take them for its own.
+        self.desk_mut().rooms.fill(None);
+        self.tell_shards(|| Mail::Room(before));
+        let office = self.clone();
+        self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
+        drop(asking);
+        let most = rooms.iter().map(|(_, most)| *most).min().unwrap_or(0);
+        let wanted = u64::from(all.mirrors) + u64::from(all.singles).div_ceil(limits::SINGLES_OF_A_MIRROR);
+        if u64::from(most) < u64::from(all.mirrors) || more.mirrors == 0 && u64::from(most) < wanted {
+            let least = rooms.len() as u64 * limits::shard_bytes_min(wanted).next_multiple_of(1 << 20);
+            let message = match more.mirrors {
+                0 => format!(
+                    "the head's memory has no room for the scratch of {} arrays",
+                    all.mirrors + all.singles
+                ),
+                _ => format!(
+                    "the head's memory has room for the scratch of {most} mirrors, and these would make {}",
+                    all.mirrors
+                ),
+            };
+            let next =
+                format!("memory = \"{}M\" or more in head.toml, a restart, then this again", least >> 20);
+            return Err(refuse(RefusalKind::NoSpace, "memory", message).then(next));
+        }
+        let message = "hosts use so much of the head's memory that there is none for another array's scratch";
+        Err(refuse(RefusalKind::NotReady, "memory", message).then("this again when they do less"))
+    }
+}

@@ -1,0 +1,561 @@
+//! Scrubs of a pool: begun by an operator or by schedule, kept over restarts, told by volume and offset.
+//!
+//! The shards do the work and know how far they are. A watcher for each pool asks them now and then, sets them
+//! to work again after a restart, and has the position written down by an order of its own, as every change
+//! of a pool's configuration is made by an order.
+
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{PoolDesk, array_word, refuse};
+use crate::steward::record::config::PoolConfig;
+use crate::steward::record::extras::{Found, LastScrub, ScrubRun};
+use crate::steward::status::speed::Speed;
+use array::Note;
+use base::{Address, Duration, Instant, Uuid};
+use std::collections::BTreeSet;
+use volume::GRANULE_BYTES;
+
+/// How often the shards are asked how far they are.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+/// The position is written down after so many looks.
+const LOOKS_PER_WRITE: u32 = 6;
+/// Places of one scrub that are kept for `status`, and those of them that are told as events at once. All are counted,
+/// and the end of the scrub tells how many there were.
+const FINDINGS_MAX: usize = 50;
+const FINDINGS_TOLD: usize = 5;
+const DAY_SECS: u64 = 24 * 3600;
+
+/// A scrub of an imported pool, as it is now.
+#[derive(Default)]
+pub(crate) struct ScrubDesk {
+    pub run: Option<ScrubRun>,
+    /// Arrays and shards that have done their part.
+    done: BTreeSet<(usize, u16)>,
+    /// What the one under way has found, first things first; and in how many places, since the daemon started.
+    findings: Vec<Finding>,
+    places: u64,
+    /// What the last one found: that holds until the next one has come to its end.
+    last_findings: Vec<Finding>,
+    last_places: u64,
+    /// How fast it is.
+    pub speed: Speed,
+}
+
+impl ScrubDesk {
+    /// What was found, by the last one and by the one under way, each once.
+    fn all_findings(&self) -> Vec<Finding> {
+        let mut all = self.last_findings.clone();
+        let place = |f: &Finding| (f.volume.clone(), f.array, f.at, f.bytes);
+        for new in &self.findings {
+            match all.iter_mut().find(|old| place(old) == place(new)) {
+                Some(old) => *old = new.clone(),
+                None => all.push(new.clone()),
+            }
+        }
+        all
+    }
+    /// In how many places that was: most of those of the one under way are those of the last one.
+    fn all_places(&self) -> u64 {
+        self.places.max(self.last_places).max(self.all_findings().len() as u64)
+    }
+    /// Arrays from this one on are gone, with what was found there.
+    pub fn forget_arrays(&mut self, first: usize) {
+        let stays = |f: &Finding| usize::from(f.array) < first;
+        self.findings.retain(stays);
+        self.last_findings.retain(stays);
+    }
+    /// Goes on with what the configuration says.
+    pub fn of(config: &PoolConfig) -> Self {
+        Self { run: config.extras.scrub.run.clone(), ..Self::default() }
+    }
+}
+
+impl PoolDesk {
+    /// Which volumes lie at a place of an array: name, offset, bytes. None: nobody's space.
+    fn volumes_at(&self, array: usize, at: u64, len: u64) -> Vec<(Option<String>, u64, u64)> {
+        let mut out: Vec<(Option<String>, u64, u64)> = vec![];
+        let (mut at, end) = (at, at + len);
+        while at < end {
+            let Some((pool_at, run)) = self.config.map.locate_back(array, at) else {
+                out.push((None, at, end - at));
+                break;
+            };
+            let step = (end - at).min(run).min(GRANULE_BYTES - pool_at % GRANULE_BYTES);
+            let mut volumes = self.config.volumes.iter();
+            let found = volumes.find_map(|v| Some((&v.name, v.map.locate_back(pool_at)?)));
+            let name = found.map(|(name, _)| format!("{}/{name}", self.config.name));
+            let offset = found.map_or(pool_at, |(_, offset)| offset);
+            match out.last_mut() {
+                Some((last, from, n)) if *last == name && *from + *n == offset => *n += step,
+                _ => out.push((name, offset, step)),
+            }
+            at += step;
+        }
+        out
+    }
+    /// A shard told something about a scrub; what is worth an event.
+    pub(crate) fn on_scrub_note(&mut self, a: usize, shard: u16, note: Note) -> Vec<(Weight, String)> {
+        let places = match note {
+            Note::Mismatch { at, len, .. } | Note::Unreadable { at, len } => self.volumes_at(a, at, len),
+            _ => vec![],
+        };
+        let legs = &self.arrays[a].legs;
+        let path = |place: usize| {
+            legs.iter().find(|leg| leg.place == place).map_or("a drive that left", |leg| leg.path.as_str())
+        };
+        let preferred = self.order_for(a).and_then(|order| order.prefer);
+        let Some(run) = &mut self.scrub.run else { return vec![] };
+        let what = match note {
+            Note::Scrubbed { .. } => {
+                self.scrub.done.insert((a, shard));
+                return vec![];
+            }
+            Note::Mismatch { len, bad, source, known, repair, .. } => {
+                run.found.differed += len;
+                run.found.repaired += if repair { len } else { 0 };
+                let places = 0..array::PLACES_MAX;
+                let others: Vec<&str> = places.filter(|l| bad & 1 << l != 0).map(path).collect();
+                let others = others.join(", ");
+                match (known, repair) {
+                    (true, true) => format!("{others} differed from the other legs and was written again"),
+                    (true, false) => format!("{others} differs from the other legs, which agree"),
+                    (false, true) if preferred == Some(source) => {
+                        format!(
+                            "{others} differed from {} and was written again from there, as was told",
+                            path(source)
+                        )
+                    }
+                    (false, true) => {
+                        format!(
+                            "{others} differed from {} and was written again from there; which one was right cannot be known",
+                            path(source)
+                        )
+                    }
+                    (false, false) => {
+                        format!("{others} and {} differ; which one is right cannot be known", path(source))
+                    }
+                }
+            }
+            Note::Unreadable { len, .. } => {
+                run.found.unreadable += len;
+                "it could not be read from every leg".to_string()
+            }
+            _ => return vec![],
+        };
+        let repaired = matches!(note, Note::Mismatch { repair: true, .. });
+        let mut events = vec![];
+        for (volume, at, bytes) in places {
+            // A scrub tells piece by piece; what goes on behind a place is that place.
+            let next = |f: &&mut Finding| {
+                f.at + f.bytes == at
+                    && (&f.volume, usize::from(f.array), &f.what) == (&volume, a, &what)
+                    && f.repaired == repaired
+            };
+            if let Some(before) = self.scrub.findings.iter_mut().find(next) {
+                before.bytes += bytes;
+                continue;
+            }
+            self.scrub.places += 1;
+            if self.scrub.findings.len() == FINDINGS_MAX {
+                continue;
+            }
+            let place = match &volume {
+                Some(name) => format!("volume {name}, bytes {at} to {}", at + bytes - 1),
+                None => format!("space of array {a} that no volume has, bytes {at} to {}", at + bytes - 1),
+            };
+            if self.scrub.findings.len() < FINDINGS_TOLD {
+                events.push((Weight::Warning, format!("{place}: {what}")));
+            }
+            let what = what.clone();
+            self.scrub.findings.push(Finding { volume, at, bytes, array: a as u16, what, repaired });
+        }
+        events
+    }
+    /// The scrub, as `status` tells it.
+    pub(crate) fn scrub_shown(&self, now: Instant, sums: &[(u64, u64)]) -> Scrub {
+        let row = &self.config.extras.scrub;
+        let run = self.scrub.run.as_ref();
+        let found = run.map(|r| r.found).or(row.last.map(|l| l.found)).unwrap_or_default();
+        let mirrors = self.arrays.iter().filter(|a| a.geometry.redundant());
+        let total = mirrors.map(|a| a.geometry.data_bytes).sum();
+        let mut shown = Scrub {
+            running: run.is_some(),
+            repair: run.is_some_and(|r| r.repair),
+            every_days: row.every_days,
+            schedule_repairs: row.repair,
+            last_ended: row.last.map(|l| l.ended).filter(|ended| *ended > 0),
+            differed_bytes: found.differed,
+            repaired_bytes: found.repaired,
+            unreadable_bytes: found.unreadable,
+            places: self.scrub.all_places(),
+            findings: self.scrub.all_findings(),
+            ..Scrub::default()
+        };
+        if run.is_none() {
+            return shown;
+        }
+        (shown.done_bytes, shown.total_bytes) = (self.scrubbed(sums).min(total), total);
+        (shown.rate, shown.eta) = self.scrub.speed.of(now, shown.done_bytes, total);
+        shown
+    }
+    /// Bytes of the mirrors that the scrub under way has compared. `sums`: of each array, bytes done and in all as
+    /// its shards tell.
+    pub(crate) fn scrubbed(&self, sums: &[(u64, u64)]) -> u64 {
+        // Arrays that are at it say how far they are; of the others those count that are done.
+        let done = sums.iter().enumerate().map(|(a, (done, total))| {
+            let bytes = self.arrays[a].geometry.data_bytes;
+            let ended = self.scrub.done.iter().any(|(x, _)| *x == a);
+            let rest = bytes.saturating_sub(*total);
+            done + if ended { rest } else { 0 }
+        });
+        done.sum()
+    }
+    /// What is worth knowing about a repair that begins: what it will leave alone. Sentences.
+    fn repair_notices(&self, run: &ScrubRun) -> Vec<String> {
+        let mirrors: Vec<usize> = (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror).collect();
+        let preferred = |a: usize| self.arrays[a].legs.iter().find(|l| run.prefer.contains(&l.uuid));
+        let differs =
+            |a: usize| self.scrub.all_findings().iter().any(|f| usize::from(f.array) == a && !f.repaired);
+        let mut out = vec![];
+        let untold: Vec<String> = mirrors
+            .iter()
+            .filter(|a| preferred(**a).is_none() && (run.prefer.is_empty() || differs(**a)))
+            .filter(|a| !run.prefer.is_empty() || self.arrays[**a].legs.len() == 2)
+            .map(|a| array_word(true, *a))
+            .collect();
+        if !untold.is_empty() {
+            out.push(format!(
+                "Of {} nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
+                untold.join(", ")
+            ));
+        }
+        let known = mirrors.iter().any(|a| differs(*a));
+        for (a, leg) in
+            mirrors.iter().filter(|a| known && !differs(**a)).filter_map(|a| Some((*a, preferred(*a)?)))
+        {
+            out.push(format!(
+                "{} is a drive of {}, in which the last scrub found no difference",
+                leg.path,
+                array_word(true, a)
+            ));
+        }
+        out
+    }
+}
+
+impl Office {
+    /// Order: scrub.
+    pub(crate) async fn pool_scrub(&self, pool: &str, action: ScrubAction) -> Answered {
+        let now = self.cx.now();
+        let (id, mut config, running) = {
+            let desk = self.desk();
+            let p = desk.pool_named(pool)?;
+            (p.id, p.config.clone(), p.scrub.run.clone())
+        };
+        let row = &mut config.extras.scrub;
+        let clears = action == ScrubAction::Clear && running.is_none();
+        let stops = action == ScrubAction::Stop;
+        let mut notices = vec![];
+        let (run, message) = match action {
+            ScrubAction::Start { repair, prefer } => {
+                if running.is_some() {
+                    let message = format!("pool {pool} is being scrubbed already");
+                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                        .then(format!("millrace pool show {pool}, or millrace pool scrub {pool} --stop")));
+                }
+                if !config.arrays.iter().any(|a| a.mirror) {
+                    let message = format!("pool {pool} has no mirror: there is nothing to compare");
+                    return Err(refuse(RefusalKind::Invalid, "pool", message)
+                        .then(format!("millrace pool show {pool}")));
+                }
+                let prefer = self.preferred(id, &prefer, repair)?;
+                let (began, at) = (self.desk().unix(now), vec![0; config.arrays.len()]);
+                let how = if repair { "differences are repaired" } else { "differences are told" };
+                let run = ScrubRun { began, repair, prefer, at, ..ScrubRun::default() };
+                if repair && let Some(p) = self.desk().pool(id) {
+                    notices = p.repair_notices(&run);
+                }
+                (Some(run), format!("a scrub began: {how}"))
+            }
+            ScrubAction::Stop => {
+                let Some(run) = &running else {
+                    let message = format!("pool {pool} is not being scrubbed");
+                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                        .then(format!("millrace pool show {pool}")));
+                };
+                row.last = keep_found(row.last, run.found);
+                (None, "the scrub was stopped".to_string())
+            }
+            ScrubAction::Clear => {
+                let Some(last) = row.last.filter(|l| l.found != Found::default()) else {
+                    let message =
+                        format!("the last scrub of pool {pool} found nothing, or was cleared already");
+                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                        .then(format!("millrace pool show {pool}")));
+                };
+                // One that was stopped, and none before it that was not: there is nothing left to tell.
+                row.last = (last.ended > 0).then_some(LastScrub { found: Found::default(), ..last });
+                (running.clone(), "what the last scrub found was cleared by the operator".to_string())
+            }
+            ScrubAction::Schedule { days, repair } => {
+                (row.every_days, row.repair) = (days, repair && days > 0);
+                let message = match days {
+                    0 => "it is not scrubbed by schedule any more".to_string(),
+                    1 => "it is scrubbed every day".to_string(),
+                    n => format!("it is scrubbed every {n} days"),
+                };
+                (running.clone(), message)
+            }
+        };
+        row.run = run.clone();
+        self.commit(id, config).await?;
+        if clears && let Some(p) = self.desk_mut().pool_mut(id) {
+            (p.scrub.findings, p.scrub.last_findings) = Default::default();
+            (p.scrub.places, p.scrub.last_places) = (0, 0);
+        }
+        if stops && let Some(p) = self.desk_mut().pool_mut(id) {
+            (p.scrub.last_places, p.scrub.last_findings) = (p.scrub.all_places(), p.scrub.all_findings());
+        }
+        if run != running {
+            self.set_to_work(id, run);
+        }
+        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
+    }
+    /// The drives that count, one for a mirror.
+    fn preferred(
+        &self,
+        pool: PoolId,
+        drives: &[String],
+        repair: bool,
+    ) -> Result<Vec<Uuid>, crate::order::Refusal> {
+        let mut found: Vec<(usize, Uuid, &String)> = vec![];
+        for drive in drives {
+            if !repair {
+                let message = "a drive is preferred only where differences are repaired";
+                return Err(refuse(RefusalKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
+            }
+            let leg = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
+            let Some((_, array, leg)) = leg else {
+                let message = format!("{drive} is no drive of this pool");
+                return Err(refuse(RefusalKind::NotFound, "prefer", message).then("millrace drive ls"));
+            };
+            if let Some((.., other)) = found.iter().find(|(a, ..)| *a == array) {
+                let word = array_word(true, array);
+                let message = format!("{other} and {drive} are drives of {word}: one of them counts");
+                return Err(refuse(RefusalKind::Invalid, "prefer", message).then("millrace drive ls"));
+            }
+            let uuid = self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid;
+            found.push((array, uuid, drive));
+        }
+        Ok(found.into_iter().map(|(_, uuid, _)| uuid).collect())
+    }
+    /// A scrub begins, or ends, on all shards.
+    fn set_to_work(&self, pool: PoolId, run: Option<ScrubRun>) {
+        let now = self.cx.now();
+        let arrays = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return };
+            p.scrub.run = run;
+            p.scrub.done.clear();
+            p.scrub.findings.clear();
+            p.scrub.places = 0;
+            p.scrub.speed = Speed::begun(now);
+            (0..p.arrays.len()).map(|a| (p.arrays[a].id, p.order_for(a))).collect::<Vec<_>>()
+        };
+        for (array, order) in arrays {
+            self.tell_shards(|| Mail::Scrub { array, order });
+        }
+    }
+
+    /// Watches the scrubs of a pool as long as it is here.
+    pub(crate) async fn watch_scrubs(&self, pool: PoolId) {
+        let mut looks = 0;
+        loop {
+            let office = self.clone();
+            let due = move || {
+                let desk = office.desk();
+                desk.pool(pool).is_none_or(|p| !p.leaving && p.scrub_ended(desk.shards))
+            };
+            self.cx.until_within(LOOK_INTERVAL, due).await;
+            let (running, ended, scheduled) = {
+                let desk = self.desk();
+                let Some(p) = desk.pool(pool) else { return };
+                if p.leaving {
+                    continue;
+                }
+                (p.scrub.run.is_some(), p.scrub_ended(desk.shards), p.scrub_is_due(desk.unix(self.cx.now())))
+            };
+            if scheduled {
+                let action = Order::ScrubKeep { pool };
+                self.desk_mut().orders.push_back((None, action));
+            }
+            if !running {
+                if scheduled {
+                    self.cx.sleep(LOOK_INTERVAL).await;
+                }
+                continue;
+            }
+            self.ask_reports().await;
+            self.wake_idle_shards(pool);
+            looks += 1;
+            if ended || looks >= LOOKS_PER_WRITE {
+                looks = 0;
+                self.desk_mut().orders.push_back((None, Order::ScrubKeep { pool }));
+                let office = self.clone();
+                // Until that was done, there is nothing else to say.
+                self.cx
+                    .until(move || {
+                        let d = office.desk();
+                        d.orders.is_empty() && !d.ordering
+                    })
+                    .await;
+            }
+        }
+    }
+    /// After a restart shards know of no scrub; after they were set to work they do.
+    fn wake_idle_shards(&self, pool: PoolId) {
+        let letters = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool) else { return };
+            let mut letters = vec![];
+            for (a, array) in p.arrays.iter().enumerate().filter(|(_, x)| x.geometry.redundant()) {
+                for report in desk.reports.iter().flatten() {
+                    let known = report.arrays.iter().find(|(id, _)| *id == array.id);
+                    let idle = known.is_some_and(|(_, progress)| progress.scrub_total == 0);
+                    if idle && !p.scrub.done.contains(&(a, report.shard)) {
+                        letters.push((report.shard, array.id, p.order_for(a)));
+                    }
+                }
+            }
+            letters
+        };
+        for (shard, array, order) in letters {
+            self.cx.mail(Address::Shard(shard), Mail::Scrub { array, order });
+        }
+    }
+
+    /// Order of the Steward's own: a scrub that is due begins, one that is over is put on record, of one under
+    /// way the position is.
+    pub(crate) async fn scrub_keep(&self, pool: PoolId) -> Answered {
+        let now = self.cx.now();
+        let (name, mut config, run, ended, due) = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let mut run = p.scrub.run.clone();
+            if let Some(run) = &mut run {
+                for a in 0..p.arrays.len() {
+                    let from =
+                        desk.reports.iter().flatten().flat_map(|r| r.arrays.iter().map(|x| (r.shard, x)));
+                    let from = from.filter(|(_, (id, _))| *id == p.arrays[a].id).map(
+                        |(shard, (_, progress))| match (
+                            p.scrub.done.contains(&(a, shard)),
+                            progress.scrub_total,
+                        ) {
+                            (true, _) => p.arrays[a].geometry.data_bytes,
+                            (false, 0) => 0,
+                            (false, _) => progress.scrub_from,
+                        },
+                    );
+                    let at = from.min().unwrap_or(0) / p.arrays[a].geometry.region_bytes;
+                    let at = at * p.arrays[a].geometry.region_bytes;
+                    if let Some(known) = run.at.get_mut(a) {
+                        *known = at.max(*known);
+                    }
+                }
+            }
+            let due = p.scrub_is_due(desk.unix(now));
+            (p.config.name.clone(), p.config.clone(), run, p.scrub_ended(desk.shards), due)
+        };
+        let row = &mut config.extras.scrub;
+        let Some(run) = run else {
+            let repair = row.repair;
+            return match due {
+                true => self.pool_scrub(&name, ScrubAction::Start { repair, prefer: vec![] }).await,
+                false => Ok(Reply::Done),
+            };
+        };
+        if !ended {
+            row.run = Some(run.clone());
+            self.commit(pool, config).await?;
+            if let Some(p) = self.desk_mut().pool_mut(pool)
+                && let Some(live) = &mut p.scrub.run
+            {
+                live.at = run.at;
+            }
+            return Ok(Reply::Done);
+        }
+        let found = run.found;
+        row.run = None;
+        row.last = Some(LastScrub { ended: self.desk().unix(now), found });
+        self.commit(pool, config).await?;
+        let mut desk = self.desk_mut();
+        let mut places = 0;
+        if let Some(p) = desk.pool_mut(pool) {
+            p.scrub.run = None;
+            p.scrub.last_findings = core::mem::take(&mut p.scrub.findings);
+            places = core::mem::take(&mut p.scrub.places);
+            p.scrub.last_places = places;
+        }
+        let shown = if places > FINDINGS_TOLD as u64 {
+            format!("; {places} places in all, the first of them are in millrace pool show {name}")
+        } else {
+            String::new()
+        };
+        let (weight, words) = match (found.differed, found.unreadable) {
+            (0, 0) => (Weight::Note, "all legs are the same".to_string()),
+            (0, n) => (Weight::Warning, format!("{n} bytes could not be read from every leg{shown}")),
+            (n, m) => {
+                let repaired = found.repaired;
+                let unreadable = if m > 0 { format!(", {m} could not be compared") } else { String::new() };
+                (
+                    Weight::Warning,
+                    format!(
+                        "legs differed in {n} bytes, of which {repaired} were written again{unreadable}{shown}"
+                    ),
+                )
+            }
+        };
+        desk.event(now, weight, format!("pool {name}"), format!("the scrub is over: {words}"));
+        Ok(Reply::Done)
+    }
+}
+
+/// What is kept of a scrub that was stopped: what it found and did not repair, unless more was known before.
+fn keep_found(last: Option<LastScrub>, found: Found) -> Option<LastScrub> {
+    let left = |f: Found| (f.differed - f.repaired, f.differed, f.unreadable);
+    let before = last.unwrap_or_default();
+    match found != Found::default() && left(found) >= left(before.found) {
+        true => Some(LastScrub { found, ..before }),
+        false => last,
+    }
+}
+
+impl PoolDesk {
+    fn order_for(&self, array: usize) -> Option<array::Scrub> {
+        let run = self.scrub.run.as_ref()?;
+        let legs = &self.arrays[array].legs;
+        let prefer = legs.iter().find(|l| run.prefer.contains(&l.uuid)).map(|l| l.place);
+        let from = run.at.get(array).copied().unwrap_or(0);
+        // Who names the good drive of one mirror has said nothing of the others: they are only compared.
+        let repair = run.repair && (run.prefer.is_empty() || prefer.is_some());
+        Some(array::Scrub { from, repair, prefer, block_bytes: self.config.drive_block_bytes })
+    }
+    /// Every shard has done its part of every mirror.
+    fn scrub_ended(&self, shards: u16) -> bool {
+        let mirrors = (0..self.arrays.len()).filter(|a| self.arrays[*a].geometry.redundant());
+        self.scrub.run.is_some()
+            && mirrors.into_iter().all(|a| (0..shards).all(|s| self.scrub.done.contains(&(a, s))))
+    }
+    fn scrub_is_due(&self, unix: u64) -> bool {
+        let row = &self.config.extras.scrub;
+        let last = row.last.map_or(0, |l| l.ended).max(self.config.created);
+        let mirror = self.config.arrays.iter().any(|a| a.mirror);
+        self.scrub.run.is_none()
+            && row.every_days > 0
+            && mirror
+            && unix >= last.saturating_add(u64::from(row.every_days) * DAY_SECS)
+    }
+}

@@ -1,0 +1,229 @@
+//! Space that no host may read as it lies there: what it is at an import, and what becomes of space that volumes return.
+//!
+//! ```text
+//! returned (in the configuration) ▶ nothing of it is at a drive any more ▶ every array marks it, durably
+//!                                 ▶ the configuration forgets it: free
+//! ```
+//!
+//! A crash at any moment leaves it returned, and the next head marks it anew (docs/formats/uncleared.md).
+
+use crate::layout::{ArrayId, PoolId};
+use crate::mail::Mail;
+use crate::order::{Answered, Reply};
+use crate::steward::Office;
+use crate::steward::desk::{ArrayDesk, OpenDrive, PoolDesk};
+use crate::steward::record::config::PoolConfig;
+use crate::steward::record::extras::Returned;
+use array::{Geometry, UnclearedMap};
+use base::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use volume::{GRANULE_BYTES, Run};
+
+/// How often it is looked whether space has rested long enough.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A range of an array's data space, bytes.
+type Range = (u64, u64);
+
+impl ArrayDesk {
+    /// Whether no shard has uncleared pieces of it.
+    fn is_cleared(&self, shards: u16) -> bool {
+        let has_map = self.uncleared.life() != 0 || self.marks > 0;
+        !has_map || self.cleared.len() == usize::from(shards)
+    }
+}
+
+impl PoolDesk {
+    /// Returned runs that nothing is under way to any more.
+    fn rested(&self, now: Instant) -> Vec<Run> {
+        let meet = |a: &Run, b: &Run| a.first < b.first + b.count && b.first < a.first + a.count;
+        let rests = |run: &Run| self.resting.iter().any(|r| meet(&r.run, run) && r.until > now);
+        self.config.returned().into_iter().filter(|run| !rests(run)).collect()
+    }
+    /// The configuration says that something is uncleared, and nothing is.
+    fn is_over(&self, shards: u16) -> bool {
+        self.config.extras.uncleared.is_some()
+            && self.config.returned().is_empty()
+            && self.arrays.iter().all(|a| a.is_cleared(shards))
+    }
+    /// Where these runs lie on the arrays.
+    fn ranges_of(&self, runs: &[Run]) -> BTreeMap<usize, Vec<Range>> {
+        let mut ranges = BTreeMap::<usize, Vec<Range>>::new();
+        for run in runs {
+            for (array, at, len) in
+                self.config.map.ranges(run.first * GRANULE_BYTES, run.count * GRANULE_BYTES)
+            {
+                ranges.entry(array).or_default().push((at, len));
+            }
+        }
+        ranges
+    }
+}
+
+impl PoolConfig {
+    /// Before the first configuration of an import: what an older program left free may hold anything. `generation` is that
+    /// of the configuration that will say so.
+    pub fn account(&mut self, generation: u64) {
+        if core::mem::replace(&mut self.accounted, true) {
+            return;
+        }
+        let life = self.extras.uncleared.take().map_or(generation, |u| u.life);
+        self.extras.uncleared = Some(Returned { life, all_free: true, runs: vec![] });
+    }
+}
+
+impl Office {
+    /// What the maps of the legs in sync say of an array that is imported. A damaged block that another leg has is mended.
+    pub(in crate::steward) async fn assemble_uncleared(
+        &self,
+        config: &PoolConfig,
+        array: usize,
+        geometry: &Geometry,
+        legs: Vec<OpenDrive>,
+        notices: &mut Vec<String>,
+    ) -> UnclearedMap {
+        let Some(returned) = &config.extras.uncleared else { return UnclearedMap::none() };
+        let mut areas = vec![];
+        for open in &legs {
+            areas.push(self.read_uncleared(open).await);
+        }
+        let areas: Vec<Option<&[u8]>> = areas.iter().map(Option::as_deref).collect();
+        let merged = UnclearedMap::merge(geometry, config.array_uuid(array), returned.life, &areas);
+        for mend in &merged.mends {
+            let open = &legs[mend.leg];
+            let at = array::format::tail_at(open.label.drive_bytes) + mend.at;
+            if let Err(e) = self.cx.write(open.id, at, &mend.bytes).await {
+                let words = crate::steward::desk::error_words(e);
+                notices.push(format!(
+                    "the uncleared map of {} is damaged, and the drive {words}",
+                    open.info.path
+                ));
+            }
+        }
+        if merged.lost > 0 {
+            notices.push(format!(
+                "the uncleared map of pool {} is damaged on every drive of array {array}: space there that was never written may show what the drives held before",
+                config.name
+            ));
+        }
+        merged.map
+    }
+
+    /// Watches over the returned space of a pool as long as it is here.
+    pub(crate) async fn watch_returned(&self, pool: PoolId) {
+        loop {
+            let office = self.clone();
+            let due = move || {
+                let (desk, now) = (office.desk(), office.cx.now());
+                let shards = desk.shards;
+                desk.pool(pool).is_none_or(|p| !p.leaving && (!p.rested(now).is_empty() || p.is_over(shards)))
+            };
+            let rests = self.desk().pool(pool).is_some_and(|p| !p.resting.is_empty());
+            if rests {
+                if !self.cx.until_within(LOOK_INTERVAL, due).await {
+                    continue;
+                }
+            } else {
+                let office = self.clone();
+                self.cx
+                    .until(move || due() || office.desk().pool(pool).is_some_and(|p| !p.resting.is_empty()))
+                    .await;
+            }
+            let runs = {
+                let mut desk = self.desk_mut();
+                let now = self.cx.now();
+                let Some(p) = desk.pool_mut(pool) else { return };
+                p.resting.retain(|r| r.until > now);
+                p.rested(now)
+            };
+            if self
+                .desk()
+                .pool(pool)
+                .is_some_and(|p| p.leaving || runs.is_empty() && !p.is_over(self.desk().shards))
+            {
+                self.cx.sleep(LOOK_INTERVAL).await;
+                continue;
+            }
+            if !runs.is_empty() && !self.mark(pool, &runs).await {
+                continue;
+            }
+            if let Some(p) = self.desk_mut().pool_mut(pool) {
+                p.marked = runs;
+            }
+            // By an order, so that nobody else changes the configuration meanwhile.
+            self.desk_mut().orders.push_back((None, crate::order::Order::SpaceMarked { pool }));
+            let office = self.clone();
+            self.cx
+                .until(move || {
+                    let d = office.desk();
+                    d.orders.is_empty() && !d.ordering
+                })
+                .await;
+            // What was refused is tried again, in a while.
+            self.cx.sleep(LOOK_INTERVAL).await;
+        }
+    }
+    /// Has every array mark these runs, and waits until they have. False if the pool is let go of.
+    async fn mark(&self, pool: PoolId, runs: &[Run]) -> bool {
+        let mut letters: Vec<(ArrayId, u64, u32, Arc<Vec<Range>>)> = vec![];
+        {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return false };
+            let life = p.config.extras.uncleared.as_ref().map_or(0, |u| u.life);
+            for (array, ranges) in p.ranges_of(runs) {
+                let array = &mut p.arrays[array];
+                array.marks += 1;
+                (array.marked, array.cleared) = Default::default();
+                letters.push((array.id, life, array.marks, Arc::new(ranges)));
+            }
+        }
+        let marks: Vec<(ArrayId, u32)> = letters.iter().map(|(id, _, marks, _)| (*id, *marks)).collect();
+        for (array, life, marks, ranges) in letters {
+            self.tell_shards(|| Mail::Returned { array, life, marks, ranges: ranges.clone() });
+        }
+        let office = self.clone();
+        let done = move || {
+            let desk = office.desk();
+            let shards = usize::from(desk.shards);
+            desk.pool(pool).is_none_or(|p| {
+                let is_done = |a: &ArrayDesk| !marks.contains(&(a.id, a.marks)) || a.marked.len() == shards;
+                p.leaving || p.arrays.iter().all(is_done)
+            })
+        };
+        self.cx.until(done).await;
+        self.desk().pool(pool).is_some_and(|p| !p.leaving)
+    }
+
+    /// Order of the Steward's own: returned space that every array has marked is free.
+    pub(crate) async fn space_marked(&self, pool: PoolId) -> Answered {
+        let (mut config, over) = {
+            let mut desk = self.desk_mut();
+            let shards = desk.shards;
+            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let marked = core::mem::take(&mut p.marked);
+            let mut config = p.config.clone();
+            let mut left = config.returned();
+            left.retain(|run| !marked.contains(run));
+            if let Some(returned) = config.extras.uncleared.as_mut().filter(|_| !marked.is_empty()) {
+                (returned.all_free, returned.runs) = (false, left);
+            }
+            let over = config.returned().is_empty() && p.arrays.iter().all(|a| a.is_cleared(shards));
+            (config, over)
+        };
+        if over {
+            config.extras.uncleared = None;
+        }
+        self.commit(pool, config).await?;
+        if over {
+            let arrays: Vec<(ArrayId, u32)> = {
+                let desk = self.desk();
+                desk.pool(pool).map_or(vec![], |p| p.arrays.iter().map(|a| (a.id, a.marks)).collect())
+            };
+            for (array, marks) in arrays {
+                self.tell_shards(|| Mail::AllCleared { array, marks });
+            }
+        }
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,349 @@
+//! Pools that are being made, and arrays that are being added to one, in the file `creating` (docs/formats/state.md, "A
+//! creation", "An addition").
+//!
+//! Until every drive of a new pool has all that makes it one, its configurations say so, and the file names the pool. A start
+//! that finds it there and not among `pools` brings the creation to its end, if some drive says that it was whole, or frees
+//! the drives again. Elsewhere such a pool is refused with words: nothing was ever stored on it.
+//!
+//! New drives of a pool that is there are told apart in the same way: their configuration says that they are being added, until
+//! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.
+
+use crate::order::{ArraySpec, Refusal, RefusalKind, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{Desk, OpenDrive, refuse};
+use crate::steward::health::drives::Probe;
+use crate::steward::health::shaped;
+use crate::steward::join::{self, Boxed};
+use crate::steward::pools::released::relist;
+use crate::steward::record::files::{POOLS, PoolRow, parse_pools, pools_text};
+use crate::steward::start::{CLAIM_PATIENCE, CLAIM_RETRY};
+use array::format::ConfigSlot;
+use base::Uuid;
+
+/// In front of the path of a file that was made as a drive of the pool: the reactor takes it away with the drive, if it holds
+/// nothing.
+pub(crate) const MADE: &str = "made:";
+
+/// In front of the path of a drive that leaves the pool with its array (`shrink`).
+const LEAVES: &str = "leaves:";
+
+/// Where a drive of the list lies.
+pub(crate) fn path_of(listed: &str) -> &str {
+    listed.strip_prefix(MADE).or_else(|| listed.strip_prefix(LEAVES)).unwrap_or(listed)
+}
+
+/// How a drive is listed that leaves its pool.
+pub(crate) fn leaves(path: &str) -> String {
+    format!("{LEAVES}{path}")
+}
+
+/// How a drive is listed.
+pub(crate) fn listed(probe: &Probe) -> String {
+    let path = &probe.info.path;
+    if probe.info.made { format!("{MADE}{path}") } else { path.clone() }
+}
+
+/// The file that opening a drive makes, if it is missing (`file:PATH?size=SIZE`).
+fn makes(spec: &str) -> Option<&str> {
+    let (path, options) = shaped::bare(spec).strip_prefix("file:")?.split_once('?')?;
+    options.split('&').any(|o| o.starts_with("size=")).then_some(path)
+}
+
+/// The file.
+pub(crate) const CREATING: &str = "creating";
+const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
+
+/// What became of the drives of a list.
+#[derive(Default)]
+pub(crate) struct Listed {
+    /// They have the pool's label.
+    pub found: Vec<Probe>,
+    /// Paths of those that do not let themselves be looked at.
+    pub away: Vec<String>,
+    /// Paths of files that were made for the pool, hold nothing, and go.
+    removed: Vec<String>,
+    /// Paths of files that were made for the pool and hold something without its label: that may be somebody else's today.
+    kept: Vec<String>,
+}
+
+impl Office {
+    /// Reads the list.
+    pub(crate) async fn read_creating(&self, troubles: &mut Vec<String>) {
+        let follows = "drives of pools whose creation was cut off are not freed, and no pool is made";
+        let rows = self.read_known(CREATING, follows, parse_pools, troubles).await.flatten();
+        self.desk_mut().creating = rows.unwrap_or_default();
+    }
+    /// A pool is about to be made on these drives; or so much of it is left. None of them: nothing is left.
+    pub(crate) async fn list_creating(&self, row: PoolRow) -> Result<(), Refusal> {
+        let before = self.desk().creating.clone();
+        relist(&mut self.desk_mut().creating, row);
+        if self.desk().creating == before {
+            return Ok(());
+        }
+        let written = self.write_creating().await;
+        if written.is_err() {
+            self.desk_mut().creating = before;
+        }
+        written
+    }
+    /// Of the drives of new arrays, the files that are made as they are opened, as they are listed: whoever opens them lists them
+    /// before.
+    pub(crate) async fn files_to_make(&self, specs: &[ArraySpec]) -> Vec<String> {
+        let mut missing = vec![];
+        for path in specs.iter().flat_map(|s| &s.drives).filter_map(|d| makes(d)) {
+            let id = self.desk_mut().new_drive();
+            match self.cx.open(id, &format!("file:{path}")).await {
+                // It is opened again soon.
+                Ok(_) => {
+                    self.let_go_wholly(id, CLAIM_PATIENCE).await;
+                }
+                Err(e) => {
+                    if !self.cx.is_opening(id) {
+                        self.desk_mut().free_drive(id);
+                    }
+                    if e.missing {
+                        missing.push(format!("{MADE}{path}"));
+                    }
+                }
+            }
+        }
+        missing
+    }
+    pub(crate) async fn write_creating(&self) -> Result<(), Refusal> {
+        let contents = pools_text(CREATING_IS, &self.desk().creating);
+        self.write_file(CREATING, contents).await
+    }
+    /// A pool is made whole, or nothing of it is left but on these drives, which could not be freed.
+    pub(crate) async fn leave_creating(&self, pool: Uuid, drives: Vec<String>) {
+        self.keep_listed(pool, |path| drives.iter().any(|d| path_of(d) == path)).await;
+    }
+    /// Of these drives nothing is left to be done.
+    pub(crate) async fn done_with(&self, pool: Uuid, drives: &[String]) {
+        self.keep_listed(pool, |path| !drives.iter().any(|d| path_of(d) == path)).await;
+    }
+    async fn keep_listed(&self, pool: Uuid, stays: impl Fn(&str) -> bool) {
+        let row = self.desk().creating.iter().find(|r| r.uuid == pool).cloned();
+        if let Some(mut row) = row {
+            row.drives.retain(|d| stays(path_of(d)));
+            // One that stays is found at the next start to be made, or to be on no drive.
+            let _ = self.list_creating(row).await;
+        }
+    }
+    /// These drives are about to become a pool's, besides those that still have a label from an earlier attempt.
+    pub(crate) async fn list_addition(
+        &self,
+        pool: Uuid,
+        name: &str,
+        mut drives: Vec<String>,
+    ) -> Result<(), Refusal> {
+        let before = self.desk().creating.iter().find(|r| r.uuid == pool).cloned();
+        let before = before.into_iter().flat_map(|r| r.drives);
+        let others: Vec<String> =
+            before.filter(|b| !drives.iter().any(|d| path_of(d) == path_of(b))).collect();
+        drives.extend(others);
+        self.list_creating(PoolRow { uuid: pool, name: name.into(), drives }).await
+    }
+    /// Drives that were being added to a pool whose drives are these, as they are listed.
+    pub(crate) fn added_to(&self, pool: &PoolRow) -> Vec<String> {
+        let desk = self.desk();
+        let listed = desk.creating.iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
+        let added = listed.filter(|d| !d.starts_with(LEAVES));
+        added.filter(|d| !pool.drives.iter().any(|p| p == path_of(d))).cloned().collect()
+    }
+    /// Whether drives of a pool were leaving it.
+    pub(crate) fn has_leavers(&self, pool: Uuid) -> bool {
+        let desk = self.desk();
+        let mut listed = desk.creating.iter().filter(|r| r.uuid == pool).flat_map(|r| &r.drives);
+        listed.any(|d| d.starts_with(LEAVES))
+    }
+    /// Takes our mark from drives. Returns the paths of those that still have it.
+    pub(crate) async fn unlabel_all(&self, drives: &[OpenDrive]) -> Vec<String> {
+        let one = |o: &OpenDrive| -> Boxed<'_, Option<String>> {
+            let o = o.clone();
+            Box::pin(async move {
+                // What was empty is empty again. A file that was made for it is taken away so, and a file system that has no
+                // room for a label may have none for zeroes in its place either.
+                if (o.info.reads_zeroes || o.info.made)
+                    && o.info.deallocate_zeroes
+                    && self.cx.deallocate(o.id, 0, o.info.bytes).await.is_ok()
+                {
+                    return None;
+                }
+                let done = self.unlabel_drive(o.id, &o.label).await;
+                done.is_err().then(|| o.info.path.clone())
+            })
+        };
+        join::all(drives.iter().map(one).collect()).await.into_iter().flatten().collect()
+    }
+
+    /// A creation was cut off by the end of the life before. Returns the pool if it is whole: else its drives are free
+    /// again, as far as they are there.
+    pub(crate) async fn end_creation(&self, row: PoolRow) -> Option<PoolRow> {
+        let mut listed = self.look_for_listed(&row).await;
+        if !listed.away.is_empty() {
+            // A drive may have another path today.
+            let (more, _) = self.gather(&self.candidates().await, Some(row.uuid)).await;
+            self.add_others(&mut listed.found, more);
+        }
+        let found = &listed.found;
+        let whole = found.iter().any(|p| p.config.as_ref().is_ok_and(|c| !c.is_unfinished()));
+        let (what, now) = (format!("pool {}", row.name), self.cx.now());
+        if whole {
+            for probe in found {
+                self.let_go_wholly(probe.id, CLAIM_RETRY).await;
+            }
+            let words = "its creation had been cut off when all of it was written: it is brought to its end";
+            self.desk_mut().event(now, Weight::Note, what, words);
+            let drives = row.drives.iter().map(|d| path_of(d).to_string()).collect();
+            return Some(PoolRow { drives, ..row });
+        }
+        let words = String::from("its creation had been cut off, and was undone");
+        let left = self.free_unfinished(&row.name, words, listed).await;
+        self.remove_witness(row.uuid).await;
+        self.leave_creating(row.uuid, left).await;
+        None
+    }
+
+    /// Looks at the drives of the list. A file that was made for the pool and holds nothing goes as it is let go of.
+    pub(crate) async fn look_for_listed(&self, row: &PoolRow) -> Listed {
+        let end = self.cx.now() + CLAIM_PATIENCE;
+        let look = |listed: &String| -> Boxed<'_, Result<Probe, Option<String>>> {
+            let listed = listed.clone();
+            Box::pin(async move {
+                loop {
+                    match self.probe_listed(&listed).await {
+                        Ok(probe) => return Ok(probe),
+                        // After kill -9 the kernel may hold it until the last operation has ended.
+                        Err(e) if e.held && self.cx.now() < end => self.cx.sleep(CLAIM_RETRY).await,
+                        // What was made for it is gone already.
+                        Err(e) if e.missing && listed.starts_with(MADE) => return Err(None),
+                        Err(_) => return Err(Some(path_of(&listed).to_string())),
+                    }
+                }
+            })
+        };
+        let mut listed = Listed::default();
+        for result in join::all(row.drives.iter().map(look).collect()).await {
+            match result {
+                Ok(probe) if probe.good_label().is_some_and(|l| l.pool == row.uuid) => {
+                    listed.found.push(probe);
+                }
+                Ok(probe) if probe.info.made && probe.label.is_err() => {
+                    // The label is the last that is written, so something without one may be ours, or of who has the path today.
+                    let path = probe.info.path.clone();
+                    if probe.info.reads_zeroes {
+                        listed.removed.push(path)
+                    } else {
+                        listed.kept.push(path)
+                    }
+                    self.let_go(probe.id);
+                }
+                // Not labelled yet, or by somebody else meanwhile.
+                Ok(probe) => self.let_go(probe.id),
+                Err(path) => listed.away.extend(path),
+            }
+        }
+        listed
+    }
+    /// Takes their labels from drives that say that they hold nothing yet, and tells it, `words` first. Returns the paths of
+    /// those that may still have one, those among them that are away.
+    async fn free_unfinished(&self, pool: &str, mut words: String, listed: Listed) -> Vec<String> {
+        let Listed { found, away, removed, kept } = listed;
+        // Only what says itself that it holds nothing loses its label.
+        let (empty, doubtful): (Vec<&Probe>, Vec<&Probe>) =
+            found.iter().partition(|p| p.config.as_ref().is_ok_and(ConfigSlot::is_unfinished));
+        let open: Vec<OpenDrive> = empty.iter().filter_map(|p| p.opened()).collect();
+        let failed = self.unlabel_all(&open).await;
+        found.iter().for_each(|p| self.let_go(p.id));
+        let well = open.iter().filter(|o| !failed.contains(&o.info.path));
+        let (made, freed): (Vec<&OpenDrive>, Vec<&OpenDrive>) = well.partition(|o| o.info.made);
+        let path = |o: &&OpenDrive| o.info.path.clone();
+        let freed: Vec<String> = freed.iter().map(path).collect();
+        let removed: Vec<String> = made.iter().map(path).chain(removed).collect();
+        let is = |paths: &[String]| if paths.len() == 1 { "is" } else { "are" };
+        if !freed.is_empty() {
+            words.push_str(&format!(": {} {} free again", freed.join(", "), is(&freed)));
+        }
+        if !removed.is_empty() {
+            words.push_str(&format!(": {}, made for it, {} removed", removed.join(", "), is(&removed)));
+        }
+        if !kept.is_empty() {
+            let (path, is) = (kept.join(", "), is(&kept));
+            words.push_str(&format!("; {path} {is} left: something is in there, without a label of ours"));
+        }
+        let doubtful = doubtful.iter().map(|p| p.info.path.clone());
+        let left: Vec<String> = failed.into_iter().chain(away).chain(doubtful).collect();
+        if !left.is_empty() {
+            words.push_str(&format!(
+                "; {} could not be freed and may still have its label: the next start tries again, and --force takes it all the same",
+                left.join(", ")
+            ));
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let note = format!("{}{words}", undone_words(pool));
+        if !desk.notices.contains(&note) {
+            desk.notices.push(note);
+        }
+        desk.event(now, Weight::Warning, format!("pool {pool}"), words);
+        left
+    }
+    /// The pool was imported: drives that were being added to it when the life before ended are its own, or free again.
+    pub(crate) async fn end_addition(&self, uuid: Uuid) {
+        let row = {
+            let desk = self.desk();
+            let row = desk.creating.iter().find(|r| r.uuid == uuid).cloned();
+            let pool = desk.pools.iter().find(|p| p.config.uuid == uuid);
+            row.zip(pool).map(|(row, pool)| (PoolRow { name: pool.config.name.clone(), ..row }, pool.row()))
+        };
+        let Some((mut row, pool)) = row else { return };
+        let others = self.added_to(&pool);
+        // Those that leave have a procedure of their own.
+        let leaving: Vec<String> = row.drives.extract_if(.., |d| d.starts_with(LEAVES)).collect();
+        let all = row.drives.len();
+        let left = match others.is_empty() {
+            true => vec![],
+            false => {
+                let listed = self.look_for_listed(&PoolRow { drives: others.clone(), ..row.clone() }).await;
+                let words = String::from("arrays were being added to it, and that was undone");
+                self.free_unfinished(&row.name, words, listed).await
+            }
+        };
+        if others.len() < all {
+            let (what, now) = (format!("pool {}", row.name), self.cx.now());
+            let words = "arrays were being added to it when the head fell: that is brought to its end";
+            self.desk_mut().event(now, Weight::Note, what, words);
+            if self.check_read(POOLS).and(self.write_pools().await).is_err() {
+                return;
+            }
+        }
+        let left = left.into_iter().chain(leaving.iter().map(|d| path_of(d).to_string()));
+        self.leave_creating(uuid, left.collect()).await;
+    }
+}
+
+/// How a note of what was undone begins; it goes when the pool is made, or grows, after all.
+fn undone_words(pool: &str) -> String {
+    format!("Pool {pool}: ")
+}
+
+impl Desk {
+    /// What had been cut off was done again, or is not wanted any more.
+    pub fn forget_undone(&mut self, pool: &str) {
+        let begins = undone_words(pool);
+        self.notices.retain(|n| !(n.starts_with(&begins) && n.contains("was undone")));
+    }
+}
+
+/// Words for the drives of a pool that was never finished, by another head or by this one with another state directory.
+pub(crate) fn never_finished(pool: &str, probes: &[Probe]) -> Refusal {
+    let paths: Vec<&str> = probes.iter().map(|p| p.info.path.as_str()).collect();
+    let has = if paths.len() == 1 { "has" } else { "have" };
+    let message = format!(
+        "pool {pool} was never finished: its creation was cut off, and nothing was stored on it ({} {has} its label)",
+        paths.join(", ")
+    );
+    refuse(RefusalKind::NotReady, "pool", message).then(format!(
+        "start the head again that was making it, which frees the drives; or make it anew: millrace pool create {pool} … --force"
+    ))
+}

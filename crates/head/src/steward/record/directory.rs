@@ -1,0 +1,138 @@
+//! Whether the state directory takes what is written: told while nothing must be, so that there is time to help.
+
+use crate::layout::PoolId;
+use crate::order::Weight;
+use crate::steward::Office;
+use crate::steward::desk::{Desk, PoolDesk, Stop};
+use crate::steward::record::witness::BEHIND;
+use array::format::{MembershipRecord, RECORD_BYTES};
+use base::Duration;
+use base::machine::{StateError, StateOp};
+
+/// How often its file system is asked, which costs no I/O.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often something is written all the same.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+/// The file that is written and removed again, as large as a witness record can be as text.
+const PROBE: &str = "probe";
+const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
+
+impl Office {
+    /// Looks each second, also for files that somebody removed, and writes something each minute, or as soon as something
+    /// seems to have changed; witness records that could not be written are, once there is space again.
+    pub(crate) async fn watch_directory(&self) {
+        let (mut looked_well, mut probe_at) = (true, self.cx.now());
+        loop {
+            if self.desk().stop == Stop::No {
+                let look = StateOp::Look { bytes: PROBE_BYTES as u64 };
+                let before = self.desk().files.clone();
+                let seen = self.cx.state(look).await;
+                let well = seen.is_ok();
+                if let Ok(seen) = seen
+                    && self.desk().ready
+                    && self.desk().stop == Stop::No
+                {
+                    self.on_files_seen(&seen, &before);
+                }
+                if well != looked_well || self.cx.now() >= probe_at {
+                    looked_well = well;
+                    self.probe_directory().await;
+                    self.restore_later();
+                    probe_at = self.cx.now() + PROBE_INTERVAL;
+                }
+            }
+            self.cx.sleep(LOOK_INTERVAL).await;
+        }
+    }
+    async fn probe_directory(&self) {
+        let contents = vec![b'#'; PROBE_BYTES];
+        let written = self.cx.state(StateOp::Write { name: PROBE.into(), contents }).await;
+        let _ = self.cx.state(StateOp::Remove { name: PROBE.into() }).await;
+        let why = written.err().map(|e| match e {
+            StateError::NoSpace => "its disk is full".to_string(),
+            StateError::Missing => "it is gone".to_string(),
+            StateError::Failed(why) => format!("it cannot be written: {why}"),
+        });
+        let words = why.map(|why| {
+            format!("{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed")
+        });
+        let now = self.cx.now();
+        let well = words.is_none();
+        {
+            let mut desk = self.desk_mut();
+            match (desk.unwritable.is_some(), &words) {
+                (false, Some(words)) => desk.event(now, Weight::Warning, "state directory", words.clone()),
+                (true, None) => desk.event(now, Weight::Note, "state directory", "it can be written again"),
+                (true, Some(_)) | (false, None) => {}
+            }
+            desk.unwritable = words;
+        }
+        let ids: Vec<PoolId> = {
+            let desk = self.desk();
+            let due = |p: &&PoolDesk| match well {
+                true => p.trouble.is_some() && p.recording.is_none(),
+                false => !p.witness.is_harmless() && p.recording.is_none(),
+            };
+            let due = desk.pools.iter().filter(|p| p.serving && !p.leaving).filter(due);
+            due.map(|p| p.id).collect()
+        };
+        for id in ids {
+            match well {
+                true => self.write_missing_witness(id).await,
+                false => self.leave_witness_behind(id).await,
+            }
+        }
+    }
+    /// A directory that takes nothing may not let go of anything either. The witness that is there would prove a leg that
+    /// is lost from now on, and does not know it: records that change nothing leave it behind, while every leg is there
+    /// to take them (docs/formats/membership.md).
+    async fn leave_witness_behind(&self, id: PoolId) {
+        self.hold_keeper(id).await;
+        for _ in 0..BEHIND {
+            let due = self.desk().pool(id).is_some_and(|p| !p.leaving && !p.witness.is_harmless());
+            let Some(record) = due.then(|| self.next_record(id)).flatten() else { break };
+            let (failed, witness) = self.write_record(id, &record, &[]).await;
+            if let Some(p) = self.desk_mut().pool_mut(id) {
+                p.has_taken(&failed, &witness);
+            }
+            if !failed.is_empty() {
+                break;
+            }
+        }
+        self.free_keeper(id);
+    }
+    /// A record for the witness, one try: if it fails again, the pool still says so.
+    pub(crate) async fn write_missing_witness(&self, id: PoolId) {
+        self.hold_keeper(id).await;
+        if !self.desk().pool(id).is_none_or(|p| p.leaving)
+            && let Some(record) = self.next_record(id)
+        {
+            let (failed, witness) = self.write_record(id, &record, &[]).await;
+            if let Some(p) = self.desk_mut().pool_mut(id) {
+                p.has_taken(&failed, &witness);
+            }
+        }
+        self.free_keeper(id);
+    }
+    /// The pool's next record, which changes nothing, on the desk.
+    pub(crate) fn next_record(&self, id: PoolId) -> Option<MembershipRecord> {
+        let mut desk = self.desk_mut();
+        let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+        desk.pool_mut(id).map(|p| {
+            p.record = p.record.next(me, incarnation);
+            p.record.clone()
+        })
+    }
+}
+
+impl Desk {
+    /// A pool on record whose legs are all here: none is out, and none is put out with the next record.
+    pub(crate) fn has_every_leg(&self, id: PoolId) -> bool {
+        self.pool(id).is_some_and(|p| {
+            let legs =
+                || p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
+            self.absent.iter().any(|x| x.uuid == p.config.uuid)
+                && legs().all(|(a, l)| p.arrays[a].legs[l].open.is_some() && !p.is_out(a, l))
+        })
+    }
+}

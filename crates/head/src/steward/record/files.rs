@@ -1,0 +1,640 @@
+//! The state directory: what a head keeps outside of its pools (docs/formats/state.md).
+
+use crate::layout::PoolId;
+use crate::mail::Mail;
+use crate::order::{EventLine, Refusal, RefusalKind, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{PortalDesk, Unread, refuse};
+use crate::steward::pools::absent::KeptFile;
+use crate::steward::pools::released::RELEASED;
+use crate::steward::pools::unfinished::CREATING;
+use crate::steward::record::text::{self, Section, TextError};
+use access::{Host, Hosts, parse_secret, print_secret};
+use array::format::{MembershipRecord, RECORD_BYTES};
+use base::machine::{StateError, StateOp};
+use base::view::{Portal, Protocol, System};
+use base::{Address, Instant, PortalId, Uuid};
+use core::fmt::Write;
+use core::net::SocketAddr;
+
+pub(crate) const IDENTITY: &str = "identity";
+/// What helps against a file that cannot be read.
+const REPAIR: &str = "repair it or restore it from a copy, then systemctl restart millrace";
+/// The same for a list of pools: the other files know them, too.
+const REPAIR_OR_REMOVE: &str =
+    "repair it, restore it from a copy or remove it, then systemctl restart millrace";
+pub(crate) const HOSTS: &str = "hosts";
+pub(crate) const PORTALS: &str = "portals";
+pub(crate) const POOLS: &str = "pools";
+const POOLS_ARE: &str = "# Pools of this head, and where their drives were seen last.";
+pub(crate) const EVENTS: &str = "events";
+pub(crate) const WITNESS: &str = "witness-";
+const EVENTS_BYTES_MAX: u64 = 1 << 20;
+
+/// A pool that this head has, as the file tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PoolRow {
+    pub uuid: Uuid,
+    pub name: String,
+    pub drives: Vec<String>,
+}
+
+/// What went wrong with a file of the state directory.
+pub(crate) fn state_words(what: &str, error: &StateError) -> String {
+    match error {
+        StateError::Missing => format!("{what} is missing from the state directory"),
+        StateError::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
+        StateError::Failed(why) => format!("{what} could not be read or written: {why}"),
+    }
+}
+
+/// A refusal because the state directory failed us.
+pub(crate) fn state_refusal(what: &str, error: &StateError) -> Refusal {
+    let kind = match error {
+        StateError::NoSpace => RefusalKind::NoSpace,
+        StateError::Missing | StateError::Failed(_) => RefusalKind::Internal,
+    };
+    refuse(kind, "", state_words(what, error))
+}
+
+pub(crate) fn witness_name(pool: Uuid) -> String {
+    format!("{WITNESS}{pool}")
+}
+
+pub(crate) fn witness_text(record: &[u8]) -> Vec<u8> {
+    let end = record.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+    let hex = hex(&record[..end]);
+    format!("# The latest membership record of a pool: do not edit, do not copy to another machine.\nrecord = {hex}\n").into_bytes()
+}
+
+fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
+    let sections = text::parse(bytes, &[("", &["record"])]).ok()?;
+    let mut record = unhex(&sections[0].must("record").ok()?).filter(|r| r.len() <= RECORD_BYTES)?;
+    record.resize(RECORD_BYTES, 0);
+    MembershipRecord::decode(&record).ok()
+}
+
+/// Two digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|b| write!(out, "{b:02x}").expect("writing to a string"));
+    out
+}
+
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+    let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
+    Some(digits.chunks(2).map(|p| p[0] << 4 | p[1]).collect())
+}
+
+fn parse_identity(bytes: &[u8]) -> Result<System, TextError> {
+    let sections = text::parse(bytes, &[("", &["uuid", "nqn", "iqn", "serial"])])?;
+    let s = &sections[0];
+    let uuid =
+        s.must("uuid")?.parse().map_err(|_| TextError { line: s.line, message: "uuid is no UUID".into() })?;
+    let serial = s.must("serial")?;
+    let wrong = |message: String| TextError { line: s.line, message };
+    if serial.len() > 20 || !serial.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return Err(wrong("serial is longer than 20 printable characters".into()));
+    }
+    let (nqn, iqn) = (s.must("nqn")?, s.must("iqn")?);
+    access::check_nqn(&nqn).map_err(|e| wrong(e.to_string()))?;
+    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(e.to_string()))?;
+    Ok(System { nqn, iqn, uuid, serial, ..System::default() })
+}
+
+fn identity_text(s: &System) -> String {
+    let mut out = String::from("# Who this system is, for life: hosts know it by these names.\n");
+    for (key, value) in [
+        ("uuid", s.uuid.to_string()),
+        ("nqn", s.nqn.clone()),
+        ("iqn", s.iqn.clone()),
+        ("serial", s.serial.clone()),
+    ] {
+        text::line(&mut out, key, &value);
+    }
+    out
+}
+
+fn parse_hosts(bytes: &[u8], mut new_id: impl FnMut() -> base::HostId) -> Result<Hosts, TextError> {
+    let keys: &[&str] = &["nqn", "iqn", "chap_secret", "chap_user", "mutual_secret"];
+    let mut hosts = Hosts::default();
+    for s in text::parse(bytes, &[("", &[]), ("host", keys)])?.iter().skip(1) {
+        let wrong = |message: String| TextError { line: s.line, message };
+        let secret = |key: &str| match s.one(key)? {
+            None => Ok(None),
+            Some(text) => parse_secret(&text).map(Some).map_err(|why| wrong(format!("{key} {why}"))),
+        };
+        let host = Host {
+            id: new_id(),
+            name: s.name.clone(),
+            nqns: s.all("nqn"),
+            iqns: s.all("iqn"),
+            chap_secret: secret("chap_secret")?,
+            chap_user: s.one("chap_user")?.unwrap_or_default(),
+            mutual_secret: secret("mutual_secret")?,
+        };
+        hosts.add(host).map_err(|e| wrong(e.to_string()))?;
+    }
+    Ok(hosts)
+}
+
+fn hosts_text(hosts: &Hosts) -> String {
+    let mut out =
+        String::from("# Who may come. Secrets stand here in the clear: keep this file to yourself.\n");
+    for h in hosts.iter() {
+        text::section(&mut out, "host", &h.name);
+        h.nqns.iter().for_each(|n| text::line(&mut out, "nqn", n));
+        h.iqns.iter().for_each(|n| text::line(&mut out, "iqn", n));
+        if let Some(s) = &h.chap_secret {
+            text::line(&mut out, "chap_secret", &print_secret(s));
+        }
+        if !h.chap_user.is_empty() {
+            text::line(&mut out, "chap_user", &h.chap_user);
+        }
+        if let Some(s) = &h.mutual_secret {
+            text::line(&mut out, "mutual_secret", &print_secret(s));
+        }
+    }
+    out
+}
+
+/// The word for a protocol.
+pub(crate) fn protocol_word(p: Protocol) -> &'static str {
+    match p {
+        Protocol::Nvme => "nvme",
+        Protocol::Discovery => "discovery",
+        Protocol::Iscsi => "iscsi",
+    }
+}
+
+/// What the file of portals tells.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct PortalsFile {
+    /// Each with its number, from 1: the portal group tag and relative port that hosts know it by.
+    rows: Vec<(Protocol, SocketAddr, u16)>,
+    /// The number that was given last.
+    last: u16,
+}
+
+fn parse_portals(bytes: &[u8]) -> Result<PortalsFile, TextError> {
+    let sections = text::parse(bytes, &[("", &["portal", "last"])])?;
+    let mut file = PortalsFile::default();
+    let mut highest: u16 = 0;
+    for (line, _, value) in sections[0].entries.iter().filter(|(_, key, _)| key == "portal") {
+        let error = |message: String| TextError { line: *line, message };
+        let wrong = || error(format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260 1\""));
+        let mut words = value.split_whitespace();
+        let word = words.next().ok_or_else(wrong)?;
+        let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
+        let protocol = all.into_iter().find(|p| protocol_word(*p) == word).ok_or_else(wrong)?;
+        let address = words.next().and_then(|w| w.parse().ok()).ok_or_else(wrong)?;
+        let number = match words.next() {
+            // Versions before this one counted the lines.
+            None => highest.checked_add(1),
+            Some(word) => word.parse().ok().filter(|n| *n > 0),
+        };
+        let number = number.ok_or_else(wrong)?;
+        if words.next().is_some() {
+            return Err(wrong());
+        }
+        if file.rows.iter().any(|(.., n)| *n == number) {
+            return Err(error(format!("two portals have the number {number}")));
+        }
+        highest = highest.max(number);
+        file.rows.push((protocol, address, number));
+    }
+    file.last = match sections[0].one("last")? {
+        None => highest,
+        Some(word) => word
+            .parse()
+            .map_err(|_| TextError { line: 0, message: format!("last = {word} is no number of a portal") })?,
+    };
+    Ok(file)
+}
+
+fn portals_text(file: &PortalsFile) -> String {
+    let mut out =
+        String::from("# Where this head listens, under which numbers, and the number given last.\n");
+    for (protocol, address, number) in &file.rows {
+        text::line(&mut out, "portal", &format!("{} {address} {number}", protocol_word(*protocol)));
+    }
+    text::line(&mut out, "last", &file.last.to_string());
+    out
+}
+
+pub(crate) fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
+    let sections = text::parse(bytes, &[("", &[]), ("pool", &["name", "drive"])])?;
+    let row = |s: &Section| {
+        let uuid = s
+            .name
+            .parse()
+            .map_err(|_| TextError { line: s.line, message: format!("{:?} is no UUID", s.name) })?;
+        Ok(PoolRow { uuid, name: s.must("name")?, drives: s.all("drive") })
+    };
+    sections.iter().skip(1).map(row).collect()
+}
+
+/// The text of `pools` or `released`, which begins with a comment.
+pub(crate) fn pools_text(comment: &str, pools: &[PoolRow]) -> String {
+    let mut out = format!("{comment}\n");
+    for p in pools {
+        text::section(&mut out, "pool", &p.uuid.to_string());
+        text::line(&mut out, "name", &p.name);
+        p.drives.iter().for_each(|d| text::line(&mut out, "drive", d));
+    }
+    out
+}
+
+fn event_text(e: &EventLine) -> String {
+    let clean = |s: &str| s.replace(['\t', '\n', '\r'], " ");
+    // Last, so that an older program reads the line too.
+    let monotonic = e.monotonic.map_or(String::new(), |at| format!("\t{}", at.0));
+    let (what, message) = (clean(&e.what), clean(&e.message));
+    format!("{}\t{}\t{}\t{what}\t{message}{monotonic}\n", e.number, e.at, e.weight.word())
+}
+
+/// Reads the log; lines that a crash or a cut at the front left incomplete are passed over.
+fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = |l: &str| {
+        let mut f = l.split('\t');
+        let (number, at) = (f.next()?.parse().ok()?, f.next()?.parse().ok()?);
+        let word = f.next()?;
+        let weight = [Weight::Note, Weight::Warning, Weight::Error].into_iter().find(|w| w.word() == word)?;
+        let (what, message) = (f.next()?.into(), f.next()?.into());
+        // Lines of older programs have none.
+        let monotonic = f.next().and_then(|t| t.parse().ok()).map(Instant);
+        Some(EventLine { number, at, monotonic, weight, what, message })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Gives bytes to every reader; what is understood is written and must be read as the same.
+pub(crate) fn read_any(bytes: &[u8]) {
+    if let Ok(system) = parse_identity(bytes) {
+        let again = parse_identity(identity_text(&system).as_bytes());
+        let names = |s: System| (s.uuid, s.nqn, s.iqn, s.serial);
+        assert!(again.is_ok_and(|a| names(a) == names(system)), "another identity");
+    }
+    if let Ok(hosts) = parse_hosts(bytes, || base::HostId(1)) {
+        assert!(parse_hosts(hosts_text(&hosts).as_bytes(), || base::HostId(1)) == Ok(hosts), "other hosts");
+    }
+    if let Ok(portals) = parse_portals(bytes) {
+        assert!(parse_portals(portals_text(&portals).as_bytes()) == Ok(portals), "other portals");
+    }
+    if let Ok(pools) = parse_pools(bytes) {
+        assert!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()) == Ok(pools), "other pools");
+    }
+    if let Some(record) = parse_witness(bytes) {
+        assert!(parse_witness(&witness_text(&record.encode())) == Some(record), "another witness");
+    }
+    if let Ok(file) = KeptFile::parse(bytes) {
+        assert!(KeptFile::parse(file.text().as_bytes()) == Ok(file), "another kept configuration");
+    }
+    let events = parse_events(bytes);
+    let text: String = events.iter().map(event_text).collect();
+    assert!(parse_events(text.as_bytes()).len() == events.len(), "other events");
+}
+
+impl Office {
+    pub(crate) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        match self.cx.state(StateOp::Read { name: name.into() }).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StateError::Missing) => Ok(None),
+            Err(e) => Err(state_words(&format!("the file {name}"), &e)),
+        }
+    }
+    /// Refuses if the file could not be read: nobody writes over it.
+    pub(crate) fn check_read(&self, file: &str) -> Result<(), Refusal> {
+        let unread = self.desk().unread.iter().find(|u| u.file == file).cloned();
+        let Some(Unread { words, next, .. }) = unread else { return Ok(()) };
+        let message = format!("{words}, and is not written over");
+        Err(refuse(RefusalKind::Conflict, "", message).then(next))
+    }
+    pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
+        self.check_read(name)?;
+        let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
+        self.change_file(op).await.map_err(|e| state_refusal(&format!("the file {name}"), &e))
+    }
+    /// Puts on the desk what is wrong with a file, what follows and what helps.
+    fn leave_unread(&self, file: &'static str, words: &str, follows: &str, next: &'static str) {
+        let words = format!("{words}: {follows}");
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        desk.event(now, Weight::Warning, "state directory", words.clone());
+        desk.unread.push(Unread { file, words, next });
+    }
+    /// A file of the state directory, as far as there is one and it can be read. If not, that and what follows from
+    /// it are put on the desk and among the troubles, and nobody writes over it.
+    pub(crate) async fn read_known<T>(
+        &self,
+        file: &'static str,
+        follows: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, TextError>,
+        troubles: &mut Vec<String>,
+    ) -> Option<Option<T>> {
+        let words = match self.read_file(file).await {
+            Ok(None) => return Some(None),
+            Ok(Some(bytes)) => match parse(&bytes) {
+                Ok(parsed) => return Some(Some(parsed)),
+                Err(TextError { line: 0, message }) => {
+                    format!("the file {file} of the state directory {message}")
+                }
+                Err(TextError { line, message }) => {
+                    format!("the file {file} of the state directory, line {line}: {message}")
+                }
+            },
+            Err(words) => words,
+        };
+        let next = if [POOLS, RELEASED, CREATING].contains(&file) { REPAIR_OR_REMOVE } else { REPAIR };
+        self.leave_unread(file, &words, follows, next);
+        troubles.push(words);
+        None
+    }
+
+    /// Reads the clock, who we are, who may come, where we listen. Sentences say what could not be read.
+    pub(crate) async fn read_state(&self) -> Vec<String> {
+        let mut troubles = vec![];
+        if let Ok(text) = self.cx.state(StateOp::Clock).await {
+            let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            desk.clock = unix.map(|ms| (now, ms));
+            desk.started = now;
+        }
+        match self.read_file(EVENTS).await {
+            Ok(bytes) => {
+                let mut desk = self.desk_mut();
+                for line in parse_events(&bytes.unwrap_or_default()) {
+                    desk.event_next = desk.event_next.max(line.number + 1);
+                    desk.keep_event(line);
+                }
+            }
+            Err(words) => troubles.push(words),
+        }
+        // A first start finds nothing of a head.
+        let there = self.files_there().await;
+        let first = there.is_empty();
+        self.desk_mut().files.extend(there);
+        let another = "hosts do not know this head until then, and pools of its old name stay away";
+        match self.read_known(IDENTITY, another, parse_identity, &mut troubles).await {
+            Some(Some(system)) => self.desk_mut().system = system,
+            Some(None) => {
+                let system = new_identity(self.desk_mut().new_uuid());
+                self.desk_mut().system = system;
+                if let Err(r) = self.write_identity().await {
+                    troubles.push(format!(
+                        "{}; this system will have another name after the next start",
+                        r.message
+                    ));
+                }
+                // One that finds anything else has lost its name.
+                if !first {
+                    let words = format!("the file {IDENTITY} was missing beside others");
+                    let follows = "this head has a new name, and pools of its old one stay away";
+                    let next = "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force";
+                    self.leave_unread(IDENTITY, &words, follows, next);
+                    troubles.push(format!("{words}: {follows}"));
+                }
+            }
+            // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
+            None => {
+                let system = new_identity(self.desk_mut().new_uuid());
+                self.desk_mut().system = system;
+            }
+        }
+        {
+            let mut desk = self.desk_mut();
+            desk.system.model = "Millrace".into();
+            desk.system.firmware = desk.version.chars().take(8).collect();
+        }
+        let parse = |bytes: &[u8]| parse_hosts(bytes, || self.desk_mut().new_host());
+        let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await;
+        {
+            let mut desk = self.desk_mut();
+            desk.hosts_missing = !first && matches!(hosts, Some(None));
+            desk.hosts = hosts.flatten().unwrap_or_default();
+        }
+        if first {
+            // From now on one that is not there is lost. If it cannot be written, nothing is lost but this.
+            let _ = self.write_hosts(&Hosts::default()).await;
+        }
+        let portals = self.read_known(PORTALS, "nobody is listened to", parse_portals, &mut troubles).await;
+        let portals = portals.flatten().unwrap_or_default();
+        let mut desk = self.desk_mut();
+        for (protocol, address, number) in portals.rows {
+            desk.put_portal(Portal { id: PortalId(u32::from(number) - 1), protocol, address });
+        }
+        desk.portal_given_last(portals.last);
+        drop(desk);
+        troubles
+    }
+    /// The pools that should be here: those that the list names, and those that it should name.
+    pub(crate) async fn read_pools(&self, troubles: &mut Vec<String>) -> Vec<PoolRow> {
+        let follows =
+            "pools are known by what the other files say of them, and none is made, released or destroyed";
+        let rows = self.read_known(POOLS, follows, parse_pools, troubles).await.flatten();
+        self.find_lost(rows).await
+    }
+    /// Writes down which pools are here, and those that should be. A list that could not be read stays as it is: orders
+    /// that make or give up a pool are refused then (`check_read`), and where drives lie is a hint.
+    pub(crate) async fn write_pools(&self) -> Result<(), Refusal> {
+        self.write_pools_and(None).await
+    }
+    /// The same, with a drive that is about to become one of a pool's: wherever the power goes, it is looked at.
+    pub(crate) async fn write_pools_and(&self, coming: Option<(PoolId, &str)>) -> Result<(), Refusal> {
+        let rows = {
+            let desk = self.desk();
+            let here = desk.pools.iter().filter(|p| !p.leaving).map(|p| {
+                let mut row = p.row();
+                row.drives.extend(coming.filter(|(id, _)| *id == p.id).map(|(_, path)| path.to_string()));
+                row
+            });
+            // One that is just being taken stands among both.
+            let is_here = |uuid: Uuid| desk.pools.iter().any(|p| !p.leaving && p.config.uuid == uuid);
+            let absent = desk.absent.iter().filter(|p| !is_here(p.uuid)).map(|p| PoolRow {
+                uuid: p.uuid,
+                name: p.name.clone(),
+                drives: p.drives.clone(),
+            });
+            here.chain(absent).collect::<Vec<_>>()
+        };
+        if self.check_read(POOLS).is_err() {
+            return Ok(());
+        }
+        self.write_file(POOLS, pools_text(POOLS_ARE, &rows)).await
+    }
+    /// The witness of a pool. The error is a sentence: a witness that cannot be read is not one that agrees.
+    pub(crate) async fn read_witness(&self, pool: Uuid) -> Result<Option<MembershipRecord>, String> {
+        match self.read_file(&witness_name(pool)).await? {
+            None => Ok(None),
+            Some(bytes) => match parse_witness(&bytes) {
+                Some(record) if record.pool == pool => Ok(Some(record)),
+                Some(_) | None => {
+                    Err(format!("the file {} of the state directory is damaged", witness_name(pool)))
+                }
+            },
+        }
+    }
+    pub(crate) async fn write_identity(&self) -> Result<(), Refusal> {
+        let text = identity_text(&self.desk().system);
+        self.write_file(IDENTITY, text).await
+    }
+    /// Writes the log anew, as far as its lines are still known. The error is a sentence.
+    pub(crate) async fn write_log(&self) -> Result<(), String> {
+        let contents: String = {
+            let desk = self.desk();
+            // Those that wait are appended behind it.
+            let logged = |e: &&EventLine| !desk.unlogged.iter().any(|u| u.number == e.number);
+            desk.events.iter().filter(logged).map(event_text).collect()
+        };
+        let op = StateOp::Write { name: EVENTS.into(), contents: contents.into_bytes() };
+        self.change_file(op).await.map_err(|e| state_words("the event log", &e))
+    }
+    pub(crate) async fn write_hosts(&self, hosts: &Hosts) -> Result<(), Refusal> {
+        self.write_file(HOSTS, hosts_text(hosts)).await
+    }
+    pub(crate) async fn write_portals(&self) -> Result<(), Refusal> {
+        let file = {
+            let desk = self.desk();
+            let row = |p: &PortalDesk| (p.portal.protocol, p.portal.address, (p.portal.id.0 + 1) as u16);
+            PortalsFile { rows: desk.portals.iter().map(row).collect(), last: desk.last_portal() }
+        };
+        self.write_file(PORTALS, portals_text(&file)).await
+    }
+    /// Tells how many were turned away, after each interval in which somebody was.
+    pub(crate) async fn count_turned_away(&self) {
+        loop {
+            let office = self.clone();
+            self.cx.until(move || office.desk().turned_away.next_deadline().is_some()).await;
+            let end = self.desk().turned_away.next_deadline().expect("there is one");
+            self.cx.sleep(end.since(self.cx.now())).await;
+            let now = self.cx.now();
+            let mut desk = self.desk_mut();
+            for sentence in desk.turned_away.on_timer(now) {
+                desk.event(now, Weight::Warning, "portals", sentence);
+            }
+        }
+    }
+    /// Appends events to the log as they happen, in their order.
+    pub(crate) async fn keep_log(&self) {
+        loop {
+            let office = self.clone();
+            self.cx.until(move || !office.desk().unlogged.is_empty()).await;
+            let lines: Vec<EventLine> = self.desk_mut().unlogged.drain(..).collect();
+            for line in &lines {
+                self.cx.mail(Address::Manager, Mail::Happened(line.clone()));
+            }
+            let contents = lines.iter().map(event_text).collect::<String>().into_bytes();
+            let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };
+            // A log that cannot be written must not stop anything: `status` says so, once.
+            if let Err(e) = self.change_file(op).await {
+                let words = state_words("the event log", &e);
+                let mut desk = self.desk_mut();
+                if !desk.notices.contains(&words) {
+                    desk.notices.push(words);
+                }
+            }
+        }
+    }
+}
+
+/// The names of a new system. The NQN is of the form that needs no domain (NVMe Base 4.5); the IQN's month
+/// and domain are those of the project.
+fn new_identity(uuid: Uuid) -> System {
+    let hex: String = uuid.0[..10].iter().map(|b| format!("{b:02X}")).collect();
+    System {
+        nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}"),
+        iqn: format!("iqn.2026-01.org.millrace:{uuid}"),
+        uuid,
+        serial: hex,
+        ..System::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::HostId;
+
+    #[test]
+    fn identity_portals_and_pools_survive_being_written() {
+        let system = new_identity(Uuid::from_random(1, 2));
+        assert_eq!(
+            parse_identity(identity_text(&system).as_bytes()).map(|s| (s.nqn, s.iqn, s.serial)),
+            Ok((system.nqn.clone(), system.iqn.clone(), system.serial.clone()))
+        );
+        assert_eq!(system.serial.len(), 20);
+        let portals = b"portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420\n";
+        // As versions wrote it that counted the lines.
+        let file = parse_portals(portals).expect("good");
+        assert_eq!((file.rows[0].2, file.rows[1].2, file.last), (1, 2, 2));
+        let file = PortalsFile { last: 9, rows: vec![file.rows[1]] };
+        assert_eq!(parse_portals(portals_text(&file).as_bytes()), Ok(file));
+        let pools = vec![PoolRow {
+            uuid: Uuid::from_random(3, 4),
+            name: "tank".into(),
+            drives: vec!["/a b".into(), "/c".into()],
+        }];
+        assert_eq!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()), Ok(pools));
+    }
+
+    #[test]
+    fn hosts_survive_being_written() {
+        let text = "[host esx1]\nnqn = nqn.2014-08.org.nvmexpress:x\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nmutual_secret = 0x00112233445566778899aabb\n";
+        let text = text.replace(":x", ":uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2");
+        let hosts = parse_hosts(text.as_bytes(), || HostId(1)).expect("good");
+        assert_eq!(parse_hosts(hosts_text(&hosts).as_bytes(), || HostId(1)), Ok(hosts));
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_say_where() {
+        let line = |r: Result<Hosts, TextError>| r.map(|_| ()).map_err(|e| e.line);
+        let id = || HostId(0);
+        assert_eq!(line(parse_hosts(b"[host a]\nnqn = x", id)), Err(1));
+        assert_eq!(line(parse_hosts(b"\n[host a]\nmodel = x", id)), Err(3));
+        assert_eq!(
+            line(parse_hosts(b"[host a]\niqn = iqn.1998-01.com.x:a\nchap_secret = short", id)),
+            Err(1)
+        );
+        assert_eq!(parse_portals(b"portal = ftp 1.2.3.4:5").map_err(|e| e.line), Err(1));
+        assert_eq!(parse_portals(b"\nportal = nvme nowhere").map_err(|e| e.line), Err(2));
+        assert_eq!(parse_portals(b"portal = nvme 1.2.3.4:5 0").map_err(|e| e.line), Err(1));
+        assert_eq!(parse_portals(b"portal = nvme 1.2.3.4:5 65536").map_err(|e| e.line), Err(1));
+        let twice = b"portal = nvme 1.2.3.4:5 7\nportal = nvme 1.2.3.4:6 7";
+        assert_eq!(parse_portals(twice).map_err(|e| e.line), Err(2));
+        assert!(parse_portals(b"last = none").is_err());
+        assert!(parse_identity(b"uuid = 1").is_err());
+        assert!(parse_pools(b"[pool tank]\nname = tank").is_err());
+    }
+
+    #[test]
+    fn a_witness_is_whole_or_none() {
+        let leg = array::format::MemberLeg { drive: Uuid([3; 16]), state: array::format::LegState::InSync };
+        let row = array::format::RecordArray { epoch: 1, rivals: 0, legs: vec![leg] };
+        let record = MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]);
+        let text = witness_text(&record.encode());
+        assert_eq!(parse_witness(&text), Some(record));
+        for cut in 0..text.len() - 1 {
+            assert_eq!(parse_witness(&text[..cut]), None);
+        }
+    }
+
+    #[test]
+    fn the_log_is_read_back_and_broken_lines_are_passed_over() {
+        let e = EventLine {
+            number: 7,
+            at: 9,
+            monotonic: Some(Instant(11)),
+            weight: Weight::Warning,
+            what: "a\tb".into(),
+            message: "c\nd".into(),
+        };
+        let text = format!("half a line\n{}x\t", event_text(&e));
+        let back = parse_events(text.as_bytes());
+        assert_eq!(back, [EventLine { what: "a b".into(), message: "c d".into(), ..e.clone() }]);
+        let older = parse_events(b"7\t9\twarning\ta b\tc d\n");
+        assert_eq!(older, [EventLine { monotonic: None, ..back[0].clone() }]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Files of the state directory that are not there, though they were: what they said is found out from the others, as far as
+//! those know it, and told (docs/formats/state.md, "What is lost").
+
+use crate::order::Weight;
+use crate::steward::Office;
+use crate::steward::desk::Desk;
+use crate::steward::pools::absent::KEPT;
+use crate::steward::pools::released::RELEASED;
+use crate::steward::pools::unfinished::CREATING;
+use crate::steward::record::config::PoolConfig;
+use crate::steward::record::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, PoolRow, WITNESS};
+use array::format::MembershipRecord;
+use base::Uuid;
+use base::machine::StateOp;
+use std::collections::BTreeSet;
+
+/// What was found to be lost, and what helps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Loss {
+    /// The file that is told as lost until it is written again; empty for what is not made good so.
+    pub file: String,
+    /// A sentence.
+    pub words: String,
+    pub next: String,
+}
+
+/// How many names a sentence bears.
+const SHOWN: usize = 4;
+
+/// Names in a sentence.
+pub(crate) fn list(names: &[String]) -> String {
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        n => format!("{} and {} more", names[..SHOWN - 1].join(", "), n - (SHOWN - 1)),
+    }
+}
+
+/// Whether a file tells of a head that was, and not only of somebody who tried whether one can be written.
+pub(crate) fn tells(name: &str) -> bool {
+    [IDENTITY, HOSTS, PORTALS, POOLS, RELEASED, CREATING, EVENTS].contains(&name)
+        || name.starts_with(KEPT)
+        || name.starts_with(WITNESS)
+}
+
+/// A pool as `pools` names it, by its configuration.
+fn row_of(config: &PoolConfig) -> PoolRow {
+    let legs = config.arrays.iter().flat_map(|a| &a.legs).map(|l| l.path.clone());
+    let drives = legs.chain(config.extras.spares.iter().map(|s| s.path.clone())).collect();
+    PoolRow { uuid: config.uuid, name: config.name.clone(), drives }
+}
+
+impl Office {
+    /// Names of the files in the state directory that tell of a head.
+    pub(crate) async fn files_there(&self) -> BTreeSet<String> {
+        let bytes = self.cx.state(StateOp::List).await.unwrap_or_default();
+        String::from_utf8_lossy(&bytes).lines().filter(|n| tells(n)).map(str::to_string).collect()
+    }
+    pub(crate) fn tell_loss(&self, words: String, next: impl Into<String>) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let loss = Loss { file: String::new(), words, next: next.into() };
+        if !desk.losses.contains(&loss) {
+            desk.event(now, Weight::Warning, "state directory", loss.words.clone());
+            desk.losses.push(loss);
+        }
+    }
+
+    /// The pools of this head: those that the file `pools` names (None if there is none that can be read), and those that
+    /// it should name. What is kept for hosts of pools that this head let go of is removed.
+    pub(crate) async fn find_lost(&self, rows: Option<Vec<PoolRow>>) -> Vec<PoolRow> {
+        let missing = rows.is_none();
+        let mut rows = rows.unwrap_or_default();
+        let me = self.desk().system.uuid;
+        let nameless = self.check_read(IDENTITY).is_err();
+        let mut lost = vec![];
+        for file in self.files_there().await {
+            let uuid = file.strip_prefix(KEPT).and_then(|u| u.parse::<Uuid>().ok());
+            let Some(uuid) = uuid.filter(|u| rows.iter().all(|r| r.uuid != *u)) else { continue };
+            // One that cannot be read says nothing; it is told if the pool is one of ours.
+            let Ok(Some(config)) = self.read_kept_config(uuid).await else { continue };
+            let released = self.desk().released.iter().any(|r| r.uuid == uuid);
+            if config.holder == me || nameless && !released {
+                if !released {
+                    lost.push(config.name.clone());
+                }
+                rows.push(row_of(&config));
+            } else if released && !nameless {
+                self.remove_kept(uuid).await;
+            }
+        }
+        if !lost.is_empty() {
+            let what = match missing {
+                true if self.check_read(POOLS).is_err() => format!("the file {POOLS} cannot be read"),
+                true => format!("the file {POOLS} is missing"),
+                false => format!("the file {POOLS} does not name all that this head had"),
+            };
+            let (word, were) = if lost.len() == 1 { ("pool", "was") } else { ("pools", "were") };
+            self.tell_loss(
+                format!("{what}: {word} {} {were} found by what was kept for the hosts", list(&lost)),
+                "see whether every pool is here: millrace pool ls, and millrace pool import --list; a restart ends this word",
+            );
+        }
+        rows
+    }
+
+    /// A witness that is older than it can be in a directory that this head has kept using: that one was restored from a
+    /// copy, or took nothing when the head fell. It proves nothing, but other files are as old. That ails nobody by itself.
+    pub(crate) fn check_witness_age(
+        &self,
+        pool: &str,
+        witness: Option<&MembershipRecord>,
+        found: &MembershipRecord,
+    ) {
+        let me = self.desk().system.uuid;
+        if !witness.is_some_and(|w| found.head == me && w.counter + 1 < found.counter) {
+            return;
+        }
+        let words = format!(
+            "the state directory is older than pool {pool}: it was restored from a copy, or took nothing when the head fell; hosts, portals and pools may be those of then"
+        );
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        if !desk.notices.contains(&words) {
+            desk.event(now, Weight::Warning, "state directory", words.clone());
+            desk.notices.push(words);
+        }
+    }
+}
+
+impl Desk {
+    /// The file of hosts was not there at the start, and there were hosts.
+    pub(crate) fn hosts_lost(&self) -> Option<Loss> {
+        let grants = self.configs().flat_map(|c| c.grants.iter()).flat_map(|v| &v.grants);
+        let unknown = grants.filter(|g| !self.hosts.iter().any(|h| g.is_for(h)));
+        let names: BTreeSet<&String> = unknown.filter_map(|g| g.nqns.first().or(g.iqns.first())).collect();
+        let names: Vec<String> = names.into_iter().cloned().collect();
+        (self.hosts_missing && !names.is_empty()).then(|| Loss {
+            file: String::new(),
+            words: format!(
+                "the file {HOSTS} was missing, and volumes are exported to hosts that are not known without it: {}; they are not let in",
+                list(&names)
+            ),
+            next: format!("restore {HOSTS} from a copy, then systemctl restart millrace; or millrace host add, by these names"),
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! Files that somebody removes from the state directory under a running head: noticed at the next look, told, and written
+//! again from what the head knows (docs/formats/state.md, "What is lost").
+//!
+//! Changes and looks are carried out in their order, so that a file which stood there before a look, and which the head did
+//! not remove, and which the look does not find, was removed by somebody else.
+
+use crate::layout::PoolId;
+use crate::mail::Unmended;
+use crate::order::{Answered, Order, Refusal, Reply, Weight};
+use crate::steward::Office;
+use crate::steward::desk::{Desk, PoolDesk};
+use crate::steward::pools::absent::KEPT;
+use crate::steward::pools::released::RELEASED;
+use crate::steward::pools::unfinished::CREATING;
+use crate::steward::record::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, WITNESS};
+use crate::steward::record::lost::{Loss, list, tells};
+use crate::steward::record::witness::Witness;
+use base::Uuid;
+use base::machine::{StateError, StateOp};
+use std::collections::BTreeSet;
+
+const RESTORE: &str = "restore it from a copy, then systemctl restart millrace";
+
+impl Office {
+    /// Changes a file, and remembers whether it is there.
+    pub(crate) async fn change_file(&self, op: StateOp) -> Result<(), StateError> {
+        let (name, stays) = match &op {
+            StateOp::Write { name, .. } | StateOp::Append { name, .. } => (name.clone(), true),
+            StateOp::Remove { name } => (name.clone(), false),
+            StateOp::Read { .. }
+            | StateOp::Look { .. }
+            | StateOp::List
+            | StateOp::Candidates
+            | StateOp::Clock => panic!("this changes no file: {op:?}"),
+        };
+        let change = {
+            let mut desk = self.desk_mut();
+            if !stays {
+                desk.files.remove(&name);
+            }
+            let last = desk.file_changes.entry(name.clone()).or_default();
+            *last += 1;
+            *last
+        };
+        self.cx.state(op).await?;
+        let mut desk = self.desk_mut();
+        // Whoever removes it meanwhile has the last word.
+        if stays && desk.file_changes.get(&name) == Some(&change) {
+            desk.losses.retain(|l| l.file != name);
+            desk.files.insert(name);
+        }
+        Ok(())
+    }
+    /// A look has found these files, where those of `before` should be.
+    pub(crate) fn on_files_seen(&self, seen: &[u8], before: &BTreeSet<String>) {
+        let seen = String::from_utf8_lossy(seen);
+        let seen: BTreeSet<&str> = seen.lines().collect();
+        let gone: Vec<String> = before.iter().filter(|f| !seen.contains(f.as_str())).cloned().collect();
+        if gone.is_empty() {
+            return;
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let desk = &mut *desk;
+        desk.files.retain(|f| !gone.contains(f));
+        // Who takes away what could not be read does as was advised; what is of no pool of ours says nothing.
+        let (unread, absent, pools) = (&desk.unread, &desk.absent, &desk.pools);
+        let known = |uuid: &str| {
+            let uuid = uuid.parse::<Uuid>().ok();
+            let mut uuids = pools.iter().map(|p| p.config.uuid).chain(absent.iter().map(|p| p.uuid));
+            uuids.any(|u| Some(u) == uuid)
+        };
+        let ours = |f: &String| match f.strip_prefix(KEPT).or(f.strip_prefix(WITNESS)) {
+            Some(uuid) => known(uuid),
+            None => !unread.iter().any(|u| u.file == f),
+        };
+        let gone: Vec<String> = gone.into_iter().filter(ours).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for p in desk
+            .pools
+            .iter_mut()
+            .filter(|p| gone.contains(&crate::steward::record::files::witness_name(p.config.uuid)))
+        {
+            p.witness = Witness::Gone;
+        }
+        desk.event(now, Weight::Warning, "state directory", vanished(&gone));
+        for file in &gone {
+            let words = vanished(core::slice::from_ref(file));
+            let next = "millrace status, in a few seconds: it is being written again".to_string();
+            desk.losses.push(Loss { file: file.clone(), words, next });
+        }
+        desk.orders.push_back((None, Order::StateRestore { files: gone }));
+    }
+    /// What could not be written again is tried once more.
+    pub(crate) fn restore_later(&self) {
+        let mut desk = self.desk_mut();
+        let files: Vec<String> = desk.losses.iter().map(|l| l.file.clone()).filter(|f| tells(f)).collect();
+        if !files.is_empty() && desk.ready {
+            desk.orders.push_back((None, Order::StateRestore { files }));
+        }
+    }
+    /// Order of the Steward's own: files that were removed under the running head are written again.
+    pub(crate) async fn state_restore(&self, files: Vec<String>) -> Answered {
+        let mut failed: Vec<Unmended> = vec![];
+        for file in &files {
+            if let Err(why) = self.restore(file).await {
+                failed.push(Unmended { file: file.clone(), why, next: RESTORE.into() });
+            }
+        }
+        let is_well = |f: &&String| !failed.iter().any(|x| x.file == **f);
+        let again: Vec<String> = files.iter().filter(is_well).cloned().collect();
+        self.tell_restored(again, failed);
+        Ok(Reply::Done)
+    }
+    /// The manager has looked for the files that it keeps itself. One that it could not make again and names no more lies in
+    /// its place again, by whoever put it there.
+    pub(crate) fn on_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
+        self.forget_healed(&again, &failed);
+        let gone: Vec<String> = {
+            let desk = self.desk();
+            let told = |f: &String| desk.losses.iter().any(|l| l.file == *f);
+            again.iter().chain(failed.iter().map(|x| &x.file)).filter(|f| !told(f)).cloned().collect()
+        };
+        if !gone.is_empty() {
+            let now = self.cx.now();
+            self.desk_mut().event(now, Weight::Warning, "state directory", vanished(&gone));
+        }
+        self.tell_restored(again, failed);
+    }
+    fn forget_healed(&self, again: &[String], failed: &[Unmended]) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        let is_healed = |l: &Loss| {
+            let managers = !l.file.is_empty() && !tells(&l.file);
+            managers && !again.contains(&l.file) && !failed.iter().any(|x| x.file == l.file)
+        };
+        let healed: Vec<String> =
+            desk.losses.iter().filter(|l| is_healed(l)).map(|l| l.file.clone()).collect();
+        if !healed.is_empty() {
+            desk.losses.retain(|l| !is_healed(l));
+            let words = format!("in its place again: {}", list(&healed));
+            desk.event(now, Weight::Note, "state directory", words);
+        }
+    }
+    /// These were written again, and those could not be.
+    fn tell_restored(&self, again: Vec<String>, failed: Vec<Unmended>) {
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        desk.losses.retain(|l| !again.contains(&l.file));
+        if !again.is_empty() {
+            let words = format!("written again: {}", list(&again));
+            desk.event(now, Weight::Note, "state directory", words);
+            desk.restored.extend(again);
+        }
+        for Unmended { file, why, next } in failed {
+            let words =
+                format!("{}, and cannot be written again: {why}", vanished(core::slice::from_ref(&file)));
+            let known = desk.losses.iter().any(|l| l.words == words);
+            desk.losses.retain(|l| l.file != file);
+            if !known {
+                desk.event(now, Weight::Warning, "state directory", words.clone());
+            }
+            desk.losses.push(Loss { file, words, next });
+        }
+    }
+    async fn restore(&self, file: &str) -> Result<(), String> {
+        let words = |r: Refusal| r.message;
+        match file {
+            IDENTITY => self.write_identity().await.map_err(words),
+            HOSTS => {
+                let hosts = self.desk().hosts.clone();
+                self.write_hosts(&hosts).await.map_err(words)
+            }
+            PORTALS => self.write_portals().await.map_err(words),
+            POOLS => self.write_pools().await.map_err(words),
+            RELEASED => self.write_released().await.map_err(words),
+            CREATING => self.write_creating().await.map_err(words),
+            EVENTS => self.write_log().await,
+            _ => {
+                let uuid = |prefix: &str| file.strip_prefix(prefix).and_then(|u| u.parse::<Uuid>().ok());
+                match (uuid(WITNESS), uuid(KEPT)) {
+                    (Some(pool), _) => self.restore_witness(pool).await,
+                    (None, Some(pool)) => self.restore_kept(pool).await,
+                    (None, None) => Err("nobody knows what it held".into()),
+                }
+            }
+        }
+    }
+    /// The record is not written as it was: while the file was not there, one may have gone to the drives. The next one,
+    /// which changes nothing, goes to the drives and here.
+    async fn restore_witness(&self, pool: Uuid) -> Result<(), String> {
+        let Some(id) = self.desk().pool_of(pool) else {
+            return Err(
+                "the pool is away, and only its drives and this file tell which of them has the last writes"
+                    .into(),
+            );
+        };
+        // Somebody is at it already, and as long as he is not done, nobody is answered.
+        if self.desk().pool(id).is_some_and(|p| p.recording.is_some()) {
+            return Ok(());
+        }
+        self.write_missing_witness(id).await;
+        match self.desk().pool(id).and_then(|p| p.trouble.clone()) {
+            Some(words) => Err(words),
+            None => Ok(()),
+        }
+    }
+    async fn restore_kept(&self, pool: Uuid) -> Result<(), String> {
+        let Some(id) = self.desk().pool_of(pool) else { return self.keep_absent(pool).await };
+        self.hold_keeper(id).await;
+        let slot = self.desk().pool(id).filter(|p| !p.leaving).map(PoolDesk::config_slot);
+        if let Some(slot) = slot {
+            self.keep_config(id, &slot).await;
+        }
+        self.free_keeper(id);
+        Ok(())
+    }
+}
+
+impl Desk {
+    fn pool_of(&self, uuid: Uuid) -> Option<PoolId> {
+        self.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.id)
+    }
+}
+
+/// What `status` says of all that were removed so far, in one sentence.
+pub(crate) fn restored_words(files: &BTreeSet<String>) -> Option<String> {
+    let files: Vec<String> = files.iter().cloned().collect();
+    (!files.is_empty()).then(|| format!("{}; written again", vanished(&files)))
+}
+
+/// Names without what nobody reads: of a witness that it is one, and not of which pool.
+fn vanished(files: &[String]) -> String {
+    let (were, s) = if files.len() == 1 { ("was", "") } else { ("were", "s") };
+    format!("the file{s} {} {were} removed from the state directory while the head ran", list(files))
+}

@@ -1,0 +1,112 @@
+//! The witness: the pool's latest membership record, in the state directory. It proves a leg that is found alone after a
+//! crash (docs/formats/membership.md), so it must never outlive a loss that it does not know of.
+//!
+//! ```text
+//! a loss      witness written ▶ legs written ▶ taken
+//!                └─ refused ▶ removed ▶ legs …
+//!                      └─ refused ▶ harmless already? ▶ legs …
+//!                            └─ no: nobody is answered, and no leg has the record, until it is written or removed
+//! ```
+
+use crate::steward::Office;
+use crate::steward::desk::PoolDesk;
+use crate::steward::record::files::{state_words, witness_name, witness_text};
+use array::format::{LegState, MembershipRecord};
+use base::machine::StateOp;
+use base::{Bug, DriveError, Uuid, planted};
+
+/// So many records behind a witness proves nothing: it is neither the pool's record nor its parent.
+pub(crate) const BEHIND: u32 = 2;
+
+/// What lies in the state directory of a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Witness {
+    /// The record that was written last.
+    Newest,
+    /// Nothing.
+    Gone,
+    /// Perhaps an older one, which could neither be replaced nor removed.
+    Older {
+        /// Records that every leg in sync has taken since, not counting those that put a leg out.
+        behind: u32,
+    },
+}
+
+impl Witness {
+    /// It proves no leg that is lost from now on, though nothing could be written.
+    pub(crate) fn is_harmless(self) -> bool {
+        match self {
+            Self::Newest => false,
+            Self::Gone => true,
+            Self::Older { behind } => behind >= BEHIND,
+        }
+    }
+    /// After a record that the directory did not take, and that all legs in sync have or not.
+    pub(crate) fn missed(self, on_all: bool) -> Self {
+        let more = u32::from(on_all);
+        match self {
+            Self::Newest => Self::Older { behind: more },
+            Self::Gone => Self::Gone,
+            Self::Older { behind } => Self::Older { behind: behind.saturating_add(more) },
+        }
+    }
+}
+
+/// Whether a record takes a leg out that was in sync.
+pub(crate) fn puts_out(record: &MembershipRecord) -> bool {
+    record.arrays.iter().flat_map(|a| &a.legs).any(|l| l.state == LegState::JustOut)
+}
+
+impl PoolDesk {
+    /// Whether a start that finds the leg which `record` puts out would know of it, though the state directory did not take
+    /// the record: nothing there proves the leg, or another array has the record on every leg in sync, and the pool is not
+    /// served without one of them.
+    pub(crate) fn loss_is_provable(
+        &self,
+        record: &MembershipRecord,
+        failed: &[(usize, usize, DriveError)],
+    ) -> bool {
+        let knows = |a: usize| {
+            let legs = &record.arrays[a].legs;
+            let has = |l: usize| {
+                self.arrays[a].legs[l].open.is_some() && !failed.iter().any(|f| (f.0, f.1) == (a, l))
+            };
+            let known_legs = legs.len().min(self.arrays[a].legs.len());
+            legs.iter().all(|l| l.state != LegState::JustOut)
+                && legs
+                    .iter()
+                    .enumerate()
+                    .all(|(l, leg)| leg.state != LegState::InSync || l < known_legs && has(l))
+        };
+        !puts_out(record)
+            || self.witness == Witness::Newest
+            || self.witness.is_harmless()
+            || (0..self.arrays.len()).any(knows)
+            || planted(Bug::WitnessOutlives)
+    }
+    /// Whether each array has a leg in sync that has taken `record`.
+    pub(crate) fn is_on_each_array(
+        &self,
+        record: &MembershipRecord,
+        failed: &[(usize, usize, DriveError)],
+    ) -> bool {
+        let took = |a: usize, l: usize| {
+            record.arrays[a].legs.get(l).is_some_and(|leg| leg.state == LegState::InSync)
+                && !failed.iter().any(|f| (f.0, f.1) == (a, l))
+        };
+        let mut arrays = self.arrays.iter().enumerate();
+        arrays.all(|(a, x)| x.legs.iter().enumerate().any(|(l, leg)| leg.open.is_some() && took(a, l)))
+    }
+}
+
+impl Office {
+    /// Writes the witness. The error is a sentence.
+    pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
+        let op = StateOp::Write { name: witness_name(pool), contents: witness_text(record) };
+        self.change_file(op).await.map_err(|e| state_words("the witness record", &e))
+    }
+    /// Removes the witness; false if it may still be there.
+    pub(crate) async fn remove_witness(&self, pool: Uuid) -> bool {
+        self.change_file(StateOp::Remove { name: witness_name(pool) }).await.is_ok()
+    }
+}

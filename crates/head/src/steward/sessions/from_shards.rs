@@ -1,0 +1,195 @@
+//! What shards tell the Steward of portals, of who comes, and of arrays: put on the desk as it is heard.
+
+use crate::layout::ArrayId;
+use crate::mail::Fate;
+use crate::order::Weight;
+use crate::steward::desk::{Desk, Outlook, PortalDesk, Wish, error_words, outlook};
+use crate::steward::orders::volumes::net_words;
+use array::{Note, Verdict};
+use base::{Ask, Duration, Instant, NetError, PortalId};
+use core::net::SocketAddr;
+
+/// A leg that was slow, and that nobody finds slow for so long since nobody reads from it, is slow no longer. Reads that come and
+/// go more often than that are no news each time.
+const QUIET_TIME: Duration = Duration::from_secs(60);
+
+impl Desk {
+    pub fn on_listening(
+        &mut self,
+        now: Instant,
+        shard: u16,
+        portal: PortalId,
+        result: Result<SocketAddr, NetError>,
+    ) {
+        // A portal that was removed meanwhile has no row: nothing to note.
+        let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) else { return };
+        let was = row.failure();
+        row.results[usize::from(shard)] = Some(result);
+        let (is, what, tried) = (row.failure(), row.words(), row.tried);
+        let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
+        match (was, is) {
+            _ if tried => {}
+            (was, Some(e)) if was != Some(e) => {
+                let message = format!("it cannot be opened: {}; it is tried again", net_words(e));
+                self.event(now, Weight::Error, what, message);
+            }
+            (Some(_), None) if all_open => self.event(now, Weight::Note, what, "it is open now"),
+            _ => {}
+        }
+    }
+    /// Somebody was turned away, or the like.
+    pub fn on_turned(
+        &mut self,
+        now: Instant,
+        portal: PortalId,
+        peer: SocketAddr,
+        name: &str,
+        fate: (Fate, &'static str),
+    ) {
+        if let Some(sentence) = self.turned_away.on_turned(now, peer, name, fate) {
+            let row = self.portals.iter().find(|p| p.portal.id == portal);
+            let what = row.map_or_else(|| "a portal that was removed".into(), PortalDesk::words);
+            self.event(now, Weight::Warning, what, sentence);
+        }
+    }
+    /// A host asks to be let in: worth a word if it will find nothing.
+    pub fn on_comes(&mut self, now: Instant, portal: PortalId, peer: SocketAddr, ask: &Ask) {
+        let (host, name, discovery) = match ask {
+            Ask::NvmeAdmin { host, nqn: name, discovery, .. }
+            | Ask::Iscsi { host, initiator: name, discovery, .. } => (*host, name, *discovery),
+            Ask::NvmeIo { .. } => return,
+        };
+        if discovery {
+            // A wrong name on either side shows nowhere else: the answer is an empty list.
+            if host.is_none() {
+                self.on_turned(now, portal, peer, name, (Fate::FindsNothing, "no host has this name"));
+            }
+            return;
+        }
+        let Some(host) = host.and_then(|id| self.hosts.by_id(id)) else { return };
+        if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
+            let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));
+            self.on_turned(now, portal, peer, &name, fate);
+        }
+    }
+    /// An array told something.
+    pub fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
+        let shards = usize::from(self.shards);
+        let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
+            return;
+        };
+        let a = pool.arrays.iter().position(|x| x.id == array).expect("found above");
+        // Who is none any more is no news either.
+        let leg = match note {
+            Note::LegFailed { leg, .. }
+            | Note::LegAhead { leg, .. }
+            | Note::Synced { leg, .. }
+            | Note::Judged { leg, .. } => match pool.arrays[a].legs.iter().position(|l| l.place == leg) {
+                Some(leg) => leg,
+                None => return,
+            },
+            _ => 0,
+        };
+        match note {
+            // What failed before the leg came back is no news.
+            Note::LegFailed { epoch, .. } | Note::LegAhead { epoch, .. }
+                if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::LegFailed { leg: _, epoch: _, error } => {
+                let open = pool.arrays[a].legs[leg].open.as_ref();
+                let why = format!("the drive {}", open.map_or_else(|| error_words(error), |o| o.did(error)));
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error) });
+            }
+            Note::LegAhead { leg: _, epoch: _, last, error } => {
+                let last = pool.arrays[a].legs.iter().find(|l| l.place == last);
+                let open = last.and_then(|l| l.open.as_ref());
+                let did = match error {
+                    Some(error) => open.map_or_else(|| error_words(error), |o| o.did(error)),
+                    None => "had been given up, and is needed".into(),
+                };
+                let path = last.map_or("", |l| &l.path);
+                let why = format!(
+                    "it was being rebuilt, and may hold what its source has not got: drive {path}, the last good leg, {did}"
+                );
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: Outlook::MayReturn });
+            }
+            Note::Synced { leg: _, epoch } => {
+                let desk = &mut pool.arrays[a].legs[leg];
+                if epoch >= desk.joined {
+                    desk.synced.insert(shard);
+                    if desk.synced.len() == shards {
+                        pool.wishes.push_back(Wish::Synced { array: a, leg });
+                    }
+                }
+            }
+            Note::CrashClean { epoch: _ } => {
+                pool.arrays[a].clean.insert(shard);
+            }
+            Note::AllDirty { epoch: _ } => {
+                pool.arrays[a].all_dirty.insert(shard);
+            }
+            Note::Returned { marks } => {
+                if marks == pool.arrays[a].marks {
+                    pool.arrays[a].marked.insert(shard);
+                }
+            }
+            Note::AllCleared { marks } => {
+                if marks == pool.arrays[a].marks {
+                    pool.arrays[a].cleared.insert(shard);
+                }
+            }
+            Note::Healed { .. } => pool.arrays[a].healed += 1,
+            Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
+            Note::Mismatch { .. } | Note::Unreadable { .. } | Note::Scrubbed { .. } => {
+                let what = format!("pool {}", pool.config.name);
+                for (weight, message) in pool.on_scrub_note(a, shard, note) {
+                    self.event(now, weight, what.clone(), message);
+                }
+            }
+            Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
+            Note::Judged { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
+            Note::Judged { leg: _, verdict, epoch: _ } => {
+                let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config.name.clone());
+                let desk = &mut pool.arrays[a].legs[leg];
+                match verdict {
+                    Verdict::Slow => desk.slow.insert(shard),
+                    Verdict::Well | Verdict::Stale => desk.slow.remove(&shard),
+                };
+                desk.quiet_since = desk.slow.is_empty().then(|| desk.quiet_since.unwrap_or(now));
+                // What is forgotten because nobody reads is no event at once, nor is that it is seen again soon.
+                match verdict {
+                    Verdict::Slow if !desk.told_slow => {
+                        desk.told_slow = true;
+                        let message = format!(
+                            "it is slow: its reads take far longer than those of the other legs in pool {name}, which serve most of them now"
+                        );
+                        self.event(now, Weight::Warning, what, message);
+                    }
+                    Verdict::Well if desk.told_slow && desk.slow.is_empty() => {
+                        desk.told_slow = false;
+                        let message = format!("it is as fast as the other legs in pool {name} again");
+                        self.event(now, Weight::Note, what, message);
+                    }
+                    Verdict::Slow | Verdict::Well | Verdict::Stale => {}
+                }
+            }
+        }
+    }
+    /// Legs that were said to be slow, and that nobody has read from for a while: what was said holds no longer.
+    pub fn forget_slow(&mut self, now: Instant) {
+        let mut told = vec![];
+        for p in &mut self.pools {
+            for leg in p.arrays.iter_mut().flat_map(|a| &mut a.legs) {
+                let quiet = leg.quiet_since.is_some_and(|since| now.since(since) >= QUIET_TIME);
+                if leg.told_slow && quiet {
+                    leg.told_slow = false;
+                    told.push((format!("drive {}", leg.path), p.config.name.clone()));
+                }
+            }
+        }
+        for (what, pool) in told {
+            let message =
+                format!("it was slow, and is hardly read now: nobody knows how fast it is in pool {pool}");
+            self.event(now, Weight::Note, what, message);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Who is connected: admission, interventions, rejections, and what shards say.
+
+pub(crate) mod connected;
+pub(crate) mod from_shards;
+pub(crate) mod interventions;
+pub(crate) mod rejections;
+pub(crate) mod table;
+
+pub use table::{CONTROLLERS_MAX, SESSIONS_MAX};

@@ -1,0 +1,590 @@
+//! Sessions: which host is connected how. NVMe controllers and iSCSI sessions of the whole head.
+//!
+//! Promise 3: a host's Connect or Login is answered only after the writes of the connections that it
+//! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
+
+use crate::lending::has_share;
+use crate::mail::Mail;
+use crate::steward::sessions::interventions::Interventions;
+use base::front::{Close, Intervention};
+use base::{Address, Answer, Ask, ConnectionId, Effect, Effects, HostId, PortalId};
+use std::collections::BTreeMap;
+
+/// Most NVMe controllers; ids from 1 on.
+pub const CONTROLLERS_MAX: u16 = 8192;
+/// Most iSCSI sessions; handles from 1 on.
+pub const SESSIONS_MAX: u16 = 8192;
+
+/// A connection of some shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    /// The shard.
+    pub shard: u16,
+    /// Its connection.
+    pub connection: ConnectionId,
+}
+
+/// Who a session belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Identity {
+    /// An NVMe controller.
+    Controller {
+        /// Host NQN.
+        nqn: String,
+        /// Host identifier.
+        host_id: [u8; 16],
+        /// A discovery controller.
+        discovery: bool,
+    },
+    /// An iSCSI session.
+    Session {
+        /// Initiator name.
+        initiator: String,
+        /// Initiator session id.
+        isid: [u8; 6],
+        /// A discovery session.
+        discovery: bool,
+    },
+}
+
+/// One controller or session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Controller id or TSIH; the two are numbered apart.
+    pub id: u16,
+    /// Who.
+    pub identity: Identity,
+    /// The host, once known.
+    pub host: Option<HostId>,
+    /// The portal of its first connection.
+    pub portal: PortalId,
+    /// See `portal`.
+    /// Admin queue or only connection first, then I/O queues.
+    pub places: Vec<Place>,
+    /// I/O queues by queue id.
+    queues: Vec<(u16, Place)>,
+    /// It takes I/O queues: its host has enabled it.
+    enabled: bool,
+    /// Its I/O queues may tell a Command Retry Delay.
+    retry_delay: bool,
+    /// It is being ended: takes no more connections.
+    ending: bool,
+    /// Connections that have begun to end, while the rest goes on.
+    dying: Vec<Place>,
+}
+
+struct Waiting {
+    place: Place,
+    id: u16,
+    controller: bool,
+    /// Connections that must be gone first: of the same host, those that have begun to end until it is answered.
+    before: Vec<Place>,
+}
+
+/// The registry.
+#[derive(Default)]
+pub struct Sessions {
+    controllers: BTreeMap<u16, Session>,
+    sessions: BTreeMap<u16, Session>,
+    waiting: Vec<Waiting>,
+    interventions: Interventions,
+    last_controller: u16,
+    last_session: u16,
+}
+
+impl Session {
+    /// It only asks what there is.
+    pub fn is_discovery(&self) -> bool {
+        match self.identity {
+            Identity::Controller { discovery, .. } | Identity::Session { discovery, .. } => discovery,
+        }
+    }
+    /// Its connections that have begun to end: their writes may still be at the drives.
+    fn leaving(&self) -> &[Place] {
+        if self.ending { &self.places } else { &self.dying }
+    }
+}
+
+impl Sessions {
+    /// Everything that is connected: controllers, then sessions.
+    pub fn all(&self) -> impl Iterator<Item = &Session> {
+        self.controllers.values().chain(self.sessions.values())
+    }
+    /// Connections of those sessions of a host that `counts`.
+    pub fn places_of(&self, host: HostId, counts: impl Fn(&Session) -> bool) -> Vec<Place> {
+        let mine = self.all().filter(|s| s.host == Some(host) && counts(s));
+        mine.flat_map(|s| s.places.iter().copied()).collect()
+    }
+    /// Every connection.
+    pub fn places(&self) -> Vec<Place> {
+        self.all().flat_map(|s| s.places.iter().copied()).collect()
+    }
+
+    /// A connection asks to be let in.
+    pub fn on_ask(&mut self, place: Place, portal: PortalId, ask: Ask, fx: &mut Effects<Mail>) {
+        match ask {
+            Ask::NvmeAdmin { host, nqn, host_id, discovery } => {
+                // NVMe lets one host have several controllers (one for each path): none is replaced.
+                let Some(id) = free_id(&self.controllers, host, &mut self.last_controller, CONTROLLERS_MAX)
+                else {
+                    return answer(place, Answer::Full, fx);
+                };
+                let identity = Identity::Controller { nqn, host_id, discovery };
+                let before = self.ending_of(&identity);
+                let session = Session {
+                    id,
+                    identity,
+                    host,
+                    portal,
+                    places: vec![place],
+                    queues: vec![],
+                    enabled: false,
+                    retry_delay: false,
+                    ending: false,
+                    dying: vec![],
+                };
+                self.controllers.insert(id, session);
+                self.admit(Waiting { place, id, controller: true, before }, fx);
+            }
+            Ask::NvmeIo { controller, nqn, host_id, queue } => {
+                let found = self.controllers.get_mut(&controller).filter(|s| !s.ending);
+                let identity = Identity::Controller { nqn, host_id, discovery: false };
+                match found.filter(|s| s.identity == identity) {
+                    Some(session) if !session.enabled => answer(place, Answer::Disabled, fx),
+                    Some(session) => {
+                        let before = session.dying.clone();
+                        if session.queues.iter().any(|(q, p)| *q == queue && !before.contains(p)) {
+                            return answer(place, Answer::Taken, fx);
+                        }
+                        session.places.push(place);
+                        session.queues.push((queue, place));
+                        self.admit(Waiting { place, id: controller, controller: true, before }, fx);
+                    }
+                    None => answer(place, Answer::Unknown, fx),
+                }
+            }
+            Ask::Iscsi { host, initiator, isid, tsih, discovery } => {
+                // RFC 7143 6.3.5: the same initiator and ISID replace the session that has them.
+                let identity = Identity::Session { initiator, isid, discovery };
+                if tsih != 0 && !self.sessions.get(&tsih).is_some_and(|s| s.identity == identity) {
+                    return answer(place, Answer::Unknown, fx);
+                }
+                let mut before = vec![];
+                if !discovery {
+                    for session in self.sessions.values_mut().filter(|s| s.identity == identity) {
+                        before.extend(session.places.iter().copied());
+                        if !session.ending {
+                            session.ending = true;
+                            drop_all(&session.places, fx);
+                        }
+                    }
+                }
+                let Some(id) = free_id(&self.sessions, host, &mut self.last_session, SESSIONS_MAX) else {
+                    return answer(place, Answer::Full, fx);
+                };
+                let session = Session {
+                    id,
+                    identity,
+                    host,
+                    portal,
+                    places: vec![place],
+                    queues: vec![],
+                    enabled: false,
+                    retry_delay: false,
+                    ending: false,
+                    dying: vec![],
+                };
+                self.sessions.insert(id, session);
+                self.admit(Waiting { place, id, controller: false, before }, fx);
+            }
+        }
+    }
+
+    /// A connection has begun to end; its commands may still be at the drives. Who comes next with the
+    /// same identity waits for it. An admin queue takes its I/O queues along. An I/O queue that is `lost`, with commands
+    /// that nobody gave up, takes the others along, as its host takes their commands for lost, too (NVMe Base 3.1.1);
+    /// the admin queue stays even then: a host that says good-bye closes I/O queues first, and then shuts down over that
+    /// (docs/faults.md).
+    pub fn on_ending(&mut self, place: Place, lost: bool, fx: &mut Effects<Mail>) {
+        for table in [&mut self.controllers, &mut self.sessions] {
+            for session in table.values_mut().filter(|s| !s.ending && s.places.contains(&place)) {
+                let is_news = !session.dying.contains(&place);
+                if is_news {
+                    session.dying.push(place);
+                }
+                if session.places.first() != Some(&place) {
+                    if lost && is_news {
+                        let lives = |p: &Place| !session.dying.contains(p);
+                        let others: Vec<Place> =
+                            session.queues.iter().map(|(_, p)| *p).filter(lives).collect();
+                        drop_all(&others, fx);
+                        session.dying.extend(others);
+                    }
+                    continue;
+                }
+                session.ending = true;
+                let others: Vec<Place> = session.places.iter().copied().filter(|p| *p != place).collect();
+                drop_all(&others, fx);
+            }
+        }
+        // Nor is anybody let in who asked before that.
+        for i in 0..self.waiting.len() {
+            let w = &self.waiting[i];
+            let table = if w.controller { &self.controllers } else { &self.sessions };
+            let Some(own) = table.get(&w.id) else { continue };
+            let same = table.values().filter(|s| s.identity == own.identity && s.places.contains(&place));
+            let more: Vec<Place> = same.flat_map(Session::leaving).copied().collect();
+            let w = &mut self.waiting[i];
+            for p in more.into_iter().filter(|p| *p != w.place) {
+                if !w.before.contains(&p) {
+                    w.before.push(p);
+                }
+            }
+        }
+    }
+
+    /// A connection is over, and so are its commands.
+    pub fn on_gone(&mut self, place: Place, fx: &mut Effects<Mail>) {
+        self.on_ending(place, false, fx);
+        self.waiting.retain(|w| w.place != place);
+        for table in [&mut self.controllers, &mut self.sessions] {
+            for session in table.values_mut() {
+                session.places.retain(|p| *p != place);
+                session.queues.retain(|(_, p)| *p != place);
+                session.dying.retain(|p| *p != place);
+            }
+            table.retain(|_, s| !s.places.is_empty());
+        }
+        for w in &mut self.waiting {
+            w.before.retain(|p| *p != place);
+        }
+        let (ready, waiting) =
+            core::mem::take(&mut self.waiting).into_iter().partition(|w| w.before.is_empty());
+        self.waiting = waiting;
+        for w in ready {
+            self.admit(w, fx);
+        }
+        self.interventions.on_gone(place, fx);
+    }
+
+    /// A connection wants something of others.
+    pub fn on_intervene(&mut self, asker: Place, key: u16, what: Intervention, fx: &mut Effects<Mail>) {
+        let mut own = self.controllers.values_mut().filter(|s| s.places.first() == Some(&asker));
+        let targets: Vec<Place> = match (&what, own.next()) {
+            (Intervention::AbortCommand { queue, .. }, Some(s)) => {
+                // The newest, if an older one of this id is about to end.
+                s.queues.iter().rev().find(|(q, _)| q == queue).map(|(_, p)| *p).into_iter().collect()
+            }
+            (Intervention::BeginQueues, Some(s)) => {
+                s.enabled = true;
+                vec![]
+            }
+            (Intervention::EndQueues, Some(s)) => {
+                (s.enabled, s.retry_delay) = (false, false);
+                let queues: Vec<Place> = s.queues.iter().map(|(_, p)| *p).collect();
+                drop_all(&queues, fx);
+                queues
+            }
+            (Intervention::RetryDelay { enabled }, Some(s)) => {
+                s.retry_delay = *enabled;
+                s.queues.iter().map(|(_, p)| *p).collect()
+            }
+            (Intervention::ClearTasks { .. }, _) => {
+                let normal = |s: &&Session| !matches!(s.identity, Identity::Session { discovery: true, .. });
+                let all = self.sessions.values().filter(normal).flat_map(|s| s.places.iter().copied());
+                all.filter(|p| *p != asker).collect()
+            }
+            // The asker's session has ended meanwhile.
+            (
+                Intervention::AbortCommand { .. }
+                | Intervention::BeginQueues
+                | Intervention::EndQueues
+                | Intervention::RetryDelay { .. },
+                None,
+            ) => vec![],
+        };
+        self.interventions.begin(asker, key, what, targets, fx);
+    }
+    /// A connection has done what was asked of it.
+    pub fn on_obeyed(&mut self, place: Place, id: u32, yes: bool, fx: &mut Effects<Mail>) {
+        self.interventions.on_obeyed(place, id, yes, fx);
+    }
+
+    /// Connections of the same host that end: their writes may still be at the drives.
+    fn ending_of(&self, identity: &Identity) -> Vec<Place> {
+        let same = self.controllers.values().filter(|s| s.identity == *identity);
+        same.flat_map(Session::leaving).copied().collect()
+    }
+    fn admit(&mut self, w: Waiting, fx: &mut Effects<Mail>) {
+        if w.before.is_empty() {
+            let table = if w.controller { &self.controllers } else { &self.sessions };
+            let session = table.get(&w.id).filter(|s| !s.ending);
+            let alive = session.is_some();
+            answer(w.place, if alive { Answer::Admitted { id: w.id } } else { Answer::Unknown }, fx);
+            if session.is_some_and(|s| s.retry_delay) {
+                let what = Intervention::RetryDelay { enabled: true };
+                self.interventions.tell(w.place, what, fx);
+            }
+        } else {
+            self.waiting.push(w);
+        }
+    }
+}
+
+/// Answers what a connection asked.
+pub(in crate::steward) fn answer(place: Place, answer: Answer, fx: &mut Effects<Mail>) {
+    let mail = Mail::Answer { connection: place.connection, answer };
+    fx.push(Effect::Mail { to: Address::Shard(place.shard), mail });
+}
+
+fn drop_all(places: &[Place], fx: &mut Effects<Mail>) {
+    for p in places {
+        let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
+        fx.push(Effect::Mail { to: Address::Shard(p.shard), mail });
+    }
+}
+
+/// The next free id after the last one given: ids are not reused soon. None if there is none, or if the host has its share
+/// (see `shard::accept`).
+fn free_id(table: &BTreeMap<u16, Session>, host: Option<HostId>, last: &mut u16, max: u16) -> Option<u16> {
+    let own = table.values().filter(|s| host.is_some() && s.host == host).count() as u64;
+    let left = u64::from(max) - table.len() as u64;
+    if own > 0 && !has_share(own, 1, left) {
+        return None;
+    }
+    let id = (0..max).map(|i| (*last + i) % max + 1).find(|id| !table.contains_key(id))?;
+    *last = id;
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use base::VolumeId;
+
+    fn place(n: u32) -> Place {
+        Place { shard: 0, connection: ConnectionId::new(n, 0) }
+    }
+    fn login(tsih: u16) -> Ask {
+        let initiator = "iqn.2026-01.test:a".into();
+        Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih, discovery: false }
+    }
+    fn admin(id: u8) -> Ask {
+        Ask::NvmeAdmin { host: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
+    }
+    fn io(queue: u16) -> Ask {
+        Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue }
+    }
+    /// A controller at place 1, with its first I/O queues at 2 and 3.
+    fn with_two_queues() -> (Sessions, Effects<Mail>) {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
+        enable(&mut s, 1);
+        s.on_ask(place(2), PortalId(0), io(1), &mut fx);
+        s.on_ask(place(3), PortalId(0), io(2), &mut fx);
+        told(&mut fx);
+        (s, fx)
+    }
+    /// The host enables the controller of this admin queue.
+    fn enable(s: &mut Sessions, n: u32) {
+        let mut fx = vec![];
+        s.on_intervene(place(n), 99, Intervention::BeginQueues, &mut fx);
+        assert_eq!(told(&mut fx), [format!("{n}: 99 is done, false")]);
+    }
+    fn told(fx: &mut Effects<Mail>) -> Vec<String> {
+        let text = |e: Effect<Mail>| match e {
+            Effect::Mail { mail: Mail::Answer { connection, answer }, .. } => {
+                format!("{} {answer:?}", connection.slot())
+            }
+            Effect::Mail { mail: Mail::Drop { connection, .. }, .. } => format!("drop {}", connection.slot()),
+            Effect::Mail { mail: Mail::Obey { connection, what, .. }, .. } => {
+                let what = match what {
+                    Intervention::AbortCommand { cid, .. } => format!("shall abort {cid}"),
+                    Intervention::RetryDelay { enabled } => format!("may delay {enabled}"),
+                    Intervention::ClearTasks { .. } => "shall clear".into(),
+                    Intervention::BeginQueues | Intervention::EndQueues => "shall not hear of it".into(),
+                };
+                format!("{} {what}", connection.slot())
+            }
+            Effect::Mail { mail: Mail::Intervened { connection, key, yes }, .. } => {
+                format!("{}: {key} is done, {yes}", connection.slot())
+            }
+            other => format!("{other:?}"),
+        };
+        fx.drain(..).map(text).collect()
+    }
+
+    #[test]
+    fn a_session_is_reinstated_after_the_writes_of_the_old_one_have_ended() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        s.on_ask(place(1), PortalId(0), login(0), &mut fx);
+        assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }"]);
+        s.on_ask(place(2), PortalId(0), login(0), &mut fx);
+        assert_eq!(told(&mut fx), ["drop 1"]);
+        s.on_gone(place(1), &mut fx);
+        assert_eq!(told(&mut fx), ["2 Admitted { id: 2 }"]);
+        s.on_ask(place(3), PortalId(0), login(9), &mut fx);
+        assert_eq!(told(&mut fx), ["3 Unknown"], "there is no such session to join");
+    }
+
+    #[test]
+    fn who_waits_also_waits_for_what_begins_to_end_meanwhile() {
+        let (mut s, mut fx) = with_two_queues();
+        s.on_ending(place(3), false, &mut fx);
+        s.on_ask(place(4), PortalId(0), admin(1), &mut fx);
+        assert_eq!(told(&mut fx), [""; 0], "it waits for the queue that ends");
+        s.on_ending(place(1), false, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 2", "drop 3"]);
+        s.on_gone(place(1), &mut fx);
+        s.on_gone(place(3), &mut fx);
+        assert_eq!(told(&mut fx), [""; 0], "writes of the other queue may still be at the drives");
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["4 Admitted { id: 2 }"]);
+    }
+
+    #[test]
+    fn a_lost_queue_takes_the_others_along_but_for_the_admin_queue_and_the_next_connect_waits_for_all() {
+        let (mut s, mut fx) = with_two_queues();
+        s.on_ending(place(2), true, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 3"]);
+        s.on_ask(place(4), PortalId(0), admin(1), &mut fx);
+        s.on_ask(place(5), PortalId(0), io(1), &mut fx);
+        s.on_gone(place(2), &mut fx);
+        s.on_ending(place(3), true, &mut fx);
+        assert_eq!(told(&mut fx), [""; 0], "what the other queue sent may still be at the drives");
+        s.on_gone(place(3), &mut fx);
+        assert_eq!(told(&mut fx), ["4 Admitted { id: 2 }", "5 Admitted { id: 1 }"]);
+    }
+
+    #[test]
+    fn a_queue_that_lives_is_not_replaced_and_one_that_ends_is_waited_for() {
+        let (mut s, mut fx) = with_two_queues();
+        s.on_ask(place(9), PortalId(0), io(1), &mut fx);
+        assert_eq!(told(&mut fx), ["9 Taken"], "and nothing else happens");
+        s.on_gone(place(9), &mut fx);
+        s.on_ending(place(2), false, &mut fx);
+        s.on_ask(place(4), PortalId(0), io(1), &mut fx);
+        s.on_ask(place(9), PortalId(0), io(1), &mut fx);
+        assert_eq!(told(&mut fx), ["9 Taken"], "the one that waits comes first");
+        let abort = Intervention::AbortCommand { queue: 1, cid: 7 };
+        s.on_intervene(place(1), 5, abort, &mut fx);
+        assert_eq!(told(&mut fx), ["4 shall abort 7"]);
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["4 Admitted { id: 1 }"]);
+        s.on_gone(place(4), &mut fx);
+        assert_eq!(told(&mut fx), ["1: 5 is done, false"], "its commands are over with it");
+    }
+
+    #[test]
+    fn io_queues_come_only_while_their_controller_is_enabled() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        let io = || Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue: 1 };
+        s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
+        told(&mut fx);
+        for _ in 0..2 {
+            s.on_ask(place(2), PortalId(0), io(), &mut fx);
+            assert_eq!(told(&mut fx), ["2 Disabled"]);
+            enable(&mut s, 1);
+            s.on_ask(place(2), PortalId(0), io(), &mut fx);
+            assert_eq!(told(&mut fx), ["2 Admitted { id: 1 }"]);
+            s.on_intervene(place(1), 4, Intervention::EndQueues, &mut fx);
+            s.on_gone(place(2), &mut fx);
+            assert_eq!(told(&mut fx), ["drop 2", "1: 4 is done, false"]);
+        }
+    }
+
+    #[test]
+    fn what_an_admin_queue_wants_is_done_by_the_queues_of_its_controller() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        let io =
+            |controller, id, queue| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue };
+        s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
+        s.on_ask(place(2), PortalId(0), admin(2), &mut fx);
+        enable(&mut s, 1);
+        enable(&mut s, 2);
+        s.on_ask(place(3), PortalId(0), io(1, 1, 1), &mut fx);
+        s.on_ask(place(4), PortalId(0), io(1, 1, 2), &mut fx);
+        s.on_ask(place(5), PortalId(0), io(2, 2, 1), &mut fx);
+        told(&mut fx);
+        s.on_intervene(place(1), 1, Intervention::AbortCommand { queue: 2, cid: 9 }, &mut fx);
+        s.on_intervene(place(1), 2, Intervention::AbortCommand { queue: 3, cid: 9 }, &mut fx);
+        assert_eq!(told(&mut fx), ["4 shall abort 9", "1: 2 is done, false"]);
+        s.on_obeyed(place(4), 3, true, &mut fx);
+        assert_eq!(told(&mut fx), ["1: 1 is done, true"]);
+        s.on_intervene(place(1), 3, Intervention::RetryDelay { enabled: true }, &mut fx);
+        assert_eq!(told(&mut fx), ["3 may delay true", "4 may delay true"]);
+        s.on_obeyed(place(3), 5, true, &mut fx);
+        assert!(told(&mut fx).is_empty());
+        s.on_obeyed(place(4), 5, true, &mut fx);
+        assert_eq!(told(&mut fx), ["1: 3 is done, true"]);
+        s.on_ask(place(6), PortalId(0), io(1, 1, 3), &mut fx);
+        assert_eq!(told(&mut fx), ["6 Admitted { id: 1 }", "6 may delay true"], "as those before it");
+        s.on_intervene(place(1), 4, Intervention::EndQueues, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 3", "drop 4", "drop 6"]);
+        for (n, last) in [(3, false), (6, false), (4, true)] {
+            s.on_gone(place(n), &mut fx);
+            assert_eq!(told(&mut fx).is_empty(), !last);
+        }
+        s.on_intervene(place(2), 4, Intervention::EndQueues, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 5"]);
+        s.on_gone(place(2), &mut fx);
+        told(&mut fx);
+        s.on_gone(place(5), &mut fx);
+        assert!(told(&mut fx).is_empty(), "nobody is left to be told");
+        enable(&mut s, 1);
+        s.on_ask(place(7), PortalId(0), io(1, 1, 1), &mut fx);
+        assert_eq!(told(&mut fx), ["7 Admitted { id: 1 }"], "a reset forgets what was set");
+    }
+
+    #[test]
+    fn the_tasks_of_a_unit_are_ended_in_all_other_sessions() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        for n in 1..4 {
+            let initiator = format!("iqn.2026-01.test:{n}");
+            let ask = Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih: 0, discovery: n == 3 };
+            s.on_ask(place(n), PortalId(0), ask, &mut fx);
+        }
+        s.on_ask(place(4), PortalId(0), admin(1), &mut fx);
+        told(&mut fx);
+        let reset = Intervention::ClearTasks { units: [VolumeId(1)].into(), reset: true };
+        s.on_intervene(place(1), 0, reset, &mut fx);
+        assert_eq!(told(&mut fx), ["2 shall clear"], "not a discovery session, nor NVMe");
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["1: 0 is done, false"]);
+    }
+
+    #[test]
+    fn the_end_of_the_admin_queue_ends_the_association_and_the_next_waits_for_it() {
+        let (mut s, mut fx) = (Sessions::default(), vec![]);
+        s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
+        let io =
+            |controller, id| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue: 1 };
+        assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }"]);
+        enable(&mut s, 1);
+        s.on_ask(place(2), PortalId(0), io(1, 1), &mut fx);
+        s.on_ask(place(3), PortalId(0), io(1, 2), &mut fx);
+        s.on_ask(place(4), PortalId(0), io(7, 1), &mut fx);
+        let both = ["2 Admitted { id: 1 }", "3 Unknown", "4 Unknown"];
+        assert_eq!(told(&mut fx), both, "host id and controller must fit");
+        s.on_ending(place(1), false, &mut fx);
+        assert_eq!(told(&mut fx), ["drop 2"]);
+        s.on_gone(place(1), &mut fx);
+        s.on_ask(place(5), PortalId(0), admin(1), &mut fx);
+        assert!(told(&mut fx).is_empty(), "queue 2 may have writes at the drives");
+        s.on_gone(place(2), &mut fx);
+        assert_eq!(told(&mut fx), ["5 Admitted { id: 2 }"]);
+        enable(&mut s, 5);
+        s.on_ask(place(6), PortalId(0), io(2, 1), &mut fx);
+        assert_eq!(told(&mut fx), ["6 Admitted { id: 2 }"]);
+        s.on_ending(place(6), false, &mut fx);
+        assert!(told(&mut fx).is_empty(), "an I/O queue goes alone");
+        s.on_ask(place(7), PortalId(0), io(2, 1), &mut fx);
+        assert!(told(&mut fx).is_empty(), "queue 6 may have writes at the drives");
+        s.on_gone(place(6), &mut fx);
+        assert_eq!(told(&mut fx), ["7 Admitted { id: 2 }"]);
+        s.on_gone(place(7), &mut fx);
+        s.on_gone(place(5), &mut fx);
+        assert_eq!(s.all().count(), 0);
+    }
+}

@@ -1,0 +1,5 @@
+//! What is: the snapshot for `status`, and figures.
+
+pub(crate) mod snapshot;
+pub(crate) mod speed;
+pub(crate) mod times;

@@ -1,0 +1,776 @@
+//! What is: the snapshot for `status`, and events.
+
+use crate::mail::Mail;
+use crate::order::{
+    Answered, Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool,
+    PortalState, Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
+};
+use crate::report::{self, ShardReport};
+use crate::steward::Office;
+use crate::steward::desk::{
+    ArrayDesk, Desk, Ill, LegDesk, NO_SPACE_BLOCK, PoolDesk, PortalDesk, StoodIn, Stop, array_word, count,
+    error_words,
+};
+use crate::steward::legs::spares::Fit;
+use crate::steward::orders::volumes::net_words;
+use crate::steward::pools::absent::Shown;
+use crate::steward::pools::found::Found;
+use crate::steward::record::files::protocol_word;
+use crate::steward::sessions::table::Place;
+use crate::steward::status::speed::Work;
+use array::format::LegState;
+use base::view::Protocol;
+use base::{DriveError, Duration, Instant, PortalId};
+use core::net::SocketAddr;
+
+/// How long shards may take to tell their figures.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a snapshot waits for the pools that are being imported at the start.
+const START_PATIENCE: Duration = Duration::from_secs(1);
+/// Events in a snapshot.
+const EVENTS_SHOWN: usize = 20;
+
+impl Office {
+    /// Orders that only look.
+    pub(crate) async fn look(&self, order: Order) -> Answered {
+        match order {
+            Order::Events { since } => {
+                let desk = self.desk();
+                Ok(Reply::Events(desk.events.iter().filter(|e| e.number >= since).cloned().collect()))
+            }
+            _ => Ok(Reply::Snapshot(Box::new(self.snapshot(true).await))),
+        }
+    }
+
+    /// Fresh figures from the shards, if they answer in time.
+    pub(crate) async fn ask_reports(&self) {
+        let before = self.desk().reported.clone();
+        self.tell_shards(|| Mail::Report);
+        let office = self.clone();
+        let fresh = move || office.desk().reported.iter().zip(&before).all(|(now, before)| now > before);
+        self.cx.until_within(REPORT_PATIENCE, fresh).await;
+    }
+
+    /// The head at this moment; with `ask`, with fresh figures from the shards.
+    pub(crate) async fn snapshot(&self, ask: bool) -> Snapshot {
+        if ask {
+            // Right after the start, a moment's patience spares everybody a state that is none.
+            let office = self.clone();
+            self.cx.until_within(START_PATIENCE, move || office.desk().ready).await;
+            self.ask_reports().await;
+        }
+        let now = self.cx.now();
+        let mut desk = self.desk_mut();
+        build(&mut desk, now)
+    }
+}
+
+impl Office {
+    /// Notes how far long work is, so that its rate is known whenever somebody looks.
+    pub(crate) fn note_speeds(&self) {
+        let now = self.cx.now();
+        note_speeds(&mut self.desk_mut(), now);
+    }
+}
+
+/// See `Office::note_speeds`.
+fn note_speeds(desk: &mut Desk, now: Instant) {
+    let mut resyncs = vec![];
+    for p in &desk.pools {
+        for a in 0..p.arrays.len() {
+            let sum = progress_of(desk, p.arrays[a].id);
+            let mut legs = p.arrays[a].legs.iter().enumerate();
+            resyncs.extend(match legs.find(|(l, leg)| leg.open.is_some() && p.rebuilds(a, *l)) {
+                Some((_, leg)) => Some((Work::Leg(leg.uuid), sum.resync_done)),
+                None if compares(desk, &p.arrays[a]) => {
+                    Some((Work::Array(p.arrays[a].id), sum.crash_total - sum.crash_left))
+                }
+                None => None,
+            });
+        }
+    }
+    for p in &desk.pools {
+        let (left, total) = uncleared_of(desk, p);
+        if left > 0 {
+            resyncs.push((Work::Clearing(p.id), total.saturating_sub(left)));
+        }
+    }
+    desk.speeds.retain(|work, _| resyncs.iter().any(|(known, _)| known == work));
+    for (work, done) in resyncs {
+        desk.speeds.entry(work).or_default().note(now, done);
+    }
+    for i in 0..desk.pools.len() {
+        let sums = scrub_sums(desk, i);
+        let p = &mut desk.pools[i];
+        if p.scrub.run.is_some() {
+            let done = p.scrubbed(&sums);
+            p.scrub.speed.note(now, done);
+        }
+    }
+}
+
+/// Of each array of a pool: bytes of a scrub done, and in all, as its shards tell.
+fn scrub_sums(desk: &Desk, i: usize) -> Vec<(u64, u64)> {
+    let sum = |a: &ArrayDesk| {
+        let reports = desk.reports.iter().flatten().flat_map(|r| &r.arrays);
+        let mine = reports.filter(|(id, _)| *id == a.id).map(|(_, p)| (p.scrub_done, p.scrub_total));
+        mine.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1))
+    };
+    desk.pools[i].arrays.iter().map(sum).collect()
+}
+
+/// How far the shards' work on an array is, together.
+fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
+    let mut sum = array::Progress::default();
+    for (_, progress) in desk.reports.iter().flatten().flat_map(|r| &r.arrays).filter(|(x, _)| *x == id) {
+        sum.resync_done += progress.resync_done;
+        sum.resync_total += progress.resync_total;
+        sum.crash_left += progress.crash_left;
+        sum.crash_total += progress.crash_total;
+        sum.uncleared += progress.uncleared;
+        sum.dirty_regions += progress.dirty_regions;
+        sum.regions += progress.regions;
+        sum.warm_writes += progress.warm_writes;
+        sum.cold_writes += progress.cold_writes;
+        sum.bitmap_sets += progress.bitmap_sets;
+        sum.bitmap_clears += progress.bitmap_clears;
+        sum.cold_wait_ns += progress.cold_wait_ns;
+        sum.hedges_sent += progress.hedges_sent;
+        sum.hedges_won += progress.hedges_won;
+    }
+    sum
+}
+
+fn build(desk: &mut Desk, now: Instant) -> Snapshot {
+    note_speeds(desk, now);
+    let mut reasons = vec![];
+    let mut pools: Vec<Pool> = vec![];
+    for unread in &desk.unread {
+        // A head that lost its name keeps its own pools away: that comes before what they suggest, since nobody else has
+        // them who could release them.
+        let keeps_away = unread.file == crate::steward::record::files::IDENTITY && !desk.absent.is_empty();
+        reasons.push(Reason {
+            state: if keeps_away { State::Offline } else { State::Degraded },
+            what: "state directory".into(),
+            message: unread.words.clone(),
+            next: Some(unread.next.into()),
+        });
+    }
+    for loss in desk.losses.iter().cloned().chain(desk.hosts_lost()) {
+        let what = "state directory".into();
+        reasons.push(Reason { state: State::Degraded, what, message: loss.words, next: Some(loss.next) });
+    }
+    for i in 0..desk.pools.len() {
+        let pool = pool_of(desk, i, now, &mut reasons);
+        pools.push(pool);
+    }
+    for p in &desk.absent {
+        reasons.push(Reason {
+            state: State::Offline,
+            what: format!("pool {}", p.name),
+            message: p.words(),
+            next: p.next.clone(),
+        });
+        let (name, uuid, reason) = (p.name.clone(), p.uuid, p.words());
+        pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
+    }
+    pools.sort_by(|a, b| a.name.cmp(&b.name));
+    let portals: Vec<PortalState> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
+    // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
+    for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && desk.stop != Stop::Closed)
+    {
+        let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
+        let row = desk
+            .portals
+            .iter()
+            .find(|row| (row.portal.protocol, row.portal.address) == (p.protocol, p.address));
+        let rm = format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address);
+        // It is tried again by itself.
+        let next = match row.and_then(PortalDesk::failure) {
+            Some(base::NetError::InUse) => {
+                format!("ss -ltnp sport = :{}, and stop who listens there, or {rm}", p.address.port())
+            }
+            Some(base::NetError::NoAddress) => {
+                format!("ip address, and give this machine {}, or {rm}", p.address.ip())
+            }
+            Some(base::NetError::Refused | base::NetError::Other(_)) | None => rm,
+        };
+        let message = match row.and_then(PortalDesk::failure) {
+            Some(_) => format!("{}; it is tried again", p.reason),
+            None => p.reason.clone(),
+        };
+        reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
+    }
+    if let Some(words) = &desk.unwritable {
+        let (what, next) = ("state directory".into(), Some(crate::steward::pools::create::STATE_DISK.into()));
+        reasons.push(Reason { state: State::Degraded, what, message: words.clone(), next });
+    }
+    reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
+    desk.times.turn(now);
+    let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
+    volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    Snapshot {
+        at: desk.unix(now),
+        uptime: now.since(desk.started).as_secs(),
+        system: SystemInfo::from(&desk.system),
+        health: reasons.iter().map(|r| r.state).max().unwrap_or_default(),
+        reasons,
+        drives: drives_of(desk),
+        pools,
+        volumes,
+        hosts: desk.hosts.iter().map(|h| host_of(desk, h)).collect(),
+        portals,
+        connections: connections_of(desk),
+        shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
+        events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
+        notices: {
+            let lasting = desk
+                .notices
+                .iter()
+                .cloned()
+                .chain(crate::steward::record::vanished::restored_words(&desk.restored));
+            lasting.chain(stood_in_words(desk, now)).collect()
+        },
+    }
+}
+
+/// How long ago something was, in words.
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => "just now".into(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..172_800 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// Spares that took the places of drives: which, when, and what to do next.
+fn stood_in_words(desk: &Desk, now: Instant) -> Vec<String> {
+    let words = |s: &StoodIn| {
+        let p = desk.pools.iter().find(|p| p.config.uuid == s.pool)?;
+        let (name, ago) = (&p.config.name, ago(desk.unix(now).saturating_sub(s.at)));
+        let left = match p.spares.iter().filter(|s| s.ready().is_some()).count() {
+            0 => "no spare is left".to_string(),
+            n => format!("{} left", count(n, "spare")),
+        };
+        Some(format!(
+            "Pool {name}: the spare {} took the place of {} {ago}, {left}: replace the drive, and millrace pool add {name} spare DRIVE",
+            s.spare, s.old
+        ))
+    };
+    desk.stood_in.iter().filter_map(words).collect()
+}
+
+fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
+    let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
+    let p = &desk.pools[i];
+    let scrub = p.scrub_shown(now, &scrub_sums(desk, i));
+    let what = format!("pool {}", p.config.name);
+    let word = |a: usize| array_word(p.config.arrays[a].mirror, a);
+    for (a, array) in arrays.iter().enumerate() {
+        for (l, leg) in array.legs.iter().enumerate() {
+            let awaited = p.replaces(leg.uuid).is_some_and(|r| p.is_leg(r.old));
+            let next = match p.leg_state(a, l) {
+                // Of an array that nothing serves the last leg in sync comes first: see there.
+                LegState::Out | LegState::JustOut if array.state >= State::Offline => None,
+                LegState::Out | LegState::JustOut if awaited => Some(format!(
+                    "{1}millrace drive return {0}, or millrace drive rm {0}, and replace by another",
+                    leg.path,
+                    clear_first(desk, p, a, l)
+                )),
+                LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
+                LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
+                LegState::Rebuilding | LegState::RebuildingFull => None,
+            };
+            if leg.state != State::Optimal {
+                let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
+                let unfit = p.no_spare_fits(a).filter(|_| array.mirror && p.is_out(a, l) && !awaited);
+                let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words}"));
+                let message = format!("{} of {}: {}{unfit}", leg.path, word(a), leg.reason);
+                reasons.push(Reason { state, what: what.clone(), message, next });
+            }
+        }
+        if array.mirror && array.legs.len() == 1 && array.state == State::Degraded {
+            let message = format!("{}: {}", word(a), array.reason);
+            let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config.name, word(a)));
+            reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+        }
+        if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
+            let message = format!("{}: {}", word(a), array.reason);
+            reasons.push(Reason { state: State::Rebuilding, what: what.clone(), message, next: None });
+        }
+        if p.arrays[a].medium_lost > 0 {
+            let message = format!(
+                "{}: {} could not be read from any drive",
+                word(a),
+                count(p.arrays[a].medium_lost as usize, "piece")
+            );
+            reasons.push(Reason {
+                state: State::Degraded,
+                what: what.clone(),
+                message,
+                next: Some("millrace events".into()),
+            });
+        }
+    }
+    for spare in p.spares.iter().filter(|s| s.open.is_none()) {
+        let (path, name) = (&spare.path, &p.config.name);
+        let hangs = desk.shapes_at_start.get(path).is_some_and(|s| s.hang || s.gone);
+        let (message, next) = match &spare.found {
+            found if hangs => {
+                let why = found.as_ref().map_or("it is shaped to be away".into(), Found::words);
+                (
+                    format!("its spare {path} is of no use: {why}"),
+                    format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
+                )
+            }
+            // Another label would not make it answer.
+            Some(found @ Found::Mute { .. }) => (
+                format!("its spare {path} is of no use: {}", found.words()),
+                format!(
+                    "unplug or reset it: once it answers, it is a spare again by itself (millrace drive return {path}, at once); or millrace drive rm {path}, to go on without it"
+                ),
+            ),
+            // What lies there has its own place; the spare is elsewhere.
+            Some(found @ (Found::Drive { .. } | Found::Moved { .. })) => (
+                format!("its spare {path} is not there: {}", found.words()),
+                format!("attach it: then it is a spare again by itself; or millrace drive rm {path}"),
+            ),
+            Some(found) => (
+                format!("its spare {path} is of no use: {}", found.words()),
+                format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),
+            ),
+            None => (
+                format!("its spare {path} is not there"),
+                format!(
+                    "attach it, or put its file back: then it is a spare again by itself; or millrace drive rm {path}, then millrace pool add {name} spare DRIVE"
+                ),
+            ),
+        };
+        let next = Some(next);
+        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+    }
+    for (path, ill) in p.spares.iter().filter_map(|s| Some((&s.path, s.open.as_ref().and(s.ill.as_ref())?))) {
+        let message = format!("its spare {path} is of no use: {}", ill.words);
+        reasons.push(Reason {
+            state: State::Degraded,
+            what: what.clone(),
+            message,
+            next: Some(ill.next.clone()),
+        });
+    }
+    for spare in &p.spares {
+        let Fit::None { why } = p.fit_of(spare) else { continue };
+        let (path, name) = (&spare.path, &p.config.name);
+        let message = format!("its spare {path} fits no mirror: {why}");
+        let next = Some(format!(
+            "millrace drive rm {path}, and millrace pool add {name} spare DRIVE, one that fits"
+        ));
+        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+    }
+    let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
+    if last.differed > last.repaired {
+        let message = format!(
+            "the last scrub found {} bytes in which legs differ, and did not repair them (pool show and events tell where)",
+            last.differed - last.repaired
+        );
+        let running = p.scrub.run.is_some();
+        // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
+        let next = match running {
+            true => format!("millrace pool show {}, for how far the one under way is", p.config.name),
+            false => format!(
+                "millrace pool scrub {0} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {0}, or millrace pool scrub {0} --clear",
+                p.config.name
+            ),
+        };
+        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
+    }
+    if let Some(words) = &p.trouble {
+        let (state, message) = match p.unrecorded {
+            true => (
+                State::Offline,
+                format!("its volumes are not ready, as a loss cannot be put on record: {words}"),
+            ),
+            false => (State::Degraded, words.clone()),
+        };
+        reasons.push(Reason {
+            state,
+            what: what.clone(),
+            message,
+            next: Some("millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw".into()),
+        });
+    }
+    let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
+    let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);
+    let reason = worst.map(|(i, a)| format!("{}: {}", word(i), a.reason)).next().unwrap_or_default();
+    let (state, reason) = match p.unrecorded {
+        true => (State::Offline, "a loss cannot be put on record".into()),
+        false => (state, reason),
+    };
+    let space = p.space();
+    Pool {
+        name: p.config.name.clone(),
+        uuid: p.config.uuid,
+        state,
+        reason,
+        chunk_bytes: p.config.map.chunk_bytes() as u32,
+        bytes: space.count() * volume::GRANULE_BYTES,
+        used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
+        resting_bytes: p.resting_bytes(),
+        clearing: clearing_of(desk, p, now),
+        block_bytes: p.config.block_bytes,
+        zones: p
+            .config
+            .map
+            .zones()
+            .into_iter()
+            .map(|z| Zone {
+                bytes: z.bytes,
+                weights: z.parts.iter().map(|w| (w.array, u32::from(w.weight))).collect(),
+            })
+            .collect(),
+        arrays,
+        scrub,
+        spares: p.spares_shown(),
+    }
+}
+
+/// Bytes of a pool's arrays that are uncleared, and bytes in all.
+fn uncleared_of(desk: &Desk, p: &PoolDesk) -> (u64, u64) {
+    let left = p.arrays.iter().map(|a| progress_of(desk, a.id).uncleared).sum();
+    (left, p.arrays.iter().map(|a| a.geometry.data_bytes).sum())
+}
+
+fn clearing_of(desk: &Desk, p: &PoolDesk, now: Instant) -> Option<Clearing> {
+    let (left_bytes, total) = uncleared_of(desk, p);
+    let speed = desk.speeds.get(&Work::Clearing(p.id));
+    let (rate, eta) = speed.map_or((0, None), |s| s.of(now, total.saturating_sub(left_bytes), total));
+    (left_bytes > 0).then_some(Clearing { left_bytes, rate, eta })
+}
+
+fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
+    let sum = progress_of(desk, desk.pools[i].arrays[a].id);
+    let p = &desk.pools[i];
+    let mut legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
+    let array = &p.arrays[a];
+    let rebuilding = legs.iter().position(|l| l.state == State::Rebuilding);
+    let full = rebuilding.is_some_and(|l| array.legs[l].full);
+    let in_sync = legs.iter().filter(|l| l.state == State::Optimal).count();
+    let out = legs.iter().find(|l| matches!(l.state, State::Failed | State::Offline));
+    let (state, reason) = match (in_sync, out, rebuilding) {
+        (0, ..) => (State::Failed, "no drive in sync is there".to_string()),
+        (_, Some(leg), _) => (State::Degraded, format!("{}: {}", leg.path, leg.reason)),
+        (_, None, Some(l)) => (State::Rebuilding, format!("{}: {}", legs[l].path, legs[l].reason)),
+        (_, None, None) if compares(desk, array) => {
+            (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
+        }
+        (_, None, None) if p.config.arrays[a].mirror && legs.len() == 1 => {
+            (State::Degraded, format!("{} is its only drive", legs[0].path))
+        }
+        (_, None, None) => (State::Optimal, String::new()),
+    };
+    let (mut state, mut reason) = (state, reason);
+    for (l, leg) in legs.iter_mut().enumerate() {
+        let Some(ill) = ill_of(desk, p, a, l) else { continue };
+        if state < ill.state {
+            (state, reason) = (ill.state, format!("{}: {}", leg.path, ill.words));
+        }
+        (leg.state, leg.reason) = (ill.state, ill.words.clone());
+    }
+    let mirror = p.config.arrays[a].mirror;
+    let out = Array {
+        mirror,
+        state,
+        reason,
+        bytes: array.geometry.data_bytes,
+        legs,
+        region_bytes: array.geometry.region_bytes,
+        regions_dirty: u64::from(sum.dirty_regions),
+        regions: u64::from(array.geometry.regions()),
+        epoch: p.record.arrays[a].epoch,
+        resync: None,
+        warm_writes: sum.warm_writes,
+        cold_writes: sum.cold_writes,
+        bitmap_sets: sum.bitmap_sets,
+        bitmap_clears: sum.bitmap_clears,
+        cold_wait_ns: sum.cold_wait_ns,
+        hedges_sent: sum.hedges_sent,
+        hedges_won: sum.hedges_won,
+    };
+    let (work, done_bytes, total_bytes, partial) = match rebuilding {
+        Some(leg) => (Work::Leg(array.legs[leg].uuid), sum.resync_done, sum.resync_total, !full),
+        None if compares(desk, array) => {
+            let partial = array.dirty.count() < array.geometry.regions();
+            (Work::Array(array.id), sum.crash_total - sum.crash_left, sum.crash_total, partial)
+        }
+        None => return out,
+    };
+    let speed = desk.speeds.get(&work);
+    let (rate, eta) = speed.map_or((0, None), |s| s.of(now, done_bytes, total_bytes));
+    let leg = rebuilding.map(|leg| leg as u16);
+    Array { resync: Some(Resync { leg, partial, done_bytes, total_bytes, rate, eta }), ..out }
+}
+
+/// What may differ between an array's legs is being made the same: since a crash, or since it was made.
+fn compares(desk: &Desk, array: &ArrayDesk) -> bool {
+    array.unclean && array.clean.len() < usize::from(desk.shards)
+}
+
+fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
+    let leg: &LegDesk = &p.arrays[a].legs[l];
+    let state = match (p.leg_state(a, l), &leg.open) {
+        (LegState::InSync, Some(_)) => State::Optimal,
+        (LegState::Rebuilding | LegState::RebuildingFull, Some(_)) => State::Rebuilding,
+        (LegState::Out | LegState::JustOut, Some(_)) => State::Failed,
+        (_, None) => State::Offline,
+    };
+    let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
+    let replaces = p.replaces(leg.uuid).map(|r| r.old_path.clone());
+    // Slow is said of a leg that others stand in for; where it serves alone, that tells nobody anything.
+    let others = (0..p.arrays[a].legs.len()).any(|o| o != l && p.leg_state(a, o) == LegState::InSync);
+    let slow = state == State::Optimal && others && !leg.slow.is_empty();
+    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow, replaces }
+}
+
+/// The step that comes before the return of a leg that was shaped to be gone or to hang; empty for others.
+fn clear_first(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
+    let leg = &p.arrays[a].legs[l];
+    let away = desk.shape_of(leg.open.as_ref(), &leg.path).is_some_and(|s| s.gone || s.hang);
+    if away { format!("millrace drive shape {} --clear, then ", leg.path) } else { String::new() }
+}
+
+/// What helps a leg that is out.
+fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
+    let leg = &p.arrays[a].legs[l];
+    let path = &leg.path;
+    let first = clear_first(desk, p, a, l);
+    if !first.is_empty() {
+        return format!("{first}millrace drive return {path}");
+    }
+    if let Some(found) = &leg.found {
+        return found.way_back(path);
+    }
+    if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
+        return format!(
+            "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
+        );
+    }
+    if leg.reason.ends_with(NO_SPACE_BLOCK) {
+        return format!(
+            "blockdev --getsize64 {path}, or lvs if it is a thin volume: give it its space again, then millrace drive return {path}; or millrace drive replace {path} NEW"
+        );
+    }
+    match leg.open {
+        // A return would say that it is not there.
+        None => {
+            format!("attach {path} again: it comes back by itself then, or millrace drive replace {path} NEW")
+        }
+        Some(_) => format!("millrace drive return {path}, or millrace drive replace {path} NEW"),
+    }
+}
+
+/// What ails the drive of a leg in sync.
+fn ill_of<'a>(desk: &'a Desk, p: &PoolDesk, a: usize, l: usize) -> Option<&'a Ill> {
+    let open = p.arrays[a].legs[l].open.as_ref()?;
+    desk.ills.get(&open.id).filter(|_| p.leg_state(a, l) == LegState::InSync)
+}
+
+fn add(to: &mut Counters, c: &report::Counters) {
+    to.reads += c.reads;
+    to.read_bytes += c.read_bytes;
+    to.writes += c.writes;
+    to.write_bytes += c.write_bytes;
+    to.flushes += c.others;
+    to.errors += c.errors;
+}
+
+fn drives_of(desk: &Desk) -> Vec<Drive> {
+    let mut out = vec![];
+    for p in &desk.pools {
+        for (a, array) in p.arrays.iter().enumerate() {
+            let array: &ArrayDesk = array;
+            for (l, leg) in array.legs.iter().enumerate() {
+                let shown = leg_of(p, a, l);
+                let mut drive = Drive {
+                    path: leg.path.clone(),
+                    uuid: leg.uuid,
+                    pool: Some(p.config.name.clone()),
+                    role: if leg.open.is_some() { DriveRole::Leg } else { DriveRole::Missing },
+                    state: Some(shown.state),
+                    reason: shown.reason,
+                    slow: shown.slow,
+                    ..Drive::default()
+                };
+                if let Some(ill) = ill_of(desk, p, a, l) {
+                    (drive.state, drive.reason) = (Some(ill.state), ill.words.clone());
+                }
+                // Under every number that it has had: figures go on when a drive returns.
+                let lives = desk.lives.get(&leg.uuid);
+                let figures = desk.reports.iter().flatten().flat_map(|r| &r.drives);
+                for r in figures.filter(|r| lives.is_some_and(|ids| ids.contains(&r.drive))) {
+                    add(&mut drive.counters, &r.counters);
+                    drive.errors += r.counters.errors + r.timeouts;
+                }
+                let ids = lives.into_iter().flatten();
+                drive.reads = desk.times.drive(ids.clone(), false);
+                drive.writes = desk.times.drive(ids, true);
+                drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).cloned();
+                if let Some(o) = &leg.open {
+                    drive.kind = o.info.kind.clone();
+                    drive.model = o.info.model.clone();
+                    drive.serial = o.info.serial.clone();
+                    (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
+                    drive.volatile_cache = o.info.volatile_cache;
+                }
+                out.push(drive);
+            }
+        }
+        for spare in &p.spares {
+            let mut drive = Drive {
+                path: spare.path.clone(),
+                uuid: spare.uuid,
+                pool: Some(p.config.name.clone()),
+                role: DriveRole::Spare,
+                state: Some(State::Optimal),
+                ..Drive::default()
+            };
+            if let Some(o) = &spare.open {
+                drive.kind = o.info.kind.clone();
+                (drive.model, drive.serial) = (o.info.model.clone(), o.info.serial.clone());
+                (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
+                drive.volatile_cache = o.info.volatile_cache;
+            }
+            if spare.ready().is_none() {
+                (drive.state, drive.reason) = (Some(State::Offline), spare.reason());
+            }
+            out.push(drive);
+        }
+    }
+    out
+}
+
+fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
+    let state = pools.iter().find(|x| x.uuid == p.config.uuid).map_or(State::Offline, |x| x.state);
+    let volume = |v: &volume::Volume| {
+        let id = p.volume_ids[&v.uuid];
+        let (mut counters, mut capped) = (Counters::default(), 0);
+        for (_, c) in desk.reports.iter().flatten().flat_map(|r| &r.volumes).filter(|(x, _)| *x == id) {
+            add(&mut counters, c);
+            capped += c.capped;
+        }
+        let caps = p.config.caps_of(v.uuid);
+        let grants = p.config.grants.of(v.uuid).expect("every volume has a number");
+        let exported = |g: &access::Grant| Exported {
+            host: desk.hosts.iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
+            names: g.nqns.iter().chain(&g.iqns).cloned().collect(),
+            lun: g.lun,
+        };
+        Volume {
+            name: format!("{}/{}", p.config.name, v.name),
+            uuid: v.uuid,
+            nguid: v.nguid(),
+            naa: v.naa,
+            nsid: grants.nsid,
+            bytes: v.bytes,
+            block_bytes: v.block_bytes,
+            state,
+            runs: v.map.runs().len() as u32,
+            space_bytes: v.map.granules() * volume::GRANULE_BYTES,
+            exports: grants.grants.iter().map(exported).collect(),
+            iops_max: caps.iops_max,
+            mbps_max: caps.mbps_max,
+            weight: p.config.weight_of(v.uuid),
+            capped,
+            counters,
+            reads: desk.times.volume(id, false),
+            writes: desk.times.volume(id, true),
+        }
+    };
+    p.config.volumes.iter().map(volume).collect()
+}
+
+fn host_of(desk: &Desk, h: &access::Host) -> Host {
+    let mut exports = vec![];
+    for p in desk.shown() {
+        for (volume, nsid, lun) in p.config.grants.for_host(h) {
+            if let Some(v) = p.config.volumes.by_uuid(volume) {
+                exports.push((format!("{}/{}", p.config.name, v.name), nsid, lun));
+            }
+        }
+    }
+    exports.sort();
+    Host {
+        name: h.name.clone(),
+        nqns: h.nqns.clone(),
+        iqns: h.iqns.clone(),
+        authenticated: h.chap_secret.is_some(),
+        mutual: h.mutual_secret.is_some(),
+        chap_user: h.chap_user.clone(),
+        exports,
+        connections: desk.sessions.places_of(h.id, |_| true).len() as u32,
+    }
+}
+
+fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
+    let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
+    let failure = row.results.iter().find_map(|r| match r {
+        Some(Err(e)) => Some(net_words(*e)),
+        _ if desk.stop == Stop::Closed => Some("the head is being stopped".to_string()),
+        None if desk.held => Some("it stays closed until the pools are imported".to_string()),
+        None => Some("it is being opened".to_string()),
+        Some(Ok(_)) => None,
+    });
+    let connections =
+        desk.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
+    // The address in use says more than the one asked for, where that had port 0.
+    let in_use: Option<SocketAddr> = row.results.iter().find_map(|r| r.and_then(Result::ok));
+    PortalState {
+        protocol: row.portal.protocol,
+        address: in_use.unwrap_or(row.portal.address),
+        listening: failure.is_none(),
+        reason: failure.unwrap_or_default(),
+        connections: connections as u32,
+    }
+}
+
+fn connections_of(desk: &Desk) -> Vec<Connection> {
+    let mut out = vec![];
+    for r in desk.reports.iter().flatten() {
+        for c in &r.connections {
+            let place = Place { shard: r.shard, connection: c.connection };
+            let session = desk.sessions.all().find(|s| s.places.contains(&place));
+            let queue = session.and_then(|s| s.places.iter().position(|p| *p == place)).unwrap_or(0);
+            let host = c.host.or(session.and_then(|s| s.host)).and_then(|h| desk.hosts.by_id(h));
+            let portal = desk.portals.iter().find(|p| p.portal.id == c.portal);
+            let n = &c.counters;
+            out.push(Connection {
+                host: host.map(|h| h.name.clone()),
+                protocol: portal.map_or(Protocol::Nvme, |p| p.portal.protocol),
+                peer: c.peer,
+                shard: r.shard,
+                session: session.map(|s| s.id),
+                queue: queue as u16,
+                commands: n.reads + n.writes + n.others + n.errors,
+                in_flight: c.commands,
+                digests: c.digests,
+            });
+        }
+    }
+    out
+}
+
+fn shard_of(desk: &Desk, r: &ShardReport) -> Shard {
+    let commands = r.volumes.iter().map(|(_, c)| c.reads + c.writes + c.others + c.errors).sum();
+    let last = desk.last_protocol_errors.get(&r.shard).copied().unwrap_or_default();
+    Shard {
+        shard: r.shard,
+        connections: r.connections.len() as u32,
+        commands,
+        requests: r.connections.iter().map(|c| c.commands).sum(),
+        drive_ops: r.drives.iter().map(|d| d.in_flight).sum(),
+        buffer_bytes: r.buffers_used,
+        buffer_bytes_max: r.buffers_bytes,
+        protocol_errors: r.protocol_errors,
+        last_protocol_error: last.into(),
+    }
+}
