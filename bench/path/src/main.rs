@@ -14,9 +14,9 @@ use base::{
     Machine, Memory, PortalId, Slice, Tag, Uuid, VolumeId,
 };
 use core::net::SocketAddr;
-use head::direct::Door;
 use head::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use head::mail::Mail;
+use head::path::direct::Door;
 use head::{Deadlines, Shard, ShardConfig};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -460,7 +460,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             map: Arc::new(volume::Map::new(&[run]).expect("a map")),
             ready: true,
             caps: Default::default(),
-            weight: head::fair::WEIGHT,
+            weight: head::admission::scheduler::WEIGHT,
         }],
     };
     (view, layout)

@@ -90,7 +90,7 @@ pub struct VolumeLayout {
     /// False: commands end in `NotReady`.
     pub ready: bool,
     /// What its hosts may start in a second.
-    pub caps: crate::caps::Caps,
+    pub caps: crate::admission::caps::Caps,
     /// Its part of what drives do, beside that of others, when they are the limit.
     pub weight: u16,
 }

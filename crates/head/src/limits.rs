@@ -49,7 +49,7 @@ pub const STALLED_MAX: u32 = 32;
 /// Least memory of a shard: what the parts of `arena` need, two of which have a spare, a mirror's scratch, and some
 /// connections.
 pub const SHARD_BYTES_MIN: u64 = (1 + INLINE_SPARES) * INLINE_MIN
-    + (1 + LARGE_SPARES) * crate::buffers::BUFFER_MAX
+    + (1 + LARGE_SPARES) * crate::admission::buffers::BUFFER_MAX
     + SECOND_BYTES
     + ARRAY_BYTES
     + RINGS_MIN;
@@ -66,7 +66,8 @@ pub const fn arrays_max(bytes: u64) -> u64 {
 /// Least memory of a shard whose head has so many arrays of redundancy, bytes.
 pub const fn shard_bytes_min(arrays: u64) -> u64 {
     let more = arrays.saturating_sub(1) * ARRAY_BYTES;
-    SHARD_BYTES_MIN + (more * INLINE_SHARE).div_ceil(INLINE_SHARE - 1).next_multiple_of(crate::buffers::PAGE)
+    SHARD_BYTES_MIN
+        + (more * INLINE_SHARE).div_ceil(INLINE_SHARE - 1).next_multiple_of(crate::admission::buffers::PAGE)
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
         for n in 1..200 {
             let least = shard_bytes_min(n);
             assert!((n..=n + 1).contains(&arrays_max(least)), "{n}: {}", arrays_max(least));
-            assert!(n == 1 || arrays_max(least - 2 * crate::buffers::PAGE) < n);
+            assert!(n == 1 || arrays_max(least - 2 * crate::admission::buffers::PAGE) < n);
         }
         assert!(arrays_max(32 << 20) >= 19);
     }

@@ -3,10 +3,10 @@
 //! Mail between two machines arrives in the order in which it was written. Nothing else is shared:
 //! what must be known everywhere travels as a `View` and a `Layout` that never change once made.
 
-use crate::caps::Cost;
-use crate::depth::Load;
-use crate::fair::Whose;
-use crate::gates::Kind;
+use crate::admission::caps::Cost;
+use crate::admission::rate_limit::Kind;
+use crate::admission::scheduler::Whose;
+use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
 use crate::report::ShardReport;

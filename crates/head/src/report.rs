@@ -1,7 +1,7 @@
 //! Figures that a shard tells the Steward, for `status` and metrics. Counters only grow.
 
 use crate::layout::ArrayId;
-use crate::stages::{Timed, TimedOp};
+use crate::path::stages::{Timed, TimedOp};
 use array::Progress;
 use base::{ConnectionId, DriveError, DriveId, HostId, PortalId, VolumeId};
 use core::net::SocketAddr;

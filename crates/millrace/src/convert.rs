@@ -1,7 +1,7 @@
 //! Between the Steward's words and the API's: the only place that knows both.
 
 use head::order;
-use head::stages::Stage;
+use head::path::stages::Stage;
 
 /// A time as text.
 pub fn time(unix_seconds: u64) -> String {

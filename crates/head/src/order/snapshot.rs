@@ -1,8 +1,8 @@
 //! What the Steward says of everything, for `status`.
 
 use super::EventLine;
+use crate::path::stages::STAGES;
 use crate::report::Digests;
-use crate::stages::STAGES;
 use base::Uuid;
 use base::machine::Shape;
 use base::view::{Protocol, System};

@@ -26,11 +26,11 @@
 //! it is not waited for.
 
 use super::{Connection, Core, NO_LINK, Shard};
-use crate::buffers::Buffers;
-use crate::lending::has_share;
+use crate::admission::buffer_quota::has_share;
+use crate::admission::buffers::Buffers;
 use crate::limits;
-use crate::link::{Front, Io, Life, Link, Standing};
 use crate::mail::Mail;
+use crate::path::link::{Front, Io, Life, Link, Standing};
 use crate::report::Counters;
 use crate::steward::sessions::{CONTROLLERS_MAX, SESSIONS_MAX};
 use base::front::Close;

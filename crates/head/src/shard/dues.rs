@@ -17,12 +17,12 @@
 //! cannot take, those that do not go on are cut off.
 
 use super::{Connection, Core, Shard};
-use crate::buffers::PAGE;
-use crate::lending::Purpose;
+use crate::admission::buffer_quota::Purpose;
+use crate::admission::buffers::PAGE;
 use crate::limits::{DUE_LOOK, DUE_TIME, STALLED_MAX};
-use crate::link::{Io, Life, Link};
 use crate::mail::{Fate, Mail};
-use crate::request::{Phase, Request};
+use crate::path::link::{Io, Life, Link};
+use crate::path::request::{Phase, Request};
 use base::front::Close;
 use base::{Bug, Effect, Effects, Instant, Memory, Slots, planted};
 

@@ -3,8 +3,8 @@
 use super::{Shard, set};
 use crate::layout::{ArrayId, Layout};
 use crate::mail::Mail;
+use crate::path::request::Parked;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
-use crate::request::Parked;
 use array::Note;
 use base::view::View;
 use base::{Address, Effect, Effects, Instant, Memory};

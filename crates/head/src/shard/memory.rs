@@ -1,11 +1,11 @@
 //! Memory for data and slots for commands: who gets some now, who waits, and whose turn is next.
 
 use super::Core;
-use crate::lending::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Borrower, Purpose};
 use crate::limits;
-use crate::link::Link;
-use crate::request::Phase;
-use crate::stages::UNTIMED;
+use crate::path::link::Link;
+use crate::path::request::Phase;
+use crate::path::stages::UNTIMED;
 use base::{Instant, Memory, Op, Slice, Status};
 
 impl<M: Memory> Core<M> {

@@ -10,7 +10,7 @@
 //!
 //! Nothing of this costs anything while a turn takes all that there is.
 
-use crate::link::Link;
+use crate::path::link::Link;
 use base::{Duration, Instant};
 use std::collections::VecDeque;
 

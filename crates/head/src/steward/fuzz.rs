@@ -44,7 +44,7 @@ pub fn configuration_example() -> Vec<u8> {
         old_path: "/dev/o".into(),
         new: Uuid([1; 16]),
     };
-    let caps = crate::caps::Caps { iops_max: 1000, mbps_max: 50 };
+    let caps = crate::admission::caps::Caps { iops_max: 1000, mbps_max: 50 };
     let capped = crate::steward::record::extras::CapsRow { volume: uuid, caps };
     let heavy = crate::steward::record::extras::WeightRow { volume: uuid, weight: 300 };
     let config = PoolConfig {

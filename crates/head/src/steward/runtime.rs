@@ -9,7 +9,7 @@
 //! held until the drive lets go. Until then nothing is written where a change that was given up may still land:
 //! drives carry operations out in any order, and a record must not be followed by the one before it.
 
-use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
+use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::Mail;
 use crate::steward::pools::released::anonymous;
 use base::machine::{Shape, StateError, StateOp};

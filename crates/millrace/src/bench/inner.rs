@@ -13,8 +13,8 @@ use base::{
     Histogram, Instant, Machine, Memory, Op, OpenError, Slice, Status, Tag, Token,
 };
 use head::Shard;
-use head::direct::{Door, Place};
 use head::mail::Mail;
+use head::path::direct::{Door, Place};
 use load::{Pick, Plan, Progress, Workload, stamp};
 use std::sync::mpsc::{Receiver, Sender};
 

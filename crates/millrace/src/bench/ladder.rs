@@ -1,7 +1,7 @@
 //! `millrace bench ladder`: the same load at the bare drives, at the arrays on them, at the pool, at the volume, and over
 //! both protocols: what does each layer cost?
 //!
-//! Everything is in this process; the rooms are the product's, entered by `head::direct`.
+//! Everything is in this process; the rooms are the product's, entered by `head::path::direct`.
 
 use super::doc::{Doc, finish};
 use super::figures::{Measured, queued};

@@ -8,7 +8,7 @@ use base::machine::Shape;
 use base::view::Protocol;
 use head::order::State;
 use head::order::*;
-use head::stages::STAGES;
+use head::path::stages::STAGES;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! Orders about volumes, hosts, portals and exports: check, write down, publish, answer.
 
-use crate::caps::Caps;
-use crate::fair::{WEIGHT, WEIGHTS};
+use crate::admission::caps::Caps;
+use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::mail::Mail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};

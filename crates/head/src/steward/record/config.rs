@@ -1,7 +1,7 @@
 //! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
 
-use crate::caps::Caps;
-use crate::fair::WEIGHT;
+use crate::admission::caps::Caps;
+use crate::admission::scheduler::WEIGHT;
 use crate::steward::record::extras::{CapsRow, Extras, Returned, WeightRow};
 use access::Grants;
 use array::Geometry;

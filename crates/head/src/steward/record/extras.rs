@@ -1,7 +1,7 @@
 //! What a pool's configuration says beyond arrays, volumes and exports: docs/formats/config.md, "Extras".
 
-use crate::caps::Caps;
-use crate::fair::{WEIGHT, WEIGHTS};
+use crate::admission::caps::Caps;
+use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use array::format::Features;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};

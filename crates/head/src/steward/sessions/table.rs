@@ -3,7 +3,7 @@
 //! Promise 3: a host's Connect or Login is answered only after the writes of the connections that it
 //! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
 
-use crate::lending::has_share;
+use crate::admission::buffer_quota::has_share;
 use crate::mail::Mail;
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, Intervention};

@@ -1,8 +1,8 @@
 //! Where the time of commands went: of what shards have timed, the last one to two minutes, and sums since the start.
 
 use crate::order::{Spread, Stages};
+use crate::path::stages::STAGES;
 use crate::report::ShardReport;
-use crate::stages::STAGES;
 use base::{Coarse, DriveId, Duration, Instant, VolumeId};
 use std::collections::BTreeMap;
 
@@ -119,8 +119,8 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::Times;
+    use crate::path::stages::{Timed, TimedOp};
     use crate::report::ShardReport;
-    use crate::stages::{Timed, TimedOp};
     use base::{DriveId, Duration, Instant, VolumeId};
 
     fn at(seconds: u64) -> Instant {

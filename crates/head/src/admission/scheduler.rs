@@ -16,8 +16,8 @@
 //! of is not forgotten when its line is empty for a moment. Joining, leaving and choosing take constant time, and
 //! allocate only when more lines exist than ever before.
 
-use crate::depth::Claim;
-use crate::lines::Line;
+use crate::admission::lines::Line;
+use crate::admission::window::Claim;
 use base::{Slots, VolumeId};
 
 /// What a turn of a node with the usual weight is worth, in cost.
@@ -428,7 +428,7 @@ impl Fair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lines::{Place, Stands};
+    use crate::admission::lines::{Place, Stands};
     use std::collections::BTreeMap;
 
     struct Waiter {

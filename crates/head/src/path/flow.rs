@@ -5,16 +5,16 @@
 //! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`places`). Nothing
 //! is refused.
 
-use crate::depth::{Depth, Governor};
-use crate::direct::Door;
-use crate::fair::{Fair, cost_of};
+use crate::admission::scheduler::{Fair, cost_of};
+use crate::admission::window::{Depth, Governor};
 use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail, Room};
+use crate::path::direct::Door;
+use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, Request, worse};
+use crate::path::stages::UNTIMED;
 use crate::report::DriveReport;
-use crate::request::{Flight, Landed, Orphan, Owner, Phase, Request, worse};
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
-use crate::stages::UNTIMED;
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
     Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,

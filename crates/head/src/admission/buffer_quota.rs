@@ -29,7 +29,7 @@
 //! Lines are chains through tables that grow only when connections and commands are admitted: to join and to leave
 //! takes constant time and allocates nothing.
 
-use crate::buffers::PAGE;
+use crate::admission::buffers::PAGE;
 use base::front::TRANSFER_MAX;
 use base::{Bug, HostId, planted};
 

@@ -2,13 +2,13 @@
 //! operations stand in the tables of the arrays that asked for them, until the kernel's completion: they live
 //! differently long, since a host can be answered while a hung leg still holds memory.
 
-use crate::direct::Door;
-use crate::fair::Whose;
+use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::lines::{Place, Stands};
+use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
-use crate::lending::{Borrower, Purpose};
-use crate::lines::{Place, Stands};
 use crate::mail::FlightId;
-use crate::stages::UNTIMED;
+use crate::path::direct::Door;
+use crate::path::stages::UNTIMED;
 use array::{ArrayCommand, OpView, Ticket};
 use base::{Command, Instant, Slice, Status, Tag, Token, VolumeId};
 

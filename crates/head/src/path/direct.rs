@@ -10,9 +10,9 @@
 //! A command that comes in further down goes the rest of the way as every other does, at the same limits. Who it is
 //! from is not asked: nothing of this can be reached from a network.
 
-use crate::request::{Phase, Request};
+use crate::path::request::{Phase, Request};
+use crate::path::stages::UNTIMED;
 use crate::shard::{Core, NO_LINK, Shard};
-use crate::stages::UNTIMED;
 use array::LegState;
 use base::{Command, DriveId, Instant, Memory, Slice, Status, Tag, VolumeId};
 
@@ -134,7 +134,7 @@ impl<M: Memory> Core<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caps::Caps;
+    use crate::admission::caps::Caps;
     use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
     use crate::mail::Mail;
     use crate::{Deadlines, ShardConfig};
@@ -203,7 +203,7 @@ mod tests {
                 map: Arc::new(volume::Map::new(&[volume::Run { first: FIRST, count: 4 }]).expect("a map")),
                 ready: true,
                 caps: Caps::default(),
-                weight: crate::fair::WEIGHT,
+                weight: crate::admission::scheduler::WEIGHT,
             }],
         };
         let mail = Mail::Room(crate::mail::Room { mirrors: 2, singles: 0 });
@@ -317,10 +317,10 @@ mod tests {
         assert_eq!((timed[0].volume, timed[0].write), (VOLUME, true));
         assert_eq!(timed[0].ns, [0, 0, 50_000, 130_000, 0]);
         assert!(timed[1..].iter().all(|t| t.ns == [0, 0, 0, 130_000, 0]), "{timed:?}");
-        assert!((8..=30).contains(&timed.len()), "one in {}: {}", crate::stages::ONE_IN, timed.len());
+        assert!((8..=30).contains(&timed.len()), "one in {}: {}", crate::path::stages::ONE_IN, timed.len());
         // Both legs of the first array, each with its own time.
         assert!((16..=60).contains(&ops.len()), "{}", ops.len());
-        let is_own = |op: &crate::stages::TimedOp| match op.drive.0 {
+        let is_own = |op: &crate::path::stages::TimedOp| match op.drive.0 {
             0 => op.ns == 100_000 || op.ns == 50_000,
             _ => op.ns == 130_000 || op.ns == 50_000,
         };

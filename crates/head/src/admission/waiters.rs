@@ -4,12 +4,12 @@
 //! command takes one and nothing else happens. Else it stands in its connection's line (`fair`); a long one goes on
 //! with its next part at the head of that. What waits at one array holds up nobody who wants another.
 
-use crate::depth::Load;
-use crate::fair::{Fair, WEIGHT, Whose, cost_of};
-use crate::flow::Started;
+use crate::admission::scheduler::{Fair, WEIGHT, Whose, cost_of};
+use crate::admission::window::Load;
 use crate::layout::ArrayId;
 use crate::mail::{FlightId, Mail};
-use crate::request::{Flight, Owner, Phase};
+use crate::path::flow::Started;
+use crate::path::request::{Flight, Owner, Phase};
 use crate::shard::{ArrayState, Core, NO_LINK};
 use array::Ticket;
 use base::{Address, Bug, Effect, Effects, Instant, Memory, Slice, Status, planted};

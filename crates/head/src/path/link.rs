@@ -1,10 +1,10 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
-use crate::fair::cost_of;
-use crate::lending::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::scheduler::cost_of;
 use crate::mail::{Fate, Mail};
+use crate::path::request::{Phase, Request};
 use crate::report::{Counters, Digests};
-use crate::request::{Phase, Request};
 use crate::shard::Core;
 use crate::shard::{Dues, Left};
 use base::front::{Close, Intervention};

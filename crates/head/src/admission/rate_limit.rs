@@ -14,10 +14,10 @@
 //! and one question of each kind under way, and home serves its own line and its peers in turn. So one volume has
 //! its whole rate wherever its hosts come in. What a lease has left over (its command was aborted) expires.
 
-use crate::caps::{Caps, Cost, Meter};
-use crate::lines::Line;
+use crate::admission::caps::{Caps, Cost, Meter};
+use crate::admission::lines::Line;
 use crate::mail::Mail;
-use crate::request::{Phase, Request};
+use crate::path::request::{Phase, Request};
 use crate::shard::Core;
 use base::{Address, Command, Duration, Effect, Effects, Instant, Memory, Op, Slots, VolumeId};
 

@@ -16,7 +16,7 @@
 //! all and gives each shard its part of the places (`Governor`): by its connections' part of their volumes' weights.
 //! What a shard is told is at most two windows old.
 
-use crate::fair::cost_of;
+use crate::admission::scheduler::cost_of;
 use crate::layout::ArrayId;
 use array::COMMANDS_MAX;
 use base::{Bug, DriveOpKind, Duration, Instant, VolumeId, planted};

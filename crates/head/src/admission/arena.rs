@@ -23,8 +23,8 @@
 //! (All memory was once one heap. A write with part of its data unasked held memory of the first kind and
 //! waited, through its stream, for others that did the same.)
 
-use crate::buffers::{BUFFER_MAX, Buffers, PAGE};
-use crate::lending::Purpose;
+use crate::admission::buffer_quota::Purpose;
+use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::limits::{
     ASKED_SHARE, INLINE_MIN, INLINE_SHARE, INLINE_SPARES, LARGE_SPARES, RINGS_MIN, RINGS_SHARE, SECOND_BYTES,
     SHARD_BYTES_MIN,

@@ -1,5 +1,5 @@
-use crate::caps::Caps;
-use crate::trial::{AllCaps, Flow, Speed, Trial, reader, writer};
+use crate::admission::caps::Caps;
+use crate::admission::trial::{AllCaps, Flow, Speed, Trial, reader, writer};
 use base::Duration;
 
 /// Drives that are never the limit.

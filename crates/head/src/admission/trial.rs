@@ -3,10 +3,10 @@
 //! A flow keeps a number of commands under way on one volume from one shard, as a host's queue does. A drive does one
 //! operation after the other, each in a time that follows from its length, and answers after a latency.
 
-use crate::caps::Caps;
+use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::link::{Io, Life, Link};
 use crate::mail::Mail;
+use crate::path::link::{Io, Life, Link};
 use crate::{Deadlines, Shard, ShardConfig};
 use array::{Bitmap, Geometry, Leg, LegState, Membership};
 use base::memory::PlainMemory;
@@ -58,7 +58,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         why: None,
         outbox: Outbox::new(Slice::default(), 0),
         ring_bytes: 0,
-        standing: crate::link::Standing::Settled,
+        standing: crate::path::link::Standing::Settled,
         heard: false,
         staged: VecDeque::new(),
         in_line: false,
@@ -187,7 +187,7 @@ impl Trial {
             map: Arc::new(volume::Map::new(&[volume::Run { first: 4 * i as u64, count: 4 }]).expect("a map")),
             ready: true,
             caps: *caps,
-            weight: self.weights.get(i).copied().unwrap_or(crate::fair::WEIGHT),
+            weight: self.weights.get(i).copied().unwrap_or(crate::admission::scheduler::WEIGHT),
         };
         let layout = Arc::new(Layout {
             generation: self.generation,

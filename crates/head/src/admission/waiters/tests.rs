@@ -1,5 +1,5 @@
-use crate::caps::Caps;
-use crate::trial::{Flow, Speed, Trial, reader, writer};
+use crate::admission::caps::Caps;
+use crate::admission::trial::{Flow, Speed, Trial, reader, writer};
 use base::Duration;
 
 /// Two drives of 50,000 operations a second.

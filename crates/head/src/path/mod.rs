@@ -1,0 +1,7 @@
+//! The way of a host's command: connection, request, rooms, and back; and what a layer costs.
+
+pub mod direct;
+pub(crate) mod flow;
+pub(crate) mod link;
+pub(crate) mod request;
+pub mod stages;
