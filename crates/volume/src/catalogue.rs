@@ -26,6 +26,14 @@ impl Volume {
     pub fn granules_for(bytes: u64) -> u64 {
         bytes.div_ceil(GRANULE_BYTES)
     }
+    /// Where the part of its last granule that lies behind its end is in the pool's space: first byte and length. None if its
+    /// end is a granule's.
+    pub fn tail(&self) -> Option<(u64, u64)> {
+        let last = self.map.runs().last()?;
+        let end = (last.first + last.count) * GRANULE_BYTES;
+        let len = self.map.granules() * GRANULE_BYTES - self.bytes;
+        (len > 0).then(|| (end - len, len))
+    }
     /// The NVMe identity.
     pub fn nguid(&self) -> [u8; 16] {
         crate::nguid(self.uuid)

@@ -205,6 +205,8 @@ pub(crate) struct PoolDesk {
     pub arrays: Vec<ArrayDesk>,
     /// Returned runs to which writes may still be at the drives: they are not marked yet.
     pub resting: Vec<Resting>,
+    /// Volumes that have shrunk to a part of a granule: until then writes behind their end may be at the drives.
+    pub shrunk: BTreeMap<Uuid, Instant>,
     /// Returned runs that every array has marked: free with the next configuration.
     pub marked: Vec<Run>,
     pub volume_ids: BTreeMap<Uuid, VolumeId>,

@@ -209,14 +209,23 @@ impl Office {
         force: bool,
         disconnect: bool,
     ) -> Answered {
-        let (id, uuid, mut config, mut space, resting) = {
+        let (id, uuid, old) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
             let p = desk.pool(id).expect("just found");
-            (id, uuid, p.config.clone(), p.space(), p.resting_bytes())
+            (id, uuid, p.config.volumes.by_uuid(uuid).expect("just found").clone())
         };
-        let mut v = config.volumes.by_uuid(uuid).expect("just found").clone();
-        volume::check_size(bytes, v.block_bytes).map_err(volume_refusal)?;
+        volume::check_size(bytes, old.block_bytes).map_err(volume_refusal)?;
+        if bytes > old.bytes {
+            self.clear_tail(id, uuid).await?;
+        }
+        let (mut config, mut space, resting) = {
+            let desk = self.desk();
+            let gone = || refuse(RefusalKind::NotFound, "pool", "the pool is gone");
+            let p = desk.pool(id).ok_or_else(gone)?;
+            (p.config.clone(), p.space(), p.resting_bytes())
+        };
+        let mut v = old;
         if bytes < v.bytes && !(force && disconnect) {
             // What they hold beyond it hosts lose under their feet, as with a volume that goes.
             let command = format!("millrace volume resize {name} --size {} --force", typed(bytes));
@@ -255,11 +264,15 @@ impl Office {
         } else {
             (v.map, freed) = v.map.shrunk(want);
         }
+        let shrinks = bytes < v.bytes;
         v.bytes = bytes;
         config.volumes.put(v);
         self.give_back(id, &mut config, &freed);
         self.commit(id, config).await?;
         self.rest_of(id, freed);
+        if let Some(p) = self.desk_mut().pool_mut(id).filter(|_| shrinks) {
+            p.shrunk.insert(uuid, self.cx.now() + QUARANTINE);
+        }
         self.publish().await;
         self.note(format!("volume {name}"), &format!("its size is {} now", size(bytes)));
         Ok(Reply::Done)

@@ -440,6 +440,7 @@ impl Office {
             record,
             arrays,
             resting: vec![],
+            shrunk: BTreeMap::new(),
             marked: vec![],
             volume_ids,
             made_here: BTreeSet::new(),

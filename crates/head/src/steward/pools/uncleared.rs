@@ -9,13 +9,13 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Mail;
-use crate::order::{Answered, Reply};
+use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::steward::Office;
-use crate::steward::desk::{ArrayDesk, OpenDrive, PoolDesk};
+use crate::steward::desk::{ArrayDesk, OpenDrive, PoolDesk, refuse};
 use crate::steward::record::config::PoolConfig;
 use crate::steward::record::extras::Returned;
 use array::{Geometry, UnclearedMap};
-use base::{Duration, Instant};
+use base::{Duration, Instant, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use volume::{GRANULE_BYTES, Run};
@@ -47,17 +47,15 @@ impl PoolDesk {
             && self.config.returned().is_empty()
             && self.arrays.iter().all(|a| a.is_cleared(shards))
     }
-    /// Where these runs lie on the arrays.
-    fn ranges_of(&self, runs: &[Run]) -> BTreeMap<usize, Vec<Range>> {
-        let mut ranges = BTreeMap::<usize, Vec<Range>>::new();
-        for run in runs {
-            for (array, at, len) in
-                self.config.map.ranges(run.first * GRANULE_BYTES, run.count * GRANULE_BYTES)
-            {
-                ranges.entry(array).or_default().push((at, len));
+    /// Where these ranges of the pool's space lie on the arrays.
+    fn ranges_of(&self, ranges: &[Range]) -> BTreeMap<usize, Vec<Range>> {
+        let mut all = BTreeMap::<usize, Vec<Range>>::new();
+        for (at, len) in ranges {
+            for (array, at, len) in self.config.map.ranges(*at, *len) {
+                all.entry(array).or_default().push((at, len));
             }
         }
-        ranges
+        all
     }
 }
 
@@ -145,7 +143,9 @@ impl Office {
                 self.cx.sleep(LOOK_INTERVAL).await;
                 continue;
             }
-            if !runs.is_empty() && !self.mark(pool, &runs).await {
+            let ranges: Vec<Range> =
+                runs.iter().map(|run| (run.first * GRANULE_BYTES, run.count * GRANULE_BYTES)).collect();
+            if !runs.is_empty() && !self.mark(pool, &ranges).await {
                 continue;
             }
             if let Some(p) = self.desk_mut().pool_mut(pool) {
@@ -164,21 +164,53 @@ impl Office {
             self.cx.sleep(LOOK_INTERVAL).await;
         }
     }
-    /// Has every array mark these runs, and waits until they have. False if the pool is let go of.
-    async fn mark(&self, pool: PoolId, runs: &[Run]) -> bool {
+    /// What lies behind a volume's end in its last granule may be what it held before it shrank: nobody reads that once the
+    /// volume grows over it.
+    ///
+    /// # Errors
+    /// It has shrunk a moment ago, and writes there may still be at a drive; or the configuration cannot be written.
+    pub(in crate::steward) async fn clear_tail(&self, pool: PoolId, uuid: Uuid) -> Result<(), Refusal> {
+        let gone = || refuse(RefusalKind::NotFound, "volume", "the volume is gone");
+        let (mut config, next, tail, until) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).ok_or_else(gone)?;
+            let v = p.config.volumes.by_uuid(uuid).ok_or_else(gone)?;
+            let tail = v.tail();
+            (p.config.clone(), p.generation + 1, tail, p.shrunk.get(&uuid).copied())
+        };
+        let Some(tail) = tail else { return Ok(()) };
+        let left = until.map_or(Duration::ZERO, |until| until.since(self.cx.now()));
+        if left > Duration::ZERO {
+            let seconds = left.as_nanos().div_ceil(1_000_000_000);
+            let words = format!(
+                "the volume has just shrunk: writes to what was cut off may be under way for {seconds} seconds"
+            );
+            return Err(refuse(RefusalKind::NotReady, "bytes", words).then("this again then"));
+        }
+        if config.extras.uncleared.is_none() {
+            config.extras.uncleared = Some(Returned { life: next, ..Returned::default() });
+            self.commit(pool, config).await?;
+        }
+        if !self.mark(pool, &[tail]).await {
+            return Err(gone());
+        }
+        Ok(())
+    }
+    /// Has every array mark these ranges of the pool's space, and waits until they have. False if the pool is let go of.
+    async fn mark(&self, pool: PoolId, ranges: &[Range]) -> bool {
         let mut letters: Vec<(ArrayId, u64, u32, Arc<Vec<Range>>)> = vec![];
         {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return false };
             let life = p.config.extras.uncleared.as_ref().map_or(0, |u| u.life);
-            for (array, ranges) in p.ranges_of(runs) {
+            for (array, ranges) in p.ranges_of(ranges) {
                 let array = &mut p.arrays[array];
                 array.marks += 1;
                 (array.marked, array.cleared) = Default::default();
                 letters.push((array.id, life, array.marks, Arc::new(ranges)));
             }
         }
-        let marks: Vec<(ArrayId, u32)> = letters.iter().map(|(id, _, marks, _)| (*id, *marks)).collect();
+        let marked: Vec<ArrayId> = letters.iter().map(|(id, ..)| *id).collect();
         for (array, life, marks, ranges) in letters {
             self.tell_shards(|| Mail::Returned { array, life, marks, ranges: ranges.clone() });
         }
@@ -187,7 +219,8 @@ impl Office {
             let desk = office.desk();
             let shards = usize::from(desk.shards);
             desk.pool(pool).is_none_or(|p| {
-                let is_done = |a: &ArrayDesk| !marks.contains(&(a.id, a.marks)) || a.marked.len() == shards;
+                // Somebody else's mark that came later includes this one.
+                let is_done = |a: &ArrayDesk| !marked.contains(&a.id) || a.marked.len() == shards;
                 p.leaving || p.arrays.iter().all(is_done)
             })
         };

@@ -223,3 +223,35 @@ fn free_space_of_a_pool_that_an_older_program_had_is_returned_as_a_whole() {
     let w = w.crash(3);
     assert!(!w.log.iter().any(|l| l.starts_with("returned")), "once");
 }
+
+/// A volume shrinks to a part of a granule and grows again: arrays mark what was cut off before it is a host's again.
+#[test]
+fn what_a_shrunk_volume_held_is_marked_before_it_grows_over_it() {
+    let mut w = world();
+    make(&mut w, "v", 40);
+    let resize = |mib: u64| Order::VolumeResize {
+        volume: "tank/v".into(),
+        bytes: mib * MIB,
+        force: true,
+        disconnect: true,
+    };
+    w.good(resize(9));
+    let (kind, field, words) = w.refused(resize(10));
+    assert_eq!((kind, field.as_str()), (RefusalKind::NotReady, "bytes"));
+    assert!(words.contains("may be under way for 10 seconds"), "{words}");
+    w.pass(11);
+    let first = w.layout.volumes[0].map.runs().next().expect("a run").first * volume::GRANULE_BYTES;
+    let marks = |w: &mut World| {
+        let log = core::mem::take(&mut w.log);
+        log.into_iter().filter(|line| line.starts_with("returned 0")).collect::<Vec<_>>()
+    };
+    marks(&mut w);
+    w.good(resize(20));
+    // One mirror: its data space is the pool's.
+    let tail = format!("[({}, {})]", first + 9 * MIB, 3 * MIB);
+    let marked = marks(&mut w);
+    assert!(marked.len() == 1 && marked[0].ends_with(&tail), "{marked:?}, and not {tail}");
+    // Nothing is behind the end of a whole granule.
+    w.good(resize(21));
+    assert_eq!(marks(&mut w), [""; 0]);
+}
