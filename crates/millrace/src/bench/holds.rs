@@ -1,8 +1,8 @@
 //! Whether what a load would overwrite holds anything, looked at before the first write: at a target over the connection that
 //! the load will use, on a drive of this machine through its file.
 //!
-//! The first MiB is where file systems and partition tables begin; beyond it samples are read. What reads as zeroes everywhere
-//! is taken as empty.
+//! All of it is read that can be read in a second, from its beginning, where file systems and partition tables begin; beyond
+//! it samples are read. What reads as zeroes everywhere is taken as empty.
 
 use super::single::{SingleArgs, carry_out, hint, sessions};
 use super::watch::Cpu;
@@ -13,13 +13,15 @@ use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal};
 use load::{Pattern, Plan};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// As much is read from the beginning of the region.
-const FRONT: u64 = 1 << 20;
-/// So many places beyond, each of so many bytes.
-const SAMPLES: u64 = 64;
+/// The region is read from its beginning for so long, so many bytes at a time.
+const FRONT_TIME: Duration = Duration::from_secs(1);
+const FRONT_BYTES: u64 = 128 << 10;
+/// At most so many places anywhere in it, each of so many bytes, for so long.
+const SAMPLES: u64 = 4096;
 const SAMPLE: u64 = 4096;
+const SAMPLES_TIME: Duration = Duration::from_millis(500);
 
 /// Refuses a load that writes where something lies, unless that is meant: `force`, or a person who says yes.
 fn meant(what: &str, at: u64, ask: Option<Ask>) -> Result<(), Failure> {
@@ -50,32 +52,34 @@ pub fn check_targets(args: &SingleArgs, urls: &[&Url], json: bool) -> Result<(),
 fn check_target(args: &SingleArgs, url: &Url, json: bool) -> Result<(), Failure> {
     // One command at a time is enough, and takes nothing from who uses the volume.
     let alone = SingleArgs { connections: 1, qd: args.qd.min(8), ..args.clone() };
-    let look = |pattern: Pattern, region: u64, io: u64, ops: u64| -> Result<load::Report, Failure> {
-        let plan = Plan {
-            io_bytes: io as u32,
-            pattern,
-            read_percent: 100,
-            region_at: args.region_at,
-            region_bytes: region,
-            time: Duration::ZERO,
-            ops_max: ops,
-            verify: false,
-            looks: true,
-            seed: args.seed,
-            progress_every: Duration::ZERO,
-            patience: Duration::from_secs(args.patience.into()),
-            ..Plan::new(sessions(&alone, url)?)
+    let look =
+        |pattern: Pattern, region: u64, io: u64, ops: u64, time: Duration| -> Result<load::Report, Failure> {
+            let plan = Plan {
+                io_bytes: io as u32,
+                pattern,
+                read_percent: 100,
+                region_at: args.region_at,
+                region_bytes: region,
+                time,
+                ops_max: ops,
+                verify: false,
+                looks: true,
+                seed: args.seed,
+                progress_every: Duration::ZERO,
+                patience: Duration::from_secs(args.patience.into()),
+                ..Plan::new(sessions(&alone, url)?)
+            };
+            let report = carry_out(plan, None, &Cpu::default(), |_| Ok(()))?;
+            match Report::of(&report).failure() {
+                None => Ok(report),
+                Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&why))),
+            }
         };
-        let report = carry_out(plan, None, &Cpu::default(), |_| Ok(()))?;
-        match Report::of(&report).failure() {
-            None => Ok(report),
-            Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&why))),
-        }
-    };
     let io = u64::from(args.bs).clamp(512, SAMPLE);
-    let samples = look(Pattern::Random, args.region.unwrap_or(0), io, SAMPLES)?;
-    let front = FRONT.min(samples.region_bytes) / io * io;
-    let front = look(Pattern::Sequential, front, io, front / io)?;
+    let samples = look(Pattern::Random, args.region.unwrap_or(0), io, SAMPLES, SAMPLES_TIME)?;
+    let whole = samples.region_bytes / io * io;
+    let io = FRONT_BYTES.min(1 << whole.trailing_zeros()).max(io);
+    let front = look(Pattern::Sequential, whole / io * io, io, whole / io, FRONT_TIME)?;
     match front.not_zero_at.or(samples.not_zero_at) {
         Some(at) => meant(&url.to_string(), at, asks(json)),
         None => Ok(()),
@@ -104,11 +108,15 @@ fn path_of(spec: &str) -> &str {
 fn not_zero_at(path: &str) -> Option<u64> {
     let file = std::fs::File::open(path).ok()?;
     let bytes = crate::machine::bytes_of(path)?;
-    let beyond = (1..=SAMPLES).map(|i| (bytes / SAMPLES * i).saturating_sub(SAMPLE) / SAMPLE * SAMPLE);
-    let front = (0..FRONT.min(bytes)).step_by(SAMPLE as usize);
-    let mut block = vec![0; SAMPLE as usize];
-    front.chain(beyond).find_map(|at| {
-        let read = file.read_at(&mut block, at).ok()?;
+    let began = Instant::now();
+    let front = (0..bytes).step_by(FRONT_BYTES as usize).map(|at| (at, FRONT_BYTES));
+    let front = front.take_while(|_| began.elapsed() < FRONT_TIME);
+    let place = |i: u64| (bytes / SAMPLES * i).saturating_sub(SAMPLE) / SAMPLE * SAMPLE;
+    let beyond = (1..=SAMPLES).map(|i| (place(i), SAMPLE));
+    let beyond = beyond.take_while(|_| began.elapsed() < FRONT_TIME + SAMPLES_TIME);
+    let mut block = vec![0; FRONT_BYTES as usize];
+    front.chain(beyond).find_map(|(at, len)| {
+        let read = file.read_at(&mut block[..len as usize], at).ok()?;
         let offset = block[..read].iter().position(|byte| *byte != 0)?;
         Some(at + offset as u64)
     })
@@ -127,8 +135,8 @@ mod tests {
         let name = path.display().to_string();
         assert_eq!(not_zero_at(&name), None);
         assert_eq!(not_zero_at("/dev/null/none"), None);
-        // A boot sector; one byte at the end of the first MiB; and what lies everywhere but there.
-        for (at, len) in [(0u64, 512usize), ((1 << 20) - 1, 1), (4 << 20, 64 << 20)] {
+        // A boot sector, a single byte, and what lies nearly everywhere.
+        for (at, len) in [(0u64, 512usize), ((78 << 20) - 1, 1), (4 << 20, 64 << 20)] {
             file.write_all_at(&vec![7; len], at).expect("written");
             let found = not_zero_at(&name).expect("it holds something");
             assert!((at..at + len as u64).contains(&found), "{at}: {found}");
