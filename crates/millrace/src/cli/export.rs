@@ -93,8 +93,11 @@ impl Way {
                     false => place.ip().to_string(),
                 };
                 unknown |= address == PLACEHOLDER;
-                way.commands.extend(connect(protocol, &status.system, &address, place.port()));
+                way.commands.extend(connect(protocol, host, &status.system, &address, place.port()));
             }
+        }
+        if host.authenticated && !host.iqns.is_empty() {
+            way.notes.push("SECRET is the host's CHAP secret; no command shows it.".into());
         }
         if unknown {
             way.notes.push(format!(
@@ -134,7 +137,7 @@ fn protocols(host: &Host) -> Vec<Protocol> {
     nvme.into_iter().chain((!host.iqns.is_empty()).then_some(Protocol::Iscsi)).collect()
 }
 
-fn connect(protocol: Protocol, system: &api::System, address: &str, port: u16) -> Vec<String> {
+fn connect(protocol: Protocol, host: &Host, system: &api::System, address: &str, port: u16) -> Vec<String> {
     match protocol {
         Protocol::Nvme | Protocol::Discovery => {
             vec![format!("nvme connect -t tcp -a {address} -s {port} -n {} --ctrl-loss-tmo=-1", system.nqn)]
@@ -145,10 +148,29 @@ fn connect(protocol: Protocol, system: &api::System, address: &str, port: u16) -
             } else {
                 format!("{address}:{port}")
             };
-            vec![
-                format!("iscsiadm -m discovery -t sendtargets -p {place}"),
-                format!("iscsiadm -m node -T {} -p {place} --login", system.iqn),
-            ]
+            let node = format!("iscsiadm -m node -T {} -p {place}", system.iqn);
+            let set =
+                |name: &str, value: &str| format!("{node} -o update -n node.session.auth.{name} -v {value}");
+            let mut commands = vec![match host.authenticated {
+                // A discovery would need the secret, too, in iscsid.conf.
+                true => format!("{node} -o new"),
+                false => format!("iscsiadm -m discovery -t sendtargets -p {place}"),
+            }];
+            if host.authenticated {
+                let user = match (&host.chap_user[..], &host.iqns[..]) {
+                    ("", [iqn, ..]) => iqn,
+                    (user, _) => user,
+                };
+                commands.push(set("authmethod", "CHAP"));
+                commands.push(set("username", user));
+                commands.push(set("password", "SECRET"));
+            }
+            if host.mutual {
+                commands.push(set("username_in", &system.iqn));
+                commands.push(set("password_in", "MUTUAL-SECRET"));
+            }
+            commands.push(format!("{node} --login"));
+            commands
         }
     }
 }
@@ -225,6 +247,17 @@ mod tests {
                 "iscsiadm -m node -T iqn.a -p [fd00::1]:3260 --login"
             ]
         );
+        let mutual = Host { authenticated: true, mutual: true, ..host(&[], &["iqn.host"]) };
+        let secret = way(mutual, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7))));
+        let auth = "iscsiadm -m node -T iqn.a -p 10.0.0.7:3260 -o update -n node.session.auth.";
+        for (nth, set) in
+            ["authmethod -v CHAP", "username -v iqn.host", "password -v SECRET", "username_in -v iqn.a"]
+                .iter()
+                .enumerate()
+        {
+            assert_eq!(secret.commands[nth + 1], format!("{auth}{set}"));
+        }
+        assert!(secret.commands[6].ends_with("--login") && secret.notes[0].contains("no command shows it"));
         // Without a way out of this machine nobody knows its address from here.
         let unknown = way(host(&[], &["iqn.host"]), None);
         assert!(unknown.commands[0].ends_with("-p ADDRESS:3260"), "{unknown:?}");
