@@ -320,7 +320,13 @@ pub fn about_to_join(
     // Of the drives that are there nothing can be changed any more.
     let smallest = legs.iter().filter_map(|(_, bytes)| *bytes).min();
     legs.iter_mut().for_each(|(_, bytes)| *bytes = smallest);
-    legs.push((drive.into(), sizes::bytes_of(drive)));
+    let bytes = sizes::bytes_of(drive);
+    if let Some(bytes) = bytes.filter(|bytes| *bytes < mirror.bytes) {
+        let (has, needs) = (api::size::print(bytes), api::size::print(mirror.bytes));
+        let what = format!("{drive} has {has}, and a drive of {name} needs more than {needs}");
+        return Err(Failure::usage(what).with_next("millrace drive ls"));
+    }
+    legs.push((drive.into(), bytes));
     let named =
         Named { warnings: sizes::unused(&[legs]), ..Named::there(format!("{name} with {drive}"), plan) };
     Ok(context.show(&named, |named| screen(named, context.terminal)))
