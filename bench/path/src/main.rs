@@ -15,7 +15,7 @@ use base::{
 };
 use core::net::SocketAddr;
 use head::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use head::mail::Mail;
+use head::mail::{Mail, ShardMail, StewardMail};
 use head::path::direct::Door;
 use head::{Deadlines, Shard, ShardConfig};
 use std::collections::VecDeque;
@@ -186,10 +186,14 @@ impl World {
         });
         let (view, layout) = configuration(scenario);
         let arrays = layout.arrays.len() as u32;
-        let room = Mail::Room(head::mail::Room { mirrors: arrays, singles: arrays });
-        let configure = Mail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
+        let room = ShardMail::Room(head::mail::Room { mirrors: arrays, singles: arrays });
+        let configure = ShardMail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
         for mail in [room, configure] {
-            shard.on_event(Instant(1), Event::Mail { from: Address::Steward, mail }, &mut vec![]);
+            shard.on_event(
+                Instant(1),
+                Event::Mail { from: Address::Steward, mail: mail.into() },
+                &mut vec![],
+            );
         }
         shard.end_of_turn(Instant(1), &mut vec![]);
         let inbound = || (0..CONNECTIONS).map(|_| Inbound::default()).collect();
@@ -344,13 +348,19 @@ impl World {
                         let at = data.at - (data.at - STAGING_AT) % u64::from(STAGING_BYTES);
                         self.staging_free.push(Slice::new(at, STAGING_BYTES));
                     }
-                    Effect::Mail { to: Address::Steward, mail: Mail::Ask { connection, .. } } => {
-                        let mail = Mail::Answer { connection, answer: Answer::Admitted { id: 1 } };
-                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail });
+                    Effect::Mail {
+                        to: Address::Steward,
+                        mail: Mail::Steward(StewardMail::Ask { connection, .. }),
+                    } => {
+                        let mail = ShardMail::Answer { connection, answer: Answer::Admitted { id: 1 } };
+                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail: mail.into() });
                     }
-                    Effect::Mail { to: Address::Steward, mail: Mail::Intervene { connection, key, .. } } => {
-                        let mail = Mail::Intervened { connection, key, yes: false };
-                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail });
+                    Effect::Mail {
+                        to: Address::Steward,
+                        mail: Mail::Steward(StewardMail::Intervene { connection, key, .. }),
+                    } => {
+                        let mail = ShardMail::Intervened { connection, key, yes: false };
+                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail: mail.into() });
                     }
                     Effect::Close { connection } => {
                         self.shard_in[connection.slot()].waits = None;

@@ -13,7 +13,9 @@ use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::View;
-use base::{Answer, Ask, ConnectionId, Instant, NetError, PortalId, Slice, Status, VolumeId};
+use base::{
+    Address, Answer, Ask, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
+};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -54,10 +56,9 @@ pub struct Room {
     pub singles: u32,
 }
 
-/// A letter.
+/// What a shard is told: by the Steward, or by another shard.
 #[derive(Debug)]
-pub enum Mail {
-    // ---- Steward to shards
+pub enum ShardMail {
     /// A new configuration. Once applied (no new operation on a leg that is no longer in the
     /// membership, portals opened and closed, hosts told), the shard answers `Applied`.
     Configure {
@@ -180,14 +181,98 @@ pub enum Mail {
     },
     /// Asks for figures. `Reported` follows.
     Report,
+    /// Please carry out this command on a region that is yours.
+    Run {
+        /// The sender's name for it.
+        flight: FlightId,
+        /// The array.
+        array: ArrayId,
+        /// The command; its data lies in the sender's part of the region.
+        command: ArrayCommand,
+        /// For whom.
+        whose: Whose,
+    },
+    /// What a window of an array's operations was like, to the array's home.
+    Load(Box<Load>),
+    /// The answer: its places.
+    Places(Box<Load>),
+    /// It ended.
+    Ran {
+        /// The receiver's name for it.
+        flight: FlightId,
+        /// How.
+        status: Status,
+        /// When the drive operation had started that ended it.
+        issued: Instant,
+        /// Memory of the receiver's to be filled with zeroes: what its read found. Empty if it has its data.
+        zeroes: Slice,
+    },
+    /// This region has no uncleared piece since this mark: commands need not come to its owner.
+    Cleared {
+        /// The array.
+        array: ArrayId,
+        /// The region.
+        region: u32,
+        /// The last mark that the owner knew.
+        marks: u32,
+    },
+    /// Please do not start it if it has not begun. `Ran` follows in any case.
+    Abort {
+        /// The sender's name for it.
+        flight: FlightId,
+        /// The array.
+        array: ArrayId,
+    },
+    /// Commands of a capped volume wait here, and you have its meter. `Leased` follows.
+    Lease {
+        /// The volume.
+        volume: VolumeId,
+        /// In which of the two lines they wait.
+        kind: Kind,
+        /// What they cost.
+        cost: Cost,
+    },
+    /// They may start.
+    Leased {
+        /// As in `Lease`.
+        volume: VolumeId,
+        /// As in `Lease`.
+        kind: Kind,
+        /// As in `Lease`.
+        cost: Cost,
+    },
+    /// Blocks of a region that is yours could not be read on this leg, and were on another: write them there anew.
+    Heal {
+        /// The array.
+        array: ArrayId,
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+        /// The leg.
+        leg: usize,
+    },
+    /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
+    Hold {
+        /// Part of a buffer of the receiver's.
+        data: Slice,
+    },
+    /// The drive let go of it.
+    Unhold {
+        /// As in `Hold`.
+        data: Slice,
+    },
+}
 
-    // ---- shards to Steward
+/// What the Steward is told: by shards, or by the manager.
+#[derive(Debug)]
+pub enum StewardMail {
     /// This configuration is in force on this shard.
     Applied {
         /// Generation of view and layout.
         generation: u64,
     },
-    /// An array has something to tell. `Note::Heal` goes to the region's owner, all others to the Steward.
+    /// An array has something to tell.
     Note {
         /// The array.
         array: ArrayId,
@@ -272,80 +357,6 @@ pub enum Mail {
     },
     /// Figures.
     Reported(Box<ShardReport>),
-
-    // ---- shard to shard
-    /// Please carry out this command on a region that is yours.
-    Run {
-        /// The sender's name for it.
-        flight: FlightId,
-        /// The array.
-        array: ArrayId,
-        /// The command; its data lies in the sender's part of the region.
-        command: ArrayCommand,
-        /// For whom.
-        whose: Whose,
-    },
-    /// What a window of an array's operations was like, to the array's home.
-    Load(Box<Load>),
-    /// The answer: its places.
-    Places(Box<Load>),
-    /// It ended.
-    Ran {
-        /// The receiver's name for it.
-        flight: FlightId,
-        /// How.
-        status: Status,
-        /// When the drive operation had started that ended it.
-        issued: Instant,
-        /// Memory of the receiver's to be filled with zeroes: what its read found. Empty if it has its data.
-        zeroes: Slice,
-    },
-    /// This region has no uncleared piece since this mark: commands need not come to its owner.
-    Cleared {
-        /// The array.
-        array: ArrayId,
-        /// The region.
-        region: u32,
-        /// The last mark that the owner knew.
-        marks: u32,
-    },
-    /// Please do not start it if it has not begun. `Ran` follows in any case.
-    Abort {
-        /// The sender's name for it.
-        flight: FlightId,
-        /// The array.
-        array: ArrayId,
-    },
-    /// Commands of a capped volume wait here, and you have its meter. `Leased` follows.
-    Lease {
-        /// The volume.
-        volume: VolumeId,
-        /// In which of the two lines they wait.
-        kind: Kind,
-        /// What they cost.
-        cost: Cost,
-    },
-    /// They may start.
-    Leased {
-        /// As in `Lease`.
-        volume: VolumeId,
-        /// As in `Lease`.
-        kind: Kind,
-        /// As in `Lease`.
-        cost: Cost,
-    },
-    /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
-    Hold {
-        /// Part of a buffer of the receiver's.
-        data: Slice,
-    },
-    /// The drive let go of it.
-    Unhold {
-        /// As in `Hold`.
-        data: Slice,
-    },
-
-    // ---- manager and Steward
     /// An order of the operator's.
     Order {
         /// Comes back with the answer.
@@ -353,6 +364,21 @@ pub enum Mail {
         /// What to do.
         order: Order,
     },
+    /// Files of the state directory that the manager keeps itself were removed by somebody.
+    Renewed {
+        /// Those that it has made again.
+        again: Vec<String>,
+        /// Those that it could not make again: all of them. One that is named no more is in its place.
+        failed: Vec<Unmended>,
+    },
+    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
+    /// way are given up, and drives that hang are not waited for.
+    Stop,
+}
+
+/// What the manager is told by the Steward.
+#[derive(Debug)]
+pub enum ManagerMail {
     /// Its answer.
     Answered {
         /// From the order.
@@ -367,16 +393,52 @@ pub enum Mail {
     },
     /// Something happened: for the daemon's log.
     Happened(EventLine),
-    /// Files of the state directory that the manager keeps itself were removed by somebody.
-    Renewed {
-        /// Those that it has made again.
-        again: Vec<String>,
-        /// Those that it could not make again: all of them. One that is named no more is in its place.
-        failed: Vec<Unmended>,
-    },
-    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
-    /// way are given up, and drives that hang are not waited for.
-    Stop,
     /// Everything is written and closed.
     Stopped,
+}
+
+/// A letter, as it travels between machines. `to_shard`, `to_steward` and `to_manager` write it, so that nobody gets what is
+/// not for him.
+#[derive(Debug)]
+pub enum Mail {
+    /// For a shard.
+    Shard(ShardMail),
+    /// For the Steward.
+    Steward(StewardMail),
+    /// For the manager.
+    Manager(ManagerMail),
+}
+
+/// Writes to a shard.
+#[inline]
+pub fn to_shard(shard: u16, mail: ShardMail) -> Effect<Mail> {
+    Effect::Mail { to: Address::Shard(shard), mail: Mail::Shard(mail) }
+}
+/// Writes to the Steward.
+#[inline]
+pub fn to_steward(mail: StewardMail) -> Effect<Mail> {
+    Effect::Mail { to: Address::Steward, mail: Mail::Steward(mail) }
+}
+/// Writes to the manager.
+#[inline]
+pub fn to_manager(mail: ManagerMail) -> Effect<Mail> {
+    Effect::Mail { to: Address::Manager, mail: Mail::Manager(mail) }
+}
+
+impl From<ShardMail> for Mail {
+    fn from(mail: ShardMail) -> Self {
+        Self::Shard(mail)
+    }
+}
+
+impl From<StewardMail> for Mail {
+    fn from(mail: StewardMail) -> Self {
+        Self::Steward(mail)
+    }
+}
+
+impl From<ManagerMail> for Mail {
+    fn from(mail: ManagerMail) -> Self {
+        Self::Manager(mail)
+    }
 }

@@ -29,7 +29,7 @@ use crate::admission::scheduler::Fair;
 use crate::admission::window::{Depth, Governor};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::limits;
-use crate::mail::Mail;
+use crate::mail::{Mail, ShardMail, StewardMail, to_shard, to_steward};
 use crate::path::direct::Done;
 use crate::path::link::{Connection, Front, Io, Life};
 use crate::path::request::{Flight, Landed, Orphan, Parked, Phase, Request};
@@ -39,8 +39,8 @@ use array::{Array, ArrayConfig, Geometry, Note};
 use base::front::Close;
 use base::view::View;
 use base::{
-    Address, Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, PortalId,
-    Prng, Slice, Slots, Status, Want, planted,
+    Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, PortalId, Prng,
+    Slice, Slots, Status, Want, planted,
 };
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -199,7 +199,7 @@ pub struct Shard<M: Memory> {
 }
 
 impl<M: Memory> Shard<M> {
-    /// A shard without configuration: it waits for `Mail::Configure`.
+    /// A shard without configuration: it waits for `ShardMail::Configure`.
     pub fn new(config: ShardConfig<M>) -> Self {
         let (start, bytes) = config.memory.extent();
         let first = start.next_multiple_of(PAGE);
@@ -413,11 +413,11 @@ impl<M: Memory> Shard<M> {
         let link = &self.connections[index].link;
         if link.known {
             let lost = link.why != Some(Close::Logout) && link.tags.iter().any(|r| *r != u32::MAX);
-            let mail = Mail::Ending { connection: link.id, lost };
-            fx.push(Effect::Mail { to: Address::Steward, mail });
+            let mail = StewardMail::Ending { connection: link.id, lost };
+            fx.push(to_steward(mail));
             if planted(Bug::LoginBeforeWritesEnd) {
-                let mail = Mail::Gone { connection: link.id, why: None };
-                fx.push(Effect::Mail { to: Address::Steward, mail });
+                let mail = StewardMail::Gone { connection: link.id, why: None };
+                fx.push(to_steward(mail));
             }
         }
         if planted(Bug::LostStarts) {
@@ -557,12 +557,13 @@ impl<M: Memory> Shard<M> {
             }
         }
         while let Some((array, note)) = self.core.notes.pop_front() {
-            let state = self.core.arrays[array.index()].as_ref();
-            let to = match (note, state) {
-                (Note::Heal { at, .. }, Some(state)) => Address::Shard(state.array.owner(at)),
-                _ => Address::Steward,
+            let Note::Heal { at, len, leg } = note else {
+                fx.push(to_steward(StewardMail::Note { array, note }));
+                continue;
             };
-            fx.push(Effect::Mail { to, mail: Mail::Note { array, note } });
+            if let Some(state) = &self.core.arrays[array.index()] {
+                fx.push(to_shard(state.array.owner(at), ShardMail::Heal { array, at, len, leg }));
+            }
         }
         self.core.report_quiet(fx);
     }
@@ -608,8 +609,8 @@ impl<M: Memory> Shard<M> {
                         // Who broke the protocol is told of also if he did so before he said who he is.
                         let broke = matches!(gone.why, Some(Close::Protocol(_)));
                         if (gone.known || broke) && !planted(Bug::LoginBeforeWritesEnd) {
-                            let mail = Mail::Gone { connection: gone.id, why: gone.why };
-                            fx.push(Effect::Mail { to: Address::Steward, mail });
+                            let mail = StewardMail::Gone { connection: gone.id, why: gone.why };
+                            fx.push(to_steward(mail));
                         }
                     }
                 }
@@ -697,14 +698,15 @@ impl<M: Memory> Machine for Shard<M> {
                     self.listening.retain(|p| *p != portal);
                     self.relisten.get_or_insert(now + RELISTEN);
                 }
-                fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Listening { portal, result } });
+                fx.push(to_steward(StewardMail::Listening { portal, result }));
             }
-            Event::Mail { from, mail } => self.on_mail(now, from, mail, fx),
+            Event::Mail { from, mail: Mail::Shard(mail) } => self.on_mail(now, from, mail, fx),
             Event::Connected { .. }
             | Event::DriveOpened { .. }
             | Event::DriveInspected { .. }
             | Event::DriveClosed { .. }
-            | Event::State { .. } => panic!("a shard did not ask for this: {event:?}"),
+            | Event::State { .. }
+            | Event::Mail { .. } => panic!("a shard did not ask for this: {event:?}"),
         }
     }
 

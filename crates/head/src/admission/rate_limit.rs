@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! command ─▶ gate at the volume's home: the meter  ──────────────▶ its turn
-//! command ─▶ gate elsewhere: line ─ Mail::Lease ─▶ home's meter
-//!                             ▲◀─── Mail::Leased ────┘ ─────────▶ its turn
+//! command ─▶ gate elsewhere: line ─ ShardMail::Lease ─▶ home's meter
+//!                             ▲◀─── ShardMail::Leased ────┘ ─────────▶ its turn
 //! ```
 //!
 //! The meter lives at the volume's home shard. The others ask for what waits, a few milliseconds' worth at a time
@@ -16,10 +16,10 @@
 
 use crate::admission::caps::{Caps, Cost, Meter};
 use crate::admission::lines::Line;
-use crate::mail::Mail;
+use crate::mail::{Mail, ShardMail, to_shard};
 use crate::path::request::{Phase, Request};
 use crate::shard::Core;
-use base::{Address, Command, Duration, Effect, Effects, Instant, Memory, Op, Slots, VolumeId};
+use base::{Command, Duration, Effects, Instant, Memory, Op, Slots, VolumeId};
 
 /// What one lease is for, at most, and what one shard may start before it is the next one's turn: so much time at
 /// the volume's rate, and one command at least.
@@ -243,8 +243,8 @@ impl<M: Memory> Core<M> {
                 }
                 at = Line::behind(requests, index);
             }
-            let mail = Mail::Lease { volume, kind: KINDS[k], cost: sum };
-            fx.push(Effect::Mail { to: Address::Shard(home), mail });
+            let mail = ShardMail::Lease { volume, kind: KINDS[k], cost: sum };
+            fx.push(to_shard(home, mail));
         }
         next
     }
@@ -267,8 +267,8 @@ impl<M: Memory> Core<M> {
             }
             // The cap is gone here already, and soon there.
             None => {
-                let mail = Mail::Leased { volume, kind, cost };
-                fx.push(Effect::Mail { to: Address::Shard(peer), mail });
+                let mail = ShardMail::Leased { volume, kind, cost };
+                fx.push(to_shard(peer, mail));
             }
         }
     }
@@ -370,8 +370,8 @@ impl Gate {
         }
         let cost = match lane.asks[usize::from(turn)].take() {
             Some(cost) => {
-                let mail = Mail::Leased { volume, kind: KINDS[k], cost };
-                fx.push(Effect::Mail { to: Address::Shard(turn), mail });
+                let mail = ShardMail::Leased { volume, kind: KINDS[k], cost };
+                fx.push(to_shard(turn, mail));
                 cost
             }
             None => {
@@ -405,8 +405,8 @@ impl Gate {
             }
             for (peer, ask) in lane.asks.iter_mut().enumerate().filter(|_| self.home == id) {
                 if let Some(cost) = ask.take() {
-                    let mail = Mail::Leased { volume, kind: KINDS[k], cost };
-                    fx.push(Effect::Mail { to: Address::Shard(peer as u16), mail });
+                    let mail = ShardMail::Leased { volume, kind: KINDS[k], cost };
+                    fx.push(to_shard(peer as u16, mail));
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::mail::Mail;
+use crate::mail::{Mail, ShardMail};
 use crate::path::link::{Io, Life, Link};
 use crate::{Deadlines, Shard, ShardConfig};
 use array::{Bitmap, Geometry, Leg, LegState, Membership};
@@ -210,10 +210,10 @@ impl Trial {
         });
         let view = Arc::new(View { generation: self.generation, ..View::default() });
         for s in 0..self.shards.len() {
-            let room = Mail::Room(crate::mail::Room { mirrors: layout.arrays.len() as u32, singles: 0 });
-            let configure = Mail::Configure { view: view.clone(), layout: layout.clone() };
+            let room = ShardMail::Room(crate::mail::Room { mirrors: layout.arrays.len() as u32, singles: 0 });
+            let configure = ShardMail::Configure { view: view.clone(), layout: layout.clone() };
             for mail in [room, configure] {
-                self.tell(s, Event::Mail { from: Address::Steward, mail });
+                self.tell(s, Event::Mail { from: Address::Steward, mail: mail.into() });
             }
             self.end_of_turn(s);
         }

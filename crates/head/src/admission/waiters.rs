@@ -7,12 +7,12 @@
 use crate::admission::scheduler::{Fair, WEIGHT, Whose, cost_of};
 use crate::admission::window::Load;
 use crate::layout::ArrayId;
-use crate::mail::{FlightId, Mail};
+use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::flow::Started;
 use crate::path::request::{Flight, Owner, Phase};
 use crate::shard::{ArrayState, Core, NO_LINK};
 use array::Ticket;
-use base::{Address, Bug, Effect, Effects, Instant, Memory, Slice, Status, planted};
+use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
 
 const NO_HOST: u32 = u32::MAX;
 
@@ -258,7 +258,7 @@ impl<M: Memory> Core<M> {
             state.governor.on_load(now, home, &mut load);
             state.on_told(load);
         } else {
-            fx.push(Effect::Mail { to: Address::Shard(home), mail: Mail::Load(load) });
+            fx.push(to_shard(home, ShardMail::Load(load)));
         }
     }
 
@@ -269,7 +269,7 @@ impl<M: Memory> Core<M> {
             // It is gone, or not here yet.
             None => load.places = array::COMMANDS_MAX,
         }
-        fx.push(Effect::Mail { to: Address::Shard(peer), mail: Mail::Places(load) });
+        fx.push(to_shard(peer, ShardMail::Places(load)));
     }
 
     /// The array's home has answered.

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::admission::caps::Caps;
     use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-    use crate::mail::Mail;
+    use crate::mail::{Mail, ShardMail};
     use crate::{Deadlines, ShardConfig};
     use array::{Bitmap, Geometry, Leg, Membership};
     use base::memory::PlainMemory;
@@ -206,10 +206,10 @@ mod tests {
                 weight: crate::admission::scheduler::WEIGHT,
             }],
         };
-        let mail = Mail::Room(crate::mail::Room { mirrors: 2, singles: 0 });
-        shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);
-        let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
-        shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut vec![]);
+        let mail = ShardMail::Room(crate::mail::Room { mirrors: 2, singles: 0 });
+        shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut vec![]);
+        let mail = ShardMail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
+        shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut vec![]);
         shard.end_of_turn(NOW, &mut vec![]);
         shard
     }
@@ -360,8 +360,8 @@ mod tests {
         }
         assert_eq!(done.expect("another leg has read it").status, Status::Good);
         let layout = Layout { generation: 2, ..Layout::default() };
-        let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
-        shard.on_event(now, Event::Mail { from: Address::Steward, mail }, &mut fx);
+        let mail = ShardMail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
+        shard.on_event(now, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
         shard.end_of_turn(now, &mut fx);
         assert!(shard.arrays().next().is_none() && !shard.idle(), "the kernel has an operation of it");
         let used = shard.buffers_used();
@@ -383,8 +383,8 @@ mod tests {
             shard.end_of_turn(NOW, &mut fx);
             let mut layout = (*shard.core.layout).clone();
             (layout.generation, layout.volumes[0].ready) = (2, false);
-            let mail = Mail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
-            shard.on_event(NOW, Event::Mail { from: Address::Steward, mail }, &mut fx);
+            let mail = ShardMail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
+            shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
             let mut done = None;
             while done.is_none() {
                 for effect in core::mem::take(&mut fx) {

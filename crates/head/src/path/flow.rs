@@ -9,7 +9,7 @@ use crate::admission::scheduler::{Fair, cost_of};
 use crate::admission::window::{Depth, Governor};
 use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
-use crate::mail::{FlightId, Mail, Room};
+use crate::mail::{FlightId, Mail, Room, ShardMail, StewardMail, to_shard, to_steward};
 use crate::path::direct::Door;
 use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, Request, worse};
 use crate::path::stages::UNTIMED;
@@ -17,8 +17,8 @@ use crate::report::DriveReport;
 use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
-    Address, Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory,
-    Slice, Slots, Status, Token, planted,
+    Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice, Slots,
+    Status, Token, planted,
 };
 
 /// How often drive operations are checked for missed deadlines.
@@ -450,8 +450,8 @@ impl<M: Memory> Core<M> {
             state.depth.on_start(cost_of(len), little);
             self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
         } else {
-            let mail = Mail::Run { flight: FlightId(flight), array, command, whose: self.whose(index) };
-            fx.push(Effect::Mail { to: Address::Shard(place), mail });
+            let mail = ShardMail::Run { flight: FlightId(flight), array, command, whose: self.whose(index) };
+            fx.push(to_shard(place, mail));
         }
         Started::Yes
     }
@@ -534,7 +534,7 @@ impl<M: Memory> Core<M> {
         if (command.kind == Kind::Read || !state.array.geometry().redundant())
             && let Some((region, marks)) = state.array.cleared_region(command.at)
         {
-            fx.push(Effect::Mail { to: Address::Shard(peer), mail: Mail::Cleared { array, region, marks } });
+            fx.push(to_shard(peer, ShardMail::Cleared { array, region, marks }));
         }
     }
 
@@ -638,8 +638,8 @@ impl<M: Memory> Core<M> {
         fx: &mut Effects<Mail>,
     ) {
         let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
-        let mail = Mail::Ran { flight, status, issued, zeroes };
-        fx.push(Effect::Mail { to: Address::Shard(shard), mail });
+        let mail = ShardMail::Ran { flight, status, issued, zeroes };
+        fx.push(to_shard(shard, mail));
     }
 
     /// What is not at a drive yet never starts.
@@ -679,8 +679,8 @@ impl<M: Memory> Core<M> {
                             self.with_array(now, array, fx, |a, io| a.on_abort(now, ticket, io));
                         }
                         Some(shard) => {
-                            let mail = Mail::Abort { flight: FlightId(flight), array };
-                            fx.push(Effect::Mail { to: Address::Shard(shard), mail });
+                            let mail = ShardMail::Abort { flight: FlightId(flight), array };
+                            fx.push(to_shard(shard, mail));
                         }
                     }
                 }
@@ -835,9 +835,7 @@ impl<M: Memory> Core<M> {
             if data.len > 0 && !planted(Bug::HungBufferFree) {
                 match self.owner_of(data) {
                     // Only commands of this shard are hedged.
-                    Some(shard) => {
-                        fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Hold { data } })
-                    }
+                    Some(shard) => fx.push(to_shard(shard, ShardMail::Hold { data })),
                     None => {
                         if !held {
                             self.buffers.hold(data);
@@ -877,9 +875,7 @@ impl<M: Memory> Core<M> {
     fn let_go(&mut self, data: Slice, fx: &mut Effects<Mail>) {
         if data.len > 0 && !planted(Bug::HungBufferFree) {
             match self.owner_of(data) {
-                Some(shard) => {
-                    fx.push(Effect::Mail { to: Address::Shard(shard), mail: Mail::Unhold { data } })
-                }
+                Some(shard) => fx.push(to_shard(shard, ShardMail::Unhold { data })),
                 None => self.let_go_here(data),
             }
         }
@@ -1060,8 +1056,8 @@ impl<M: Memory> Core<M> {
                 && state.array.quiesced()
             {
                 state.quiescing = false;
-                let mail = Mail::Quiesced { array: ArrayId(i as u16) };
-                fx.push(Effect::Mail { to: Address::Steward, mail });
+                let mail = StewardMail::Quiesced { array: ArrayId(i as u16) };
+                fx.push(to_steward(mail));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::admission::buffer_quota::{Borrower, Purpose};
 use crate::admission::scheduler::cost_of;
-use crate::mail::{Fate, Mail};
+use crate::mail::{Fate, Mail, StewardMail, to_steward};
 use crate::path::request::{Phase, Request};
 use crate::report::{Counters, Digests};
 use crate::shard::Core;
@@ -10,8 +10,8 @@ use crate::shard::{Dues, Left};
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
-    Address, Answer, Ask, Command, ConnectionId, Duration, Effect, Effects, FrontIo, HostId, Instant, Memory,
-    Outbox, PortalId, Slice, Status, Tag, Want,
+    Answer, Ask, Command, ConnectionId, Duration, Effects, FrontIo, HostId, Instant, Memory, Outbox,
+    PortalId, Slice, Status, Tag, Want,
 };
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -257,8 +257,8 @@ impl<M: Memory> Io<'_, M> {
     }
     pub fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
         let (portal, peer) = (self.link.portal, self.link.peer);
-        let mail = Mail::Turned { fate, portal, peer, name, why };
-        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+        let mail = StewardMail::Turned { fate, portal, peer, name, why };
+        self.fx.push(to_steward(mail));
     }
 }
 
@@ -375,20 +375,24 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             Ask::NvmeIo { nqn, .. } => self.core.view.host_by_nqn(nqn).map(|h| h.id),
         };
         self.core.callers.on_asked(self.link);
-        let mail =
-            Mail::Ask { connection: self.link.id, portal: self.link.portal, peer: self.link.peer, ask };
-        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+        let mail = StewardMail::Ask {
+            connection: self.link.id,
+            portal: self.link.portal,
+            peer: self.link.peer,
+            ask,
+        };
+        self.fx.push(to_steward(mail));
     }
     fn refused(&mut self, name: &str, why: &'static str) {
         self.turned(Fate::TurnedAway, name.into(), why);
     }
     fn intervene(&mut self, key: u16, what: Intervention) {
-        let mail = Mail::Intervene { connection: self.link.id, key, what };
-        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+        let mail = StewardMail::Intervene { connection: self.link.id, key, what };
+        self.fx.push(to_steward(mail));
     }
     fn intervened(&mut self, id: u32, yes: bool) {
-        let mail = Mail::Obeyed { connection: self.link.id, id, yes };
-        self.fx.push(Effect::Mail { to: Address::Steward, mail });
+        let mail = StewardMail::Obeyed { connection: self.link.id, id, yes };
+        self.fx.push(to_steward(mail));
     }
     fn close(&mut self, why: Close) {
         if self.link.life == Life::Open {

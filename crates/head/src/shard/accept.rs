@@ -436,6 +436,7 @@ impl<M: Memory> Shard<M> {
 pub(super) mod tests {
     use super::*;
     use crate::layout::Layout;
+    use crate::mail::{ShardMail, StewardMail};
     use crate::shard::{Deadlines, ShardConfig};
     use base::front::Close;
     use base::memory::PlainMemory;
@@ -512,11 +513,11 @@ pub(super) mod tests {
             let hosts = vec![host(1, NQN, IQN), host(2, OTHER_NQN, OTHER_IQN)];
             let system =
                 System { nqn: OURS.into(), iqn: "iqn.2026-01.test:target".into(), ..System::default() };
-            let mail = Mail::Configure {
+            let mail = ShardMail::Configure {
                 view: View { portals, hosts, system, ..View::default() }.into(),
                 layout: Layout::default().into(),
             };
-            world.on(Event::Mail { from: Address::Steward, mail });
+            world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
             world
         }
         fn on(&mut self, event: Event<Mail>) {
@@ -528,9 +529,15 @@ pub(super) mod tests {
                 match effect {
                     Effect::Close { connection } => self.closed.push(connection),
                     Effect::Send { connection } => self.sends.push(connection),
-                    Effect::Mail { mail: Mail::Turned { why, .. }, .. } => self.turned.push(why),
-                    Effect::Mail { mail: Mail::Gone { why, .. }, .. } => self.gone.push(why),
-                    Effect::Mail { mail: Mail::Ask { ask, .. }, .. } => self.asks.push(ask),
+                    Effect::Mail { mail: Mail::Steward(StewardMail::Turned { why, .. }), .. } => {
+                        self.turned.push(why)
+                    }
+                    Effect::Mail { mail: Mail::Steward(StewardMail::Gone { why, .. }), .. } => {
+                        self.gone.push(why)
+                    }
+                    Effect::Mail { mail: Mail::Steward(StewardMail::Ask { ask, .. }), .. } => {
+                        self.asks.push(ask)
+                    }
                     _ => {}
                 }
             }
@@ -554,8 +561,8 @@ pub(super) mod tests {
         }
         /// The Steward lets it in.
         fn let_in(&mut self, connection: ConnectionId, id: u16) {
-            let mail = Mail::Answer { connection, answer: Answer::Admitted { id } };
-            self.on(Event::Mail { from: Address::Steward, mail });
+            let mail = ShardMail::Answer { connection, answer: Answer::Admitted { id } };
+            self.on(Event::Mail { from: Address::Steward, mail: mail.into() });
         }
         /// A peer comes and asks to be let in; true if the Steward is asked.
         pub(in crate::shard) fn visit(
@@ -764,8 +771,8 @@ pub(super) mod tests {
         world.say(peer, &ic_req());
         for _ in 0..20_000 {
             world.say(peer, &connect(OURS, NQN, 32)[..]);
-            let mail = Mail::Answer { connection: peer, answer: Answer::Full };
-            world.on(Event::Mail { from: Address::Steward, mail });
+            let mail = ShardMail::Answer { connection: peer, answer: Answer::Full };
+            world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
         }
         assert!(world.is_here(peer));
         let callers = &world.shard.core.callers;

@@ -2,10 +2,9 @@
 
 use super::{Shard, set};
 use crate::layout::{ArrayId, Layout};
-use crate::mail::Mail;
+use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
 use crate::path::request::Parked;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
-use array::Note;
 use base::view::View;
 use base::{Address, Effect, Effects, Instant, Memory};
 use std::sync::Arc;
@@ -41,7 +40,7 @@ impl<M: Memory> Shard<M> {
         for index in all {
             self.with(now, index, fx, |front, io| front.on_view(now, io));
         }
-        fx.push(Effect::Mail { to: Address::Steward, mail: Mail::Applied { generation: layout.generation } });
+        fx.push(to_steward(StewardMail::Applied { generation: layout.generation }));
     }
 
     /// Opens portals that are not open.
@@ -54,119 +53,103 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    pub(super) fn on_mail(&mut self, now: Instant, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
+    pub(super) fn on_mail(&mut self, now: Instant, from: Address, mail: ShardMail, fx: &mut Effects<Mail>) {
         match mail {
-            Mail::Configure { view, layout } => self.configure(now, view, layout, fx),
-            Mail::Recorded { array, epoch } => {
+            ShardMail::Configure { view, layout } => self.configure(now, view, layout, fx),
+            ShardMail::Recorded { array, epoch } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
-            Mail::Unrecorded { array } => {
+            ShardMail::Unrecorded { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_unrecorded(now, io))
             }
-            Mail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
-            Mail::MarkAll { array } => {
+            ShardMail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
+            ShardMail::MarkAll { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))
             }
-            Mail::AddDirty { array, dirty } => {
+            ShardMail::AddDirty { array, dirty } => {
                 self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
             }
-            Mail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
-            Mail::Scrub { array, order } => {
+            ShardMail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
+            ShardMail::Scrub { array, order } => {
                 self.core.with_array(now, array, fx, |a, io| a.scrub(now, order, io));
             }
-            Mail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
-            Mail::Answer { connection, answer } => {
+            ShardMail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
+            ShardMail::Answer { connection, answer } => {
                 if let Some(index) = self.index_of(connection) {
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
                     // Who was let in is a guest or a visitor by now.
                     self.core.callers.on_refused(&mut self.connections[index].link);
                 }
             }
-            Mail::Obey { connection, id, what } => {
+            ShardMail::Obey { connection, id, what } => {
                 if let Some(index) = self.index_of(connection) {
                     self.with(now, index, fx, |front, io| front.on_intervention(now, id, &what, io));
                 }
             }
-            Mail::Intervened { connection, key, yes } => {
+            ShardMail::Intervened { connection, key, yes } => {
                 if let Some(index) = self.index_of(connection) {
                     self.with(now, index, fx, |front, io| front.on_intervened(now, key, yes, io));
                 }
             }
-            Mail::Drop { connection, why } => {
+            ShardMail::Drop { connection, why } => {
                 if let Some(index) = self.index_of(connection) {
                     self.with(now, index, fx, |_, io| base::FrontIo::close(io, why));
                 }
             }
-            Mail::Quiesce { array } => self.core.quiesce(now, array, fx),
-            Mail::Room(room) => {
+            ShardMail::Quiesce { array } => self.core.quiesce(now, array, fx),
+            ShardMail::Room(room) => {
                 let (room, mirrors_max) = self.core.keep_scratch(room);
-                fx.push(Effect::Mail { to: from, mail: Mail::HasRoom { room, mirrors_max } });
+                fx.push(Effect::Mail {
+                    to: from,
+                    mail: Mail::Steward(StewardMail::HasRoom { room, mirrors_max }),
+                });
             }
-            Mail::Returned { array, life, marks, ranges } => {
+            ShardMail::Returned { array, life, marks, ranges } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_returned(now, (life, marks), &ranges, io));
             }
-            Mail::AllCleared { array, marks } => {
+            ShardMail::AllCleared { array, marks } => {
                 self.core.with_array(now, array, fx, |a, _| a.on_all_cleared(marks));
             }
-            Mail::Cleared { array, region, marks } => {
+            ShardMail::Cleared { array, region, marks } => {
                 self.core.with_array(now, array, fx, |a, _| a.on_region_cleared(region, marks));
             }
-            Mail::Resume { array } => self.core.resume(now, array, fx),
-            Mail::Report => {
+            ShardMail::Resume { array } => self.core.resume(now, array, fx),
+            ShardMail::Report => {
                 let report = Box::new(self.report());
-                fx.push(Effect::Mail { to: from, mail: Mail::Reported(report) });
+                fx.push(Effect::Mail { to: from, mail: Mail::Steward(StewardMail::Reported(report)) });
             }
-            Mail::Run { flight, array, command, whose } => {
+            ShardMail::Run { flight, array, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.tell_cleared(shard, array, &command, fx);
                 let (place, line) = Default::default();
                 self.core.parked.push_back(Parked { shard, flight, array, command, whose, place, line });
             }
-            Mail::Load(load) => {
+            ShardMail::Load(load) => {
                 let Address::Shard(peer) = from else { panic!("only shards ask shards") };
                 self.core.on_load(now, peer, load, fx);
             }
-            Mail::Places(load) => self.core.on_places(load),
-            Mail::Ran { flight, status, issued, zeroes } => {
+            ShardMail::Places(load) => self.core.on_places(load),
+            ShardMail::Ran { flight, status, issued, zeroes } => {
                 self.core.fill_zeroes(zeroes);
                 self.core.flight_landed(now, flight.0, status, issued, fx);
             }
-            Mail::Abort { flight, array } => {
+            ShardMail::Abort { flight, array } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.abort_for_peer(now, shard, flight, array, fx);
             }
-            Mail::Lease { volume, kind, cost } => {
+            ShardMail::Lease { volume, kind, cost } => {
                 let Address::Shard(peer) = from else { panic!("only shards ask shards") };
                 self.core.on_lease(now, peer, volume, kind, cost, fx);
             }
-            Mail::Leased { volume, kind, cost } => self.core.on_leased(now, volume, kind, cost),
-            Mail::Hold { data } => {
+            ShardMail::Leased { volume, kind, cost } => self.core.on_leased(now, volume, kind, cost),
+            ShardMail::Hold { data } => {
                 self.core.buffers.hold(data);
                 self.core.buffers.keep(now, data);
             }
-            Mail::Unhold { data } => self.core.let_go_here(data),
-            Mail::Note { array, note: Note::Heal { at, len, leg } } => {
+            ShardMail::Unhold { data } => self.core.let_go_here(data),
+            ShardMail::Heal { array, at, len, leg } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_heal(now, leg, at, len, io));
             }
-            Mail::Applied { .. }
-            | Mail::Note { .. }
-            | Mail::Ask { .. }
-            | Mail::Intervene { .. }
-            | Mail::Obeyed { .. }
-            | Mail::Ending { .. }
-            | Mail::Gone { .. }
-            | Mail::Turned { .. }
-            | Mail::Listening { .. }
-            | Mail::Quiesced { .. }
-            | Mail::HasRoom { .. }
-            | Mail::Reported(_)
-            | Mail::Order { .. }
-            | Mail::Answered { .. }
-            | Mail::Ready { .. }
-            | Mail::Happened(_)
-            | Mail::Renewed { .. }
-            | Mail::Stop
-            | Mail::Stopped => panic!("this letter is not for a shard: {mail:?}"),
         }
     }
 

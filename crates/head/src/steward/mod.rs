@@ -30,7 +30,7 @@ mod tests;
 
 pub use health::shaped::split as split_shape;
 
-use crate::mail::Mail;
+use crate::mail::{Mail, ManagerMail, ShardMail, StewardMail};
 use crate::order::Order;
 use base::front::Close;
 use base::machine::Shape;
@@ -109,67 +109,67 @@ impl Steward {
             && desk.pools.iter().all(|p| p.wishes.is_empty() && !p.keeping)
     }
 
-    fn on_mail(&mut self, from: Address, mail: Mail, fx: &mut Effects<Mail>) {
+    fn on_mail(&mut self, from: Address, mail: StewardMail, fx: &mut Effects<Mail>) {
         let mut desk = self.office.desk_mut();
         let shard = match from {
             Address::Shard(n) => n,
             Address::Steward | Address::Manager => u16::MAX,
         };
         match mail {
-            Mail::Applied { generation } => {
+            StewardMail::Applied { generation } => {
                 let applied = &mut desk.applied[usize::from(shard)];
                 *applied = generation.max(*applied);
             }
-            Mail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
-            Mail::Ask { connection, portal, peer, ask } => {
+            StewardMail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
+            StewardMail::Ask { connection, portal, peer, ask } => {
                 if desk.stop == Stop::Closed {
                     return sessions::table::answer(Place { shard, connection }, Answer::Full, fx);
                 }
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
             }
-            Mail::Intervene { connection, key, what } => {
+            StewardMail::Intervene { connection, key, what } => {
                 desk.sessions.on_intervene(Place { shard, connection }, key, what, fx);
             }
-            Mail::Obeyed { connection, id, yes } => {
+            StewardMail::Obeyed { connection, id, yes } => {
                 desk.sessions.on_obeyed(Place { shard, connection }, id, yes, fx);
             }
-            Mail::Ending { connection, lost } => {
+            StewardMail::Ending { connection, lost } => {
                 desk.sessions.on_ending(Place { shard, connection }, lost, fx);
             }
-            Mail::Gone { connection, why } => {
+            StewardMail::Gone { connection, why } => {
                 desk.sessions.on_gone(Place { shard, connection }, fx);
                 if let Some(Close::Protocol(what)) = why {
                     desk.last_protocol_errors.insert(shard, what);
                 }
             }
-            Mail::Turned { fate, portal, peer, name, why } => {
+            StewardMail::Turned { fate, portal, peer, name, why } => {
                 desk.on_turned(self.office.cx.now(), portal, peer, &name, (fate, why));
             }
-            Mail::Listening { portal, result } => {
+            StewardMail::Listening { portal, result } => {
                 desk.on_listening(self.office.cx.now(), shard, portal, result);
             }
-            Mail::Quiesced { array } => {
+            StewardMail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }
-            Mail::HasRoom { room: kept, mirrors_max } => {
+            StewardMail::HasRoom { room: kept, mirrors_max } => {
                 if let Some(room) = desk.rooms.get_mut(usize::from(shard)) {
                     *room = Some((kept, mirrors_max));
                 }
             }
-            Mail::Reported(report) => {
+            StewardMail::Reported(report) => {
                 desk.times.add(self.office.cx.now(), &report);
                 let slot = usize::from(report.shard);
                 desk.reports[slot] = Some(*report);
                 desk.reported[slot] += 1;
             }
-            Mail::Order { id, order } => match order {
+            StewardMail::Order { id, order } => match order {
                 Order::Status | Order::Events { .. } => {
                     drop(desk);
                     let office = self.office.clone();
                     self.office.cx.spawn(async move {
                         let answer = office.look(order).await;
-                        office.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                        office.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
                 // A drive that hangs may be what the order before waits for.
@@ -184,56 +184,23 @@ impl Steward {
                             true => office.look_soon(),
                             false => office.look_now().await,
                         }
-                        office.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                        office.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
                 _ if desk.stop != Stop::No => {
                     let answer = Err(stop::too_late());
-                    self.office.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                    self.office.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
                 order => desk.orders.push_back((Some(id), order)),
             },
-            Mail::Renewed { again, failed } => {
+            StewardMail::Renewed { again, failed } => {
                 drop(desk);
                 self.office.on_renewed(again, failed);
             }
-            Mail::Stop => {
+            StewardMail::Stop => {
                 drop(desk);
                 self.office.on_stop();
             }
-            Mail::Configure { .. }
-            | Mail::Recorded { .. }
-            | Mail::Clean { .. }
-            | Mail::Returned { .. }
-            | Mail::AllCleared { .. }
-            | Mail::Cleared { .. }
-            | Mail::Unrecorded { .. }
-            | Mail::MarkAll { .. }
-            | Mail::Unmark { .. }
-            | Mail::AddDirty { .. }
-            | Mail::Pace { .. }
-            | Mail::Scrub { .. }
-            | Mail::Answer { .. }
-            | Mail::Obey { .. }
-            | Mail::Intervened { .. }
-            | Mail::Drop { .. }
-            | Mail::Quiesce { .. }
-            | Mail::Room { .. }
-            | Mail::Resume { .. }
-            | Mail::Report
-            | Mail::Run { .. }
-            | Mail::Load(_)
-            | Mail::Places(_)
-            | Mail::Ran { .. }
-            | Mail::Abort { .. }
-            | Mail::Hold { .. }
-            | Mail::Unhold { .. }
-            | Mail::Lease { .. }
-            | Mail::Leased { .. }
-            | Mail::Answered { .. }
-            | Mail::Ready { .. }
-            | Mail::Happened(_)
-            | Mail::Stopped => panic!("this letter is not for the Steward: {mail:?}"),
         }
     }
 }
@@ -256,14 +223,15 @@ impl Machine for Steward {
                 self.office.desk_mut().free_drive(drive);
             }
             Event::State { token, result } => self.rt.on_state(token, result),
-            Event::Mail { from, mail } => self.on_mail(from, mail, fx),
+            Event::Mail { from, mail: Mail::Steward(mail) } => self.on_mail(from, mail, fx),
             Event::Accepted { .. }
             | Event::Connected { .. }
             | Event::Received { .. }
             | Event::Sent { .. }
             | Event::Broken { .. }
             | Event::Closed { .. }
-            | Event::Listening { .. } => panic!("this event is not for the Steward: {event:?}"),
+            | Event::Listening { .. }
+            | Event::Mail { .. } => panic!("this event is not for the Steward: {event:?}"),
         }
     }
     fn on_timer(&mut self, now: Instant, _fx: &mut Effects<Mail>) {
@@ -281,10 +249,10 @@ impl Machine for Steward {
 
 /// Sends the same to every shard.
 impl Office {
-    pub(crate) fn tell_shards(&self, mut mail: impl FnMut() -> Mail) {
+    pub(crate) fn tell_shards(&self, mut mail: impl FnMut() -> ShardMail) {
         let shards = self.desk().shards;
         for shard in 0..shards {
-            self.cx.mail(Address::Shard(shard), mail());
+            self.cx.to_shard(shard, mail());
         }
     }
 }

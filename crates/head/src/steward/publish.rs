@@ -1,7 +1,7 @@
 //! From the desk to every shard: a new view and a new layout at each change.
 
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::steward::Office;
 use crate::steward::desk::{Desk, PoolDesk, Stop};
 use array::format::LegState;
@@ -25,7 +25,7 @@ impl Office {
             (Arc::new(view_of(&desk)), Arc::new(layout_of(&desk)))
         };
         let generation = view.generation;
-        self.tell_shards(|| Mail::Configure { view: view.clone(), layout: layout.clone() });
+        self.tell_shards(|| ShardMail::Configure { view: view.clone(), layout: layout.clone() });
         generation
     }
 }

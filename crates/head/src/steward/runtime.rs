@@ -10,12 +10,12 @@
 //! drives carry operations out in any order, and a record must not be followed by the one before it.
 
 use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
-use crate::mail::Mail;
+use crate::mail::{Mail, ManagerMail, ShardMail, to_manager, to_shard};
 use crate::steward::pools::released::anonymous;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
-    Address, Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect,
-    Effects, Instant, Memory, OpenError, Slice, Token, planted,
+    Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects,
+    Instant, Memory, OpenError, Slice, Token, planted,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -246,9 +246,13 @@ impl Cx {
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.0.borrow_mut().born.push(Box::pin(task));
     }
-    /// Writes a letter.
-    pub fn mail(&self, to: Address, mail: Mail) {
-        self.0.borrow_mut().fx.push(Effect::Mail { to, mail });
+    /// Writes to a shard.
+    pub fn to_shard(&self, shard: u16, mail: ShardMail) {
+        self.0.borrow_mut().fx.push(to_shard(shard, mail));
+    }
+    /// Writes to the manager.
+    pub fn to_manager(&self, mail: ManagerMail) {
+        self.0.borrow_mut().fx.push(to_manager(mail));
     }
     /// Waits until `condition` says so; it is asked whenever anything happened.
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {

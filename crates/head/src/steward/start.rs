@@ -1,6 +1,6 @@
 //! The Steward's life: the start, at which its pools are imported, then orders one by one.
 
-use crate::mail::Mail;
+use crate::mail::ManagerMail;
 use crate::order::{RefusalKind, Weight};
 use crate::steward::Office;
 use crate::steward::desk::Stop;
@@ -10,7 +10,7 @@ use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is
 use crate::steward::pools::released::in_memory;
 use crate::steward::record::files::{POOLS, PoolRow};
 use crate::steward::runtime::Patience;
-use base::{Address, Duration, Instant, Uuid};
+use base::{Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -123,7 +123,7 @@ impl Office {
                 notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
             desk.notices.extend(lasting);
         }
-        self.cx.mail(Address::Manager, Mail::Ready { notices });
+        self.cx.to_manager(ManagerMail::Ready { notices });
         loop {
             let office = self.clone();
             self.cx.until(move || !office.desk().orders.is_empty()).await;
@@ -134,10 +134,10 @@ impl Office {
             self.desk_mut().forget_stand_ins();
             self.desk_mut().ordering = false;
             if let Some(id) = id {
-                self.cx.mail(Address::Manager, Mail::Answered { id, answer });
+                self.cx.to_manager(ManagerMail::Answered { id, answer });
             }
             if stop {
-                self.cx.mail(Address::Manager, Mail::Stopped);
+                self.cx.to_manager(ManagerMail::Stopped);
             }
         }
     }

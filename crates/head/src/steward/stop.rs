@@ -9,13 +9,13 @@
 //! crash leaves behind: a pool that did not come to rest stays marked as open, and the next start makes its legs the same.
 
 use crate::layout::PoolId;
-use crate::mail::Mail;
+use crate::mail::{ManagerMail, ShardMail};
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{Stop, refuse};
 use crate::steward::join::{self, Boxed};
+use base::Duration;
 use base::front::Close;
-use base::{Address, Duration};
 
 /// How long the order under way has to end by itself.
 const ORDER_PATIENCE: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ impl Office {
             desk.orders.drain(..).collect()
         };
         for id in waiting.into_iter().filter_map(|(id, _)| id) {
-            self.cx.mail(Address::Manager, Mail::Answered { id, answer: Err(too_late()) });
+            self.cx.to_manager(ManagerMail::Answered { id, answer: Err(too_late()) });
         }
         self.desk_mut().orders.push_back((None, Order::Shutdown));
         // So that the order under way is looked at again by then, whatever else happens.
@@ -80,8 +80,8 @@ impl Office {
         self.publish().await;
         let places = self.desk().sessions.places();
         for p in places {
-            let mail = Mail::Drop { connection: p.connection, why: Close::Logout };
-            self.cx.mail(Address::Shard(p.shard), mail);
+            let mail = ShardMail::Drop { connection: p.connection, why: Close::Logout };
+            self.cx.to_shard(p.shard, mail);
         }
         let mut result = self.quiet(&ids, QUIET_PATIENCE).await.map(|()| Reply::Done);
         let quiet = result.is_ok();

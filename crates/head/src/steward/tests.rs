@@ -3,7 +3,7 @@
 
 use super::{Steward, StewardConfig};
 use crate::layout::{ArrayId, Layout};
-use crate::mail::Mail;
+use crate::mail::{Mail, ManagerMail, ShardMail, StewardMail};
 use crate::order::{
     Answered, ArraySpec, DriveRole, HostSettings, Order, RefusalKind, Reply, Snapshot, State,
 };

@@ -9,7 +9,7 @@ use super::watch::{Cpu, Live, interrupted};
 use crate::failure::{Exit, Failure};
 use base::view::Protocol;
 use base::{Address, DriveId, DriveInfo};
-use head::mail::Mail;
+use head::mail::{Mail, ManagerMail, ShardMail, StewardMail};
 use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot};
 use head::path::direct::Place;
 use head::path::stages::STAGES;
@@ -89,8 +89,8 @@ impl Stand {
         let (tell, answers) = channel();
         let (ready, is_ready) = channel();
         let manager = move |_: Address, mail: Mail| match mail {
-            Mail::Answered { id, answer } => drop(tell.send((id, answer))),
-            Mail::Ready { .. } => drop(ready.send(())),
+            Mail::Manager(ManagerMail::Answered { id, answer }) => drop(tell.send((id, answer))),
+            Mail::Manager(ManagerMail::Ready { .. }) => drop(ready.send(())),
             _ => {}
         };
         let mut machines: Vec<MachineConfig> = (0..shape.shards)
@@ -167,7 +167,7 @@ impl Stand {
     pub fn order(&mut self, order: Order) -> Result<Reply, Failure> {
         self.orders += 1;
         let id = self.orders;
-        let _ = self.house().post().send(Address::Steward, Mail::Order { id, order });
+        let _ = self.house().post().send(Address::Steward, StewardMail::Order { id, order }.into());
         loop {
             let gone = |_| Failure::internal("the head in this process does not answer");
             let (of, answer) = self.answers.recv_timeout(ORDER_TIMEOUT).map_err(gone)?;
@@ -310,7 +310,7 @@ impl Stand {
     fn ask(&self, shard: usize, ask: Ask) {
         let _ = self.shards[shard].0.send(ask);
         // Any mail wakes it.
-        let _ = self.house().post().send(Address::Shard(shard as u16), Mail::Report);
+        let _ = self.house().post().send(Address::Shard(shard as u16), ShardMail::Report.into());
     }
 
     /// Puts load on it from inside, by all shards; `tell` hears how it goes.

@@ -6,7 +6,7 @@ use crate::daemon::server::Stop;
 use crate::daemon::setup;
 use crate::failure::Failure;
 use base::Address;
-use head::mail::{Mail, Unmended};
+use head::mail::{Mail, ManagerMail, StewardMail, Unmended};
 use head::order::{Answered, Refusal, RefusalKind};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -65,17 +65,17 @@ impl Machines {
         let pending = Arc::new(Pending::default());
         let answered = Arc::clone(&pending);
         let manager = move |_from: Address, mail: Mail| match mail {
-            Mail::Answered { id, answer } => {
+            Mail::Manager(ManagerMail::Answered { id, answer }) => {
                 if let Some(to) = answered.lock().remove(&id) {
                     // Whoever asked may have gone away meanwhile.
                     let _ = to.send(answer);
                 }
             }
-            Mail::Happened(line) => setup::log_event(&line),
-            Mail::Ready { .. } => {
+            Mail::Manager(ManagerMail::Happened(line)) => setup::log_event(&line),
+            Mail::Manager(ManagerMail::Ready { .. }) => {
                 let _ = news.send(News::Ready);
             }
-            Mail::Stopped => {
+            Mail::Manager(ManagerMail::Stopped) => {
                 let _ = news.send(News::Stopped);
             }
             other => tracing::error!("a letter that is not for the manager: {other:?}"),
@@ -95,18 +95,18 @@ impl Machines {
     }
     /// Asks for an orderly stop; `News::Stopped` follows.
     pub fn ask_to_stop(&self) {
-        if !self.house.post().send(Address::Steward, Mail::Stop) {
+        if !self.house.post().send(Address::Steward, StewardMail::Stop.into()) {
             tracing::error!("the Steward is gone and cannot stop in order");
         }
     }
     /// Lets the head tell of files of the state directory that were removed, and that are the daemon's own.
     pub fn tell_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
         // A Steward that is gone is told elsewhere.
-        let _ = self.house.post().send(Address::Steward, Mail::Renewed { again, failed });
+        let _ = self.house.post().send(Address::Steward, StewardMail::Renewed { again, failed }.into());
     }
     /// Lets the first shard panic, by a letter that is none for it.
     pub fn provoke_panic(&self) {
-        let _ = self.house.post().send(Address::Shard(0), Mail::Stopped);
+        let _ = self.house.post().send(Address::Shard(0), ManagerMail::Stopped.into());
     }
     /// Ends the threads.
     pub fn end(self) -> Result<(), Failure> {
@@ -125,7 +125,7 @@ impl Courier {
         while let Some((order, answer)) = calls.recv().await {
             id += 1;
             self.pending.lock().insert(id, answer);
-            if !self.post.send(Address::Steward, Mail::Order { id, order })
+            if !self.post.send(Address::Steward, StewardMail::Order { id, order }.into())
                 && let Some(answer) = self.pending.lock().remove(&id)
             {
                 let refusal = Refusal {

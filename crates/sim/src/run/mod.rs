@@ -22,7 +22,7 @@ use crate::world::{ActorId, Fate, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::layout::ArrayId;
-use head::mail::Mail;
+use head::mail::{ManagerMail, ShardMail, StewardMail};
 use head::order::{Answered, ArraySpec, HostSettings, Order, RefusalKind, Reply, Snapshot, State};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -339,20 +339,21 @@ impl Run {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
             Step::Fell(fate) => self.fell(fate),
-            Step::ToManager(Mail::Ready { .. }) => {
+            Step::ToManager(ManagerMail::Ready { .. }) => {
                 self.ready = true;
                 if self.stage == Stage::Booting {
                     self.stage = Stage::Ordering;
                     self.orders = self.setup();
                 }
             }
-            Step::ToManager(Mail::Answered { id, answer }) if self.waiting == Some(id) => {
+            Step::ToManager(ManagerMail::Answered { id, answer }) if self.waiting == Some(id) => {
                 self.waiting = None;
                 self.answered(answer)?;
             }
-            Step::ToManager(Mail::Stopped) if self.stopping && !self.down => self.stopped(),
-            Step::ToManager(Mail::Answered { .. } | Mail::Stopped | Mail::Happened(_)) => {}
-            Step::ToManager(other) => return Err(format!("the manager got a strange letter: {other:?}")),
+            Step::ToManager(ManagerMail::Stopped) if self.stopping && !self.down => self.stopped(),
+            Step::ToManager(
+                ManagerMail::Answered { .. } | ManagerMail::Stopped | ManagerMail::Happened(_),
+            ) => {}
             Step::Quiet => return Err("nothing will ever happen again".into()),
         }
         if self.ready && !self.down && !self.stopping && self.waiting.is_none() {
@@ -485,7 +486,7 @@ impl Run {
             self.sent = Some(order.clone());
             self.asked += 1;
             self.waiting = Some(self.asked);
-            self.world.manage(Address::Steward, Mail::Order { id: self.asked, order });
+            self.world.manage(Address::Steward, StewardMail::Order { id: self.asked, order });
         }
     }
 
@@ -498,7 +499,7 @@ impl Run {
         let pace = if matches!(self.stage, Stage::Calming { .. }) { Default::default() } else { slow };
         for shard in 0..self.options.shards {
             for array in 0..self.options.mirrors {
-                let mail = Mail::Pace { array: ArrayId(array as u16), pace };
+                let mail = ShardMail::Pace { array: ArrayId(array as u16), pace };
                 self.world.manage(Address::Shard(shard), mail);
             }
         }

@@ -12,7 +12,7 @@ use array::format::{
     label_copy_at, newest_label,
 };
 use base::{Address, Duration};
-use head::mail::Mail;
+use head::mail::StewardMail;
 use head::order::{DriveRole, Order, Snapshot, State};
 
 /// Effects that a head carries out at most before it falls: a few turns.
@@ -73,7 +73,7 @@ impl Run {
         if !self.down && self.ready && !self.stopping && self.kills < self.options.kills_max {
             self.kills += 1;
             self.stopping = true;
-            self.world.manage(Address::Steward, Mail::Stop);
+            self.world.manage(Address::Steward, StewardMail::Stop);
             self.world.alarm(STOP_PATIENCE, ALARM_STOP);
         }
     }

@@ -20,7 +20,7 @@ use actor::{Actor, Body, HeadOrHost, kind_of};
 use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
 use core::cmp::Reverse;
 use drives::Drives;
-use head::mail::Mail;
+use head::mail::{Mail, ManagerMail};
 use links::Links;
 use state::Pending;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -127,7 +127,7 @@ pub enum Step {
     /// An alarm of the script's.
     Alarm(u64),
     /// Mail for the manager.
-    ToManager(Mail),
+    ToManager(ManagerMail),
     /// The head's life has ended, as `doom` said.
     Fell(Fate),
     /// Nothing is left to happen.
@@ -155,7 +155,7 @@ pub struct World {
     /// Since then it takes nothing, and lets go of nothing.
     pub frozen_at: Option<Instant>,
     pending: Pending,
-    to_manager: VecDeque<Mail>,
+    to_manager: VecDeque<ManagerMail>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
     /// Hosts whose last connection the head has closed, since somebody asked.
@@ -250,12 +250,12 @@ impl World {
         self.turn(id, Turn::Nudge);
     }
     /// Mail from the manager.
-    pub fn manage(&mut self, to: Address, mail: Mail) {
+    pub fn manage(&mut self, to: Address, mail: impl Into<Mail>) {
         let id = self.addresses[&to];
         self.post(
             id,
             Duration::from_micros(1),
-            HeadOrHost::Head(Event::Mail { from: Address::Manager, mail }),
+            HeadOrHost::Head(Event::Mail { from: Address::Manager, mail: mail.into() }),
         );
     }
     /// Calls the script back.
@@ -469,10 +469,10 @@ impl World {
     }
 
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
-        if to == Address::Manager {
-            self.to_manager.push_back(mail);
-            return;
-        }
+        let mail = match mail {
+            Mail::Manager(mail) => return self.to_manager.push_back(mail),
+            other => other,
+        };
         let sender = *self.addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
         let Some(&id) = self.addresses.get(&to) else { return };
         // Mail of one pair stays in order.

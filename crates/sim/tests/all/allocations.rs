@@ -3,7 +3,7 @@
 use base::machine::Machine;
 use base::{ConnectionId, Dma, Effects, Event, Instant, Slice};
 use head::Shard;
-use head::mail::Mail;
+use head::mail::{Mail, ShardMail};
 use sim::memory::SimMemory;
 use sim::run::{Options, run};
 use sim::world::HeadMachine;
@@ -51,7 +51,12 @@ impl Machine for Watched {
             Event::Accepted { .. }
                 | Event::Closed { .. }
                 | Event::Listening { .. }
-                | Event::Mail { mail: Mail::Configure { .. } | Mail::Report | Mail::Answer { .. }, .. }
+                | Event::Mail {
+                    mail: Mail::Shard(
+                        ShardMail::Configure { .. } | ShardMail::Report | ShardMail::Answer { .. }
+                    ),
+                    ..
+                }
         );
         self.watch(fx, |shard, fx| shard.on_event(now, event, fx));
     }

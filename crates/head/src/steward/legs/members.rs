@@ -10,7 +10,7 @@
 //! the leg before a crash would still find it in sync.
 
 use crate::layout::{ArrayId, PoolId};
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::Weight;
 use crate::steward::Office;
 use crate::steward::desk::{Desk, Outlook, PoolDesk, Wish, array_word, error_words, outlook};
@@ -214,7 +214,7 @@ impl Office {
         if geometry.redundant() && !planted(Bug::OwnBitmapIgnored) {
             let own = self.read_bitmap(&open).await;
             let dirty = Arc::new(array::merge(&geometry, uuid, &[own.as_deref()]).0);
-            self.tell_shards(|| Mail::AddDirty { array: id, dirty: dirty.clone() });
+            self.tell_shards(|| ShardMail::AddDirty { array: id, dirty: dirty.clone() });
         }
     }
 
@@ -266,7 +266,7 @@ impl Office {
     }
     pub(crate) fn recorded(&self, changed: &[(ArrayId, u64)]) {
         for (array, epoch) in changed {
-            self.tell_shards(|| Mail::Recorded { array: *array, epoch: *epoch });
+            self.tell_shards(|| ShardMail::Recorded { array: *array, epoch: *epoch });
         }
     }
 
@@ -299,7 +299,7 @@ impl Office {
                 lines.into_iter().for_each(|l| desk.event(now, Weight::Note, what.clone(), l));
             }
             for array in done {
-                self.tell_shards(|| Mail::Clean { array });
+                self.tell_shards(|| ShardMail::Clean { array });
             }
         }
     }

@@ -8,7 +8,7 @@
 //! From the second step on no shard answers a read, so nobody sees a value that a crash could take back.
 
 use crate::layout::PoolId;
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::Weight;
 use crate::steward::Office;
 use base::Duration;
@@ -52,7 +52,7 @@ impl Office {
             _ => return,
         };
         for array in arrays {
-            self.tell_shards(|| Mail::Unrecorded { array });
+            self.tell_shards(|| ShardMail::Unrecorded { array });
         }
     }
 

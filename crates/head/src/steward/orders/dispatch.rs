@@ -1,7 +1,7 @@
 //! Orders: who does what; and those about drives.
 
 use crate::layout::PoolId;
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
 use crate::steward::Office;
 use crate::steward::desk::{Outlook, Wish, error_words, refuse};
@@ -536,7 +536,7 @@ impl Office {
             p.arrays[array].all_dirty.clear();
             p.arrays[array].id
         };
-        self.tell_shards(|| Mail::MarkAll { array: id });
+        self.tell_shards(|| ShardMail::MarkAll { array: id });
         let office = self.clone();
         let marked = move || {
             let desk = office.desk();
@@ -551,7 +551,7 @@ impl Office {
         if marked() {
             return Ok(());
         }
-        self.tell_shards(|| Mail::Unmark { array: id });
+        self.tell_shards(|| ShardMail::Unmark { array: id });
         let message = "the bitmap of the mirror could not be written: nothing was begun";
         Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
     }

@@ -3,7 +3,7 @@
 use crate::admission::caps::Caps;
 use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{Resting, count, refuse, size, size_there};
@@ -14,7 +14,7 @@ use access::{AccessError, Host, LUN_MAX, lowest_free};
 use base::front::Close;
 use base::view::NSID_MAX;
 use base::view::{Portal, Protocol};
-use base::{Address, Bug, Duration, Uuid, planted};
+use base::{Bug, Duration, Uuid, planted};
 use core::net::SocketAddr;
 use volume::{Map, Run, Volume, VolumeError};
 
@@ -496,8 +496,8 @@ impl Office {
     fn drop_connections(&self, host: base::HostId, ends: impl Fn(&Session) -> bool) {
         let places = self.desk().sessions.places_of(host, ends);
         for p in places {
-            let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
-            self.cx.mail(Address::Shard(p.shard), mail);
+            let mail = ShardMail::Drop { connection: p.connection, why: Close::Replaced };
+            self.cx.to_shard(p.shard, mail);
         }
     }
 
@@ -604,8 +604,8 @@ impl Office {
         let places: Vec<_> =
             self.desk().sessions.all().filter(|s| s.portal == id).flat_map(|s| s.places.clone()).collect();
         for p in places {
-            let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
-            self.cx.mail(Address::Shard(p.shard), mail);
+            let mail = ShardMail::Drop { connection: p.connection, why: Close::Replaced };
+            self.cx.to_shard(p.shard, mail);
         }
         self.note(format!("portal {what}"), "it was removed");
         Ok(Reply::Done)

@@ -1,7 +1,7 @@
 //! Pools go: released, or let go of as the head stops.
 
 use crate::layout::{ArrayId, PoolId};
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{OpenDrive, Outlook, PoolDesk, Wish, array_word, count, error_words, refuse};
@@ -287,7 +287,7 @@ impl Office {
             p.arrays.iter().map(|a| a.id).collect()
         };
         for array in arrays {
-            self.tell_shards(|| Mail::Resume { array });
+            self.tell_shards(|| ShardMail::Resume { array });
         }
         self.publish().await;
     }
@@ -382,7 +382,7 @@ impl Office {
             ids.iter().filter_map(|id| desk.pool(*id)).flat_map(|p| p.arrays.iter().map(|a| a.id)).collect()
         };
         for array in &arrays {
-            self.tell_shards(|| Mail::Quiesce { array: *array });
+            self.tell_shards(|| ShardMail::Quiesce { array: *array });
         }
         let office = self.clone();
         let quiet = self.cx.until_within(patience, move || {

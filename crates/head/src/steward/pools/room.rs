@@ -2,7 +2,7 @@
 //! layout. Pools that are imported at a start ask at the same time, so what was promised to one is counted for the next.
 
 use crate::limits;
-use crate::mail::{Mail, Room};
+use crate::mail::{Room, ShardMail};
 use crate::order::{Refusal, RefusalKind};
 use crate::steward::Office;
 use crate::steward::desk::refuse;
@@ -63,7 +63,7 @@ impl Office {
             (Asking(self.clone()), sum(here, desk.promised))
         };
         let all = sum(before, more);
-        self.tell_shards(|| Mail::Room(all));
+        self.tell_shards(|| ShardMail::Room(all));
         let office = self.clone();
         self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
         let rooms: Vec<(Room, u32)> = self.desk().rooms.iter().copied().flatten().collect();
@@ -74,7 +74,7 @@ impl Office {
         }
         // Back to what there was. The answers are waited for: the next who asks must not take them for its own.
         self.desk_mut().rooms.fill(None);
-        self.tell_shards(|| Mail::Room(before));
+        self.tell_shards(|| ShardMail::Room(before));
         let office = self.clone();
         self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
         drop(asking);

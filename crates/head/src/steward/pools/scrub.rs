@@ -5,7 +5,7 @@
 //! of a pool's configuration is made by an order.
 
 use crate::layout::PoolId;
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{PoolDesk, array_word, refuse};
@@ -13,7 +13,7 @@ use crate::steward::record::config::PoolConfig;
 use crate::steward::record::extras::{Found, LastScrub, ScrubRun};
 use crate::steward::status::speed::Speed;
 use array::Note;
-use base::{Address, Duration, Instant, Uuid};
+use base::{Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 use volume::GRANULE_BYTES;
 
@@ -366,7 +366,7 @@ impl Office {
             (0..p.arrays.len()).map(|a| (p.arrays[a].id, p.order_for(a))).collect::<Vec<_>>()
         };
         for (array, order) in arrays {
-            self.tell_shards(|| Mail::Scrub { array, order });
+            self.tell_shards(|| ShardMail::Scrub { array, order });
         }
     }
 
@@ -433,7 +433,7 @@ impl Office {
             letters
         };
         for (shard, array, order) in letters {
-            self.cx.mail(Address::Shard(shard), Mail::Scrub { array, order });
+            self.cx.to_shard(shard, ShardMail::Scrub { array, order });
         }
     }
 

@@ -9,7 +9,7 @@
 //! labels away that are left.
 
 use crate::layout::{ArrayId, PoolId};
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{LegDesk, OpenDrive, PoolDesk, Wish, array_word, error_words, refuse};
@@ -196,7 +196,7 @@ impl Office {
             arrays
         };
         for array in &arrays {
-            self.tell_shards(|| Mail::Quiesce { array: *array });
+            self.tell_shards(|| ShardMail::Quiesce { array: *array });
         }
         let (office, all) = (self.clone(), arrays.clone());
         let quiet = move || {
@@ -217,7 +217,7 @@ impl Office {
     }
     fn resume_arrays(&self, arrays: &[ArrayId]) {
         for array in arrays {
-            self.tell_shards(|| Mail::Resume { array: *array });
+            self.tell_shards(|| ShardMail::Resume { array: *array });
         }
     }
     /// Keeps the keeper from its work, and whoever else does that: a last leg that comes back holds it, too.

@@ -8,7 +8,7 @@
 //! A crash at any moment leaves it returned, and the next head marks it anew (docs/formats/uncleared.md).
 
 use crate::layout::{ArrayId, PoolId};
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::steward::Office;
 use crate::steward::desk::{ArrayDesk, OpenDrive, PoolDesk, refuse};
@@ -212,7 +212,7 @@ impl Office {
         }
         let marked: Vec<ArrayId> = letters.iter().map(|(id, ..)| *id).collect();
         for (array, life, marks, ranges) in letters {
-            self.tell_shards(|| Mail::Returned { array, life, marks, ranges: ranges.clone() });
+            self.tell_shards(|| ShardMail::Returned { array, life, marks, ranges: ranges.clone() });
         }
         let office = self.clone();
         let done = move || {
@@ -254,7 +254,7 @@ impl Office {
                 desk.pool(pool).map_or(vec![], |p| p.arrays.iter().map(|a| (a.id, a.marks)).collect())
             };
             for (array, marks) in arrays {
-                self.tell_shards(|| Mail::AllCleared { array, marks });
+                self.tell_shards(|| ShardMail::AllCleared { array, marks });
             }
         }
         Ok(Reply::Done)

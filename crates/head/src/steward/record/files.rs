@@ -1,7 +1,7 @@
 //! The state directory: what a head keeps outside of its pools (docs/formats/state.md).
 
 use crate::layout::PoolId;
-use crate::mail::Mail;
+use crate::mail::ManagerMail;
 use crate::order::{EventLine, Refusal, RefusalKind, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{PortalDesk, Unread, refuse};
@@ -13,7 +13,7 @@ use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::{StateError, StateOp};
 use base::view::{Portal, Protocol, System};
-use base::{Address, Instant, PortalId, Uuid};
+use base::{Instant, PortalId, Uuid};
 use core::fmt::Write;
 use core::net::SocketAddr;
 
@@ -524,7 +524,7 @@ impl Office {
             self.cx.until(move || !office.desk().unlogged.is_empty()).await;
             let lines: Vec<EventLine> = self.desk_mut().unlogged.drain(..).collect();
             for line in &lines {
-                self.cx.mail(Address::Manager, Mail::Happened(line.clone()));
+                self.cx.to_manager(ManagerMail::Happened(line.clone()));
             }
             let contents = lines.iter().map(event_text).collect::<String>().into_bytes();
             let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };

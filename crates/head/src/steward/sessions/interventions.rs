@@ -1,10 +1,10 @@
 //! What connections want of each other (NVMe Abort and controller reset, SCSI task management): the wish
 //! goes to every connection that it is about, and is answered when all have done it or are gone.
 
-use crate::mail::Mail;
+use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::table::Place;
+use base::Effects;
 use base::front::Intervention;
-use base::{Address, Effect, Effects};
 
 /// The answer to this one is not waited for.
 const NOBODY: u32 = 0;
@@ -67,8 +67,8 @@ impl Interventions {
     fn answer(&mut self, fx: &mut Effects<Mail>) {
         self.under_way.retain(|u| {
             if u.left.is_empty() {
-                let mail = Mail::Intervened { connection: u.asker.connection, key: u.key, yes: u.yes };
-                fx.push(Effect::Mail { to: Address::Shard(u.asker.shard), mail });
+                let mail = ShardMail::Intervened { connection: u.asker.connection, key: u.key, yes: u.yes };
+                fx.push(to_shard(u.asker.shard, mail));
             }
             !u.left.is_empty()
         });
@@ -76,6 +76,6 @@ impl Interventions {
 }
 
 fn obey(place: Place, id: u32, what: Intervention, fx: &mut Effects<Mail>) {
-    let mail = Mail::Obey { connection: place.connection, id, what };
-    fx.push(Effect::Mail { to: Address::Shard(place.shard), mail });
+    let mail = ShardMail::Obey { connection: place.connection, id, what };
+    fx.push(to_shard(place.shard, mail));
 }

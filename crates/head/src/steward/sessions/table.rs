@@ -4,10 +4,10 @@
 //! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
 
 use crate::admission::buffer_quota::has_share;
-use crate::mail::Mail;
+use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, Intervention};
-use base::{Address, Answer, Ask, ConnectionId, Effect, Effects, HostId, PortalId};
+use base::{Answer, Ask, ConnectionId, Effects, HostId, PortalId};
 use std::collections::BTreeMap;
 
 /// Most NVMe controllers; ids from 1 on.
@@ -333,14 +333,14 @@ impl Sessions {
 
 /// Answers what a connection asked.
 pub(in crate::steward) fn answer(place: Place, answer: Answer, fx: &mut Effects<Mail>) {
-    let mail = Mail::Answer { connection: place.connection, answer };
-    fx.push(Effect::Mail { to: Address::Shard(place.shard), mail });
+    let mail = ShardMail::Answer { connection: place.connection, answer };
+    fx.push(to_shard(place.shard, mail));
 }
 
 fn drop_all(places: &[Place], fx: &mut Effects<Mail>) {
     for p in places {
-        let mail = Mail::Drop { connection: p.connection, why: Close::Replaced };
-        fx.push(Effect::Mail { to: Address::Shard(p.shard), mail });
+        let mail = ShardMail::Drop { connection: p.connection, why: Close::Replaced };
+        fx.push(to_shard(p.shard, mail));
     }
 }
 
@@ -360,6 +360,7 @@ fn free_id(table: &BTreeMap<u16, Session>, host: Option<HostId>, last: &mut u16,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Effect;
 
     use base::VolumeId;
 
@@ -394,11 +395,13 @@ mod tests {
     }
     fn told(fx: &mut Effects<Mail>) -> Vec<String> {
         let text = |e: Effect<Mail>| match e {
-            Effect::Mail { mail: Mail::Answer { connection, answer }, .. } => {
+            Effect::Mail { mail: Mail::Shard(ShardMail::Answer { connection, answer }), .. } => {
                 format!("{} {answer:?}", connection.slot())
             }
-            Effect::Mail { mail: Mail::Drop { connection, .. }, .. } => format!("drop {}", connection.slot()),
-            Effect::Mail { mail: Mail::Obey { connection, what, .. }, .. } => {
+            Effect::Mail { mail: Mail::Shard(ShardMail::Drop { connection, .. }), .. } => {
+                format!("drop {}", connection.slot())
+            }
+            Effect::Mail { mail: Mail::Shard(ShardMail::Obey { connection, what, .. }), .. } => {
                 let what = match what {
                     Intervention::AbortCommand { cid, .. } => format!("shall abort {cid}"),
                     Intervention::RetryDelay { enabled } => format!("may delay {enabled}"),
@@ -407,7 +410,7 @@ mod tests {
                 };
                 format!("{} {what}", connection.slot())
             }
-            Effect::Mail { mail: Mail::Intervened { connection, key, yes }, .. } => {
+            Effect::Mail { mail: Mail::Shard(ShardMail::Intervened { connection, key, yes }), .. } => {
                 format!("{}: {key} is done, {yes}", connection.slot())
             }
             other => format!("{other:?}"),

@@ -1,6 +1,6 @@
 //! What is: the snapshot for `status`, and events.
 
-use crate::mail::Mail;
+use crate::mail::ShardMail;
 use crate::order::{
     Answered, Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool,
     PortalState, Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
@@ -45,7 +45,7 @@ impl Office {
     /// Fresh figures from the shards, if they answer in time.
     pub(crate) async fn ask_reports(&self) {
         let before = self.desk().reported.clone();
-        self.tell_shards(|| Mail::Report);
+        self.tell_shards(|| ShardMail::Report);
         let office = self.clone();
         let fresh = move || office.desk().reported.iter().zip(&before).all(|(now, before)| now > before);
         self.cx.until_within(REPORT_PATIENCE, fresh).await;

@@ -9,12 +9,15 @@ const SOON: u64 = 6;
 impl World {
     /// The manager asks for the end. Time passes only with `pass`.
     fn stop(&mut self) -> Instant {
-        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Stop });
+        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Steward(StewardMail::Stop) });
         self.now
     }
     /// An order whose answer nobody waits for.
     fn post(&mut self, id: u64, order: Order) {
-        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Order { id, order } });
+        self.events.push_back(Event::Mail {
+            from: Address::Manager,
+            mail: Mail::Steward(StewardMail::Order { id, order }),
+        });
     }
     fn answer(&self, id: u64) -> Option<String> {
         self.answers.get(&id).map(|a| a.as_ref().map_or_else(|r| r.message.clone(), |_| "done".into()))

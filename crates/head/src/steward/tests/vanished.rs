@@ -139,11 +139,11 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     let mut w = all_files();
     let renewed = |w: &mut World, again: &[&str], failed: Option<&str>| {
         let unmended = |why: &str| Unmended { file: "lock".into(), why: why.into(), next: "stop one".into() };
-        let mail = Mail::Renewed {
+        let mail = StewardMail::Renewed {
             again: again.iter().map(|f| f.to_string()).collect(),
             failed: failed.map(unmended).into_iter().collect(),
         };
-        w.events.push_back(Event::Mail { from: Address::Manager, mail });
+        w.events.push_back(Event::Mail { from: Address::Manager, mail: mail.into() });
         w.pass(1);
     };
     renewed(&mut w, &["lock", "crashes"], None);

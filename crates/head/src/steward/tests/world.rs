@@ -322,13 +322,12 @@ impl World {
                 let result = self.state(op);
                 self.events.push_back(Event::State { token, result });
             }
-            Effect::Mail { to: Address::Shard(n), mail } => self.shard(n, mail),
-            Effect::Mail { to: Address::Manager, mail } => match mail {
-                Mail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
-                Mail::Ready { notices } => self.ready = Some(notices),
-                Mail::Stopped => self.stopped = Some(self.now),
-                Mail::Happened(_) => {}
-                other => panic!("{other:?}"),
+            Effect::Mail { to: Address::Shard(n), mail: Mail::Shard(mail) } => self.shard(n, mail),
+            Effect::Mail { mail: Mail::Manager(mail), .. } => match mail {
+                ManagerMail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
+                ManagerMail::Ready { notices } => self.ready = Some(notices),
+                ManagerMail::Stopped => self.stopped = Some(self.now),
+                ManagerMail::Happened(_) => {}
             },
             other => panic!("{other:?}"),
         }
@@ -412,9 +411,9 @@ impl World {
             StateOp::Clock => Ok(b"1700000000900".to_vec()),
         }
     }
-    pub(super) fn shard(&mut self, n: u16, mail: Mail) {
+    pub(super) fn shard(&mut self, n: u16, mail: ShardMail) {
         let answer = match mail {
-            Mail::Configure { view, layout } => {
+            ShardMail::Configure { view, layout } => {
                 assert_eq!(view.generation, layout.generation);
                 let kept = self.mirrors_kept[usize::from(n)];
                 assert!(mirrors_of(&layout) <= kept, "shard {n} keeps memory for {kept} mirrors alone");
@@ -425,37 +424,40 @@ impl World {
                         let result =
                             if p.address.port() == 99 { Err(base::NetError::InUse) } else { Ok(p.address) };
                         for shard in 0..SHARDS {
-                            self.mail(shard, Mail::Listening { portal: p.id, result });
+                            self.mail(shard, StewardMail::Listening { portal: p.id, result });
                         }
                     }
                     (self.view, self.layout) = (view.clone(), layout);
                 }
                 self.log.push(format!("configured {n}"));
-                Mail::Applied { generation: view.generation }
+                StewardMail::Applied { generation: view.generation }
             }
-            Mail::Quiesce { .. } if self.restless && n == 1 => return,
-            Mail::Quiesce { array } => Mail::Quiesced { array },
-            Mail::Room(room) => {
+            ShardMail::Quiesce { .. } if self.restless && n == 1 => return,
+            ShardMail::Quiesce { array } => StewardMail::Quiesced { array },
+            ShardMail::Room(room) => {
                 let mirrors = room.mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
                 self.mirrors_kept[usize::from(n)] = mirrors;
-                Mail::HasRoom { room: crate::mail::Room { mirrors, ..room }, mirrors_max: self.mirrors_max }
+                StewardMail::HasRoom {
+                    room: crate::mail::Room { mirrors, ..room },
+                    mirrors_max: self.mirrors_max,
+                }
             }
-            Mail::Returned { array, marks, ranges, .. } => {
+            ShardMail::Returned { array, marks, ranges, .. } => {
                 self.log.push(format!("returned {n} {array} {ranges:?}"));
                 if self.unmarked {
                     return;
                 }
                 self.note(n, array, Note::Returned { marks });
-                Mail::Note { array, note: Note::AllCleared { marks } }
+                StewardMail::Note { array, note: Note::AllCleared { marks } }
             }
-            Mail::AllCleared { array, .. } => return self.log.push(format!("cleared {n} {array}")),
-            Mail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
-            Mail::Report => {
+            ShardMail::AllCleared { array, .. } => return self.log.push(format!("cleared {n} {array}")),
+            ShardMail::Resume { array } => return self.log.push(format!("resume {n} {array}")),
+            ShardMail::Report => {
                 let drives = if n == 0 { self.figures.clone() } else { vec![] };
                 let progress = |a: ArrayId| self.scrubs.get(&(n, a)).map_or(Default::default(), |s| s.1);
                 let arrays = self.layout.arrays.iter().map(|a| (a.id, progress(a.id))).collect();
                 let volumes = if n == 1 { self.volumes.clone() } else { vec![] };
-                Mail::Reported(Box::new(ShardReport {
+                StewardMail::Reported(Box::new(ShardReport {
                     shard: n,
                     drives,
                     arrays,
@@ -463,36 +465,41 @@ impl World {
                     ..ShardReport::default()
                 }))
             }
-            Mail::MarkAll { array } => Mail::Note { array, note: Note::AllDirty { epoch: 0 } },
-            Mail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
-            Mail::Unrecorded { array } => return self.log.push(format!("unrecorded {n} {array}")),
-            Mail::Clean { .. } => return self.log.push(format!("clean {n}")),
-            Mail::Scrub { array, order: None } => {
+            ShardMail::MarkAll { array } => StewardMail::Note { array, note: Note::AllDirty { epoch: 0 } },
+            ShardMail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
+            ShardMail::Unrecorded { array } => return self.log.push(format!("unrecorded {n} {array}")),
+            ShardMail::Clean { .. } => return self.log.push(format!("clean {n}")),
+            ShardMail::Scrub { array, order: None } => {
                 self.scrubs.remove(&(n, array));
                 return;
             }
-            Mail::Scrub { array, order: Some(order) } => {
+            ShardMail::Scrub { array, order: Some(order) } => {
                 let (scrub_total, scrub_from) = (20 * MIB, order.from);
                 let progress = array::Progress { scrub_total, scrub_from, ..Default::default() };
                 self.scrubs.insert((n, array), (order, progress));
                 return;
             }
-            Mail::Drop { connection, .. } => return self.log.push(format!("drop {}", connection.slot())),
-            Mail::Unmark { .. } | Mail::AddDirty { .. } | Mail::Answer { .. } => return,
+            ShardMail::Drop { connection, .. } => {
+                return self.log.push(format!("drop {}", connection.slot()));
+            }
+            ShardMail::Unmark { .. } | ShardMail::AddDirty { .. } | ShardMail::Answer { .. } => return,
             other => panic!("{other:?}"),
         };
         self.mail(n, answer);
     }
-    pub(super) fn mail(&mut self, shard: u16, mail: Mail) {
-        self.events.push_back(Event::Mail { from: Address::Shard(shard), mail });
+    pub(super) fn mail(&mut self, shard: u16, mail: StewardMail) {
+        self.events.push_back(Event::Mail { from: Address::Shard(shard), mail: mail.into() });
     }
     pub(super) fn note(&mut self, shard: u16, array: ArrayId, note: Note) {
-        self.mail(shard, Mail::Note { array, note });
+        self.mail(shard, StewardMail::Note { array, note });
     }
     pub(super) fn send(&mut self, order: Order) -> u64 {
         let id = self.next_order;
         self.next_order += 1;
-        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Order { id, order } });
+        self.events.push_back(Event::Mail {
+            from: Address::Manager,
+            mail: Mail::Steward(StewardMail::Order { id, order }),
+        });
         id
     }
     pub(super) fn order(&mut self, order: Order) -> Answered {
