@@ -21,15 +21,12 @@ pub enum Op {
     Flush,
     /// Ends in `Miscompare` unless the volume holds what the buffer holds.
     Compare,
-    /// The buffer holds `blocks` blocks to compare and then `blocks` blocks to write: written only if
-    /// equal, with no other write between (SBC COMPARE AND WRITE, NVMe fused compare and write).
-    CompareAndWrite,
 }
 
 impl Op {
     /// Whether the host sends data along.
     pub fn takes_data(self) -> bool {
-        matches!(self, Op::Write | Op::Compare | Op::CompareAndWrite)
+        matches!(self, Op::Write | Op::Compare)
     }
     /// Whether the volume may hold other bytes afterwards.
     pub fn changes(self) -> bool {

@@ -131,8 +131,6 @@ pub struct Export {
     pub blocks: u64,
     /// Deallocate does something.
     pub deallocate: bool,
-    /// `Op::CompareAndWrite` is carried out, atomically for every host.
-    pub compare_and_write: bool,
     /// Commands can be answered now; if not they end in `NotReady`.
     pub ready: bool,
 }

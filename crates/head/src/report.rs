@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 pub struct Counters {
     /// Reads that ended well.
     pub reads: u64,
-    /// Writes (and compare-and-writes, write zeroes) that ended well.
+    /// Writes (and write zeroes) that ended well.
     pub writes: u64,
     /// Flushes, deallocates, compares.
     pub others: u64,

@@ -625,9 +625,7 @@ impl<M: Memory> Shard<M> {
 fn ended(status: Status, op: base::Op, bytes: u64) -> Ended {
     match (status, op) {
         (Status::Good, base::Op::Read) => Ended::Read(bytes),
-        (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. } | base::Op::CompareAndWrite) => {
-            Ended::Write(bytes)
-        }
+        (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. }) => Ended::Write(bytes),
         // What the host took back itself failed nobody.
         (Status::Good | Status::Miscompare { .. } | Status::Aborted, _) => Ended::Other,
         _ => Ended::Error,

@@ -68,7 +68,6 @@ impl Default for Head {
             block_bytes,
             blocks: 4096,
             deallocate: true,
-            compare_and_write: true,
             ready: true,
             ..Export::default()
         };

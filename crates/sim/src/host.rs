@@ -340,7 +340,7 @@ impl Host {
             Op::Deallocate => Doing::Advice(volume.write_starts(at, blocks, false, true)),
             Op::Flush => Doing::Flush(volume.flush_starts()),
             Op::Compare => Doing::Compare(volume.read_starts(at, blocks)),
-            Op::Read | Op::CompareAndWrite => Doing::Read(volume.read_starts(at, blocks)),
+            Op::Read => Doing::Read(volume.read_starts(at, blocks)),
         };
         let bytes = self.memory.bytes_mut(data);
         match &doing {

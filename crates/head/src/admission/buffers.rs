@@ -11,7 +11,7 @@ use base::Slice;
 
 /// Smallest buffer, bytes; every buffer is aligned to it.
 pub const PAGE: u64 = 4096;
-/// Largest buffer, bytes: a compare-and-write of the largest transfer.
+/// Largest buffer, bytes: a compare of the largest transfer, and what it is compared with.
 pub const BUFFER_MAX: u64 = 2 << 20;
 const ORDERS: usize = (BUFFER_MAX / PAGE).trailing_zeros() as usize + 1;
 const NONE: u32 = u32::MAX;

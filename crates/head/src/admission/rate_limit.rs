@@ -41,7 +41,7 @@ const KINDS: [Kind; 2] = [Kind::Data, Kind::Prompt];
 /// What a command counts, and in which line it waits.
 fn cost_of(command: &Command, data: u32) -> (Kind, Cost) {
     let bytes = match command.op {
-        Op::Read | Op::Write | Op::Compare | Op::CompareAndWrite => u64::from(data),
+        Op::Read | Op::Write | Op::Compare => u64::from(data),
         // Nothing of these comes from a host or goes to one.
         Op::WriteZeroes { .. } | Op::Deallocate | Op::Flush => 0,
     };

@@ -339,8 +339,6 @@ impl<M: Memory> Core<M> {
                 assert!(buffer.len >= 2 * length, "the front end reserves twice the length for a compare");
                 Some(buffer.tail(buffer.len - length))
             }
-            // Its two steps need the array's lock on all shards; no front end offers it yet.
-            base::Op::CompareAndWrite => return Err(Status::Internal),
             _ => None,
         };
         let request = &mut self.requests[index];
@@ -409,7 +407,7 @@ impl<M: Memory> Core<M> {
         let buffer = request.compare.unwrap_or(request.data);
         let kind = match command.op {
             base::Op::Read | base::Op::Compare => Kind::Read,
-            base::Op::Write | base::Op::CompareAndWrite => Kind::Write,
+            base::Op::Write => Kind::Write,
             base::Op::WriteZeroes { .. } => Kind::WriteZeroes,
             base::Op::Deallocate => Kind::Deallocate,
             base::Op::Flush => Kind::Flush,

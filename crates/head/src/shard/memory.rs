@@ -43,7 +43,7 @@ impl<M: Memory> Core<M> {
         let write = match request.command.op {
             Op::Read => Some(false),
             Op::Write => Some(true),
-            Op::Compare | Op::CompareAndWrite | Op::WriteZeroes { .. } | Op::Deallocate | Op::Flush => None,
+            Op::Compare | Op::WriteZeroes { .. } | Op::Deallocate | Op::Flush => None,
         };
         request.timed = self.timing.begin(request.command.volume, write, came, now);
     }

@@ -57,8 +57,6 @@ fn view_of(desk: &Desk) -> View {
                     block_bytes: v.block_bytes,
                     blocks: v.bytes / u64::from(v.block_bytes),
                     deallocate: pool.deallocates,
-                    // Its two steps need one owner for all writes of a block, single arrays included.
-                    compare_and_write: false,
                     ready: pool.ready,
                 });
             }

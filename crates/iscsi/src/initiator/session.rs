@@ -302,11 +302,6 @@ impl Session {
             }
             // VERIFY (16), BYTCHK 01b: the data is compared with the medium.
             Op::Compare => (cdb[0], cdb[1], source) = (0x8f, 0x02, Source::Region(c.data)),
-            Op::CompareAndWrite => {
-                (cdb[0], cdb[1], source) = (0x89, fua, Source::Region(c.data));
-                cdb[10..14].fill(0);
-                cdb[13] = u8::try_from(c.blocks).unwrap_or(0);
-            }
         }
         self.send_command(Some(c.id), cdb, read, read.len, source, io)
     }

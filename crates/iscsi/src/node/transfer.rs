@@ -23,14 +23,8 @@ pub(super) enum Begun {
     Task { slot: u32, waits: bool },
 }
 
-const NO_UNIT: Unit = Unit {
-    volume: VolumeId(u32::MAX),
-    block_bytes: 512,
-    blocks: 0,
-    deallocate: false,
-    compare_and_write: false,
-    ready: false,
-};
+const NO_UNIT: Unit =
+    Unit { volume: VolumeId(u32::MAX), block_bytes: 512, blocks: 0, deallocate: false, ready: false };
 
 /// Bits of a transfer tag: slot, R2T number, generation. Slots are below 1023, so no tag is all ones.
 fn transfer_tag(slot: u32, sequence: u32, generation: u32) -> u32 {
@@ -86,10 +80,7 @@ impl Session {
         let wire = u64::from(announced).min(data_out) as u32;
         // A command that wants data of a host that has none to send, or not enough to mean anything.
         let least = match work {
-            Work::Same { .. }
-            | Work::CompareAndWrite { .. }
-            | Work::Unmap { .. }
-            | Work::ModeSelect { .. } => data_out,
+            Work::Same { .. } | Work::Unmap { .. } | Work::ModeSelect { .. } => data_out,
             _ => 0,
         };
         if u64::from(wire) < least {
@@ -109,7 +100,7 @@ impl Session {
         };
         let buffer_len = match work {
             Work::Read { .. } => data_in as u32,
-            Work::Write { .. } | Work::CompareAndWrite { .. } => wire.next_multiple_of(unit.block_bytes),
+            Work::Write { .. } => wire.next_multiple_of(unit.block_bytes),
             // What is read to be compared lies behind it.
             Work::Compare { .. } => 2 * wire.next_multiple_of(unit.block_bytes),
             Work::Verify { blocks, .. } | Work::Same { blocks, .. } => {
@@ -610,14 +601,10 @@ impl Task {
                 command(Op::Compare, at + done, u64::from(whole / size), false),
                 self.buffer.head(whole),
             )),
-            Work::CompareAndWrite { at, fua } if once => {
-                Some((command(Op::CompareAndWrite, at, 1, fua), self.buffer.head(2 * size)))
-            }
             Work::Flush if once => Some((command(Op::Flush, 0, 0, false), Slice::default())),
             Work::Read { .. }
             | Work::Write { .. }
             | Work::Compare { .. }
-            | Work::CompareAndWrite { .. }
             | Work::Flush
             | Work::Good
             | Work::Fail(_)

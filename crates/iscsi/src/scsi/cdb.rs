@@ -24,7 +24,6 @@ pub mod opcode {
     pub const MODE_SELECT_10: u8 = 0x55;
     pub const MODE_SENSE_10: u8 = 0x5a;
     pub const READ_16: u8 = 0x88;
-    pub const COMPARE_AND_WRITE: u8 = 0x89;
     pub const WRITE_16: u8 = 0x8a;
     pub const WRITE_AND_VERIFY_16: u8 = 0x8e;
     pub const VERIFY_16: u8 = 0x8f;
@@ -96,7 +95,6 @@ pub const SUPPORTED: &[Supported] = &[
     plain(opcode::MODE_SELECT_10, &[0x55, 0x11, 0, 0, 0, 0, 0, ALL4, ALL4, CONTROL]),
     plain(opcode::MODE_SENSE_10, &[0x5a, 0x18, ALL4, ALL4, 0, 0, 0, ALL4, ALL4, CONTROL]),
     plain(opcode::READ_16, &[0x88, 0xf8, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
-    plain(opcode::COMPARE_AND_WRITE, &[0x89, 0xf8, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, 0, 0, ALL4, 0, CONTROL]),
     plain(opcode::WRITE_16, &[0x8a, 0xf8, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
     plain(opcode::WRITE_AND_VERIFY_16, &[0x8e, 0xf6, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),
     plain(opcode::VERIFY_16, &[0x8f, 0xf6, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, ALL4, 0, CONTROL]),

@@ -8,8 +8,6 @@ use base::VolumeId;
 use base::front::TRANSFER_MAX;
 use base::view::{Export, Host, Protocol, View};
 
-/// Most blocks of a COMPARE AND WRITE.
-pub const COMPARE_AND_WRITE_BLOCKS_MAX: u8 = 1;
 /// Most bytes that one UNMAP gives back.
 pub const UNMAP_BYTES_MAX: u64 = 512 << 20;
 /// Most descriptors of one UNMAP.
@@ -32,8 +30,6 @@ pub struct Unit {
     pub blocks: u64,
     /// Unmapping does something.
     pub deallocate: bool,
-    /// COMPARE AND WRITE is offered.
-    pub compare_and_write: bool,
     /// Commands can be answered now.
     pub ready: bool,
 }
@@ -46,7 +42,6 @@ impl Unit {
             block_bytes: export.block_bytes,
             blocks: export.blocks,
             deallocate: export.deallocate,
-            compare_and_write: export.compare_and_write,
             ready: export.ready,
         }
     }
@@ -116,13 +111,6 @@ pub enum Work {
         /// Number of blocks, at least 1.
         blocks: u32,
     },
-    /// COMPARE AND WRITE of one block.
-    CompareAndWrite {
-        /// The block.
-        at: u64,
-        /// Durable before it is answered.
-        fua: bool,
-    },
     /// Zeroes without data from the host (WRITE SAME with NDOB).
     Zeroes {
         /// First block.
@@ -170,7 +158,6 @@ impl Work {
         let size = u64::from(block_bytes);
         match *self {
             Self::Write { blocks, .. } | Self::Compare { blocks, .. } => u64::from(blocks) * size,
-            Self::CompareAndWrite { .. } => 2 * size,
             Self::Same { .. } => size,
             Self::Unmap { list } | Self::ModeSelect { list, .. } => u64::from(list),
             Self::Good
@@ -196,15 +183,9 @@ pub fn plan(asked: &Asked<'_>, out: &mut Vec<u8>) -> Work {
     })
 }
 
-/// The commands that this unit carries out.
-fn offered(asked: &Asked<'_>) -> impl Iterator<Item = &'static Supported> + Clone {
-    let atomic = asked.unit.is_none_or(|u| u.compare_and_write);
-    SUPPORTED.iter().filter(move |s| s.opcode != opcode::COMPARE_AND_WRITE || atomic)
-}
-
 fn work(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
     let cdb = Cdb(asked.cdb);
-    let known = offered(asked).filter(|s| s.opcode == cdb.opcode());
+    let known = SUPPORTED.iter().filter(|s| s.opcode == cdb.opcode());
     // SAM-5 5.14: INQUIRY, REPORT LUNS and REQUEST SENSE are carried out despite a unit attention, and
     // also where no unit is; a missing unit comes before an unknown command.
     let answers_always =
@@ -329,10 +310,7 @@ fn unit_work(asked: &Asked<'_>, cdb: &Cdb<'_>, unit: &Unit, out: &mut Vec<u8>) -
 /// The commands that carry blocks.
 fn transfer(cdb: &Cdb<'_>, unit: &Unit) -> Result<Work, Sense> {
     let b = cdb.0;
-    let (at, mut count) = cdb.range();
-    if cdb.opcode() == opcode::COMPARE_AND_WRITE {
-        count = u64::from(b[13]);
-    }
+    let (at, count) = cdb.range();
     // RDPROTECT, WRPROTECT, VRPROTECT: the unit has no protection information.
     if cdb.len() > 6 && b[1] >> 5 != 0 {
         return Err(Sense::invalid_cdb(1));
@@ -371,11 +349,6 @@ fn transfer(cdb: &Cdb<'_>, unit: &Unit) -> Result<Work, Sense> {
             0 => Ok(Work::Verify { at, blocks }),
             1 => bounded(Work::Compare { at, blocks }),
             _ => Err(Sense::invalid_cdb(1)),
-        },
-        opcode::COMPARE_AND_WRITE => match blocks {
-            0 => Ok(Work::Good),
-            n if n > u32::from(COMPARE_AND_WRITE_BLOCKS_MAX) => Err(Sense::invalid_cdb(13)),
-            _ => Ok(Work::CompareAndWrite { at, fua }),
         },
         opcode::WRITE_SAME_10 | opcode::WRITE_SAME_16 => {
             let (unmap, anchor) = (b[1] & 0x08 != 0, b[1] & 0x10 != 0);
@@ -500,7 +473,7 @@ fn lba_status(unit: &Unit, first: u64, out: &mut Vec<u8>) -> Result<(), Sense> {
 fn maintenance_in(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
     match cdb.service_action() {
         service_action::REPORT_TARGET_PORT_GROUPS => report_port_groups(asked, cdb, out)?,
-        service_action::REPORT_SUPPORTED_OPERATION_CODES => report_opcodes(asked, cdb, out)?,
+        service_action::REPORT_SUPPORTED_OPERATION_CODES => report_opcodes(cdb, out)?,
         _ => {
             // SPC-4 6.36: ABORT TASK, ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET.
             out.extend_from_slice(&[0xda, 0, 0, 0]);
@@ -539,7 +512,7 @@ fn report_port_groups(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Re
 }
 
 /// REPORT SUPPORTED OPERATION CODES (SPC-4 6.35).
-fn report_opcodes(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
+fn report_opcodes(cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
     let b = cdb.0;
     let timeouts = b[2] & 0x80 != 0;
     let (wanted, wanted_action) = (b[3], cdb.u16(4));
@@ -548,12 +521,12 @@ fn report_opcodes(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result
             out.extend_from_slice(&[0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         }
     };
-    let of_opcode = || offered(asked).filter(|s| s.opcode == wanted);
+    let of_opcode = || SUPPORTED.iter().filter(|s| s.opcode == wanted);
     let found: Option<&Supported> = match b[2] & 7 {
         0 => {
             let each = if timeouts { 20 } else { 8 };
-            out.extend_from_slice(&(each * offered(asked).count() as u32).to_be_bytes());
-            for s in offered(asked) {
+            out.extend_from_slice(&(each * SUPPORTED.len() as u32).to_be_bytes());
+            for s in SUPPORTED {
                 let flags = u8::from(timeouts) << 1 | u8::from(s.service_action.is_some());
                 let action = s.service_action.unwrap_or(0);
                 out.extend_from_slice(&[s.opcode, 0, 0, action, 0, flags, 0, s.usage.len() as u8]);
@@ -617,14 +590,8 @@ pub fn unmap_check(list: &[u8], unit: &Unit) -> Result<usize, Sense> {
 mod tests {
     use super::*;
 
-    const UNIT: Unit = Unit {
-        volume: VolumeId(1),
-        block_bytes: 512,
-        blocks: 10_000,
-        deallocate: true,
-        compare_and_write: true,
-        ready: true,
-    };
+    const UNIT: Unit =
+        Unit { volume: VolumeId(1), block_bytes: 512, blocks: 10_000, deallocate: true, ready: true };
 
     fn ask(bytes: &[u8], unit: Option<Unit>, attention: Option<Sense>) -> (Work, Vec<u8>) {
         let mut cdb = [0; 16];
@@ -652,10 +619,6 @@ mod tests {
             Work::Write { at: 5, blocks: 2, fua: false }
         );
         assert_eq!(work_of(&[0x2f, 2, 0, 0, 0, 5, 0, 0, 2, 0]), Work::Compare { at: 5, blocks: 2 });
-        assert_eq!(
-            work_of(&[0x89, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0]),
-            Work::CompareAndWrite { at: 5, fua: false }
-        );
         assert_eq!(work_of(&[0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Work::Flush);
         assert_eq!(
             work_of(&[0x93, 9, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 9, 0, 0]),
@@ -679,16 +642,12 @@ mod tests {
         assert_eq!(work_of(&[0x28, 0, 0, 0, 0, 0, 0, 0x08, 1, 0]), Work::Fail(Sense::invalid_cdb(7)));
         assert_eq!(work_of(&[0x28, 0x20, 0, 0, 0, 0, 0, 0, 1, 0]), Work::Fail(Sense::invalid_cdb(1)));
         assert_eq!(work_of(&[0x28, 0, 0, 0, 0, 0, 0, 0, 1, 4]), Work::Fail(Sense::invalid_cdb(9)));
-        assert_eq!(
-            work_of(&[0x89, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0]),
-            Work::Fail(Sense::invalid_cdb(13))
-        );
         assert_eq!(work_of(&[0x41, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Work::Fail(Sense::invalid_cdb(7)));
     }
 
     #[test]
-    fn unknown_commands_and_reservations_are_invalid_operation_codes() {
-        for op in [0x5e, 0x5f, 0x16, 0x17, 0x56, 0x57, 0x7f, 0xff, 0x83, 0xc0] {
+    fn unknown_commands_reservations_and_compare_and_write_are_invalid_operation_codes() {
+        for op in [0x89, 0x5e, 0x5f, 0x16, 0x17, 0x56, 0x57, 0x7f, 0xff, 0x83, 0xc0] {
             assert_eq!(work_of(&[op]), Work::Fail(Sense::INVALID_OPCODE), "{op:#x}");
         }
         assert_eq!(work_of(&[0x9e, 0x11]), Work::Fail(Sense::invalid_cdb(1)));

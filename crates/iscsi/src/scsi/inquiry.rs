@@ -1,9 +1,7 @@
 //! INQUIRY: standard data and vital product data pages (SPC-4 6.6, 7.8; SBC-3 6.6).
 
 use super::{Sense, Unit};
-use crate::scsi::commands::{
-    COMPARE_AND_WRITE_BLOCKS_MAX, UNMAP_BYTES_MAX, UNMAP_DESCRIPTORS_MAX, WRITE_SAME_BYTES_MAX,
-};
+use crate::scsi::commands::{UNMAP_BYTES_MAX, UNMAP_DESCRIPTORS_MAX, WRITE_SAME_BYTES_MAX};
 use base::front::TRANSFER_MAX;
 use base::view::{Export, System};
 
@@ -156,7 +154,6 @@ fn block_limits(unit: &Unit, out: &mut Vec<u8>) {
     // Offsets as in the standard, which counts the page's header.
     let b = &mut out[start - 4..];
     b[4] = 0x01; // WSNZ: WRITE SAME of zero blocks is refused
-    b[5] = if unit.compare_and_write { COMPARE_AND_WRITE_BLOCKS_MAX } else { 0 };
     b[8..12].copy_from_slice(&(blocks(u64::from(TRANSFER_MAX)) as u32).to_be_bytes());
     if unit.deallocate {
         b[20..24].copy_from_slice(&(blocks(UNMAP_BYTES_MAX) as u32).to_be_bytes());

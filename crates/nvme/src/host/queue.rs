@@ -236,12 +236,6 @@ impl Queue {
             Op::Flush => (nvm::FLUSH, Data::None),
             Op::Compare => (nvm::COMPARE, Data::Out(c.data)),
             Op::Deallocate => (nvm::DATASET_MANAGEMENT, Data::None),
-            // Fused commands need two neighbouring slots; hosts of ours do not use them yet.
-            Op::CompareAndWrite => {
-                let fault = Fault { kind: FaultKind::Unsupported, raw: 0 };
-                io.done(c.id, HostStatus::Failed(fault));
-                return true;
-            }
         };
         let owner = Owner::Block(c.id);
         let mut sqe = Sqe::new(opcode, 0);
@@ -253,7 +247,7 @@ impl Queue {
                 sqe.cdw11 = nvm::DSM_DEALLOCATE.into();
                 return self.send_command(sqe, Data::Inline(range.as_bytes()), owner, io);
             }
-            Op::Read | Op::Write | Op::Compare | Op::WriteZeroes { .. } | Op::CompareAndWrite => {
+            Op::Read | Op::Write | Op::Compare | Op::WriteZeroes { .. } => {
                 let mut dword = if c.fua { nvm::FUA } else { 0 };
                 if c.op == (Op::WriteZeroes { deallocate: true }) {
                     dword |= nvm::DEALLOCATE;

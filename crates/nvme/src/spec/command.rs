@@ -60,10 +60,6 @@ pub mod flags {
     pub const PSDT: u8 = 0b1100_0000;
     /// SGL for data; the only value that fabrics allow.
     pub const PSDT_SGL: u8 = 0b0100_0000;
-    /// First command of a fused pair.
-    pub const FUSE_FIRST: u8 = 0b01;
-    /// Second command of a fused pair.
-    pub const FUSE_SECOND: u8 = 0b10;
 }
 
 /// The namespace id that means "all of them".

@@ -382,27 +382,6 @@ fn ends_of_commands_become_sense() {
 }
 
 #[test]
-fn compare_and_write_tells_the_first_difference() {
-    let mut talk = Talk::ready(&[]);
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[9], cdb[13]) = (0x89, 4, 1);
-    let mut both = vec![0; 1024];
-    both[512..].fill(3);
-    let mut send = |both: &[u8]| {
-        let mut c = talk.command(0, &cdb, 1024);
-        c.write = true;
-        talk.send(c.encode(), both);
-        talk.answer_of(c.task_tag)
-    };
-    assert_eq!(send(&both).0.status, 0);
-    both[..512].fill(3);
-    both[100] = 4;
-    let (r, data) = send(&both);
-    assert_eq!((r.status, Talk::sense(&data)), (2, (0x0e, 0x1d, 0)));
-    assert_eq!((data[2], &data[5..9]), (0xf0, &[0, 0, 0, 100][..]));
-}
-
-#[test]
 fn write_same_unmap_and_verify_go_in_steps_on_one_tag() {
     use base::Op;
     let mut talk = Talk::ready(&[]);

@@ -66,7 +66,6 @@ pub fn view(blocks: u64) -> View {
         block_bytes,
         blocks: blocks * 512 / u64::from(block_bytes),
         deallocate: true,
-        compare_and_write: true,
         ready: true,
     };
     View {
@@ -198,17 +197,6 @@ impl Fake {
                 Some(at) => Status::Miscompare { at: at as u32 },
                 None => Status::Good,
             },
-            Op::CompareAndWrite => {
-                assert_eq!(data.len as usize, 2 * len);
-                let (old, new) = self.memory.bytes(data).split_at(len);
-                match differs(place, old) {
-                    Some(at) => Status::Miscompare { at: at as u32 },
-                    None => {
-                        place.copy_from_slice(new);
-                        Status::Good
-                    }
-                }
-            }
         };
         Some((tag, status))
     }

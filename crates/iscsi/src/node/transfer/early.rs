@@ -83,7 +83,7 @@ impl Task {
             Work::Same { blocks, .. } => {
                 (u64::from(blocks) * u64::from(size)).min(u64::from(super::COPY_STEP)) as u32
             }
-            Work::Write { .. } | Work::CompareAndWrite { .. } => rest.next_multiple_of(size),
+            Work::Write { .. } => rest.next_multiple_of(size),
             _ => rest,
         }
     }

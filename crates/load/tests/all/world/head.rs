@@ -37,13 +37,6 @@ impl Disk {
                     return Status::Miscompare { at: at as u32 };
                 }
             }
-            Op::CompareAndWrite => {
-                let (old, new) = data.split_at(place.len());
-                if let Some(at) = place.iter().zip(old).position(|(a, b)| a != b) {
-                    return Status::Miscompare { at: at as u32 };
-                }
-                place.copy_from_slice(new);
-            }
         }
         Status::Good
     }

@@ -43,7 +43,6 @@ fn export(nsid: u32, block_bytes: u32) -> Export {
         block_bytes,
         blocks: BLOCKS,
         deallocate: true,
-        compare_and_write: false,
         ready: true,
     }
 }
@@ -384,7 +383,6 @@ impl Talk {
                     return Status::Miscompare { at: at as u32 };
                 }
             }
-            Op::CompareAndWrite => panic!("no fused commands"),
         }
         Status::Good
     }
