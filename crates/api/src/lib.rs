@@ -1,6 +1,6 @@
 //! The REST types that daemon and command line share, and the OpenAPI schemas of them.
 //!
-//! Owns the JSON shapes under `/api/v1` and the spelling of sizes. Promise: a field that is not
+//! Owns the JSON shapes under `/api/v1`. Promise: a field that is not
 //! known is refused by name; secrets can be sent and are never shown. Does not know machines, HTTP or
 //! the Steward's door: the daemon translates.
 //!
@@ -12,7 +12,6 @@ mod event;
 mod host;
 mod pool;
 mod portal;
-pub mod size;
 mod status;
 mod volume;
 

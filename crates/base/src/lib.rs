@@ -1,7 +1,7 @@
 //! Base: the words that every room shares, and nothing that any room decides.
 //!
-//! Owns addresses, time, tokens, the memory door, the effect sinks, the machine door, and a few small
-//! containers. Promise: plain data, no clock, no thread, no entropy, no I/O. Does not know any room.
+//! Owns addresses, time, tokens, the memory door, the effect sinks, the machine door, a few small
+//! containers, and how sizes are written. Promise: plain data, no clock, no thread, no entropy, no I/O. Does not know any room.
 
 pub mod codec;
 pub mod command;
@@ -16,6 +16,7 @@ pub mod memory;
 pub mod outbox;
 pub mod planted;
 pub mod prng;
+pub mod size;
 pub mod slots;
 pub mod time;
 pub mod view;

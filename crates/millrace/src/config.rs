@@ -91,7 +91,7 @@ fn mode<'de, D: Deserializer<'de>>(input: D) -> Result<u32, D::Error> {
 }
 
 fn size<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
-    api::size::parse(&String::deserialize(input)?).map_err(de::Error::custom)
+    base::size::parse(&String::deserialize(input)?).map_err(de::Error::custom)
 }
 
 impl Config {
@@ -154,7 +154,7 @@ impl Config {
             return wrong("cores names a core twice".into());
         }
         if self.memory != 0 && self.memory < memory::DATA_MIN {
-            return wrong(format!("memory = {}: at least 64M", api::size::print(self.memory)));
+            return wrong(format!("memory = {}: at least 64M", base::size::print(self.memory)));
         }
         if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
             return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));

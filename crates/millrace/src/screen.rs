@@ -237,7 +237,7 @@ impl Cell {
     }
     /// A number of errors: red unless zero.
     pub fn errors(count: u64) -> Self {
-        Self::new(if count == 0 { Look::Dim } else { Look::Bad }, api::size::print_count(count))
+        Self::new(if count == 0 { Look::Dim } else { Look::Bad }, base::size::print_count(count))
     }
 }
 

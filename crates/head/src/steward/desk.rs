@@ -21,6 +21,7 @@ use access::Hosts;
 use array::format::{Incarnation, Label, LegState, MembershipRecord};
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
+pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
 use base::view::{Portal, System};
 use base::{DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
 use core::net::SocketAddr;
@@ -805,34 +806,6 @@ impl OpenDrive {
 /// Writes behind the end of a block device fail so, and those that a thin volume has no block for.
 pub(crate) const NO_SPACE_BLOCK: &str =
     "has no space left (it became smaller than it was, or is a thin volume whose pool is full)";
-
-/// Bytes as the command line prints them: `400G`, `931.5G`, to the nearest digit.
-pub(crate) fn size(bytes: u64) -> String {
-    size_with(bytes, |unit| unit / 2)
-}
-/// The same of what there is, against which something is measured: rounded down.
-pub(crate) fn size_there(bytes: u64) -> String {
-    size_with(bytes, |_| 0)
-}
-/// The same of what is needed: rounded up, so that who brings as much has enough.
-pub(crate) fn size_needed(bytes: u64) -> String {
-    size_with(bytes, |unit| unit - 1)
-}
-fn size_with(bytes: u64, more: impl Fn(u64) -> u64) -> String {
-    const UNITS: [(u64, char); 6] =
-        [(1 << 50, 'P'), (1 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K'), (1, 'B')];
-    let tenths = |unit: u64| (u128::from(bytes) * 10 + u128::from(more(unit))) / u128::from(unit);
-    // What rounds to 1024 of a unit is one of the next.
-    let fits = |(i, (unit, _)): &(usize, (u64, char))| {
-        bytes >= *unit || UNITS.get(i + 1).is_some_and(|(below, _)| *below > 1 && tenths(*below) >= 10_240)
-    };
-    let (unit, letter) = UNITS.into_iter().enumerate().find(fits).map_or((1, 'B'), |(_, found)| found);
-    match (unit, tenths(unit)) {
-        (1, _) => format!("{bytes}B"),
-        (_, tenths) if tenths % 10 == 0 => format!("{}{letter}", tenths / 10),
-        (_, tenths) => format!("{}.{}{letter}", tenths / 10, tenths % 10),
-    }
-}
 
 /// `n` things: `1 volume`, `2 volumes`.
 pub(crate) fn count(n: usize, one: &str) -> String {

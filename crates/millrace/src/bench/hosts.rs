@@ -10,7 +10,7 @@ use super::watch::{self, Live};
 use super::{holds, micros};
 use crate::failure::{Exit, Failure};
 use crate::screen::{Cell, Look, Table, Terminal};
-use api::size::print_count;
+use base::size::print_count;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::io::Read;

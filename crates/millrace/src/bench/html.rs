@@ -7,7 +7,7 @@ use super::ladder::{LARGE, Ladder, Step, micros_fine, title};
 use super::micros;
 use super::svg::{self, Bar, Field, Marks, escape};
 use super::sweep::Sweep;
-use api::size::{print, print_count, print_ns};
+use base::size::{print, print_count, print_ns};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");

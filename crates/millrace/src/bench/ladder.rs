@@ -13,7 +13,7 @@ use super::{block, holds, micros};
 use crate::cli::times::time;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal};
-use api::size::{print, print_count};
+use base::size::{print, print_count};
 use clap::Args;
 use load::Plan;
 use serde::{Deserialize, Serialize};

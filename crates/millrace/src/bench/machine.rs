@@ -75,7 +75,7 @@ impl Machine {
     pub fn line(&self) -> String {
         let kind = if self.virtual_machine { "virtual, " } else { "" };
         let cores = crate::screen::count(self.cores, "core");
-        format!("{} ({kind}{cores}, {}), {}", self.cpu, api::size::print(self.memory), self.kernel)
+        format!("{} ({kind}{cores}, {}), {}", self.cpu, base::size::print(self.memory), self.kernel)
     }
 }
 

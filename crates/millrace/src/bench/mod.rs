@@ -133,15 +133,15 @@ impl Mode {
 }
 
 fn block(text: &str) -> Result<u32, String> {
-    match api::size::parse(text)? {
+    match base::size::parse(text)? {
         bytes if bytes.is_multiple_of(512) && bytes <= u64::from(load::IO_BYTES_MAX) => Ok(bytes as u32),
         _ => Err(format!(
             "\"{text}\" is not a multiple of 512 of at most {}",
-            api::size::print(load::IO_BYTES_MAX.into())
+            base::size::print(load::IO_BYTES_MAX.into())
         )),
     }
 }
 
 fn offset(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { api::size::parse(text) }
+    if text == "0" { Ok(0) } else { base::size::parse(text) }
 }

@@ -2,7 +2,7 @@
 
 use super::Url;
 use crate::screen::{Cell, Look, Table, Terminal};
-use api::size::{print, print_count};
+use base::size::{print, print_count};
 use serde::{Deserialize, Serialize};
 
 /// Figures of one kind of operation.

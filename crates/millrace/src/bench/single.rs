@@ -74,7 +74,7 @@ pub struct SingleArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "0", value_parser = offset)]
     pub region_at: u64,
     /// Part of the volume that is used [default: the rest]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = api::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
     pub region: Option<u64>,
     /// Seconds for which lost connections and refusals are retried
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 5)]

@@ -13,7 +13,7 @@ use super::work::{StageArgs, WorkArgs, inside, is_null, lanes, outside};
 use super::{block, holds, micros};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal};
-use api::size::{print, print_count};
+use base::size::{print, print_count};
 use clap::{Args, Parser, ValueEnum};
 use load::Plan;
 use serde::{Deserialize, Serialize};

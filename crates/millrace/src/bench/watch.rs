@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::screen::columns;
-use api::size::print_count;
+use base::size::print_count;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

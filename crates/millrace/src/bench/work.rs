@@ -34,7 +34,7 @@ pub struct WorkArgs {
     #[arg(long)]
     pub fua: bool,
     /// Part of the volume that is used [default: what fits the drives' kind]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = api::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
     pub region: Option<u64>,
     /// Do not write the region once before it is read
     #[arg(long)]

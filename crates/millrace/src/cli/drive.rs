@@ -4,8 +4,8 @@ use super::{Context, drive_path, times};
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, look_of};
-use api::size::{print, print_count};
 use api::{Drive, DriveRole, Shape};
+use base::size::{print, print_count};
 use clap::{Args, Subcommand};
 
 /// Look at drives; fail, return, replace and shape them.

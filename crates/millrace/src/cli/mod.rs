@@ -326,14 +326,9 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
 pub use consent::{Ask, by_terminal as asks};
 pub use pool::{arrays_words, layout};
 
-/// A size argument.
-fn size(text: &str) -> Result<u64, String> {
-    api::size::parse(text)
-}
-
 /// A size argument of at most 4 GiB - 1.
 fn small_size(text: &str) -> Result<u32, String> {
-    let bytes = api::size::parse(text)?;
+    let bytes = base::size::parse(text)?;
     u32::try_from(bytes).map_err(|_| format!("\"{text}\" is too large here: sizes end below 4G"))
 }
 

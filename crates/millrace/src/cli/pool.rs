@@ -8,8 +8,8 @@ use crate::bench::micros;
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, count, look_of};
-use api::size::{print, print_free};
 use api::{ArrayLayout, ArraySpec, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport, Status};
+use base::size::{print, print_free};
 use clap::{Args, Subcommand};
 use topology::plan::Site;
 
@@ -234,7 +234,7 @@ pub struct ImportArgs {
 
 /// 512 or 4096, written as either.
 pub fn block_size(text: &str) -> Result<u32, String> {
-    match api::size::parse(text) {
+    match base::size::parse(text) {
         Ok(512) => Ok(512),
         Ok(4096) => Ok(4096),
         _ => Err(format!("\"{text}\" is not a block size: 512 or 4096")),
@@ -616,9 +616,9 @@ fn files_of(pool: &str, client: &crate::client::Client) -> Result<String, Failur
 fn intents(a: &api::Array) -> String {
     let cleared = match a.bitmap_clears {
         0 => String::new(),
-        n => format!("; cleared by {} writes beside them", api::size::print_count(n)),
+        n => format!("; cleared by {} writes beside them", base::size::print_count(n)),
     };
-    let warm = format!("{} warm writes waited for none", api::size::print_count(a.warm_writes));
+    let warm = format!("{} warm writes waited for none", base::size::print_count(a.warm_writes));
     if a.cold_writes == 0 {
         return warm + &cleared;
     }
@@ -626,7 +626,7 @@ fn intents(a: &api::Array) -> String {
     let wait = micros(a.cold_wait_ns as f64 / 1e3 / a.cold_writes as f64);
     let cold = format!(
         "{} cold ones for {wait}, with {each:.2} bitmap writes each",
-        api::size::print_count(a.cold_writes)
+        base::size::print_count(a.cold_writes)
     );
     format!("{warm}, {cold}{cleared}")
 }

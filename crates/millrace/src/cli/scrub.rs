@@ -4,8 +4,8 @@ use super::{Context, drive_path};
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::screen::count;
-use api::size::{print, print_rate, print_seconds};
 use api::{PoolScrub, Scrub};
+use base::size::{print, print_rate, print_seconds};
 use clap::Args;
 
 /// `millrace pool scrub`.

@@ -2,8 +2,8 @@
 
 use super::drive_name;
 use crate::screen::{Cell, Look, Table, Terminal};
-use api::size::{print_count, print_ns};
 use api::{Drive, Stages, Times, Volume};
+use base::size::{print_count, print_ns};
 
 /// How to read a quantile.
 type Quantile = fn(&Times) -> u64;

@@ -2,11 +2,11 @@
 
 use super::consent::Consent;
 use super::pool::block_size;
-use super::{Context, size, times, volume_name, volume_path};
+use super::{Context, times, volume_name, volume_path};
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
-use api::size::{print, print_count};
 use api::{Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
+use base::size::{print, print_count};
 use clap::Subcommand;
 
 /// Make, resize, rename, cap and remove volumes.
@@ -29,7 +29,7 @@ Examples:
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
         name: String,
         /// Its size; of the pool it takes whole steps of 4M
-        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
+        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
         size: u64,
         /// Its block size, for life: 512 or 4096 [default: the pool's]
         #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = block_size)]
@@ -63,7 +63,7 @@ Examples:
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
         /// Its new size
-        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
+        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
         size: u64,
         /// Needed to shrink: what lies beyond is lost
         #[arg(long)]

@@ -5,8 +5,8 @@
 //! bitmaps, the program with its libraries and tables; and a part is left for what grows with hosts (requests, sockets)
 //! and what the kernel counts.
 
-use api::size::print;
 use base::Address;
+use base::size::print;
 use std::path::Path;
 use uring::MachineConfig;
 

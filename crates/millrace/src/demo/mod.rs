@@ -12,8 +12,8 @@ use crate::bench::Report;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::screen::{Look, Terminal, count};
-use api::size::print;
 use api::{Pool, State, Status};
+use base::size::print;
 use clap::Args;
 use loads::Loads;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub struct DemoArgs {
 }
 
 fn drive_size(text: &str) -> Result<u64, String> {
-    match api::size::parse(text)? {
+    match base::size::parse(text)? {
         bytes if bytes >= 256 << 20 => Ok(bytes),
         _ => Err(format!("\"{text}\" is too small: at least 256M")),
     }
@@ -274,7 +274,7 @@ fn resync(show: &Show, client: &Client, loads: &mut Loads) -> Result<(), Failure
     let what = match last {
         Some(r) => {
             let kind = if r.partial { "by bitmap, not the whole drive" } else { "the whole drive" };
-            let rate = api::size::print_rate((r.total_bytes as f64 / seconds.max(0.001)) as u64);
+            let rate = base::size::print_rate((r.total_bytes as f64 / seconds.max(0.001)) as u64);
             format!("{} in {seconds:.1} s ({rate}) under load, {kind}", print(r.total_bytes))
         }
         None => format!("done within {seconds:.1} s"),

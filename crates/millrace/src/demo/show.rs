@@ -4,7 +4,7 @@ use super::HEADING;
 use crate::bench::{Progress, Report};
 use crate::screen::{Cell, Look, Table, Terminal, count};
 use api::Resync;
-use api::size::{print, print_count};
+use base::size::{print, print_count};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell as Slot;
 use std::io::IsTerminal;

@@ -322,7 +322,7 @@ pub fn about_to_join(
     legs.iter_mut().for_each(|(_, bytes)| *bytes = smallest);
     let bytes = sizes::bytes_of(drive);
     if let Some(bytes) = bytes.filter(|bytes| *bytes < mirror.bytes) {
-        let (has, needs) = (api::size::print(bytes), api::size::print(mirror.bytes));
+        let (has, needs) = (base::size::print(bytes), base::size::print(mirror.bytes));
         let what = format!("{drive} has {has}, and a drive of {name} needs more than {needs}");
         return Err(Failure::usage(what).with_next("millrace drive ls"));
     }

@@ -1,21 +1,21 @@
 //! How large drives are before anybody opens them, and what follows for a layout: space that stays unused, fewer copies than a
 //! pool keeps. The daemon decides the same when the layout is made (`head`, steward/meant.rs).
 
-use api::size::{print, print_free};
 use api::{ArrayLayout, ArraySpec, Pool};
+use base::size::{print, print_free};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// Bytes of a drive as it is named in a layout; None if that is not known from here.
 pub fn bytes_of(spec: &str) -> Option<u64> {
     let (_, bare) = head::steward::split_shape(spec).ok()?;
     if let Some(size) = bare.strip_prefix("ram:").or_else(|| bare.strip_prefix("null:")) {
-        return api::size::parse(size).ok();
+        return base::size::parse(size).ok();
     }
     let (path, options) = bare.split_once('?').unwrap_or((bare, ""));
     let path = path.strip_prefix("file:").or_else(|| path.strip_prefix("block:")).unwrap_or(path);
     let Ok(meta) = std::fs::metadata(path) else {
         let size = options.split('&').find_map(|o| o.strip_prefix("size="))?;
-        return api::size::parse(size).ok();
+        return base::size::parse(size).ok();
     };
     if !meta.file_type().is_block_device() {
         return Some(meta.len());

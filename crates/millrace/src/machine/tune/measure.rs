@@ -166,7 +166,7 @@ pub fn screen(measured: &[Measured], terminal: Terminal) -> String {
     let middle = |runs: &[Run]| {
         let mut all: Vec<f64> = runs.iter().map(|r| r.iops).collect();
         all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).map_or("-".into(), |n| api::size::print_count(*n as u64))
+        all.get(all.len() / 2).map_or("-".into(), |n| base::size::print_count(*n as u64))
     };
     let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
     for m in measured {

@@ -55,6 +55,11 @@ pub fn print_free(bytes: u64) -> String {
     print_with(bytes, |_| 0)
 }
 
+/// The same of space that is needed, rounded up: whoever brings as much has enough.
+pub fn print_needed(bytes: u64) -> String {
+    print_with(bytes, |scale| scale - 1)
+}
+
 /// `more`: what is added to ten times the bytes before they are cut, of a unit.
 fn print_with(bytes: u64, more: impl Fn(u64) -> u64) -> String {
     let tenths = |scale: u64| ((u128::from(bytes) * 10 + u128::from(more(scale))) / u128::from(scale)) as u64;
@@ -150,6 +155,7 @@ mod tests {
         assert_eq!((print(1_920_383_410_176), print_free(1_920_383_410_176)), ("1.7T".into(), "1.7T".into()));
         assert_eq!((print((5 << 30) - 1), print_free((5 << 30) - 1)), ("5G".into(), "4.9G".into()));
         assert_eq!((print((1 << 40) - 1), print_free((1 << 40) - 1)), ("1T".into(), "1023.9G".into()));
+        assert_eq!((print_needed(5 << 30), print_needed((5 << 30) + 1)), ("5G".into(), "5.1G".into()));
         assert_eq!((print((1 << 20) - 1), print(u64::MAX)), ("1M".into(), "16384P".into()));
         assert_eq!((print(0), print(1024), print(1075)), ("0B".into(), "1K".into(), "1K".into()));
         assert_eq!(parse(&print(1023)), Ok(1023));
