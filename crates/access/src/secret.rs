@@ -45,8 +45,7 @@ pub fn print_secret(secret: &Secret) -> String {
     if plain {
         secret.0.iter().map(|b| *b as char).collect()
     } else {
-        let hex: String = secret.0.iter().map(|b| format!("{b:02x}")).collect();
-        format!("0x{hex}")
+        format!("0x{}", base::codec::hex(&secret.0))
     }
 }
 

@@ -1,4 +1,6 @@
-//! Little-endian records in bytes, for everything that we write to drives and files ourselves.
+//! Little-endian records in bytes, for everything that we write to drives and files ourselves; bytes as hexadecimal digits.
+
+use core::fmt::Write;
 
 /// The bytes end too early, or say something impossible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,5 +77,36 @@ impl<'a> Reader<'a> {
     pub fn text(&mut self) -> Result<String, Malformed> {
         let n = self.u16()?;
         String::from_utf8(self.bytes(usize::from(n))?.to_vec()).map_err(|_| Malformed)
+    }
+}
+
+/// Two hexadecimal digits for each byte, in small letters.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(out, "{byte:02x}").expect("writing to a string");
+    }
+    out
+}
+
+/// The bytes that `hex` wrote; letters may be capital. None for anything but pairs of digits.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+    let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
+    Some(digits.chunks(2).map(|p| p[0] << 4 | p[1]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_as_digits_and_what_is_no_pair_of_digits_is_refused() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(unhex(&hex(&bytes)), Some(bytes));
+        assert_eq!((hex(&[0, 0xa5]), unhex("0Aff")), ("00a5".into(), Some(vec![10, 255])));
+        for text in ["0", "123", "0x", "+1", "g0", "1 2 ", "é"] {
+            assert_eq!(unhex(text), None, "{text}");
+        }
     }
 }

@@ -40,7 +40,7 @@ pub fn run(target: &Target, seed: u64, time: Duration) -> u64 {
         for _ in 0..16 {
             make(target, &mut random, &mut input);
             if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {
-                let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+                let hex = base::codec::hex(&input);
                 panic!("{} panics at input {count} of seed {seed}: {hex}", target.name);
             }
             count += 1;

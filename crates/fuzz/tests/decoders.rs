@@ -1,6 +1,6 @@
 //! Every decoder of the product.
 
-use base::codec::{Reader, Writer};
+use base::codec::{Reader, Writer, unhex};
 use base::crc::crc32c;
 use fuzz::{Target, limit, run};
 
@@ -8,10 +8,7 @@ fn nothing(_: &mut [u8]) {}
 
 /// A decoder of whole conversations; the first byte of an input chooses how they begin.
 fn conversation(name: &'static str, take: fn(&[u8]), starts: &[&str]) {
-    let unhex = |text: &&str| -> Vec<u8> {
-        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex")).collect()
-    };
-    talks(name, take, starts.iter().map(unhex).collect());
+    talks(name, take, starts.iter().map(|text| unhex(text).expect("hex")).collect());
 }
 
 /// The same, from the bytes of the examples.

@@ -59,13 +59,13 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::codec::hex;
 
     #[test]
     fn responses_are_the_hash_of_id_secret_and_challenge() {
         // MD5 and SHA-256 of "\x01secretchal", from `printf '\x01secretchal' | md5sum`, `sha256sum`.
         let md5 = Algorithm::Md5.response(1, b"secret", b"chal");
         let sha = Algorithm::Sha256.response(1, b"secret", b"chal");
-        let hex = |b: &[u8]| b.iter().map(|x| format!("{x:02x}")).collect::<String>();
         assert_eq!(hex(&md5), "b9059299ca393c22704efa29e3fd0f49");
         assert_eq!(hex(&sha), "c56311f248ba88280babb05918c08b3279d9e0d975d76b89332a221439198aad");
     }

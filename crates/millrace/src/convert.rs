@@ -1,15 +1,12 @@
 //! Between the Steward's words and the API's: the only place that knows both.
 
+use base::codec::hex;
 use head::order;
 use head::path::stages::Stage;
 
 /// A time as text.
 pub fn time(unix_seconds: u64) -> String {
     String::from_utf8(uring::process::utc(unix_seconds).to_vec()).expect("digits and letters")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn state(s: order::State) -> api::State {

@@ -157,7 +157,7 @@ mod tests {
         (page[1], page[2]) = (0x37, 0x01);
         (page[3], page[4], page[5]) = (100, 10, 7);
         change(&mut page);
-        page.iter().map(|b| format!("{b:02x}")).collect()
+        crate::recording::hex(&page)
     }
 
     #[test]

@@ -30,5 +30,5 @@ pub use net::{Port, payload_share};
 pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard, OwnVolume};
 pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};
 pub use record::{Recorder, plain_name};
-pub use recording::{Clock, FILE_MAX, Missing, Reading, Recording, RecordingError, Source, ranges};
+pub use recording::{Clock, FILE_MAX, Missing, Reading, Recording, RecordingError, Source, hex, ranges};
 pub use svg::svg;

@@ -484,7 +484,7 @@ mod tests {
         bytes[0x70] = 2;
         bytes[0x72..0x74].copy_from_slice(&[0x41, 0x00]);
         bytes[0x74..0x78].copy_from_slice(&(17u32 << 19).to_le_bytes());
-        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let hex = crate::recording::hex(&bytes);
         let c = capability(&hex).expect("there is one");
         assert_eq!((c.kind, c.payload, c.aspm, c.slot), (6, (256, 512), 2, Some(17)));
         assert_eq!(
@@ -496,7 +496,7 @@ mod tests {
         }
         // A list that is a ring.
         bytes[0x41] = 0x40;
-        let ring: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let ring = crate::recording::hex(&bytes);
         assert!(capability(&ring).is_none());
     }
 }

@@ -1,7 +1,9 @@
 //! Which files of a machine are worth keeping, and how they are made small and, on request, anonymous.
 
 use crate::own::{Named, Own};
-use crate::recording::{CLOCK, Clock, FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION};
+use crate::recording::{
+    CLOCK, Clock, FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION, hex,
+};
 use std::collections::BTreeMap;
 
 /// A place whose files are kept. In the folder `*` stands for any name and `#` for a number.
@@ -328,10 +330,10 @@ impl Recorder {
         let bytes = &bytes[..bytes.len().min(FILE_MAX)];
         if name == "config" {
             // The first 256 bytes hold the PCIe capability, and no serial number.
-            return bytes.iter().take(256).map(|b| format!("{b:02x}")).collect();
+            return hex(&bytes[..bytes.len().min(256)]);
         }
         if path.starts_with("/nvme/") {
-            return bytes.iter().take(crate::health::USED).map(|b| format!("{b:02x}")).collect();
+            return hex(&bytes[..bytes.len().min(crate::health::USED)]);
         }
         let text = String::from_utf8_lossy(bytes);
         let lines = |keep: &dyn Fn(&str) -> bool| -> String {

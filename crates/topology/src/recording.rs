@@ -369,6 +369,11 @@ pub(crate) fn members(list: &str) -> Vec<u32> {
 /// Most members of a list of CPUs: four times what Linux can have.
 pub(crate) const MEMBERS_MAX: usize = 32_768;
 
+/// Bytes as a recording keeps them: two hexadecimal digits for each, in small letters.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
 /// A list of numbers as the kernel writes them: `0-3,8`.
 pub fn ranges(numbers: &[u32]) -> String {
     let mut out: Vec<String> = Vec::new();

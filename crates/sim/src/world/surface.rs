@@ -782,8 +782,7 @@ fn with_memory(actors: &mut [Actor], heads: &[ActorId], data: Slice, with: &mut 
 fn witness(file: &[u8]) -> Option<MembershipRecord> {
     let text = core::str::from_utf8(file).ok()?;
     let digits = text.lines().find_map(|line| line.strip_prefix("record = "))?;
-    let byte = |i: usize| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok();
-    let mut record = (0..digits.len() / 2).map(byte).collect::<Option<Vec<u8>>>()?;
+    let mut record = base::codec::unhex(digits)?;
     record.resize(RECORD_BYTES, 0);
     MembershipRecord::decode(&record).ok()
 }

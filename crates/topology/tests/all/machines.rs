@@ -1,7 +1,7 @@
 //! Machines that we do not have, built file by file as Linux would show them.
 
 use std::fmt::Write;
-use topology::Recording;
+use topology::{Recording, hex};
 
 /// Builds a recording.
 pub struct Builder {
@@ -46,13 +46,6 @@ pub fn health(celsius: u32, used: u8) -> String {
     page[48..52].copy_from_slice(&(u32::from(used) * 1_500_000).to_le_bytes());
     page[128..130].copy_from_slice(&9000u16.to_le_bytes());
     hex(&page)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        write!(out, "{byte:02x}").expect("a string");
-        out
-    })
 }
 
 /// Kinds of PCIe functions, as the capability numbers them.

@@ -11,10 +11,10 @@ use crate::steward::pools::unfinished::CREATING;
 use crate::steward::record::text::{self, Section, TextError};
 use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
+use base::codec::{hex, unhex};
 use base::machine::{StateError, StateOp};
 use base::view::{Portal, Protocol, System};
 use base::{Instant, PortalId, Uuid};
-use core::fmt::Write;
 use core::net::SocketAddr;
 
 pub(crate) const IDENTITY: &str = "identity";
@@ -72,19 +72,6 @@ fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
     let mut record = unhex(&sections[0].must("record").ok()?).filter(|r| r.len() <= RECORD_BYTES)?;
     record.resize(RECORD_BYTES, 0);
     MembershipRecord::decode(&record).ok()
-}
-
-/// Two digits for each byte.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(2 * bytes.len());
-    bytes.iter().for_each(|b| write!(out, "{b:02x}").expect("writing to a string"));
-    out
-}
-
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
-    let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
-    Some(digits.chunks(2).map(|p| p[0] << 4 | p[1]).collect())
 }
 
 fn parse_identity(bytes: &[u8]) -> Result<System, TextError> {

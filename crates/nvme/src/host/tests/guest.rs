@@ -36,10 +36,7 @@ fn bytes(text: &str) -> Vec<u8> {
     for word in text.split_whitespace() {
         match word.strip_prefix("00*") {
             Some(n) => out.resize(out.len() + n.parse::<usize>().expect("a count"), 0),
-            None => {
-                let digits = |at: usize| u8::from_str_radix(&word[at..at + 2], 16).expect("two hex digits");
-                out.extend((0..word.len() / 2).map(|i| digits(2 * i)));
-            }
+            None => out.extend(base::codec::unhex(word).expect("pairs of hex digits")),
         }
     }
     out
