@@ -31,4 +31,4 @@ pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool,
 pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};
 pub use record::{Recorder, plain_name};
 pub use recording::{Clock, FILE_MAX, Missing, Reading, Recording, RecordingError, Source, hex, ranges};
-pub use svg::svg;
+pub use svg::{escape, svg};

@@ -120,15 +120,18 @@ impl Picture {
     }
 }
 
-/// Text for XML; control characters, which XML has no place for, are left out.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().filter(|c| !c.is_control() && !matches!(*c, '\u{fffe}' | '\u{ffff}')) {
+/// Text as it may stand in XML and HTML, also between quotes; characters that XML has no place for are left out.
+pub fn escape(text: &str) -> String {
+    let may =
+        |c: &char| !(c.is_control() && !matches!(c, '\t' | '\n') || matches!(c, '\u{fffe}' | '\u{ffff}'));
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().filter(may) {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
             c => out.push(c),
         }
     }

@@ -5,10 +5,11 @@ use super::drives::Drives;
 use super::hosts::Hosts;
 use super::ladder::{LARGE, Ladder, Step, micros_fine, title};
 use super::micros;
-use super::svg::{self, Bar, Field, Marks, escape};
+use super::svg::{self, Bar, Field, Marks};
 use super::sweep::Sweep;
 use base::size::{print, print_count, print_ns};
 use std::fmt::Write;
+use topology::escape;
 
 const STYLE: &str = include_str!("report.css");
 

@@ -1,22 +1,7 @@
 //! Plots as inline SVG. Colours are those of the page (CSS variables), so that both of its looks fit.
 
 use std::fmt::Write;
-
-/// Text that may stand in HTML.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
+use topology::escape;
 
 /// One bar of a chart.
 pub struct Bar {

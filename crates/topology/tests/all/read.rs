@@ -261,7 +261,8 @@ fn is_well_formed(svg: &str) -> bool {
         let Some((tag, text)) = part.split_once('>') else { return false };
         let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or("");
         let entities = text.split('&').skip(1).chain(tag.split('&').skip(1));
-        if !entities.clone().all(|e| ["amp;", "lt;", "gt;", "quot;"].iter().any(|k| e.starts_with(k))) {
+        if !entities.clone().all(|e| ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|k| e.starts_with(k)))
+        {
             return false;
         }
         match (tag.starts_with('/'), tag.ends_with('/')) {
