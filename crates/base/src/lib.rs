@@ -7,6 +7,7 @@ pub mod codec;
 pub mod command;
 pub mod crc;
 pub mod drive;
+pub mod fake;
 pub mod front;
 pub mod histogram;
 pub mod host;

@@ -1,34 +1,39 @@
 //! The target over loopback TCP, judged by initiators that are not ours: libiscsi's tools and qemu-io.
 
-#[path = "../src/node/tests/fake.rs"]
-#[allow(dead_code, reason = "shared with the unit tests")]
-mod fake;
+#[path = "../src/node/tests/view.rs"]
+mod view;
 
-use base::front::Answer;
+use base::fake::{Head, carry_out};
+use base::front::{Answer, TRANSFER_MAX};
 use base::view::{Secret, View};
-use base::{FrontIo, Instant, Want};
-use fake::{Disks, Fake, INITIATOR, IQN};
+use base::{FrontIo, Instant, Memory, Status, Want};
 use iscsi::node::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use view::{INITIATOR, IQN};
 
 const BLOCKS: u64 = 64 << 11; // 64 MiB
+const COMMANDS_MAX: u16 = 48;
+
+/// Volumes as bytes, shared by connections.
+type Disks = Arc<Mutex<[Vec<u8>; 2]>>;
 
 /// Serves one connection until it ends.
 fn serve(mut stream: TcpStream, view: View, disks: Disks) {
     static SESSION: AtomicU16 = AtomicU16::new(1);
     let begin = std::time::Instant::now();
     let now = || Instant(begin.elapsed().as_nanos() as u64);
-    let mut fake = Fake::new(view, disks, OUTBOX_BYTES);
+    let mut head = Head::new(view, OUTBOX_BYTES, COMMANDS_MAX.into(), 2 * TRANSFER_MAX);
     let config = ConnectionConfig {
         local: stream.local_addr().expect("connected"),
         peer: stream.peer_addr().expect("connected"),
-        portal: fake::portal(),
+        portal: view::portal(),
         seed: 5,
-        commands_max: 48,
+        commands_max: COMMANDS_MAX,
     };
     let mut connection = Connection::new(config);
     stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
@@ -37,31 +42,37 @@ fn serve(mut stream: TcpStream, view: View, disks: Disks) {
     let mut unread: Vec<u8> = vec![];
     loop {
         loop {
-            if !fake.out.is_empty() {
-                if stream.write_all(&fake.out).is_err() {
+            if head.pending() > 0 {
+                let bytes = head.sent(head.pending() as u32);
+                if stream.write_all(&bytes).is_err() {
                     return;
                 }
-                fake.out.clear();
-                fake.ring_used = 0;
-                if fake.closed.is_none() {
-                    connection.on_sent(now(), &mut fake);
+                if head.closed.is_none() {
+                    connection.on_sent(now(), &mut head);
                 }
-            } else if fake.closed.is_some() {
+            } else if head.closed.is_some() {
                 return;
-            } else if fake.asks.pop_front().is_some() {
+            } else if head.asks.pop_front().is_some() {
                 let id = SESSION.fetch_add(1, Ordering::Relaxed);
-                connection.on_answer(now(), Answer::Admitted { id }, &mut fake);
-            } else if let Some((tag, status)) = fake.carry_out() {
-                connection.on_done(now(), tag, status, &mut fake);
+                connection.on_answer(now(), Answer::Admitted { id }, &mut head);
+            } else if let Some((tag, command, data)) = head.take_submitted(0) {
+                let (at, aborted) = (command.volume.index(), head.take_stopped(tag));
+                let data = head.memory.bytes_mut(data);
+                let disk = &mut disks.lock().expect("nobody panicked")[at];
+                let status = match aborted {
+                    true => Status::Aborted,
+                    false => carry_out(disk, [512, 4096][at], &command, data),
+                };
+                connection.on_done(now(), tag, status, &mut head);
             } else if !unread.is_empty() && connection.want() != Want::Nothing {
                 let n = match connection.want() {
                     Want::Direct(slice) => {
                         let n = unread.len().min(slice.len as usize);
-                        fake.bytes_mut(slice.head(n as u32)).copy_from_slice(&unread[..n]);
-                        connection.on_direct(now(), n as u32, &mut fake);
+                        head.bytes_mut(slice.head(n as u32)).copy_from_slice(&unread[..n]);
+                        connection.on_direct(now(), n as u32, &mut head);
                         n
                     }
-                    _ => connection.on_bytes(now(), &unread, &mut fake),
+                    _ => connection.on_bytes(now(), &unread, &mut head),
                 };
                 unread.drain(..n.min(unread.len()));
             } else {
@@ -73,7 +84,7 @@ fn serve(mut stream: TcpStream, view: View, disks: Disks) {
             Ok(n) => unread.extend_from_slice(&staging[..n]),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 if connection.next_deadline().is_some_and(|at| at <= now()) {
-                    connection.on_timer(now(), &mut fake);
+                    connection.on_timer(now(), &mut head);
                 }
             }
             Err(_) => return,
@@ -85,13 +96,14 @@ fn serve(mut stream: TcpStream, view: View, disks: Disks) {
 fn target(change: impl Fn(&mut View)) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let mut view = fake::view(BLOCKS);
+    let mut view = view::view(BLOCKS);
     view.hosts[0].iqns.push("iqn.2007-10.com.github:sahlberg:libiscsi:iscsi-test".into());
     view.hosts[0].iqns.push("iqn.2007-10.com.github:sahlberg:libiscsi:iscsi-test-2".into());
     view.hosts[0].iqns.push("iqn.2010-11.com.github:sahlberg:libiscsi:iscsi-inq".into());
     view.portals[0].address.set_port(port);
     change(&mut view);
-    let disks = fake::disks(BLOCKS);
+    let disk = || vec![0; BLOCKS as usize * 512];
+    let disks: Disks = Arc::new(Mutex::new([disk(), disk()]));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (Ok(stream), view, disks) = (stream, view.clone(), disks.clone()) else { continue };

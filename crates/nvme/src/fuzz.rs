@@ -6,8 +6,8 @@
 use crate::pdu::{Decoder, Digests, Header, Receiver};
 use crate::spec::fabrics::{ConnectData, ConnectFields, DISCOVERY_NQN};
 use crate::spec::{Sgl, Sqe, admin};
-use crate::subsystem::fake::FakeIo;
-use crate::subsystem::{Connection, ConnectionConfig};
+use crate::subsystem::{Connection, ConnectionConfig, OUTBOX_BYTES};
+use base::fake::Head;
 use base::front::{Close, Intervention};
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{Answer, Duration, FrontIo, HostId, Instant, Memory, PortalId, Slice, Status, VolumeId, Want};
@@ -101,7 +101,7 @@ fn converse(data: &[u8]) -> (u32, Option<Close>) {
 
 struct World {
     target: Connection,
-    io: FakeIo,
+    io: Head,
     now: Instant,
     staged: Vec<u8>,
     done: u32,
@@ -136,7 +136,7 @@ impl World {
         let address = ([127, 0, 0, 1], 4420).into();
         let config =
             ConnectionConfig { local: address, peer: address, portal, queue_depth_max: 32, io_queues_max: 2 };
-        let mut io = FakeIo::new(view, 3, BUFFER_BYTES);
+        let mut io = Head::new(view, OUTBOX_BYTES, 3, BUFFER_BYTES);
         let poor = choice & 8 != 0;
         io.stingy = poor;
         Self { target: Connection::new(config), io, now: Instant(1), staged: Vec::new(), done: 0, poor }
@@ -200,7 +200,7 @@ impl World {
             }
             assert!(self.io.under_way() <= 2 * TAGS_MAX, "more under way than the queue has entries");
             let mut moved = self.io.pending() > 0;
-            if self.io.asks.pop().is_some() {
+            if self.io.asks.pop_front().is_some() {
                 moved = true;
                 self.target.on_answer(self.now, Answer::Admitted { id: 1 }, &mut self.io);
             }
@@ -225,7 +225,7 @@ impl World {
                 self.target.on_granted(self.now, tag, slice, &mut self.io);
             }
             if self.io.closed.is_none()
-                && let Some((tag, command, _)) = self.io.take_submitted()
+                && let Some((tag, command, _)) = self.io.take_submitted(0)
             {
                 self.done += 1;
                 moved = true;

@@ -1,8 +1,7 @@
 //! One initiator against one target through its door: every operation, aborts, good-bye, discovery,
 //! and what the target tells of a volume that changes.
 
-use crate::world::head::Disk;
-use crate::world::{Hosted, STAGING_BYTES, World};
+use crate::world::{Disk, Hosted, STAGING_BYTES, World};
 use base::memory::PlainMemory;
 use base::view::{Host, Portal, Protocol, View};
 use base::{

@@ -1,7 +1,6 @@
 //! The load generator against both targets, in memory.
 
-use crate::world::head::Disk;
-use crate::world::{Hosted, STAGING_BYTES, World};
+use crate::world::{Disk, Hosted, STAGING_BYTES, World};
 use base::Duration;
 use base::memory::PlainMemory;
 use base::view::{Host, Protocol, Secret};

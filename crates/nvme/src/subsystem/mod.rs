@@ -13,7 +13,6 @@ mod connect;
 mod connection;
 mod controller;
 mod discovery;
-pub(crate) mod fake;
 mod features;
 mod identify;
 mod io;

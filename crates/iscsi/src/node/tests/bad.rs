@@ -31,7 +31,7 @@ fn a_wrong_data_digest_fails_the_command_and_not_the_connection() {
     assert_eq!((r.reason, &data[..], talk.io.closed), (2, &bytes[..48], None));
     let (response, data) = talk.answer_of(c.task_tag);
     assert_eq!((response.status, Talk::sense(&data)), (2, (0x0b, 0x47, 5)));
-    assert_eq!(talk.io.disks.lock().expect("alive")[0][..512], [0; 512]);
+    assert_eq!(talk.disks[0][..512], [0; 512]);
     talk.no_leaks();
 }
 

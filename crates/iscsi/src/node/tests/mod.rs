@@ -2,9 +2,9 @@
 
 mod bad;
 mod data;
-mod fake;
 mod login;
 mod session;
+mod view;
 
 use super::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use crate::pdu::{
@@ -12,16 +12,22 @@ use crate::pdu::{
     ScsiResponse, Stage, ahs_len, data_len, padding,
 };
 use crate::text;
-use base::front::Answer;
-use base::{FrontIo, Instant, Prng, Want};
-use fake::{Fake, INITIATOR, IQN};
+use base::fake::{Head, carry_out};
+use base::front::{Answer, TRANSFER_MAX};
+use base::view::View;
+use base::{Command, FrontIo, Instant, Memory, Prng, Status, Tag, Want};
+use view::{INITIATOR, IQN};
 
 const BLOCKS: u64 = 20_000;
+/// As many as there can be commands.
+const BUFFERS: u32 = 24;
 
 /// A host that speaks to one connection.
 struct Talk {
     connection: Connection,
-    io: Fake,
+    io: Head,
+    /// The volumes.
+    disks: [Vec<u8>; 2],
     now: Instant,
     framing: Framing,
     cmd_sn: u32,
@@ -35,6 +41,14 @@ struct Talk {
     agreeable: bool,
     /// At most so many bytes at a time.
     split: usize,
+    /// What came and was not heard yet.
+    came: Vec<u8>,
+    /// Bytes were sent that the connection does not know of.
+    sent: bool,
+    /// What the next commands end in, instead of being carried out.
+    fate: Option<Status>,
+    /// Commands that have ended.
+    log: Vec<Command>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,19 +61,20 @@ impl Talk {
     fn new() -> Self {
         Self::with(|_| {}, OUTBOX_BYTES)
     }
-    fn with(change: impl Fn(&mut base::view::View), ring: u32) -> Self {
-        let mut view = fake::view(BLOCKS);
+    fn with(change: impl Fn(&mut View), ring: u32) -> Self {
+        let mut view = view::view(BLOCKS);
         change(&mut view);
         let config = ConnectionConfig {
             local: "127.0.0.1:3260".parse().expect("an address"),
             peer: "127.0.0.1:9".parse().expect("an address"),
-            portal: fake::portal(),
+            portal: view::portal(),
             seed: 9,
-            commands_max: 24,
+            commands_max: BUFFERS as u16,
         };
         Self {
             connection: Connection::new(config),
-            io: Fake::new(view, fake::disks(BLOCKS), ring),
+            io: Head::new(view, ring, BUFFERS, 2 * TRANSFER_MAX),
+            disks: [vec![0; BLOCKS as usize * 512], vec![0; BLOCKS as usize * 512]],
             now: Instant(1),
             framing: Framing::default(),
             cmd_sn: 1,
@@ -69,6 +84,10 @@ impl Talk {
             prompt: true,
             agreeable: true,
             split: usize::MAX,
+            came: vec![],
+            sent: false,
+            fate: None,
+            log: vec![],
         }
     }
 
@@ -144,10 +163,10 @@ impl Talk {
             } else if self.agreeable && !self.io.wishes.is_empty() {
                 let (key, _) = self.io.wishes.pop_front().expect("there is one");
                 self.connection.on_intervened(self.now, key, true, &mut self.io);
-            } else if self.prompt && !self.io.running.is_empty() {
+            } else if self.prompt && !self.io.submitted.is_empty() {
                 self.end_one();
-            } else if self.io.ring_used > 0 {
-                self.io.ring_used = 0;
+            } else if self.take_sent() {
+                self.sent = false;
                 self.connection.on_sent(self.now, &mut self.io);
             } else {
                 let n = self.unread.len().min(self.split);
@@ -165,14 +184,36 @@ impl Talk {
                     }
                 };
                 self.unread.drain(..took);
-                if took == 0 && self.io.ring_used == 0 && self.io.asks.is_empty() {
+                if took == 0 && self.io.outbox.pending() == 0 && self.io.asks.is_empty() {
                     return;
                 }
             }
         }
     }
+    /// Takes what is in the outbox; whether the connection has to be told that something was sent.
+    fn take_sent(&mut self) -> bool {
+        let n = self.io.outbox.pending() as u32;
+        let bytes = self.io.sent(n);
+        self.came.extend_from_slice(&bytes);
+        self.sent |= n > 0;
+        self.sent
+    }
+    /// Carries out the oldest command: its tag and how it ended.
+    fn carry_out(&mut self) -> (Tag, Status) {
+        let (tag, command, data) = self.io.take_submitted(0).expect("a command runs");
+        self.log.push(command);
+        if self.io.take_stopped(tag) {
+            return (tag, Status::Aborted);
+        }
+        let volume = command.volume.index();
+        let status = self.fate.unwrap_or_else(|| {
+            let data = self.io.memory.bytes_mut(data);
+            carry_out(&mut self.disks[volume], [512, 4096][volume], &command, data)
+        });
+        (tag, status)
+    }
     fn end_one(&mut self) {
-        let (tag, status) = self.io.carry_out().expect("a command runs");
+        let (tag, status) = self.carry_out();
         self.connection.on_done(self.now, tag, status, &mut self.io);
     }
     fn grant_one(&mut self) {
@@ -183,7 +224,8 @@ impl Talk {
 
     /// The next PDU from the target; its digests are checked.
     fn hear(&mut self) -> Option<Heard> {
-        let out = &self.io.out;
+        self.take_sent();
+        let out = &self.came;
         if out.len() < BHS_BYTES {
             assert!(out.is_empty(), "half a PDU");
             return None;
@@ -196,7 +238,7 @@ impl Talk {
         let mut again = vec![];
         self.framing.put(&mut again, bhs, &data);
         assert_eq!(again, out[..whole], "digests and padding are right");
-        self.io.out.drain(..whole);
+        self.came.drain(..whole);
         Some(Heard { response: Response::decode(&bhs).expect("a target's PDU"), data })
     }
     fn hear_all(&mut self) -> Vec<Heard> {
@@ -259,7 +301,7 @@ impl Talk {
         (data[4], data[14], data[15])
     }
     fn no_leaks(&self) {
-        assert_eq!(self.io.in_use(), 0, "every tag is free when nothing is under way");
+        assert_eq!(self.io.under_way(), 0, "every tag is free when nothing is under way");
     }
 }
 

@@ -88,18 +88,18 @@ fn an_abort_while_data_are_awaited_is_answered_at_once_and_late_data_are_dropped
     talk.data_out(c.task_tag, r2t.transfer_tag, 0, 0, true, &[1; 512]);
     assert_eq!((talk.io.closed, talk.hear()), (None, None));
     assert_eq!(talk.simple(0, &[0; 6], 0).0.status, 0);
-    assert_eq!(talk.io.disks.lock().expect("alive")[0][..512], [0; 512]);
+    assert_eq!(talk.disks[0][..512], [0; 512]);
     talk.no_leaks();
 }
 
 #[test]
 fn an_abort_of_a_task_that_waits_for_its_buffer_waits_for_the_head() {
     let mut talk = Talk::ready(&[]);
-    talk.io.generous = false;
+    talk.io.stingy = true;
     let task = reading(&mut talk, 0);
     manage(&mut talk, function::CLEAR_TASK_SET, 0, task);
     assert_eq!(managed(&mut talk), None);
-    let tag = talk.io.give_up().expect("it waits");
+    let tag = talk.io.take_aborted().expect("it waits");
     talk.connection.on_done(talk.now, tag, base::Status::Aborted, &mut talk.io);
     talk.settle();
     assert_eq!(managed(&mut talk), Some(said::COMPLETE));
@@ -186,7 +186,7 @@ fn a_cleared_task_that_ended_well_says_so_and_a_clear_leaves_no_attention() {
     let task = reading(&mut talk, 0);
     clear(&mut talk, 1, false);
     clear(&mut talk, 2, false);
-    talk.io.aborted.clear();
+    talk.io.stopped.clear();
     talk.end_one();
     assert_eq!(talk.answer_of(task).0.status, status::GOOD);
     assert_eq!(talk.io.obeyed, [(1, true), (2, true)]);
@@ -216,17 +216,17 @@ fn a_cleared_write_ends_when_its_data_have_come_and_is_not_carried_out() {
         c.write = true;
         let mut bytes = vec![];
         talk.framing.put(&mut bytes, c.encode(), &[1; 512]);
-        talk.io.generous = generous;
+        talk.io.stingy = !generous;
         talk.feed(&bytes[..200]);
         clear(&mut talk, 6, true);
         assert_eq!(!talk.io.obeyed.is_empty(), generous);
-        if let Some(tag) = talk.io.give_up() {
+        if let Some(tag) = talk.io.take_aborted() {
             talk.connection.on_done(talk.now, tag, base::Status::Aborted, &mut talk.io);
         }
         talk.feed(&bytes[200..]);
         assert_eq!(talk.answer_of(c.task_tag).0.status, status::TASK_ABORTED);
         assert_eq!(talk.io.obeyed, [(6, true)]);
-        assert_eq!(talk.io.disks.lock().expect("alive")[0][..512], [0; 512]);
+        assert_eq!(talk.disks[0][..512], [0; 512]);
         talk.no_leaks();
     }
 }
@@ -243,7 +243,7 @@ fn the_window_closes_with_the_slots_and_management_still_passes() {
     let mut c = talk.command(0, &read10(0, 1), 512);
     c.read = true;
     talk.send(c.encode(), &[]);
-    assert_eq!((talk.hear(), talk.io.running.len()), (None, 16));
+    assert_eq!((talk.hear(), talk.io.submitted.len()), (None, 16));
     let ping = NopOut {
         immediate: true,
         task_tag: 7,
@@ -259,7 +259,7 @@ fn the_window_closes_with_the_slots_and_management_still_passes() {
     let (response, _) = talk.answer_of(tasks[0]);
     assert_eq!(response.counters.max_cmd_sn, response.counters.exp_cmd_sn, "one command may come");
     talk.send(c.encode(), &[]);
-    assert_eq!(talk.io.running.len(), 16);
+    assert_eq!(talk.io.submitted.len(), 16);
 }
 
 #[test]

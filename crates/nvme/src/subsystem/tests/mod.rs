@@ -7,14 +7,14 @@ mod control;
 mod faults;
 mod login;
 
-use super::fake::FakeIo;
-use super::{Connection, ConnectionConfig};
+use super::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use crate::pdu::{Decoder, DigestReader, Digests, Header, IcReq, Incoming, Receiver, Transfer, encode};
 use crate::spec::fabrics::property;
 use crate::spec::{
     ConnectData, ConnectFields, Cqe, DISCOVERY_NQN, PropertyFields, Sgl, Sqe, StatusField, admin,
 };
 use base::crc::crc32c;
+use base::fake::{Head, carry_out};
 use base::front::Close;
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{
@@ -93,7 +93,7 @@ struct Reply {
 /// A host without any sense, and a head, around one connection.
 struct Talk {
     target: Connection,
-    io: FakeIo,
+    io: Head,
     now: Instant,
     digests: Digests,
     hpda: u8,
@@ -133,7 +133,7 @@ impl Talk {
         };
         Self {
             target: Connection::new(config),
-            io: FakeIo::new(view(), 4, buffer_bytes),
+            io: Head::new(view(), OUTBOX_BYTES, 4, buffer_bytes),
             now: Instant(1_000_000_000),
             digests: NONE,
             hpda: 0,
@@ -339,7 +339,7 @@ impl Talk {
         if !self.io.asks.is_empty()
             && let Some(answer) = self.answer
         {
-            self.io.asks.remove(0);
+            self.io.asks.pop_front();
             self.target.on_answer(self.now, answer, &mut self.io);
             moved = true;
         }
@@ -363,28 +363,15 @@ impl Talk {
     }
     /// Carries out (or fails) the oldest command.
     fn complete(&mut self, status: Option<Status>) -> bool {
-        let Some((tag, command, slice)) = self.io.take_submitted() else { return false };
+        let Some((tag, command, slice)) = self.io.take_submitted(0) else { return false };
         let status = status.unwrap_or_else(|| self.carry_out(command, slice));
         self.done.push(command);
         self.target.on_done(self.now, tag, status, &mut self.io);
         true
     }
-    fn carry_out(&mut self, c: Command, slice: base::Slice) -> Status {
-        let block = if c.volume == VolumeId(10) { 512 } else { 4096 };
-        let (from, to) = ((c.at * block) as usize, ((c.at + c.blocks) * block) as usize);
-        match c.op {
-            Op::Read => self.io.bytes_mut(slice).copy_from_slice(&self.disk[from..to]),
-            Op::Write => self.disk[from..to].copy_from_slice(self.io.bytes(slice)),
-            Op::WriteZeroes { .. } | Op::Deallocate => self.disk[from..to].fill(0),
-            Op::Flush => {}
-            Op::Compare => {
-                let pairs = self.io.bytes(slice).iter().zip(&self.disk[from..to]);
-                if let Some(at) = pairs.clone().position(|(a, b)| a != b) {
-                    return Status::Miscompare { at: at as u32 };
-                }
-            }
-        }
-        Status::Good
+    fn carry_out(&mut self, command: Command, data: base::Slice) -> Status {
+        let block_bytes = if command.volume == VolumeId(10) { 512 } else { 4096 };
+        carry_out(&mut self.disk, block_bytes, &command, self.io.memory.bytes_mut(data))
     }
     fn drain(&mut self) -> bool {
         let n = self.io.outbox.pending().min(self.piece as u64) as u32;

@@ -1,9 +1,7 @@
 //! A world in memory: a machine that connects out, and a target connection with a RAM disk for each of
 //! its connections. Bytes travel in random pieces, commands end in random order, links are cut at random.
 
-pub mod head;
-
-use self::head::{Disk, Head};
+use base::fake::{Head, carry_out};
 use base::memory::PlainMemory;
 use base::view::{Host, Portal, Protocol, View};
 use base::{
@@ -26,6 +24,23 @@ macro_rules! each {
         }
     };
 }
+
+/// The volume.
+pub struct Disk {
+    pub block_bytes: u32,
+    pub bytes: Vec<u8>,
+    /// Commands that it has carried out.
+    pub commands: u64,
+}
+
+impl Disk {
+    pub fn new(block_bytes: u32, blocks: u64) -> Self {
+        Self { block_bytes, bytes: vec![0; (blocks * u64::from(block_bytes)) as usize], commands: 0 }
+    }
+}
+
+const OUTBOX_BYTES: u32 = 64 << 10;
+const BUFFER_BYTES: u32 = 1 << 20;
 
 struct Server {
     front: Front,
@@ -220,7 +235,7 @@ impl<M: Hosted> World<M> {
         // holds its buffer until the rest has come from behind other such writes: there must be one for
         // each that may be under way.
         let buffers = if self.protocol == Protocol::Iscsi { 10 } else { 6 };
-        let head = Head::new(self.view.clone(), buffers);
+        let head = Head::new(self.view.clone(), OUTBOX_BYTES, buffers, BUFFER_BYTES);
         let server = Server { front, head, held: VecDeque::new(), gone: false };
         let link = Link {
             id: connection,
@@ -346,7 +361,7 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         if s.head.closed.is_none()
-            && let Some(ask) = s.head.asks.pop()
+            && let Some(ask) = s.head.asks.pop_front()
         {
             let id = match ask {
                 Ask::NvmeAdmin { .. } | Ask::Iscsi { .. } => {
@@ -362,13 +377,13 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         if s.head.closed.is_none()
-            && let Some(key) = s.head.wishes.pop_front()
+            && let Some((key, _)) = s.head.wishes.pop_front()
         {
             each!(s.front, c => c.on_intervened(now, key, false, &mut s.head));
             moved = true;
         }
         if s.head.closed.is_none()
-            && let Some(tag) = s.head.aborted.pop_front()
+            && let Some(tag) = s.head.take_aborted()
         {
             each!(s.front, c => c.on_done(now, tag, Status::Aborted, &mut s.head));
             moved = true;
@@ -378,11 +393,15 @@ impl<M: Hosted> World<M> {
         moved |= s.head.closed.is_none() && !s.head.submitted.is_empty();
         if s.head.closed.is_none() && !s.head.submitted.is_empty() && rng.chance(2, 3) {
             let at = rng.below(s.head.submitted.len() as u64) as usize;
-            let (tag, command, data) = s.head.take_submitted(at);
-            let status = if self.not_ready_every > 0 && rng.chance(1, self.not_ready_every) {
+            let (tag, command, data) = s.head.take_submitted(at).expect("it is there");
+            let status = if s.head.take_stopped(tag) {
+                Status::Aborted
+            } else if self.not_ready_every > 0 && rng.chance(1, self.not_ready_every) {
                 Status::NotReady
             } else {
-                self.disk.carry_out(&command, s.head.memory.bytes_mut(data))
+                let disk = &mut self.disk;
+                disk.commands += 1;
+                carry_out(&mut disk.bytes, disk.block_bytes, &command, s.head.memory.bytes_mut(data))
             };
             each!(s.front, c => c.on_done(now, tag, status, &mut s.head));
             moved = true;

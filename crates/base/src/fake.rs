@@ -1,11 +1,10 @@
-//! A head made of plain memory, for tests and fuzzing: it keeps the door's rules and panics when a
-//! connection breaks them.
+//! A head made of plain memory, for tests and fuzzing of front ends: it keeps the door's rules and panics when
+//! a connection breaks them.
 
-use super::OUTBOX_BYTES;
-use base::front::{Close, Intervention, TRANSFER_MAX};
-use base::memory::PlainMemory;
-use base::view::View;
-use base::{Ask, Command, FrontIo, Memory, Outbox, Slice, Tag};
+use crate::front::{Close, Intervention, TRANSFER_MAX};
+use crate::memory::PlainMemory;
+use crate::view::View;
+use crate::{Ask, Command, FrontIo, Memory, Op, Outbox, Slice, Status, Tag};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,9 +18,12 @@ enum State {
 }
 
 /// The head's end of one connection.
-pub(crate) struct FakeIo {
+pub struct Head {
+    /// What it shows the connection.
     pub view: View,
+    /// The outbox's ring, then the buffers.
     pub memory: PlainMemory,
+    /// What has not been sent.
     pub outbox: Outbox,
     /// What was submitted and has not ended.
     pub submitted: VecDeque<(Tag, Command, Slice)>,
@@ -29,20 +31,29 @@ pub(crate) struct FakeIo {
     pub waiting: VecDeque<Tag>,
     /// Tags that were aborted while they waited.
     pub aborted: Vec<Tag>,
-    pub asks: Vec<Ask>,
-    /// What it wanted of other queues, and what it answered them.
+    /// What was asked of the Steward.
+    pub asks: VecDeque<Ask>,
+    /// What it wanted of other connections.
     pub wishes: VecDeque<(u16, Intervention)>,
+    /// What it answered them.
     pub obeyed: Vec<(u32, bool)>,
+    /// How long buffers were that were asked for data that come unasked.
+    pub inline: Vec<u32>,
+    /// The tags that hold these buffers.
+    pub inline_tags: Vec<Tag>,
     /// Tags that were aborted while they ran.
     pub stopped: Vec<Tag>,
+    /// Why it was closed.
     pub closed: Option<Close>,
     /// Who was refused, and why.
     pub refused: Vec<(String, &'static str)>,
+    /// How many commands it was admitted with.
     pub admitted: Option<u16>,
     /// No buffer at once: all wait for `grant`.
     pub stingy: bool,
     /// `admit` refuses.
     pub full: bool,
+    outbox_bytes: u32,
     buffer_bytes: u32,
     free: Vec<u32>,
     /// Buffers that are free once their bytes are sent, by mark.
@@ -50,26 +61,29 @@ pub(crate) struct FakeIo {
     tags: Vec<State>,
 }
 
-impl FakeIo {
-    /// A head with `buffers` buffers of `buffer_bytes` each.
-    pub fn new(view: View, buffers: u32, buffer_bytes: u32) -> Self {
-        let len = OUTBOX_BYTES + buffers * buffer_bytes;
+impl Head {
+    /// A head with an outbox of `outbox_bytes`, and `buffers` buffers of `buffer_bytes` each.
+    pub fn new(view: View, outbox_bytes: u32, buffers: u32, buffer_bytes: u32) -> Self {
+        let len = outbox_bytes + buffers * buffer_bytes;
         Self {
             view,
             memory: PlainMemory::new(0, len as usize),
-            outbox: Outbox::new(Slice::new(0, OUTBOX_BYTES), 256),
+            outbox: Outbox::new(Slice::new(0, outbox_bytes), 256),
             submitted: VecDeque::new(),
             waiting: VecDeque::new(),
             aborted: Vec::new(),
-            asks: Vec::new(),
+            asks: VecDeque::new(),
             wishes: VecDeque::new(),
             obeyed: Vec::new(),
+            inline: Vec::new(),
+            inline_tags: Vec::new(),
             stopped: Vec::new(),
             closed: None,
             refused: vec![],
             admitted: None,
             stingy: false,
             full: false,
+            outbox_bytes,
             buffer_bytes,
             free: (0..buffers).collect(),
             sending: 0,
@@ -77,7 +91,7 @@ impl FakeIo {
         }
     }
     fn slice(&self, buffer: u32, len: u32) -> Slice {
-        Slice::new(u64::from(OUTBOX_BYTES + buffer * self.buffer_bytes), len)
+        Slice::new(u64::from(self.outbox_bytes + buffer * self.buffer_bytes), len)
     }
     /// Gives the tag that has waited for the longest time its buffer, if one is free.
     pub fn grant(&mut self) -> Option<(Tag, Slice)> {
@@ -90,11 +104,14 @@ impl FakeIo {
         let buffer = self.free.pop()?;
         let tag = self.waiting.pop_front()?;
         self.tags[tag.index()] = State::Held(buffer);
-        Some((tag, self.slice(buffer, len)))
+        let slice = self.slice(buffer, len);
+        // The contents are undefined.
+        self.memory.bytes_mut(slice).fill(0xee);
+        Some((tag, slice))
     }
-    /// A submitted command ends: its tag is the connection's again.
-    pub fn take_submitted(&mut self) -> Option<(Tag, Command, Slice)> {
-        let (tag, command, data) = self.submitted.pop_front()?;
+    /// The submitted command number `at`, from the oldest, ends: its tag is the connection's again.
+    pub fn take_submitted(&mut self, at: usize) -> Option<(Tag, Command, Slice)> {
+        let (tag, command, data) = self.submitted.remove(at)?;
         let State::Submitted(buffer) = self.tags[tag.index()] else { unreachable!("it was submitted") };
         self.tags[tag.index()] = buffer.map_or(State::Bare, State::Held);
         Some((tag, command, data))
@@ -104,6 +121,17 @@ impl FakeIo {
         let tag = self.aborted.pop()?;
         self.tags[tag.index()] = State::Bare;
         Some(tag)
+    }
+    /// No buffer is found for the tag that has waited for the longest time: `on_done` is due.
+    pub fn give_up(&mut self) -> Option<Tag> {
+        let tag = self.waiting.pop_front()?;
+        self.tags[tag.index()] = State::Bare;
+        Some(tag)
+    }
+    /// Whether the tag was aborted while it ran; forgets it.
+    pub fn take_stopped(&mut self, tag: Tag) -> bool {
+        let found = self.stopped.iter().position(|t| *t == tag);
+        found.map(|at| self.stopped.remove(at)).is_some()
     }
     /// Bytes that the world sends now, at most `n`.
     pub fn sent(&mut self, n: u32) -> Vec<u8> {
@@ -124,6 +152,7 @@ impl FakeIo {
         self.tags.iter().filter(|t| **t != State::Free).count() + self.sending as usize
     }
     fn end(&mut self, tag: Tag) -> Option<u32> {
+        self.inline_tags.retain(|t| *t != tag);
         match std::mem::replace(&mut self.tags[tag.index()], State::Free) {
             State::Held(buffer) => Some(buffer),
             State::Bare => None,
@@ -132,7 +161,7 @@ impl FakeIo {
     }
 }
 
-impl FrontIo for FakeIo {
+impl FrontIo for Head {
     fn view(&self) -> &View {
         &self.view
     }
@@ -155,13 +184,18 @@ impl FrontIo for FakeIo {
         }
         self.grant().map(|(_, slice)| slice)
     }
+    fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
+        self.inline.push(len);
+        self.inline_tags.push(tag);
+        self.reserve(tag, len)
+    }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
         let buffer = match self.tags[tag.index()] {
             State::Held(buffer) => Some(buffer),
             State::Free | State::Bare => None,
             other => panic!("{tag:?} was submitted while it was {other:?}"),
         };
-        assert_eq!(data.len > 0, command.op.takes_data() || command.op == base::Op::Read);
+        assert_eq!(data.len > 0, command.op.takes_data() || command.op == Op::Read);
         self.tags[tag.index()] = State::Submitted(buffer);
         self.submitted.push_back((tag, command, data));
     }
@@ -171,8 +205,10 @@ impl FrontIo for FakeIo {
     }
     fn finish_after_send(&mut self, tag: Tag) {
         if let Some(buffer) = self.end(tag) {
-            self.sending += 1;
-            assert!(self.outbox.release_after(buffer), "its bytes have just been handed over");
+            match self.outbox.release_after(buffer) {
+                true => self.sending += 1,
+                false => self.free.push(buffer),
+            }
         }
     }
     fn abort(&mut self, tag: Tag) {
@@ -193,6 +229,7 @@ impl FrontIo for FakeIo {
         self.outbox.room()
     }
     fn header(&mut self, bytes: &[u8]) {
+        assert!(self.closed.is_none(), "sent after close");
         self.outbox.header(&mut self.memory, bytes);
     }
     fn payload(&mut self, data: Slice) {
@@ -202,7 +239,7 @@ impl FrontIo for FakeIo {
         self.outbox.pending()
     }
     fn ask(&mut self, ask: Ask) {
-        self.asks.push(ask);
+        self.asks.push_back(ask);
     }
     fn refused(&mut self, name: &str, why: &'static str) {
         self.refused.push((name.into(), why));
@@ -217,4 +254,24 @@ impl FrontIo for FakeIo {
         assert!(self.closed.is_none(), "a connection closes once");
         self.closed = Some(why);
     }
+}
+
+/// Carries out `command` on a volume of blocks of `block_bytes`; `data` is its part of the tag's buffer.
+pub fn carry_out(volume: &mut [u8], block_bytes: u32, command: &Command, data: &mut [u8]) -> Status {
+    let block = u64::from(block_bytes);
+    let end = command.at.checked_add(command.blocks).and_then(|end| end.checked_mul(block));
+    let Some(end) = end.filter(|end| *end <= volume.len() as u64) else { return Status::OutOfRange };
+    let place = &mut volume[(command.at * block) as usize..end as usize];
+    match command.op {
+        Op::Read => data.copy_from_slice(place),
+        Op::Write => place.copy_from_slice(data),
+        Op::WriteZeroes { .. } | Op::Deallocate => place.fill(0),
+        Op::Flush => {}
+        Op::Compare => {
+            if let Some(at) = place.iter().zip(data).position(|(a, b)| *a != *b) {
+                return Status::Miscompare { at: at as u32 };
+            }
+        }
+    }
+    Status::Good
 }
