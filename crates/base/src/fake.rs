@@ -1,10 +1,10 @@
-//! A head made of plain memory, for tests and fuzzing of front ends: it keeps the door's rules and panics when
-//! a connection breaks them.
+//! A head and a host made of plain memory, for tests and fuzzing of front ends and of the host's side. The head
+//! keeps the door's rules and panics when a connection breaks them.
 
 use crate::front::{Close, Intervention, TRANSFER_MAX};
 use crate::memory::PlainMemory;
 use crate::view::View;
-use crate::{Ask, Command, FrontIo, Memory, Op, Outbox, Slice, Status, Tag};
+use crate::{Ask, Command, FrontIo, HostIo, HostStatus, Memory, Op, Outbox, Slice, Status, Tag};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -253,6 +253,53 @@ impl FrontIo for Head {
     fn close(&mut self, why: Close) {
         assert!(self.closed.is_none(), "a connection closes once");
         self.closed = Some(why);
+    }
+}
+
+/// A host's world: memory, an outbox for each connection, and the commands that ended.
+pub struct Host {
+    /// Rings of the outboxes, and whatever else the test puts there.
+    pub memory: PlainMemory,
+    /// What has not been sent, by connection.
+    pub outboxes: Vec<Outbox>,
+    /// The connection that is served.
+    pub link: usize,
+    /// Commands that ended, with how.
+    pub done: Vec<(u32, HostStatus)>,
+}
+
+impl Host {
+    /// Memory of `bytes`, and a connection for each of `rings` in it.
+    pub fn new(rings: &[Slice], bytes: u64) -> Self {
+        let outboxes = rings.iter().map(|ring| Outbox::new(*ring, 64)).collect();
+        Self { memory: PlainMemory::new(0, bytes as usize), outboxes, link: 0, done: Vec::new() }
+    }
+}
+
+impl HostIo for Host {
+    fn bytes(&self, data: Slice) -> &[u8] {
+        self.memory.bytes(data)
+    }
+    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
+        self.memory.bytes_mut(data)
+    }
+    fn copy(&mut self, from: Slice, to: Slice) {
+        self.memory.copy(from, to);
+    }
+    fn room(&self) -> u32 {
+        self.outboxes[self.link].room()
+    }
+    fn header(&mut self, bytes: &[u8]) {
+        self.outboxes[self.link].header(&mut self.memory, bytes);
+    }
+    fn payload(&mut self, data: Slice) {
+        self.outboxes[self.link].payload(data);
+    }
+    fn pending(&self) -> u64 {
+        self.outboxes[self.link].pending()
+    }
+    fn done(&mut self, id: u32, status: HostStatus) {
+        self.done.push((id, status));
     }
 }
 

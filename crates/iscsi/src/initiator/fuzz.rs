@@ -1,41 +1,8 @@
 //! Entry points for arbitrary bytes from a malicious target.
 
 use super::{Config, Session};
-use base::memory::PlainMemory;
-use base::{HostCommand, HostIo, HostStatus, Instant, Memory, Op, Outbox, Slice, Want};
-
-struct Io {
-    memory: PlainMemory,
-    outbox: Outbox,
-    done: u32,
-}
-
-impl HostIo for Io {
-    fn bytes(&self, data: Slice) -> &[u8] {
-        self.memory.bytes(data)
-    }
-    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
-        self.memory.bytes_mut(data)
-    }
-    fn copy(&mut self, from: Slice, to: Slice) {
-        self.memory.copy(from, to);
-    }
-    fn room(&self) -> u32 {
-        self.outbox.room()
-    }
-    fn header(&mut self, bytes: &[u8]) {
-        self.outbox.header(&mut self.memory, bytes);
-    }
-    fn payload(&mut self, data: Slice) {
-        self.outbox.payload(data);
-    }
-    fn pending(&self) -> u64 {
-        self.outbox.pending()
-    }
-    fn done(&mut self, _: u32, _: HostStatus) {
-        self.done += 1;
-    }
-}
+use base::fake::Host;
+use base::{HostCommand, Instant, Memory, Op, Slice, Want};
 
 /// Feeds `bytes` to a session, in pieces whose lengths the first byte decides; commands are under way as
 /// soon as the session takes them. Must not panic.
@@ -49,8 +16,7 @@ pub fn session(bytes: &[u8]) {
     (config.header_digest, config.data_digest) = (choice & 2 != 0, choice & 4 != 0);
     config.ping = base::Duration::ZERO;
     let mut session = Session::new(config);
-    let mut io =
-        Io { memory: PlainMemory::new(0, DATA.end() as usize), outbox: Outbox::new(RING, 64), done: 0 };
+    let mut io = Host::new(&[RING], DATA.end());
     session.start();
     session.on_connected(&mut io);
     let piece = usize::from(choice >> 3) * 8 + 1;
@@ -71,9 +37,9 @@ pub fn session(bytes: &[u8]) {
             }
         }
         session.pump(Instant(1), &mut io);
-        let sent = io.outbox.pending();
+        let sent = io.outboxes[0].pending();
         if sent > 0 {
-            io.outbox.on_sent(sent as u32, |_| ());
+            io.outboxes[0].on_sent(sent as u32, |_| ());
             session.on_sent(&mut io);
         }
         if session.free() > 0 && submitted < 4 && target.is_some() {
@@ -91,5 +57,5 @@ pub fn session(bytes: &[u8]) {
         bytes = rest;
     }
     session.on_lost(&mut io);
-    assert!(io.done == submitted, "every command ends once");
+    assert!(io.done.len() == submitted as usize, "every command ends once");
 }

@@ -1,48 +1,8 @@
 //! Entry points for arbitrary bytes from a malicious target.
 
 use super::{Config, Session};
-use base::memory::PlainMemory;
-use base::{HostCommand, HostIo, HostStatus, Instant, Memory, Op, Outbox, Slice, Want};
-
-/// A world with one connection: memory, an outbox, and the commands that ended.
-pub(super) struct Io {
-    pub(super) memory: PlainMemory,
-    pub(super) outbox: Outbox,
-    pub(super) done: Vec<(u32, HostStatus)>,
-}
-
-impl HostIo for Io {
-    fn bytes(&self, data: Slice) -> &[u8] {
-        self.memory.bytes(data)
-    }
-    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
-        self.memory.bytes_mut(data)
-    }
-    fn copy(&mut self, from: Slice, to: Slice) {
-        self.memory.copy(from, to);
-    }
-    fn room(&self) -> u32 {
-        self.outbox.room()
-    }
-    fn header(&mut self, bytes: &[u8]) {
-        self.outbox.header(&mut self.memory, bytes);
-    }
-    fn payload(&mut self, data: Slice) {
-        self.outbox.payload(data);
-    }
-    fn pending(&self) -> u64 {
-        self.outbox.pending()
-    }
-    fn done(&mut self, id: u32, status: HostStatus) {
-        self.done.push((id, status));
-    }
-}
-
-impl Io {
-    pub(super) fn new(ring: Slice, bytes: u64) -> Self {
-        Self { memory: PlainMemory::new(0, bytes as usize), outbox: Outbox::new(ring, 64), done: vec![] }
-    }
-}
+use base::fake::Host;
+use base::{HostCommand, Instant, Memory, Op, Slice, Want};
 
 /// Feeds `bytes` to a session, in pieces whose lengths the first bytes decide; commands are under way as
 /// soon as the session would take them. Must not panic.
@@ -56,7 +16,7 @@ pub fn session(bytes: &[u8]) {
     config.data_digest = choice & 2 != 0;
     config.flow_control = choice & 4 != 0;
     let mut session = Session::new(config);
-    let mut io = Io::new(RING, DATA.end());
+    let mut io = Host::new(&[RING], DATA.end());
     session.start();
     session.on_connected(0, &mut io);
     let piece = usize::from(choice >> 3) * 8 + 1;
@@ -76,9 +36,9 @@ pub fn session(bytes: &[u8]) {
             }
         }
         session.on_link0(Instant(1), &mut io);
-        let sent = io.outbox.pending();
+        let sent = io.outboxes[0].pending();
         if sent > 0 {
-            io.outbox.on_sent(sent as u32, |_| ());
+            io.outboxes[0].on_sent(sent as u32, |_| ());
             session.on_sent(link, &mut io);
         }
         // Once the I/O link is wanted, it is the one that gets the bytes.

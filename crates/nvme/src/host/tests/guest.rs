@@ -1,9 +1,9 @@
 //! Our host as the guest of a target that was recorded: SPDK's, as it is without options. It sets SUCCESS also where SQ flow
 //! control is on, and its queues have 128 entries.
 
-use super::super::fuzz::Io;
 use super::super::{Config, Error, Session};
 use crate::pdu::{flag, kind};
+use base::fake::Host;
 use base::{HostCommand, HostStatus, Instant, Memory, Op, Slice, Want};
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn bytes(text: &str) -> Vec<u8> {
 /// A session, and the recorded target at the other end of its two connections.
 struct Guest {
     session: Session,
-    io: Io,
+    io: Host,
     answers: BTreeMap<String, Vec<u8>>,
     /// What the host has sent and the target has not answered, on each connection.
     sent: [Vec<u8>; 2],
@@ -73,7 +73,7 @@ impl Guest {
         let mut session = Session::new(c);
         session.start();
         let sent = [vec![], vec![]];
-        let mut guest = Self { session, io: Io::new(RING, DATA.end()), answers, sent, links: 0, piece };
+        let mut guest = Self { session, io: Host::new(&[RING], DATA.end()), answers, sent, links: 0, piece };
         guest.settle();
         guest
     }
@@ -94,10 +94,10 @@ impl Guest {
     }
     /// What is in the outbox goes to the target.
     fn take(&mut self, link: usize) {
-        let segments: Vec<Slice> = self.io.outbox.segments().collect();
+        let segments: Vec<Slice> = self.io.outboxes[0].segments().collect();
         for s in segments {
             self.sent[link].extend_from_slice(self.io.memory.bytes(s));
-            self.io.outbox.on_sent(s.len, |_| ());
+            self.io.outboxes[0].on_sent(s.len, |_| ());
         }
         self.session.on_sent(link as u16, &mut self.io);
     }

@@ -2,53 +2,17 @@
 
 use super::*;
 use crate::host::{Config, Session};
-use base::memory::PlainMemory;
-use base::{HostCommand, HostIo, HostStatus, Outbox, Slice};
+use base::{HostCommand, HostStatus, Slice};
 
 const STAGING: Slice = Slice { at: 0, len: 4096 };
 const RINGS: u64 = 4096;
 const RING_BYTES: u32 = 8192;
 const DATA: Slice = Slice { at: RINGS + 2 * RING_BYTES as u64, len: 1 << 17 };
 
-/// What the host's machine sees of its world; `link` is the connection that is served.
-struct HostEnd {
-    memory: PlainMemory,
-    outboxes: [Outbox; 2],
-    link: usize,
-    done: Vec<(u32, HostStatus)>,
-}
-
-impl HostIo for HostEnd {
-    fn bytes(&self, data: Slice) -> &[u8] {
-        self.memory.bytes(data)
-    }
-    fn bytes_mut(&mut self, data: Slice) -> &mut [u8] {
-        self.memory.bytes_mut(data)
-    }
-    fn copy(&mut self, from: Slice, to: Slice) {
-        self.memory.copy(from, to);
-    }
-    fn room(&self) -> u32 {
-        self.outboxes[self.link].room()
-    }
-    fn header(&mut self, bytes: &[u8]) {
-        self.outboxes[self.link].header(&mut self.memory, bytes);
-    }
-    fn payload(&mut self, data: Slice) {
-        self.outboxes[self.link].payload(data);
-    }
-    fn pending(&self) -> u64 {
-        self.outboxes[self.link].pending()
-    }
-    fn done(&mut self, id: u32, status: HostStatus) {
-        self.done.push((id, status));
-    }
-}
-
 /// A session, its world, and a target for each of its connections.
 struct Pair {
     session: Session,
-    host: HostEnd,
+    host: base::fake::Host,
     targets: Vec<Talk>,
     piece: usize,
     now: Instant,
@@ -56,9 +20,8 @@ struct Pair {
 
 impl Pair {
     fn new(config: Config, piece: usize) -> Self {
-        let ring = |i| Outbox::new(Slice::new(RINGS + i * u64::from(RING_BYTES), RING_BYTES), 64);
-        let memory = PlainMemory::new(0, DATA.end() as usize);
-        let host = HostEnd { memory, outboxes: [ring(0), ring(1)], link: 0, done: vec![] };
+        let ring = |i| Slice::new(RINGS + i * u64::from(RING_BYTES), RING_BYTES);
+        let host = base::fake::Host::new(&[ring(0), ring(1)], DATA.end());
         let mut session = Session::new(config);
         session.start();
         let mut pair = Self { session, host, targets: vec![], piece, now: Instant(1) };
