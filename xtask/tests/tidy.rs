@@ -165,6 +165,19 @@ fn dependencies(manifest: &str, dev: bool) -> BTreeSet<String> {
     names
 }
 
+/// Manifests of all crates, by the crate's name.
+fn manifests() -> BTreeMap<String, String> {
+    let manifests = tracked().into_iter().filter(|s| s.path.ends_with("/Cargo.toml"));
+    manifests.map(|s| (s.room().to_owned(), s.text)).collect()
+}
+
+/// Dependencies that the workspace names and no crate uses.
+fn unused_dependencies(workspace: &str, manifests: &BTreeMap<String, String>) -> Vec<String> {
+    let used: BTreeSet<String> = manifests.values().flat_map(|m| dependencies(m, true)).collect();
+    let unused = dependencies(workspace, false).into_iter().filter(|name| !used.contains(name));
+    unused.map(|name| format!("Cargo.toml: no crate uses {name}")).collect()
+}
+
 fn broken_arrows(manifests: &BTreeMap<String, String>) -> Vec<String> {
     let arrows: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
     let mut broken = Vec::new();
@@ -294,12 +307,14 @@ fn assert_none(found: Vec<String>) {
 
 #[test]
 fn crates_use_only_the_crates_that_an_arrow_leads_to() {
-    let manifests = tracked()
-        .into_iter()
-        .filter(|s| s.path.ends_with("/Cargo.toml"))
-        .map(|s| (s.room().to_owned(), s.text))
-        .collect();
-    assert_none(broken_arrows(&manifests));
+    assert_none(broken_arrows(&manifests()));
+}
+
+#[test]
+fn every_dependency_of_the_workspace_is_used_by_a_crate() {
+    let workspace = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace's manifest");
+    assert!(dependencies(&workspace, false).contains("base"), "its dependencies are found");
+    assert_none(unused_dependencies(&workspace, &manifests()));
 }
 
 #[test]
@@ -410,6 +425,16 @@ fn a_room_that_uses_another_room_is_found() {
     }
     let found = broken_arrows(&BTreeMap::from([("attic".to_owned(), String::new())]));
     assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn a_dependency_that_nobody_uses_is_found() {
+    let workspace =
+        "[workspace.dependencies]\nbase = { path = \"crates/base\" }\nserde = \"1\"\ntempfile = \"3\"";
+    let manifest =
+        "[dependencies]\nbase.workspace = true\n[dev-dependencies]\ntempfile = { workspace = true }";
+    let manifests = BTreeMap::from([("pool".to_owned(), manifest.to_owned())]);
+    assert_eq!(unused_dependencies(workspace, &manifests), ["Cargo.toml: no crate uses serde"]);
 }
 
 #[test]
