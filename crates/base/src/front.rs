@@ -154,8 +154,7 @@ pub trait FrontIo {
     fn admit(&mut self, commands_max: u16) -> Result<(), &'static str>;
     /// A buffer of `len` bytes for `tag`, page-aligned, contents undefined. None: it comes later by
     /// `on_granted`. Until then the tag counts as under way. `len` is at most 1 MiB
-    /// (`TRANSFER_MAX`), or twice that for compare, whose second half is the head's, and for compare and
-    /// write.
+    /// (`TRANSFER_MAX`), or twice that for compare, whose second half is the head's.
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice>;
     /// The same for data that come next in the stream unasked (in-capsule, immediate, unsolicited): the
     /// connection reads nothing more until it has the buffer. Part of the memory is kept for these, so

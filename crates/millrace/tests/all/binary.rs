@@ -230,7 +230,7 @@ fn a_panic_of_a_shard_ends_the_daemon_and_three_of_them_leave_the_management_alo
         assert_eq!(daemon.signal("-USR1").code(), None, "it ended by SIGABRT");
         let crashes = fs::read_to_string(daemon.path("state/crashes")).expect("the record");
         assert_eq!(crashes.lines().count(), n, "one line for each, not two: {crashes}");
-        assert!(crashes.contains("panic in shard-0: this letter is not for a shard"), "{crashes}");
+        assert!(crashes.contains("panic in shard-0: a shard did not ask for this"), "{crashes}");
     }
     daemon.start(&[]);
     let status = daemon.status();
