@@ -97,7 +97,7 @@ fn test(tally: &mut Tally) -> Result<(), String> {
     }
     // Real hosts and tools judge the program that the tests were built with: an optimised one takes minutes to build, and
     // notices less. `make judge` has the optimised one.
-    let [clocks, mut busy] = lanes(suites);
+    let [mut clocks, mut busy] = lanes(suites);
     busy.insert(
         0,
         Job::one(COUNTED, HANGS, || {
@@ -109,7 +109,8 @@ fn test(tally: &mut Tally) -> Result<(), String> {
         mutants.arg("--promptly");
         patient(&mutants)
     }));
-    busy.push(Job::one("instructions", HANGS, || patient(&this(&["count", "--built"]))).after(COUNTED));
+    // It is not about time, and this lane is over first.
+    clocks.push(Job::one("instructions", HANGS, || patient(&this(&["count", "--built"]))).after(COUNTED));
     step("all tests, in two lanes: those with clocks, kernels and hosts, and those in virtual time");
     tally.side_by_side(vec![clocks, busy]);
     Ok(())
