@@ -98,6 +98,7 @@ struct Sets {
     volatile: Legs,
     /// Members that are lost here: their loss is in no membership yet, or never will be.
     lost: Legs,
+    /// Those of them that the Steward keeps: their loss is never on record.
     kept: Legs,
     /// The last membership that took a leg out that is still out.
     gone_since: u64,
@@ -779,10 +780,7 @@ impl Array {
         let (kept, epoch) = (standing.kept, self.epoch);
         let flight = &mut self.flights[id];
         if lost && !gone && kept && !planted(Bug::KeptIsAwaited) {
-            // As in `disown`: that loss will never be on record.
-            flight.refused.get_or_insert(DriveError::TimedOut);
-            flight.refusers |= bit(leg);
-            flight.needs_epoch = flight.needs_epoch.max(epoch);
+            flight.lacks_kept(leg, epoch);
         } else if lost && !gone {
             flight.missed |= bit(leg);
         } else if gone && since > recorded {

@@ -148,6 +148,14 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    /// `leg` was lost here and stays in use, and this flight is not on it: it is refused, once the membership of `epoch` is on
+    /// record.
+    #[cold]
+    pub(crate) fn lacks_kept(&mut self, leg: usize, epoch: u64) {
+        self.refused.get_or_insert(DriveError::TimedOut);
+        self.refusers |= bit(leg);
+        self.needs_epoch = self.needs_epoch.max(epoch);
+    }
     pub(crate) fn new(job: Job, plan: Plan, kind: Kind, at: u64, len: u64) -> Self {
         Self {
             job,

@@ -462,15 +462,26 @@ impl Array {
     }
     fn fail_waiters(&mut self, now: Instant, nth: u32, status: Status, io: &mut impl ArrayIo) {
         let block = &mut self.intent.blocks[nth as usize];
-        for list in [
+        let lists = [
             core::mem::replace(&mut block.current, List::EMPTY),
             core::mem::replace(&mut block.next, List::EMPTY),
-        ] {
-            let mut at = list.head;
-            while at != NONE {
-                let next = core::mem::replace(&mut self.flights[at].next, NONE);
-                self.over(now, at, status, io);
-                at = next;
+        ];
+        self.end_lists(now, lists, status, io);
+    }
+    /// Ends every flight in these lists.
+    pub(crate) fn end_lists(
+        &mut self,
+        now: Instant,
+        lists: [List; 2],
+        status: Status,
+        io: &mut impl ArrayIo,
+    ) {
+        for list in lists {
+            let mut id = list.head;
+            while id != NONE {
+                let next = core::mem::replace(&mut self.flights[id].next, NONE);
+                self.over(now, id, status, io);
+                id = next;
             }
         }
     }

@@ -9,7 +9,7 @@
 use crate::array::Array;
 use crate::door::{ArrayIo, Leg, LegState, Membership};
 use crate::flight::{Legs, Phase, bit, members};
-use base::{Bug, DriveError, Instant, planted};
+use base::{Bug, Instant, planted};
 
 fn works(leg: Option<Leg>) -> bool {
     leg.is_some_and(|l| l.state != LegState::Missing)
@@ -129,9 +129,7 @@ impl Array {
                 continue;
             }
             flight.missed &= !bit(leg);
-            flight.needs_epoch = flight.needs_epoch.max(epoch);
-            flight.refused.get_or_insert(DriveError::TimedOut);
-            flight.refusers |= bit(leg);
+            flight.lacks_kept(leg, epoch);
             for other in members(rebuilding) {
                 self.miss(id, other);
             }

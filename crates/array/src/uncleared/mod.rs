@@ -549,17 +549,11 @@ impl Array {
     }
     fn fail_map_waiters(&mut self, now: Instant, nth: u32, status: Status, io: &mut impl ArrayIo) {
         let block = &mut self.uncleared.blocks[nth as usize];
-        for list in [
+        let lists = [
             core::mem::replace(&mut block.current, List::EMPTY),
             core::mem::replace(&mut block.next, List::EMPTY),
-        ] {
-            let mut id = list.head;
-            while id != NONE {
-                let next = core::mem::replace(&mut self.flights[id].next, NONE);
-                self.over(now, id, status, io);
-                id = next;
-            }
-        }
+        ];
+        self.end_lists(now, lists, status, io);
     }
     /// A given-up write of a block is really over.
     pub(crate) fn map_late(&mut self, nth: u32) {

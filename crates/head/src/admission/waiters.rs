@@ -1,7 +1,7 @@
 //! Places: who waits for an array, and who is next.
 //!
-//! An array works on as many commands at a time as it has places (`depth`). While some are free and nobody waits, a
-//! command takes one and nothing else happens. Else it stands in its connection's line (`fair`); a long one goes on
+//! An array works on as many commands at a time as it has places (`window`). While some are free and nobody waits, a
+//! command takes one and nothing else happens. Else it stands in its connection's line (`scheduler`); a long one goes on
 //! with its next part at the head of that. What waits at one array holds up nobody who wants another.
 
 use crate::admission::scheduler::{Fair, WEIGHT, Whose, cost_of};

@@ -2,7 +2,7 @@
 //!
 //! A request is cut into spans (one array, one region), each carried out by a flight: here, or on the
 //! shard that owns the region. A request whose flights have all ended is told to its connection. When
-//! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`places`). Nothing
+//! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`waiters`). Nothing
 //! is refused.
 
 use crate::admission::scheduler::{Fair, cost_of};
@@ -11,21 +11,18 @@ use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail, Room, ShardMail, StewardMail, to_shard, to_steward};
 use crate::path::direct::Door;
-use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, Request, worse};
+use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, worse};
 use crate::path::stages::UNTIMED;
 use crate::report::DriveReport;
-use crate::shard::{ArrayState, Core, Deadlines, build_array, set};
+use crate::shard::{ArrayState, Core, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
-    Bug, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice, Slots,
-    Status, Token, planted,
+    DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice, Slots,
+    Status, Token,
 };
 
 /// How often drive operations are checked for missed deadlines.
-const OP_SCAN: Duration = Duration::from_millis(100);
-/// A drive has at least this time for a write, however long that had waited before.
-const WRITE_LEAST: Duration = Duration::from_secs(1);
-
+pub(super) const OP_SCAN: Duration = Duration::from_millis(100);
 /// Takes an array's effects, while the array is out of its place in the core.
 pub(crate) struct Sink<'a, M: Memory> {
     now: Instant,
@@ -151,7 +148,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
 }
 
 #[inline]
-fn figures(drives: &mut Vec<DriveReport>, drive: DriveId) -> &mut DriveReport {
+pub(super) fn figures(drives: &mut Vec<DriveReport>, drive: DriveId) -> &mut DriveReport {
     if drives.len() <= drive.index() {
         add_figures(drives, drive);
     }
@@ -801,138 +798,6 @@ impl<M: Memory> Core<M> {
     /// Whether no operation is in the kernel.
     pub fn has_no_ops(&self) -> bool {
         self.orphans.is_empty() && self.arrays.iter().flatten().all(|state| state.array.has_no_ops())
-    }
-
-    /// Gives up operations that missed their deadline; their memory stays held.
-    fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.arrays.iter_mut().flatten().for_each(|state| state.depth.on_scan(now));
-        let mut late: Vec<(ArrayId, u32)> = vec![];
-        for (i, state) in self.arrays.iter().enumerate() {
-            let ops = state.iter().flat_map(|state| state.array.ops().map(move |op| (&state.array, op)));
-            let missed = ops.filter(|(array, (tag, op))| {
-                !op.given_up && now.since(op.since) >= self.limit_of(array, *tag, op)
-            });
-            late.extend(missed.map(|(_, (tag, _))| (ArrayId(i as u16), tag)));
-        }
-        if planted(Bug::NoDeadline) {
-            late.clear();
-        }
-        for (id, tag) in late {
-            let Some(state) = &self.arrays[id.index()] else { continue };
-            let op = state.array.op(tag);
-            // What is not waited for, since its leg is out, has missed nothing: the drive may be well.
-            let missed = self.limit_of(&state.array, tag, &op) > Duration::ZERO;
-            let OpView { data, held, .. } = op;
-            let figures = figures(&mut self.drives, op.drive);
-            figures.in_flight -= 1;
-            figures.hung += 1;
-            if missed {
-                figures.timeouts += 1;
-                figures.last_error = Some(DriveError::TimedOut);
-            }
-            if data.len > 0 && !planted(Bug::HungBufferFree) {
-                match self.owner_of(data) {
-                    // Only commands of this shard are hedged.
-                    Some(shard) => fx.push(to_shard(shard, ShardMail::Hold { data })),
-                    None => {
-                        if !held {
-                            self.buffers.hold(data);
-                        }
-                        self.buffers.keep(now, data);
-                    }
-                }
-            }
-            self.with_array(now, id, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
-        }
-    }
-
-    /// How long an operation may take. A change that had to wait behind another one (the drive hung, and
-    /// came back in time) has less time left, if the host is to hear of it in time; but never so little
-    /// that a drive which is only slow would be given up. What was to change a leg that is lost meanwhile is not waited
-    /// for: others may wait for it in turn, such as hosts for a copy.
-    fn limit_of(&self, array: &Array, tag: u32, op: &OpView) -> Duration {
-        let Deadlines { read, write } = self.deadlines;
-        if op.kind == DriveOpKind::Read {
-            return read;
-        }
-        if array.is_on_lost_leg(tag) {
-            return Duration::ZERO;
-        }
-        let came = array.change_came(tag).unwrap_or(op.since);
-        write.saturating_sub(op.since.since(came)).max(WRITE_LEAST.min(write))
-    }
-
-    /// The shard whose memory this is, if it is another.
-    fn owner_of(&self, data: Slice) -> Option<u16> {
-        let shard =
-            self.extents.iter().position(|(start, bytes)| *start <= data.at && data.at < start + bytes);
-        let shard = shard.expect("drives work on memory of shards") as u16;
-        (shard != self.id).then_some(shard)
-    }
-
-    fn let_go(&mut self, data: Slice, fx: &mut Effects<Mail>) {
-        if data.len > 0 && !planted(Bug::HungBufferFree) {
-            match self.owner_of(data) {
-                Some(shard) => fx.push(to_shard(shard, ShardMail::Unhold { data })),
-                None => self.let_go_here(data),
-            }
-        }
-    }
-    /// A drive has let go of memory of this shard.
-    pub fn let_go_here(&mut self, data: Slice) {
-        self.buffers.keep_no_more(data);
-        self.buffers.release(data);
-        if !self.buffers.is_short_of_spares() {
-            self.spare_memory(false);
-            self.exhausted = false;
-        }
-    }
-    /// Somebody has waited for memory for a while. What drives keep of it is made up for: with the last spare only when
-    /// they have taken no more for as long as an operation may take, as whatever was on its way to one that hangs has been
-    /// given up by then, and when no leg is used that keeps some, beside a good one: one that hung on a few reads may still be.
-    /// An array whose last leg hangs gets no more from when that spare is needed: a host that asks it again and again, one
-    /// command at a time, would put that moment off for ever.
-    pub fn make_up_for_kept(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        let (paused, settled) = (now - 2 * OP_SCAN, now - (self.deadlines.write + 2 * OP_SCAN));
-        if planted(Bug::KeptForGood) {
-            return;
-        }
-        if self.buffers.is_short_of_spares() {
-            self.spare_memory(true);
-        }
-        // Until the next look other shards have heard of it.
-        if self.buffers.needs_last_spare(settled) && self.put_out_hung(now, fx) {
-            return;
-        }
-        self.buffers.use_spares(paused, settled);
-        let patience = 4 * self.deadlines.write;
-        let is_late = |r: &Request| matches!(r.phase, Phase::Buffer(_)) && now.since(r.started) >= patience;
-        self.exhausted = self.buffers.is_short_of_spares()
-            && (self.exhausted || self.requests.iter().any(|(_, request)| is_late(request)));
-        if self.exhausted {
-            self.end_waits();
-        }
-    }
-    /// Drives keep so much memory that somebody has waited for some for as long as four writes may take: until they let go,
-    /// who finds none is told to come again. While one leg of a mirror hangs that does not happen.
-    #[cold]
-    fn end_waits(&mut self) {
-        let waits = |r: &Request| matches!(r.phase, Phase::Buffer(_));
-        let over: Vec<u32> = self.requests.iter().filter(|(_, r)| waits(r)).map(|(index, _)| index).collect();
-        for index in over {
-            self.wait_no_more(index);
-            self.end(index, Status::NotReady);
-        }
-    }
-    fn spare_memory(&mut self, spare: bool) {
-        self.arrays.iter_mut().flatten().for_each(|state| state.array.spare_memory(spare));
-    }
-    fn put_out_hung(&mut self, now: Instant, fx: &mut Effects<Mail>) -> bool {
-        let mut some = false;
-        for i in 0..self.arrays.len() {
-            self.with_array(now, ArrayId(i as u16), fx, |a, io| some |= a.put_out_hung(now, io));
-        }
-        some
     }
 
     /// Deadlines of drive operations and of arrays.

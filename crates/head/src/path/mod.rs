@@ -2,6 +2,7 @@
 
 pub mod direct;
 pub(crate) mod flow;
+pub(crate) mod late;
 pub(crate) mod link;
 pub(crate) mod request;
 pub mod stages;

@@ -19,7 +19,7 @@ pub(crate) enum Phase {
     Buffer(u32),
     /// Its connection: data to come, or the answer to go.
     Connection,
-    /// Its volume's rate (`gates`).
+    /// Its volume's rate (`rate_limit`).
     Gate,
     /// Its turn to start.
     Turn,

@@ -16,7 +16,7 @@
 //!
 //! Guests are the connections of known hosts. Anybody can say a known name, and a known host may be mad, so each host may
 //! have four times what is left of the places for connections, of the memory for outputs and of the slots for commands,
-//! as with the memory for data (`lending`), or more than that as long as plenty is left: whoever comes next, under whatever
+//! as with the memory for data (`buffer_quota`), or more than that as long as plenty is left: whoever comes next, under whatever
 //! name, still gets something. The Steward does the same with controller ids and session handles. Strangers and
 //! visitors have no more of the places and of the memory for outputs than guests leave, so that who comes while a host
 //! has its most can still say who he is. Who is refused is a stranger again. (One name took every output of a head, and

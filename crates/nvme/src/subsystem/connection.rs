@@ -243,11 +243,7 @@ impl Connection {
                 self.answer(tag.0, Completion::GOOD);
             }
             Phase::Submitted if status == Status::Good => self.work(tag.0, io),
-            Phase::Submitted => {
-                let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
-                let status = status_of(slot.sqe.opcode, status, retry_delay);
-                self.answer(tag.0, Completion::failed(status));
-            }
+            Phase::Submitted => self.refuse(tag.0, status),
             Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer => {
                 // Aborted, or told to come again, while it waited for a buffer: its data, if they are next, belong to
                 // nobody.
@@ -258,13 +254,17 @@ impl Connection {
                 } else if !slot.gives {
                     self.asked -= u64::from(slot.length);
                 }
-                let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
-                let status = status_of(self.table[tag.0].sqe.opcode, status, retry_delay);
-                self.answer(tag.0, Completion::failed(status));
+                self.refuse(tag.0, status);
             }
             other => unreachable!("the head ended a command that is {other:?}"),
         }
         self.resume(now, io);
+    }
+    /// Answers a command that the head did not carry out.
+    fn refuse(&mut self, tag: u16, status: Status) {
+        let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
+        let status = status_of(self.table[tag].sqe.opcode, status, retry_delay);
+        self.answer(tag, Completion::failed(status));
     }
     /// The outbox has more room.
     pub fn on_sent(&mut self, now: Instant, io: &mut impl FrontIo) {

@@ -271,7 +271,9 @@ impl Office {
         self.commit(id, config).await?;
         self.rest_of(id, freed);
         if let Some(p) = self.desk_mut().pool_mut(id).filter(|_| shrinks) {
-            p.shrunk.insert(uuid, self.cx.now() + QUARANTINE);
+            let now = self.cx.now();
+            p.shrunk.retain(|_, until| *until > now);
+            p.shrunk.insert(uuid, now + QUARANTINE);
         }
         self.publish().await;
         self.note(format!("volume {name}"), &format!("its size is {} now", size(bytes)));
