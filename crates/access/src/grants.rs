@@ -21,6 +21,10 @@ impl Grant {
     pub fn to(host: &Host, lun: u16) -> Self {
         Self { lun, nqns: host.nqns.clone(), iqns: host.iqns.clone() }
     }
+    /// Whether both are one host's: they share a name.
+    pub fn shares_name(&self, other: &Self) -> bool {
+        self.nqns.iter().any(|n| other.nqns.contains(n)) || self.iqns.iter().any(|n| other.iqns.contains(n))
+    }
     /// Whether it is this host's: they share a name.
     pub fn is_for(&self, host: &Host) -> bool {
         self.nqns.iter().any(|n| host.nqns.contains(n)) || self.iqns.iter().any(|n| host.iqns.contains(n))
@@ -53,56 +57,37 @@ impl Grants {
     pub fn of(&self, volume: Uuid) -> Option<&VolumeGrants> {
         self.volumes.iter().find(|v| v.volume == volume)
     }
-    /// Gives a new volume its number.
-    pub fn add_volume(&mut self, volume: Uuid, nsid: u32) {
-        assert!(self.of(volume).is_none() && nsid > 0, "a volume has one number");
-        let i = self.volumes.partition_point(|v| v.volume < volume);
-        self.volumes.insert(i, VolumeGrants { volume, nsid, grants: vec![] });
-    }
-    /// Gives a volume another number: at import, where another pool has its own.
-    pub fn renumber(&mut self, volume: Uuid, nsid: u32) {
-        self.volumes.iter_mut().filter(|v| v.volume == volume).for_each(|v| v.nsid = nsid);
+    /// Gives a volume its number, or another one.
+    pub fn number(&mut self, volume: Uuid, nsid: u32) {
+        match self.volumes.iter_mut().find(|v| v.volume == volume) {
+            Some(v) => v.nsid = nsid,
+            None => {
+                let i = self.volumes.partition_point(|v| v.volume < volume);
+                self.volumes.insert(i, VolumeGrants { volume, nsid, grants: vec![] });
+            }
+        }
     }
     /// Forgets a volume.
     pub fn remove_volume(&mut self, volume: Uuid) {
         self.volumes.retain(|v| v.volume != volume);
     }
-    /// Gives a volume to a host. False if it has it already, or there is no such volume.
-    pub fn grant(&mut self, volume: Uuid, host: &Host, lun: u16) -> bool {
-        match self.volumes.iter_mut().find(|v| v.volume == volume) {
-            Some(v) if !v.grants.iter().any(|g| g.is_for(host)) => {
-                v.grants.push(Grant::to(host, lun));
-                true
-            }
-            _ => false,
+    /// Gives a volume that has a number to a host, in the place of what it gave to a host of one of these names.
+    pub fn put(&mut self, volume: Uuid, grant: Grant) {
+        let Some(v) = self.volumes.iter_mut().find(|v| v.volume == volume) else { return };
+        let at = v.grants.iter().position(|g| g.shares_name(&grant)).unwrap_or(v.grants.len());
+        v.grants.retain(|g| !g.shares_name(&grant));
+        v.grants.insert(at.min(v.grants.len()), grant);
+    }
+    /// Takes a volume from whoever has one of these names.
+    pub fn take(&mut self, volume: Uuid, names: &Grant) {
+        if let Some(v) = self.volumes.iter_mut().find(|v| v.volume == volume) {
+            v.grants.retain(|g| !g.shares_name(names));
         }
     }
-    /// Gives a grant another LUN: at import, where another pool has its own.
-    pub fn relun(&mut self, volume: Uuid, host: &Host, lun: u16) {
-        let grants = self.volumes.iter_mut().filter(|v| v.volume == volume).flat_map(|v| &mut v.grants);
-        grants.filter(|g| g.is_for(host)).for_each(|g| g.lun = lun);
-    }
-    /// Takes a volume from a host. False if it did not have it.
-    pub fn revoke(&mut self, volume: Uuid, host: &Host) -> bool {
-        let Some(v) = self.volumes.iter_mut().find(|v| v.volume == volume) else { return false };
-        let before = v.grants.len();
-        v.grants.retain(|g| !g.is_for(host));
-        v.grants.len() < before
-    }
-    /// Takes everything from a host. False if it had nothing.
-    pub fn revoke_all(&mut self, host: &Host) -> bool {
-        let volumes: Vec<Uuid> = self.volumes.iter().map(|v| v.volume).collect();
-        volumes.into_iter().filter(|v| self.revoke(*v, host)).count() > 0
-    }
-    /// The host `old` has other names now. False if nothing here is its.
-    pub fn rename(&mut self, old: &Host, new: &Host) -> bool {
-        let mut any = false;
-        for g in self.volumes.iter_mut().flat_map(|v| &mut v.grants).filter(|g| g.is_for(old)) {
-            let renamed = Grant::to(new, g.lun);
-            any |= *g != renamed;
-            *g = renamed;
-        }
-        any
+    /// What a host is given: the volume and the grant.
+    pub fn given_to<'a>(&'a self, host: &'a Host) -> impl Iterator<Item = (Uuid, &'a Grant)> + 'a {
+        let of = |v: &'a VolumeGrants| v.grants.iter().map(move |g| (v.volume, g));
+        self.volumes.iter().flat_map(of).filter(|(_, g)| g.is_for(host))
     }
     /// What a host has: volume, NSID, LUN.
     pub fn for_host<'a>(&'a self, host: &'a Host) -> impl Iterator<Item = (Uuid, u32, u16)> + 'a {
@@ -145,7 +130,7 @@ impl Grants {
                 }
                 grants.push(Grant { lun, nqns, iqns });
             }
-            out.add_volume(volume, nsid);
+            out.number(volume, nsid);
             out.volumes.iter_mut().filter(|v| v.volume == volume).for_each(|v| v.grants = grants.clone());
         }
         Ok(out)
@@ -175,9 +160,11 @@ mod tests {
 
     fn grants() -> Grants {
         let mut g = Grants::default();
-        g.add_volume(B, 2);
-        g.add_volume(A, 1);
-        assert!(g.grant(A, &host("x"), 0) && g.grant(A, &host("y"), 0) && g.grant(B, &host("x"), 1));
+        g.number(B, 2);
+        g.number(A, 1);
+        g.put(A, Grant::to(&host("x"), 0));
+        g.put(A, Grant::to(&host("y"), 0));
+        g.put(B, Grant::to(&host("x"), 1));
         g
     }
 
@@ -187,20 +174,14 @@ mod tests {
         assert_eq!(g.for_host(&host("x")).collect::<Vec<_>>(), [(A, 1, 0), (B, 2, 1)]);
         assert_eq!(g.for_host(&host("y")).collect::<Vec<_>>(), [(A, 1, 0)]);
         assert_eq!(g.for_host(&host("z")).count(), 0);
-        assert!(!g.grant(A, &host("x"), 5), "twice");
-        assert!(!g.grant(Uuid([9; 16]), &host("x"), 5), "no such volume");
-        assert!(g.revoke(A, &host("x")) && !g.revoke(A, &host("x")));
-        assert!(g.revoke_all(&host("x")) && !g.revoke_all(&host("x")));
-    }
-
-    #[test]
-    fn a_host_that_changes_its_names_keeps_its_exports() {
-        let mut g = grants();
-        let new = Host { nqns: vec!["nqn.2019-12.com.example:x".into()], iqns: vec![], ..host("x") };
-        assert!(g.rename(&host("x"), &new));
-        assert_eq!(g.for_host(&new).count(), 2);
-        assert_eq!(g.for_host(&host("x")).count(), 0);
-        assert!(!g.rename(&host("z"), &new));
+        g.put(Uuid([9; 16]), Grant::to(&host("x"), 5));
+        assert_eq!(g, grants(), "no such volume");
+        g.put(A, Grant::to(&host("x"), 5));
+        assert_eq!(g.for_host(&host("x")).collect::<Vec<_>>(), [(A, 1, 5), (B, 2, 1)], "in its place");
+        g.number(A, 7);
+        g.take(A, &Grant::to(&host("x"), 0));
+        assert_eq!(g.for_host(&host("x")).collect::<Vec<_>>(), [(B, 2, 1)]);
+        assert_eq!(g.for_host(&host("y")).collect::<Vec<_>>(), [(A, 7, 0)]);
     }
 
     #[test]

@@ -105,6 +105,11 @@ bugs! {
     ClearedIsOldNews promise 13 within 0 in Volumes: "a shard believes that a region is cleared that was marked since",
     MapMissingOnLeg promise 13 within 0 in Volumes: "a leg that joins gets no map",
     UnclearedIsCompared promise 2 within 0 in Volumes: "a scrub compares what nobody may read",
+    AppliedBeforeDurable promise 14 within 300: "a change counts before anything durable says it",
+    WrittenPastApply promise 14 within 100: "something that is decided is changed by no change",
+    ChangeLost promise 14 within 100: "a second state is not told of a change",
+    ChangeRepeated promise 14 within 100: "a second state is told of a change twice",
+    ChangesReordered promise 14 within 100: "a second state is told of two changes in another order",
 }
 
 /// Families of the simulator's worlds.

@@ -10,11 +10,14 @@ use crate::steward::legs::spares::SpareDesk;
 use crate::steward::pools::absent::AbsentPool;
 use crate::steward::pools::found::Found;
 use crate::steward::pools::scrub::ScrubDesk;
-use crate::steward::record::config::{PoolConfig, array_uuid};
-use crate::steward::record::files::{PoolRow, protocol_word};
+use crate::steward::record::files::protocol_word;
 use crate::steward::record::lost::Loss;
+use crate::steward::record::witness::Witness;
 use crate::steward::sessions::rejections::TurnedAway;
 use crate::steward::sessions::table::Sessions;
+use crate::steward::state::config::{PoolConfig, array_uuid};
+use crate::steward::state::journal::Journal;
+use crate::steward::state::{Change, Identity, List, Pool, PoolRow, State as Decided};
 use crate::steward::status::speed::{Speed, Work};
 use crate::steward::status::times::Times;
 use access::Hosts;
@@ -23,7 +26,7 @@ use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
 pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
 use base::view::{Portal, System};
-use base::{DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId};
+use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
 use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,7 +41,12 @@ const FREE_DRIVES: usize = 256;
 pub(crate) struct Desk {
     pub shards: u16,
     pub version: String,
-    pub system: System,
+    /// What is decided: `state` and `apply`.
+    state: Decided,
+    /// Its changes, for who keeps a second state.
+    pub journal: Journal,
+    /// A file of the state directory is being written: the next one waits.
+    pub filing: bool,
     pub prng: Prng,
     /// Milliseconds since 1970-01-01 UTC at some instant; None until the clock was read.
     pub clock: Option<(Instant, u64)>,
@@ -52,17 +60,12 @@ pub(crate) struct Desk {
     /// Somebody asks them just now; and mirrors that have their memory and are not on the desk yet.
     pub asking_room: bool,
     pub promised: Room,
-    pub hosts: Hosts,
     pub portals: Vec<PortalDesk>,
     pub pools: Vec<PoolDesk>,
     /// Pools that should be here and are not, with the reason and the next command.
     pub absent: Vec<AbsentPool>,
     /// Block devices that were not there at the start.
     pub appeared: Vec<String>,
-    /// Pools that were let go of, and where their drives lay.
-    pub released: Vec<PoolRow>,
-    /// Pools that are being made, or whose drives could not be freed after they were not.
-    pub creating: Vec<PoolRow>,
     /// The looks at drives.
     pub looks: Looks,
     pub sessions: Sessions,
@@ -199,10 +202,14 @@ pub(crate) struct Ill {
 /// An imported pool.
 pub(crate) struct PoolDesk {
     pub id: PoolId,
-    pub config: PoolConfig,
-    /// Generation of the configuration on the drives.
-    pub generation: u64,
-    pub record: MembershipRecord,
+    /// What is decided of it, as `Desk::apply` left it; or, while it comes, what it will be.
+    state: Arc<Pool>,
+    /// The record in force, while it is not known to be where it must be: shards go by it, and nobody is answered.
+    proposed: Option<MembershipRecord>,
+    /// The generation that was used last, also for a configuration that was refused: whatever comes next is above it.
+    pub generation_used: u64,
+    /// A configuration is being written: the next one waits.
+    pub configuring: bool,
     pub arrays: Vec<ArrayDesk>,
     /// Returned runs to which writes may still be at the drives: they are not marked yet.
     pub resting: Vec<Resting>,
@@ -226,7 +233,7 @@ pub(crate) struct PoolDesk {
     /// The scrub under way, and what the last one found.
     pub scrub: ScrubDesk,
     /// What lies in the state directory.
-    pub witness: crate::steward::record::witness::Witness,
+    pub witness: Witness,
     /// A leg in sync of each array has the record that the witness has, or a later one. If not, the witness alone may
     /// know of a loss, and it is not removed.
     pub known_on_legs: bool,
@@ -242,6 +249,34 @@ pub(crate) struct PoolDesk {
     pub unrecorded: bool,
 }
 
+impl Desk {
+    /// The record is where it must be. If it is the one in force, it is decided.
+    pub fn decide(&mut self, id: PoolId, record: &MembershipRecord) {
+        let Some(p) = self.pool(id) else { return };
+        if p.record().incarnation != record.incarnation || self.state.pool(p.config().uuid).is_none() {
+            return;
+        }
+        let record = self.pool_mut(id).and_then(|p| p.proposed.take());
+        if let Some(record) = record {
+            self.apply(Change::Member { record });
+        }
+    }
+    /// Every leg that takes part has the record. If it is the one in force, the next one names it as settled.
+    pub fn settle(&mut self, id: PoolId, record: &MembershipRecord) {
+        let Some(p) = self.pool_mut(id) else { return };
+        if p.record().incarnation != record.incarnation {
+            return;
+        }
+        let mut settled = p.record().clone();
+        settled.settle();
+        let known = p.proposed.is_none();
+        p.proposed = Some(settled.clone());
+        if known {
+            self.decide(id, &settled);
+        }
+    }
+}
+
 /// A run of a volume that was removed or has shrunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Resting {
@@ -250,14 +285,49 @@ pub(crate) struct Resting {
 }
 
 impl PoolDesk {
+    /// A pool that comes, with its arrays.
+    pub fn coming(
+        id: PoolId,
+        state: Pool,
+        arrays: Vec<ArrayDesk>,
+        volume_ids: BTreeMap<Uuid, VolumeId>,
+    ) -> Self {
+        Self {
+            id,
+            scrub: ScrubDesk::of(state.config()),
+            generation_used: state.generation(),
+            state: Arc::new(state),
+            proposed: None,
+            configuring: false,
+            arrays,
+            volume_ids,
+            spares: vec![],
+            resting: vec![],
+            shrunk: BTreeMap::new(),
+            marked: vec![],
+            made_here: BTreeSet::new(),
+            serving: false,
+            leaving: false,
+            wishes: VecDeque::new(),
+            keeping: false,
+            held: false,
+            trouble: None,
+            refused: None,
+            recording: None,
+            losing: false,
+            unrecorded: false,
+            witness: Witness::Older { behind: 0 },
+            known_on_legs: false,
+        }
+    }
     /// Which granules are given away: those of the volumes in the configuration, and those that rest. Never kept beside
     /// them, so that it cannot say anything else.
     pub fn space(&self) -> Granules {
-        self.config.space().expect("volumes of a configuration do not overlap")
+        self.config().space().expect("volumes of a configuration do not overlap")
     }
     /// Bytes of what is returned: nobody's, and not yet free.
     pub fn resting_bytes(&self) -> u64 {
-        self.config.returned().iter().map(|run| run.count * volume::GRANULE_BYTES).sum()
+        self.config().returned().iter().map(|run| run.count * volume::GRANULE_BYTES).sum()
     }
 }
 
@@ -374,7 +444,9 @@ impl Desk {
         Self {
             shards,
             version,
-            system: System::default(),
+            state: Decided::default(),
+            journal: Journal::default(),
+            filing: false,
             prng: Prng::from_entropy(entropy),
             clock: None,
             started: Instant(0),
@@ -384,13 +456,10 @@ impl Desk {
             rooms: vec![],
             asking_room: false,
             promised: Room::default(),
-            hosts: Hosts::default(),
             portals: vec![],
             pools: vec![],
             absent: vec![],
             appeared: vec![],
-            released: vec![],
-            creating: vec![],
             looks: Looks::default(),
             sessions: Sessions::default(),
             orders: VecDeque::new(),
@@ -429,6 +498,71 @@ impl Desk {
         }
     }
 
+    /// What is decided.
+    pub fn state(&self) -> &Decided {
+        &self.state
+    }
+    /// Takes a change that was checked and is durable. There is no other way to change what is decided.
+    pub fn apply(&mut self, change: Change) {
+        if let Err(why) = self.state.check(&change) {
+            // Rather as it was than something that contradicts itself.
+            debug_assert!(false, "{change:?} was not checked: {why:?}");
+            return;
+        }
+        let pool = change.pool();
+        self.journal.applied(self.state.number() + 1, &change);
+        self.state.apply(change);
+        if planted(Bug::WrittenPastApply) && self.state.number() == 12 {
+            self.state.written_past_apply();
+        }
+        if let Some(uuid) = pool {
+            let away = self.state.away().iter().filter(|a| a.row().uuid == uuid);
+            away.for_each(|away| self.absent.iter_mut().for_each(|p| p.is(away)));
+        }
+        let Some(now) = pool.and_then(|uuid| self.state.pool(uuid)) else { return };
+        for p in self.pools.iter_mut().filter(|p| p.state.config().uuid == now.config().uuid) {
+            p.state.clone_from(now);
+        }
+    }
+    /// A pool that was away is forgotten.
+    pub fn forget_absent(&mut self, pool: Uuid) {
+        self.absent.retain(|p| p.uuid() != pool);
+        let change = Change::AwayEnded { pool };
+        if self.state.check(&change).is_ok() {
+            self.apply(change);
+        }
+    }
+    /// A leg or a spare of a pool has another path.
+    pub fn moved(&mut self, id: PoolId, drive: Uuid, path: &str) {
+        let Some(p) = self.pool(id) else { return };
+        let pool = p.config().uuid;
+        let change = Change::DriveMoved { pool, drive, path: path.into() };
+        if self.state.check(&change).is_ok() {
+            self.apply(change);
+        }
+    }
+    /// The system that this head is.
+    pub fn me(&self) -> Uuid {
+        self.state.identity().uuid
+    }
+    /// What hosts are told of it.
+    pub fn system(&self) -> System {
+        let Identity { uuid, nqn, iqn, serial } = self.state.identity().clone();
+        let firmware = self.version.chars().take(8).collect();
+        System { uuid, nqn, iqn, serial, model: "Millrace".into(), firmware }
+    }
+    /// Who may come.
+    pub fn hosts(&self) -> &Hosts {
+        self.state.hosts()
+    }
+    /// Pools that are being made, or whose drives could not be freed after they were not.
+    pub fn creating(&self) -> &[PoolRow] {
+        self.state.list(List::Creating)
+    }
+    /// Pools that were let go of, and where their drives lay.
+    pub fn released(&self) -> &[PoolRow] {
+        self.state.list(List::Released)
+    }
     /// How a drive at this place behaves: `open`, or as it will when it is opened.
     pub fn shape_of(&self, open: Option<&OpenDrive>, path: &str) -> Option<&Shape> {
         match open {
@@ -561,8 +695,8 @@ impl Desk {
     }
     /// The pool of this name, or a refusal.
     pub fn pool_named(&self, name: &str) -> Result<&PoolDesk, Refusal> {
-        self.pools.iter().find(|p| p.config.name == name && !p.leaving).ok_or_else(|| {
-            let absent = self.absent.iter().find(|p| p.name == name);
+        self.pools.iter().find(|p| p.config().name == name && !p.leaving).ok_or_else(|| {
+            let absent = self.absent.iter().find(|p| p.name() == name);
             match absent {
                 Some(p) => refuse(
                     RefusalKind::NotReady,
@@ -582,7 +716,7 @@ impl Desk {
             return Err(refuse(RefusalKind::Invalid, "volume", message).then("millrace volume ls"));
         };
         let pool = self.pool_named(pool_name).map_err(|r| Refusal { field: Some("volume".into()), ..r })?;
-        let volume = pool.config.volumes.by_name(volume).ok_or_else(|| {
+        let volume = pool.config().volumes.by_name(volume).ok_or_else(|| {
             refuse(RefusalKind::NotFound, "volume", format!("there is no volume {name}"))
                 .then("millrace volume ls")
         })?;
@@ -616,7 +750,7 @@ impl Desk {
     pub fn forget_stand_ins(&mut self) {
         let pools = &self.pools;
         self.stood_in.retain(|s| {
-            let pool = pools.iter().find(|p| p.config.uuid == s.pool);
+            let pool = pools.iter().find(|p| p.config().uuid == s.pool);
             let mut legs = pool.into_iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
             legs.any(|l| l.uuid == s.leg)
         });
@@ -670,7 +804,7 @@ impl Desk {
             let mut open = legs.chain(p.spares.iter().filter_map(|s| s.open.as_ref()));
             // A spare that takes a place is opened beside itself; who names a drive of ours by its own name is told elsewhere.
             let found = open.find(|o| o.info.path != info.path && o.info.overlaps(info))?;
-            Some((found.info.path.as_str(), p.config.name.as_str()))
+            Some((found.info.path.as_str(), p.config().name.as_str()))
         })
     }
     /// The pool of a drive that we hold, by its path or specification.
@@ -680,23 +814,52 @@ impl Desk {
             return None;
         }
         if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {
-            return self.pool(id).map(|p| p.config.name.clone());
+            return self.pool(id).map(|p| p.config().name.clone());
         }
         let mut legs = self.pools.iter().flat_map(|p| {
             p.arrays
                 .iter()
                 .flat_map(|a| &a.legs)
-                .filter_map(move |l| Some((&p.config.name, l.open.as_ref()?, &l.path)))
+                .filter_map(move |l| Some((&p.config().name, l.open.as_ref()?, &l.path)))
         });
         legs.find(|(_, open, at)| open.info.path == path || *at == path).map(|(pool, ..)| pool.clone())
     }
 }
 
 impl PoolDesk {
+    /// What is decided of it.
+    pub fn state(&self) -> &Pool {
+        &self.state
+    }
+    /// What it is.
+    pub fn config(&self) -> &PoolConfig {
+        self.state.config()
+    }
+    /// Generation of the configuration on the drives.
+    pub fn generation(&self) -> u64 {
+        self.state.generation()
+    }
+    /// The membership record in force.
+    pub fn record(&self) -> &MembershipRecord {
+        self.proposed.as_ref().unwrap_or(self.state.record())
+    }
+    /// The next record is in force. It is decided once it is where it must be (`Desk::decide`).
+    pub fn propose(&mut self, record: MembershipRecord) {
+        self.proposed = Some(record);
+    }
+    /// The change that brings it.
+    pub fn comes(&self) -> Change {
+        let (config, generation) = (self.config().clone(), self.generation());
+        Change::PoolCame { config, generation, record: self.record().clone() }
+    }
+    /// A pool that comes is another than it was thought to become.
+    pub fn comes_as(&mut self, state: Pool) {
+        self.state = Arc::new(state);
+    }
     /// The state of a leg, as it is on record. One that is about to join is not there yet.
     pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
         // Who looked at an array that was removed meanwhile finds nobody there.
-        let row = self.record.arrays.get(array).and_then(|row| row.legs.get(leg));
+        let row = self.record().arrays.get(array).and_then(|row| row.legs.get(leg));
         row.map_or(LegState::Out, |l| l.state)
     }
     /// Whether a leg is being resynced.
@@ -722,7 +885,7 @@ impl PoolDesk {
     }
     /// Whether the leg is the only one of its array in sync.
     pub fn is_last(&self, array: usize, leg: usize) -> bool {
-        let legs = self.record.arrays.get(array).map_or(&[][..], |row| &row.legs);
+        let legs = self.record().arrays.get(array).map_or(&[][..], |row| &row.legs);
         let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
         leg < legs.len() && in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
     }
@@ -735,7 +898,7 @@ impl PoolDesk {
         })
     }
     pub fn array_uuid(&self, array: usize) -> Uuid {
-        array_uuid(self.config.uuid, array)
+        array_uuid(self.config().uuid, array)
     }
     pub fn drive_path(&self, array: usize, leg: usize) -> &str {
         &self.arrays[array].legs[leg].path

@@ -2,8 +2,8 @@
 //! They must not panic, and what is read must be written down as the same.
 
 use crate::steward::pools::absent::KeptFile;
-use crate::steward::record::config::{ArrayRow, LegRow, PoolConfig};
 use crate::steward::record::files;
+use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig};
 use array::format::Features;
 use base::Uuid;
 use std::sync::Arc;
@@ -37,24 +37,24 @@ pub fn configuration_example() -> Vec<u8> {
     let map = volume::Map::new(&[run]).expect("a good map");
     let naa = volume::naa(uuid);
     volumes.put(volume::Volume { uuid, naa, name: "vm1".into(), block_bytes: 4096, bytes: 5 << 20, map });
-    grants.add_volume(uuid, 1);
-    let scrub = crate::steward::record::extras::ScrubRow { every_days: 7, ..Default::default() };
-    let new = crate::steward::record::extras::Replacement {
+    grants.number(uuid, 1);
+    let scrub = crate::steward::state::extras::ScrubRow { every_days: 7, ..Default::default() };
+    let new = crate::steward::state::extras::Replacement {
         old: Uuid([6; 16]),
         old_path: "/dev/o".into(),
         new: Uuid([1; 16]),
     };
     let caps = crate::admission::caps::Caps { iops_max: 1000, mbps_max: 50 };
-    let capped = crate::steward::record::extras::CapsRow { volume: uuid, caps };
-    let heavy = crate::steward::record::extras::WeightRow { volume: uuid, weight: 300 };
+    let capped = crate::steward::state::extras::CapsRow { volume: uuid, caps };
+    let heavy = crate::steward::state::extras::WeightRow { volume: uuid, weight: 300 };
     let config = PoolConfig {
-        extras: crate::steward::record::extras::Extras {
+        extras: crate::steward::state::extras::Extras {
             scrub,
             spares: vec![],
             replacements: vec![new],
             caps: vec![capped],
             weights: vec![heavy],
-            uncleared: Some(crate::steward::record::extras::Returned {
+            uncleared: Some(crate::steward::state::extras::Returned {
                 life: 3,
                 all_free: false,
                 runs: vec![volume::Run { first: 12, count: 2 }],

@@ -23,6 +23,7 @@ mod record;
 pub mod runtime;
 pub mod sessions;
 mod start;
+pub mod state;
 mod status;
 mod stop;
 #[cfg(test)]
@@ -95,6 +96,18 @@ impl Steward {
         let (o, hold) = (office.clone(), config.hold);
         office.cx.spawn(async move { o.live(hold).await });
         Self { rt, office }
+    }
+    /// From now on it keeps what it decides, for who takes it with `take_journal`.
+    pub fn keep_journal(&mut self) {
+        self.office.desk.borrow_mut().journal = state::journal::Journal::kept();
+    }
+    /// What it has decided since the last call, in order.
+    pub fn take_journal(&mut self) -> Vec<state::journal::JournalEntry> {
+        self.office.desk.borrow_mut().journal.take()
+    }
+    /// All that it has decided.
+    pub fn state(&self) -> Ref<'_, state::State> {
+        Ref::map(self.office.desk.borrow(), Desk::state)
     }
     /// Bytes of its memory, for worlds that move bytes themselves.
     pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {

@@ -37,7 +37,7 @@ const NO_POOL: PoolId = PoolId(0);
 
 /// What the front ends may know.
 fn view_of(desk: &Desk) -> View {
-    let hosts = desk.hosts.iter().map(|host| {
+    let hosts = desk.hosts().iter().map(|host| {
         let mut exports = vec![];
         for pool in desk.shown() {
             for (volume, nsid, lun) in pool.config.grants.for_host(host) {
@@ -65,7 +65,7 @@ fn view_of(desk: &Desk) -> View {
     });
     View {
         generation: desk.generation,
-        system: desk.system.clone(),
+        system: desk.system().clone(),
         portals: desk
             .portals
             .iter()
@@ -82,8 +82,8 @@ fn layout_of(desk: &Desk) -> Layout {
     for pool in &desk.pools {
         layout.pools.push(PoolLayout {
             id: pool.id,
-            uuid: pool.config.uuid,
-            map: pool.config.map.clone(),
+            uuid: pool.config().uuid,
+            map: pool.config().map.clone(),
             arrays: pool.arrays.iter().map(|a| a.id).collect(),
         });
         layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a)));
@@ -107,7 +107,7 @@ fn layout_of(desk: &Desk) -> Layout {
 
 fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
     let array = &pool.arrays[a];
-    let record = &pool.record.arrays[a];
+    let record = &pool.record().arrays[a];
     let mut legs = vec![];
     for (leg, on_record) in array.legs.iter().zip(&record.legs) {
         let state = match on_record.state {

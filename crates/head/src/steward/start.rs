@@ -8,8 +8,9 @@ use crate::steward::health::drives::Probe;
 use crate::steward::pools::absent::{AbsentPool, LOOK_FIRST};
 use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is_about, words};
 use crate::steward::pools::released::in_memory;
-use crate::steward::record::files::{POOLS, PoolRow};
+use crate::steward::record::files::POOLS;
 use crate::steward::runtime::Patience;
+use crate::steward::state::PoolRow;
 use base::{Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 
@@ -48,16 +49,15 @@ impl Office {
             if self.added_to(row).is_empty() && !self.has_leavers(row.uuid) {
                 self.leave_creating(row.uuid, vec![]).await;
             }
-            let kept = self.read_kept(row.uuid).await.unwrap_or_else(|words| {
+            if let Err(words) = self.miss(row).await {
                 notices.push(words);
-                None
-            });
-            let mut absent = AbsentPool { kept, ..AbsentPool::new(row) };
-            if let Some(why) = &hold {
-                (absent.reason, absent.next) =
-                    (why.clone(), Some(format!("millrace pool import {}", row.name)));
             }
-            self.desk_mut().absent.push(absent);
+            if let Some(why) = &hold
+                && let Some(absent) = self.desk_mut().absent.last_mut()
+            {
+                absent.reason.clone_from(why);
+                absent.next = Some(format!("millrace pool import {}", row.name));
+            }
         }
         if let Some(why) = hold {
             self.desk_mut().held = true;
@@ -65,7 +65,7 @@ impl Office {
         } else {
             let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
             let creating: Vec<PoolRow> =
-                self.desk().creating.iter().filter(|r| !is_made(r)).cloned().collect();
+                self.desk().creating().iter().filter(|r| !is_made(r)).cloned().collect();
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len() + creating.len()));
             // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
             let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
@@ -81,7 +81,8 @@ impl Office {
                 let (office, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {
                     if let Some(row) = office.end_creation(row).await {
-                        office.desk_mut().absent.push(AbsentPool::new(&row));
+                        // Nothing is kept of it yet.
+                        let _ = office.miss(&row).await;
                         let uuid = row.uuid;
                         office.import_at_start(row).await;
                         if office.check_read(POOLS).and(office.write_pools().await).is_ok() {
@@ -110,15 +111,16 @@ impl Office {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
             desk.ready = true;
-            notices
-                .extend(desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name, p.reason)));
+            notices.extend(
+                desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name(), p.reason)),
+            );
             for n in &notices {
                 desk.event(now, Weight::Warning, "head", n.clone());
             }
             if desk.stop == Stop::No {
                 desk.event(now, Weight::Note, "head", "the head serves");
             }
-            let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name)).collect();
+            let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name())).collect();
             let lasting: Vec<String> =
                 notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
             desk.notices.extend(lasting);
@@ -157,7 +159,7 @@ impl Office {
                 self.let_go_wholly(probe.id, RELEASE_PATIENCE).await;
             }
             if self.cx.now() >= begin + HELD_PATIENCE
-                && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid)
+                && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
             {
                 p.held = true;
                 p.reason = held_words(failures.into_iter().filter(|f| f.held).collect()).join("; ");
@@ -184,7 +186,7 @@ impl Office {
 
     async fn import_at_start(&self, row: PoolRow) {
         if !row.drives.is_empty() && row.drives.iter().all(|d| in_memory(d)) {
-            if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
+            if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                 let r = ended_with_the_daemon(&row.name, &row.drives);
                 (p.reason, p.next) = (r.message, r.next);
             }
@@ -192,7 +194,7 @@ impl Office {
         }
         let end = self.cx.now() + CLAIM_PATIENCE;
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
-        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == row.uuid) {
+        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
             p.held = false;
         }
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
@@ -232,7 +234,7 @@ impl Office {
             let mut desk = self.desk_mut();
             match result {
                 Ok(notices) => {
-                    desk.absent.retain(|p| p.uuid != row.uuid);
+                    desk.absent.retain(|p| p.uuid() != row.uuid);
                     // What lies where a missing leg was explains why it is missing.
                     for n in notices.into_iter().chain(failures) {
                         desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
@@ -265,7 +267,7 @@ impl Office {
                         )),
                         false => r.next,
                     };
-                    if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid == row.uuid) {
+                    if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                         (p.reason, p.next, p.look_at) = (reason, next, Some(now + LOOK_FIRST));
                     }
                 }

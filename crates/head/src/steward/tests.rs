@@ -28,6 +28,7 @@ mod meant;
 mod moved;
 mod names;
 mod promote;
+mod propose;
 mod released;
 mod reopen;
 mod scrub;

@@ -7,9 +7,10 @@ use crate::steward::health::shaped;
 use crate::steward::health::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
 use crate::steward::join::{self, Boxed};
 use crate::steward::pools::unfinished::MADE;
-use crate::steward::record::config::geometry_of;
 use crate::steward::record::witness::{Witness, puts_out};
 use crate::steward::runtime::Patience;
+use crate::steward::state::Change;
+use crate::steward::state::config::geometry_of;
 use array::format::{
     ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
     newest_config, newest_label, newest_membership,
@@ -313,9 +314,12 @@ impl Office {
         record: &MembershipRecord,
         had: &[(usize, usize)],
     ) -> (Vec<(usize, usize, DriveError)>, Result<(), String>) {
-        let (targets, uuid) = match self.desk().pool(pool) {
-            Some(p) => (p.reachable(), p.config.uuid),
-            None => return (vec![], Ok(())),
+        let (targets, uuid) = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool(pool) else { return (vec![], Ok(())) };
+            let found = (p.reachable(), p.config().uuid);
+            desk.journal.proposed(&Change::Member { record: record.clone() });
+            found
         };
         let bytes = &record.encode();
         let targets = targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l)));
@@ -355,17 +359,17 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return (failed, witness) };
             let on_all = failed.is_empty()
-                && p.record.incarnation == record.incarnation
+                && p.record().incarnation == record.incarnation
                 // A last leg that is being opened anew has not got it.
                 && p.all_in_sync_are_open();
-            if on_all {
-                p.record.settle();
-            }
             let on_each = p.is_on_each_array(record, &failed);
             (p.witness, p.known_on_legs) = match witness {
                 Ok(()) => (Witness::Newest, on_each),
                 Err(_) => (p.witness.missed(on_all && !puts_out(record)), p.known_on_legs || on_each),
             };
+            if on_all {
+                desk.settle(pool, record);
+            }
             on_each
         };
         if witness.is_err() {

@@ -20,8 +20,9 @@ use crate::steward::health::drives::Probe;
 use crate::steward::orders::dispatch::RETURN_PATIENCE;
 use crate::steward::pools::create::{bytes_needed, check_probes, fits};
 use crate::steward::pools::meant::Unused;
-use crate::steward::record::config::{LegRow, geometry_of};
-use crate::steward::record::extras::Replacement;
+use crate::steward::state::Edit;
+use crate::steward::state::config::{LegRow, geometry_of};
+use crate::steward::state::extras::Replacement;
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
 use base::{Duration, Uuid};
@@ -45,7 +46,7 @@ pub(crate) type Leaver = (Uuid, String);
 impl PoolDesk {
     /// The replacement that a drive is to be the new one of.
     pub(crate) fn replaces(&self, new: Uuid) -> Option<&Replacement> {
-        self.config.extras.replacements.iter().find(|r| r.new == new)
+        self.config().extras.replacements.iter().find(|r| r.new == new)
     }
     /// Where a drive is a leg.
     fn leg_at(&self, drive: Uuid) -> Option<(usize, usize)> {
@@ -61,7 +62,7 @@ impl PoolDesk {
     /// A replacement that has come to its end: the new drive is in sync, or is no leg (it never became one, or
     /// was removed).
     pub(crate) fn replacement_over(&self) -> Option<&Replacement> {
-        self.config.extras.replacements.iter().find(|r| match self.leg_at(r.new) {
+        self.config().extras.replacements.iter().find(|r| match self.leg_at(r.new) {
             Some((a, l)) => self.leg_state(a, l) == LegState::InSync,
             None => true,
         })
@@ -69,7 +70,7 @@ impl PoolDesk {
     /// Legs that an array has when what is under way is over.
     pub(crate) fn legs_to_stay(&self, array: usize) -> usize {
         let replaced = |l: &&LegDesk| {
-            let mut rows = self.config.extras.replacements.iter().filter(|r| r.old == l.uuid);
+            let mut rows = self.config().extras.replacements.iter().filter(|r| r.old == l.uuid);
             rows.any(|r| self.is_leg(r.new))
         };
         let legs = &self.arrays[array].legs;
@@ -92,7 +93,6 @@ impl PoolDesk {
             }
             !gone
         });
-        self.config.arrays[array].legs.remove(leg);
         self.arrays[array].legs.remove(leg)
     }
 }
@@ -104,9 +104,9 @@ impl Office {
         let (state, mirror, last, leaver, name, out_of) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
-            let (state, mirror) = (p.leg_state(array, leg), p.config.arrays[array].mirror);
+            let (state, mirror) = (p.leg_state(array, leg), p.config().arrays[array].mirror);
             let leaver = p.leaver(array, leg);
-            (state, mirror, p.is_last(array, leg), leaver, p.config.name.clone(), p.is_out(array, leg))
+            (state, mirror, p.is_last(array, leg), leaver, p.config().name.clone(), p.is_out(array, leg))
         };
         let old_path = leaver.1.clone();
         let itself = new == old_path;
@@ -167,7 +167,7 @@ impl Office {
         let desk = self.desk();
         let p = desk.pool(pool).expect("orders come one by one");
         let (uuid, path) = p.leaver(array, leg);
-        let rows = &p.config.extras.replacements;
+        let rows = &p.config().extras.replacements;
         if let Some((a, l)) = rows.iter().find(|r| r.old == uuid).and_then(|r| p.leg_at(r.new)) {
             let new = p.drive_path(a, l);
             let message = format!("{new} takes the place of {path} already");
@@ -246,7 +246,7 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
             p.check_removal(array, leg, force)?;
-            (p.config.name.clone(), p.is_out(array, leg))
+            (p.config().name.clone(), p.is_out(array, leg))
         };
         if !out {
             let why = "the operator removed it".to_string();
@@ -271,7 +271,7 @@ impl Office {
                     let r = p.replacement_over()?.clone();
                     let (old, new) = (p.leg_at(r.old), p.leg_at(r.new));
                     let new = new.map(|(a, l)| p.drive_path(a, l).to_string());
-                    Some((p.config.name.clone(), r, old, new))
+                    Some((p.config().name.clone(), r, old, new))
                 })
             };
             let Some((name, row, old, new)) = found else { return Ok(Reply::Done) };
@@ -287,10 +287,10 @@ impl Office {
                 self.strip(&name, row.old, &row.old_path, open).await;
             }
             // Until now a crash would have gone on with it.
-            let config = self.desk().pool(pool).map(|p| p.config.clone());
-            let Some(mut config) = config else { return Ok(Reply::Done) };
-            config.extras.replacements.retain(|r| *r != row);
-            self.commit(pool, config).await?;
+            if self.desk().pool(pool).is_none() {
+                return Ok(Reply::Done);
+            }
+            self.configure(pool, vec![Edit::ReplacementRemoved { old: row.old }]).await?;
             self.write_pools().await?;
         }
     }
@@ -301,7 +301,7 @@ impl Office {
         self.hold_keeper(pool).await;
         let gone = self.write_without(pool, array, leg).await;
         self.free_keeper(pool);
-        Ok(gone)
+        gone
     }
     /// A leg's place is free once no drive that takes part can be ignorant of its loss. If some drive could
     /// not take the record of it, the keeper puts that one out, and a later record says so. A last leg that is gone
@@ -311,7 +311,7 @@ impl Office {
             let (free, gone) = {
                 let desk = self.desk();
                 let Some(p) = desk.pool(pool) else { return Ok(()) };
-                (p.record.next(p.record.head, 1).is_gone(array, leg), p.is_looked_for())
+                (p.record().next(p.record().head, 1).is_gone(array, leg), p.is_looked_for())
             };
             if free {
                 return Ok(());
@@ -330,37 +330,54 @@ impl Office {
         let message = "some drive of the pool cannot be told of it yet";
         Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status, and this again"))
     }
-    async fn write_without(&self, pool: PoolId, array: usize, leg: usize) -> Option<LegDesk> {
+    async fn write_without(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+    ) -> Result<Option<LegDesk>, Refusal> {
         let (record, changed) = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
-            let p = desk.pool_mut(pool)?;
-            let mut record = p.record.next(me, incarnation);
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
+            let Some(p) = desk.pool(pool) else { return Ok(None) };
+            let mut record = p.record().next(me, incarnation);
             record.remove(array, leg);
             record.arrays[array].epoch = record.counter;
             let changed = p.changed(&record);
             (record, changed)
         };
         // On record first: once the shards know of no such leg, bits are cleared that it would need.
-        let settled = self.write_down(pool, &record, &[]).await?;
-        let (gone, slot) = {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(pool)?;
-            p.record = record;
-            if settled {
-                p.record.settle();
-            }
-            let gone = p.drop_leg(array, leg);
-            p.config.extras.replacements.retain(|r| r.new != gone.uuid);
-            p.generation += 1;
-            (gone, p.config_slot())
+        let mut record = record;
+        match self.write_down(pool, &record, &[]).await {
+            None => return Ok(None),
+            Some(true) => record.settle(),
+            Some(false) => {}
+        }
+        let edits = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool) else { return Ok(None) };
+            let gone = p.arrays[array].legs[leg].uuid;
+            let over = p.config().extras.replacements.iter().filter(|r| r.new == gone);
+            let removed = Edit::LegRemoved { array: array as u32, leg: leg as u32 };
+            let over = over.map(|r| Edit::ReplacementRemoved { old: r.old });
+            core::iter::once(removed).chain(over).collect()
         };
-        self.desk_mut().departs(Some((gone.uuid, gone.path.clone())));
+        let planned = self.plan(pool, edits).await?;
+        let failed = self.write_config(pool, &planned.slot()).await;
+        self.wish_away(pool, failed, "it could not take the configuration");
+        let gone = {
+            let mut desk = self.desk_mut();
+            let Some(p) = desk.pool_mut(pool) else { return Ok(None) };
+            p.propose(record.clone());
+            let gone = p.drop_leg(array, leg);
+            desk.decide(pool, &record);
+            desk.departs(Some((gone.uuid, gone.path.clone())));
+            gone
+        };
+        self.decided(planned);
         self.publish().await;
         self.recorded(&changed);
-        let failed = self.write_config(pool, &slot).await;
-        self.wish_away(pool, failed, "it could not take the configuration");
-        Some(gone)
+        Ok(Some(gone))
     }
     /// Takes our mark from a drive that is none of ours any more, if it answers, and says how that went.
     async fn strip(&self, pool: &str, uuid: Uuid, path: &str, open: Option<OpenDrive>) {
@@ -400,7 +417,7 @@ impl Office {
     /// Looks at a drive that is to become a leg: in the place of `out`, which may have lain at the same path.
     async fn probe_new(&self, new: &str, out: Option<(PoolId, usize, usize)>) -> Result<Probe, Refusal> {
         if let Some((pool, spare)) = self.desk().spare_named(new) {
-            let name = self.desk().pool(pool).map_or(String::new(), |p| p.config.name.clone());
+            let name = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
             let message = format!("{} is a spare of pool {name}", spare.path);
             return Err(refuse(RefusalKind::Conflict, "new", message)
                 .then(format!("millrace drive rm {}, and this again", spare.path)));
@@ -410,7 +427,7 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
             let message =
-                format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config.name);
+                format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config().name);
             return Err(refuse(RefusalKind::Conflict, "new", message).then("millrace drive ls"));
         }
         let probe = self.patient().probe(new).await;
@@ -510,7 +527,7 @@ impl Office {
             return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
         }
         let block = probe.info.block_bytes;
-        if block > p.config.drive_block_bytes && p.config.volumes.iter().any(|v| v.block_bytes < block) {
+        if block > p.config().drive_block_bytes && p.config().volumes.iter().any(|v| v.block_bytes < block) {
             let message = format!(
                 "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
                 probe.info.path
@@ -532,7 +549,7 @@ impl Office {
         if let Seat::Of(leg) = seat {
             self.wait_until_gone(pool, array, leg).await?;
         }
-        let (like, mut config, record, generation, uuid, dirty_uuid) = {
+        let (like, config, record, uuid, dirty_uuid) = {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
             let created = desk.unix(self.cx.now());
@@ -541,45 +558,45 @@ impl Office {
             let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
             let like = there.next().expect("the check has seen one").label.clone();
             let like = Label { created, ..like };
-            (like, p.config.clone(), p.record.clone(), p.generation + 1, uuid, p.array_uuid(array))
+            (like, p.config().clone(), p.record().clone(), uuid, p.array_uuid(array))
         };
         // A spare is one no more in the same write that makes it a leg.
         let was = probe.good_label().map(|l| l.drive);
-        config.extras.spares.retain(|s| Some(s.drive) != was);
+        let spares = config.extras.spares.iter().filter(|s| Some(s.drive) == was);
+        let mut edits: Vec<Edit> = spares.map(|s| Edit::SpareRemoved { drive: s.drive }).collect();
         let row = LegRow { drive: uuid, path: probe.info.path.clone() };
-        let legs = &mut config.arrays[array].legs;
         let leg = match seat {
             Seat::Of(leg) => leg,
-            Seat::Beside => legs.len(),
+            Seat::Beside => config.arrays[array].legs.len(),
         };
-        match legs.get_mut(leg) {
-            Some(place) => *place = row,
-            None => legs.push(row),
-        }
-        let rows = &mut config.extras.replacements;
+        edits.push(Edit::LegPut { array: array as u32, leg: leg as u32, row });
         if let Some((old, old_path)) = replaces {
             // Who waited for the one that leaves now waits for this one.
-            rows.iter_mut().filter(|r| r.new == old).for_each(|r| r.new = uuid);
-            rows.push(Replacement { old, old_path, new: uuid });
+            let waited = config.extras.replacements.iter().filter(|r| r.new == old);
+            edits
+                .extend(waited.map(|r| Edit::ReplacementPut { row: Replacement { new: uuid, ..r.clone() } }));
+            edits.push(Edit::ReplacementPut { row: Replacement { old, old_path, new: uuid } });
         }
-        config.drive_block_bytes = config.drive_block_bytes.max(probe.info.block_bytes);
+        if probe.info.block_bytes > config.drive_block_bytes {
+            edits.push(Edit::DriveBlock { bytes: probe.info.block_bytes });
+        }
+        let planned = self.plan(pool, edits).await.map_err(|r| Refusal {
+            field: r.field.map(|_| "new".into()),
+            next: Some(format!("millrace pool show {}", config.name)),
+            ..r
+        })?;
         let label = Label {
             drive: uuid,
             leg: leg as u32,
-            legs: config.arrays[array].legs.len() as u32,
+            legs: planned.next().config().arrays[array].legs.len() as u32,
             drive_bytes: probe.info.bytes,
             block_bytes: probe.info.block_bytes,
             ..like
         };
-        let slot = config.slot(generation);
-        if slot.encode().is_none() {
-            let message = "the configuration would not fit its place on the drives";
-            let next = format!("millrace pool show {}", config.name);
-            return Err(refuse(RefusalKind::NoSpace, "new", message).then(next));
-        }
+        let slot = planned.slot();
         // Until the next record names it, the new drive is nobody's leg: a crash here leaves it as a drive
         // that "was replaced once".
-        let geometry = crate::steward::record::config::geometry_of(&label);
+        let geometry = crate::steward::state::config::geometry_of(&label);
         let all = array::Bitmap::full(geometry.regions());
         // The uncleared map comes with what is copied, before the leg counts as in sync.
         let uncleared = array::UnclearedMap::none();
@@ -598,9 +615,9 @@ impl Office {
         self.write_pools_and(Some((pool, &probe.info.path))).await?;
         let failed = self.write_config(pool, &slot).await;
         self.wish_away(pool, failed, "it could not take the configuration");
+        self.decided(planned);
         let mut departed = None;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            (p.config, p.generation) = (config, generation);
             p.spares.retain(|s| Some(s.uuid) != was);
             let open = Some(OpenDrive { id: probe.id, info: probe.info.clone(), label });
             let (legs, path) = (&mut p.arrays[array].legs, probe.info.path.clone());
@@ -626,8 +643,9 @@ impl Office {
 impl PoolDesk {
     /// The mirror that is called so, or the only one.
     fn mirror_named(&self, word: Option<&str>) -> Result<usize, Refusal> {
-        let name = &self.config.name;
-        let mirrors: Vec<usize> = (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror).collect();
+        let name = &self.config().name;
+        let mirrors: Vec<usize> =
+            (0..self.arrays.len()).filter(|a| self.config().arrays[*a].mirror).collect();
         let found = match (word, &mirrors[..]) {
             (Some(word), _) => mirrors.iter().find(|a| array_word(true, **a) == word).copied(),
             (None, [one]) => Some(*one),
@@ -655,8 +673,8 @@ impl PoolDesk {
     }
     /// Whether a leg may be removed. The last good one never is; redundancy is given up only if that is meant.
     fn check_removal(&self, array: usize, leg: usize, force: bool) -> Result<(), Refusal> {
-        let (path, name) = (self.drive_path(array, leg), &self.config.name);
-        let unique = match self.config.arrays[array].mirror {
+        let (path, name) = (self.drive_path(array, leg), &self.config().name);
+        let unique = match self.config().arrays[array].mirror {
             false => Some((
                 format!("{path} holds data of pool {name} that is nowhere else: it cannot be removed"),
                 format!("millrace pool show {name}"),

@@ -97,16 +97,16 @@ impl Office {
     async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
         let (put_out, changed) = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let Some(p) = desk.pool_mut(pool) else { return };
-            let mut record = p.record.next(me, incarnation);
+            let mut record = p.record().next(me, incarnation);
             let put_out = desk.take_out(pool, &mut record, wishes, self.cx.now());
             if put_out.is_empty() {
                 return;
             }
             let p = desk.pool_mut(pool).expect("seen above");
             let changed = p.changed(&record);
-            p.record = record;
+            p.propose(record);
             (put_out, changed)
         };
         self.publish().await;
@@ -156,13 +156,13 @@ impl Office {
         }
         let changed = {
             let mut desk = self.desk_mut();
-            let me = desk.system.uuid;
+            let me = desk.me();
             let incarnation = desk.new_incarnation();
             let Some(p) = desk.pool_mut(pool) else { return };
             if p.arrays[array].legs.get(leg).is_none_or(|l| l.open.is_none()) {
                 return;
             }
-            let mut record = p.record.next(me, incarnation);
+            let mut record = p.record().next(me, incarnation);
             // If everything is to be copied, every bit was set before: the bitmaps know.
             let state = LegState::Rebuilding;
             let drive = p.arrays[array].legs[leg].uuid;
@@ -187,14 +187,14 @@ impl Office {
             desk_leg.synced.clear();
             desk_leg.full = full;
             (desk_leg.reason, desk_leg.found) = (reason, None);
-            p.record = record;
+            p.propose(record);
             desk.speeds.insert(Work::Leg(drive), Speed::begun(now));
             let p = desk.pool(pool).expect("seen above");
             let what = format!("drive {}", p.drive_path(array, leg));
             let how = if new { "is a leg of" } else { "is back in" };
             // Whose place it takes was told as the order was carried out.
             let doing = if full { "everything" } else { "what it missed" };
-            let message = format!("it {how} pool {}; {doing} is being copied to it", p.config.name);
+            let message = format!("it {how} pool {}; {doing} is being copied to it", p.config().name);
             desk.event(now, Weight::Note, what, message);
             changed
         };
@@ -208,7 +208,7 @@ impl Office {
     async fn add_dirty_of(&self, pool: PoolId, array: usize, leg: usize) {
         let found = self.desk().pool(pool).map(|p| {
             let a = &p.arrays[array];
-            (a.id, a.geometry, p.config.array_uuid(array), a.legs[leg].open.clone())
+            (a.id, a.geometry, p.config().array_uuid(array), a.legs[leg].open.clone())
         });
         let Some((id, geometry, uuid, Some(open))) = found else { return };
         if geometry.redundant() && !planted(Bug::OwnBitmapIgnored) {
@@ -229,7 +229,7 @@ impl Office {
         let began = self.cx.now();
         let record = self.desk_mut().pool_mut(pool).map(|p| {
             p.recording = Some(began);
-            p.record.clone()
+            p.record().clone()
         });
         let Some(record) = record else { return };
         let written = (planted(Bug::LossNotRecorded) && !changed.is_empty())
@@ -255,6 +255,7 @@ impl Office {
                 let mut desk = self.desk_mut();
                 let p = desk.pool_mut(pool)?;
                 if p.has_taken(&failed, &witness) {
+                    desk.decide(pool, record);
                     return Some(failed.is_empty());
                 }
                 if p.leaving && (p.unrecorded || !p.losing) {
@@ -287,7 +288,7 @@ impl Office {
                 let mut desk = self.desk_mut();
                 let shards = usize::from(desk.shards);
                 let Some(p) = desk.pool_mut(pool) else { return };
-                let (what, mut lines) = (format!("pool {}", p.config.name), vec![]);
+                let (what, mut lines) = (format!("pool {}", p.config().name), vec![]);
                 for a in 0..p.arrays.len() {
                     if !p.arrays[a].unclean || p.arrays[a].clean.len() < shards {
                         continue;
@@ -333,6 +334,7 @@ impl Desk {
             record.arrays[array].legs[leg].state = out;
             record.arrays[array].epoch = record.counter;
             put_out.push((array, leg));
+            let pool = p.config().name.clone();
             let desk_leg = &mut p.arrays[array].legs[leg];
             desk_leg.reason = why.clone();
             desk_leg.synced.clear();
@@ -344,7 +346,7 @@ impl Desk {
                 Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => (Weight::Error, "was taken out of"),
                 Outlook::Leaves => (Weight::Note, "leaves"),
             };
-            let message = format!("it {what} pool {}: {why}", p.config.name);
+            let message = format!("it {what} pool {pool}: {why}");
             events.push((weight, format!("drive {}", desk_leg.path), message));
         }
         for (weight, what, message) in events {
@@ -360,7 +362,7 @@ impl Desk {
                 if p.arrays[a].unclean && p.arrays[a].compared_since.is_none() {
                     p.arrays[a].compared_since = Some(now);
                     self.speeds.insert(Work::Array(p.arrays[a].id), Speed::begun(now));
-                    lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config.name), l)));
+                    lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config().name), l)));
                 }
             }
         }
@@ -395,7 +397,7 @@ impl PoolDesk {
         u64::from(a.dirty.count()) * a.geometry.region_bytes
     }
     fn array_name(&self, array: usize) -> String {
-        array_word(self.config.arrays[array].mirror, array)
+        array_word(self.config().arrays[array].mirror, array)
     }
     /// What is told when an array's drives begin to be compared; None if no region is marked.
     fn comparing_words(&self, array: usize) -> Option<String> {
@@ -438,7 +440,7 @@ impl PoolDesk {
         if witness.is_ok() {
             return true;
         }
-        let provable = self.loss_is_provable(&self.record, failed);
+        let provable = self.loss_is_provable(&self.record(), failed);
         if !provable && let Some(words) = &mut self.trouble {
             words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
         }
@@ -447,7 +449,7 @@ impl PoolDesk {
     }
     /// Arrays whose epoch is another in `new`.
     pub(crate) fn changed(&self, new: &MembershipRecord) -> Vec<(ArrayId, u64)> {
-        let rows = self.arrays.iter().zip(&self.record.arrays).zip(&new.arrays);
+        let rows = self.arrays.iter().zip(&self.record().arrays).zip(&new.arrays);
         rows.filter(|((_, old), new)| old.epoch != new.epoch).map(|((a, _), new)| (a.id, new.epoch)).collect()
     }
 }

@@ -39,7 +39,7 @@ impl PoolDesk {
     ) -> MembershipRecord {
         let is_same = |r: &MembershipRecord| r.arrays[array].legs[leg].state == LegState::InSync;
         match &self.refused {
-            Some((record, stands_in)) if *stands_in == self.record.incarnation && is_same(record) => {
+            Some((record, stands_in)) if *stands_in == self.record().incarnation && is_same(record) => {
                 record.clone()
             }
             _ => new(),
@@ -53,13 +53,13 @@ impl Office {
         let shards = usize::from(self.desk().shards);
         let (record, first) = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let Some(p) = desk.pool_mut(pool) else { return };
             if !p.rebuilds(array, leg) || p.arrays[array].legs[leg].synced.len() < shards {
                 return;
             }
             let record = p.promotion(array, leg, || {
-                let mut record = p.record.next(me, incarnation);
+                let mut record = p.record().next(me, incarnation);
                 record.arrays[array].legs[leg].state = LegState::InSync;
                 record.arrays[array].epoch = record.counter;
                 record
@@ -80,10 +80,11 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
             let changed = p.changed(&record);
-            (p.record, p.refused) = (record, None);
+            p.propose(record);
+            p.refused = None;
             p.arrays[array].legs[leg].reason.clear();
             let what = format!("drive {}", p.drive_path(array, leg));
-            let message = format!("it is in sync in pool {}", p.config.name);
+            let message = format!("it is in sync in pool {}", p.config().name);
             desk.event(now, Weight::Note, what, message);
             changed
         };
@@ -113,19 +114,20 @@ impl Office {
     /// ancestors.
     fn take_back_promotion(&self, pool: PoolId, array: usize, leg: usize, record: MembershipRecord) {
         let mut desk = self.desk_mut();
-        let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+        let (me, incarnation) = (desk.me(), desk.new_incarnation());
         let Some(p) = desk.pool_mut(pool) else { return };
         let stands_in = p
             .refused
             .as_ref()
-            .is_some_and(|(r, name)| r.incarnation == record.incarnation && *name == p.record.incarnation);
+            .is_some_and(|(r, name)| r.incarnation == record.incarnation && *name == p.record().incarnation);
         if stands_in {
             return;
         }
         let mut behind = record.next(me, incarnation);
         behind.arrays[array].legs[leg].state = p.leg_state(array, leg);
-        behind.arrays[array].epoch = p.record.arrays[array].epoch;
-        (p.record, p.refused) = (behind, Some((record, incarnation)));
+        behind.arrays[array].epoch = p.record().arrays[array].epoch;
+        p.propose(behind);
+        p.refused = Some((record, incarnation));
     }
 
     fn promote_later(&self, pool: PoolId, array: usize, leg: usize) {

@@ -59,7 +59,7 @@ impl Office {
     /// behind that records name it no more, or it could neither be opened anew nor be believed at the next start.
     /// Each leg that comes and goes, in whatever mirror, is some records; so from some lag on no leg returns.
     pub(crate) async fn catch_up(&self, pool: PoolId) -> Result<(), Refusal> {
-        let lag = || self.desk().pool(pool).map_or(0, |p| p.record.lag_max());
+        let lag = || self.desk().pool(pool).map_or(0, |p| p.record().lag_max());
         if lag() < LAG_MAX {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl Office {
         let p = desk.pool_mut(pool)?;
         // A promotion that was refused before is tried as it was only while nothing was written behind it.
         p.refused = None;
-        Some(p.record.clone())
+        Some(p.record().clone())
     }
 
     /// Looks for legs that are due, and takes back those that are found.
@@ -176,12 +176,12 @@ impl Office {
     async fn swap_last(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) -> Option<()> {
         let (dead, before) = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let p = desk.pool_mut(pool)?;
             // Nobody else went on from it, and it was not overwritten.
             let ours = probe.whole
                 && probe.good_label().is_some_and(|l| l.array == array as u32)
-                && is_current(probe.record.as_ref().ok(), &p.record);
+                && is_current(probe.record.as_ref().ok(), &p.record());
             // The keeper may wait for this very drive, so nobody waits for the keeper.
             if !ours || p.leaving || p.keeping || p.held || !p.is_last(array, leg) {
                 return None;
@@ -192,9 +192,9 @@ impl Office {
                 p.arrays[array].legs[leg].dead = Some(dead.id);
                 // The shards need a number for a mirror without this leg. It is written nowhere: a crash finds the
                 // leg in sync, as it is.
-                let mut record = p.record.next(me, incarnation);
+                let mut record = p.record().next(me, incarnation);
                 record.arrays[array].epoch = record.counter;
-                p.record = record;
+                p.propose(record);
             }
             (dead, p.arrays[array].legs[leg].dead)
         };
@@ -211,18 +211,19 @@ impl Office {
         let now = self.cx.now();
         let changed = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let p = desk.pool_mut(pool)?;
             let desk_leg = &mut p.arrays[array].legs[leg];
             (desk_leg.open, desk_leg.path) = (probe.opened(), probe.info.path.clone());
             (desk_leg.dead, desk_leg.look_at, desk_leg.looks) = (None, None, 0);
-            p.config.arrays[array].legs[leg].path = probe.info.path.clone();
-            let mut record = p.record.next(me, incarnation);
+            let mut record = p.record().next(me, incarnation);
             record.arrays[array].epoch = record.counter;
             let changed = p.changed(&record);
-            p.record = record;
-            let message = format!("it is back in pool {}, and in sync: hosts go on", p.config.name);
+            p.propose(record);
+            let drive = p.arrays[array].legs[leg].uuid;
+            let message = format!("it is back in pool {}, and in sync: hosts go on", p.config().name);
             desk.event(now, Weight::Note, format!("drive {}", probe.info.path), message);
+            desk.moved(pool, drive, &probe.info.path);
             changed
         };
         self.put_on_record(pool, &[], &[]).await;

@@ -70,7 +70,7 @@ impl Office {
         }
         let shaped = desk.shapes.get(&open.id).is_some_and(|s| s.gone || s.hang);
         let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
-        let name = p.config.name.clone();
+        let name = p.config().name.clone();
         let Some(spare) = p.spares.iter_mut().find(|s| s.open.as_ref().is_some_and(|o| o.id == open.id))
         else {
             return;

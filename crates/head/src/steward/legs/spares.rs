@@ -16,7 +16,8 @@ use crate::steward::health::drives::Probe;
 use crate::steward::legs::exchange::Seat;
 use crate::steward::pools::create::{bytes_needed, check_probes, fits};
 use crate::steward::pools::found::Found;
-use crate::steward::record::extras::SpareRow;
+use crate::steward::state::Edit;
+use crate::steward::state::extras::SpareRow;
 use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
 use base::{Duration, Instant, Uuid};
 
@@ -126,7 +127,7 @@ impl PoolDesk {
     }
     /// Mirrors, by their place in the pool.
     fn mirrors(&self) -> impl Iterator<Item = usize> {
-        (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror)
+        (0..self.arrays.len()).filter(|a| self.config().arrays[*a].mirror)
     }
     /// For which mirrors a spare can stand in. One that is not there is of no use, and tells why itself.
     pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Fit {
@@ -156,20 +157,22 @@ impl PoolDesk {
     }
     /// Whether volumes write less than a drive of such blocks takes.
     fn needs_smaller_blocks(&self, block: u32) -> bool {
-        block > self.config.drive_block_bytes && self.config.volumes.iter().any(|v| v.block_bytes < block)
+        block > self.config().drive_block_bytes && self.config().volumes.iter().any(|v| v.block_bytes < block)
     }
     /// The first spare that no volume of such blocks leaves a use for, and that has one now.
     pub(crate) fn spare_made_useless(&self, block_bytes: u32) -> Option<&SpareDesk> {
         let loses = |s: &&SpareDesk| {
             // One that hangs, or is away, comes back as what it was.
             let block = s.block_bytes.unwrap_or(0);
-            block > self.config.drive_block_bytes && block > block_bytes && !self.needs_smaller_blocks(block)
+            block > self.config().drive_block_bytes
+                && block > block_bytes
+                && !self.needs_smaller_blocks(block)
         };
         self.spares.iter().find(loses)
     }
     /// The spares of which nobody knows whether the first volume of such blocks leaves a use for them.
     pub(crate) fn spares_unseen(&self, block_bytes: u32) -> Vec<String> {
-        if block_bytes >= 4096 || self.config.volumes.iter().any(|v| v.block_bytes < 4096) {
+        if block_bytes >= 4096 || self.config().volumes.iter().any(|v| v.block_bytes < 4096) {
             return vec![];
         }
         self.spares.iter().filter(|s| s.block_bytes.is_none()).map(|s| s.path.clone()).collect()
@@ -204,7 +207,7 @@ impl PoolDesk {
     }
     /// The first leg that needs a spare, and the spare for it.
     fn match_spare(&self, now: Instant) -> Option<(usize, usize, SpareDesk)> {
-        for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config.arrays[*a].mirror) {
+        for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config().arrays[*a].mirror) {
             let in_sync =
                 |(l, leg): (usize, &LegDesk)| leg.open.is_some() && self.leg_state(a, l) == LegState::InSync;
             if !array.legs.iter().enumerate().any(in_sync) {
@@ -245,8 +248,8 @@ impl PoolDesk {
     /// Whether a drive carries a label of this pool and is none of its drives any more: it may be used again.
     pub(crate) fn retired(&self, probe: &Probe) -> bool {
         let Some(label) = probe.good_label() else { return false };
-        let mut legs = self.record.arrays.iter().flat_map(|a| &a.legs);
-        label.pool == self.config.uuid
+        let mut legs = self.record().arrays.iter().flat_map(|a| &a.legs);
+        label.pool == self.config().uuid
             && !legs.any(|l| l.drive == label.drive)
             && !self.spares.iter().any(|s| s.uuid == label.drive)
     }
@@ -262,7 +265,7 @@ impl Office {
                 return Err(refuse(RefusalKind::Conflict, "drive", message).then("millrace drive ls"));
             }
             let p = desk.pool_named(pool)?;
-            if !p.config.arrays.iter().any(|a| a.mirror) {
+            if !p.config().arrays.iter().any(|a| a.mirror) {
                 let message = format!("pool {pool} has no mirror: a spare could never stand in for a drive");
                 return Err(
                     refuse(RefusalKind::Invalid, "pool", message).then(format!("millrace pool show {pool}"))
@@ -296,7 +299,7 @@ impl Office {
             let spare =
                 p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
             let fits = p.zip(spare).map_or(String::new(), |(p, s)| p.fit_of(s).words());
-            (p.map(|p| p.config.uuid), fits, p.and_then(|p| p.unused_as_spare(&probe)))
+            (p.map(|p| p.config().uuid), fits, p.and_then(|p| p.unused_as_spare(&probe)))
         };
         if let Some(uuid) = uuid {
             // Who adds a spare has seen that the last one was used.
@@ -311,16 +314,16 @@ impl Office {
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
-        let (mut config, name, uuid, created, retired, smallest) = {
+        let (config, uuid, created, retired, smallest) = {
             let mut desk = self.desk_mut();
             let (uuid, created) = (desk.new_uuid(), desk.unix(self.cx.now()));
             let p =
                 desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
             let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
             let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
-            (p.config.clone(), p.config.name.clone(), uuid, created, p.retired(probe), smallest)
+            (p.config().clone(), uuid, created, p.retired(probe), smallest)
         };
-        let path = probe.info.path.clone();
+        let (path, name) = (probe.info.path.clone(), config.name.clone());
         let one = core::slice::from_ref(probe);
         let listed = self.check_listed(one, Some(pool)).await.err();
         if let Some(r) = listed.or_else(|| check_probes(one, force || retired)) {
@@ -361,8 +364,8 @@ impl Office {
             refuse(RefusalKind::Internal, "drive", words).then(next)
         })?;
         // The label first: a drive that the configuration does not list is nobody's.
-        config.extras.spares.push(SpareRow { drive: uuid, path: path.clone() });
-        if let Err(r) = self.commit(pool, config).await {
+        let row = SpareRow { drive: uuid, path: path.clone() };
+        if let Err(r) = self.configure(pool, vec![Edit::SparePut { row }]).await {
             let _ = self.unlabel_drive(probe.id, &label).await;
             return Err(r);
         }
@@ -394,13 +397,8 @@ impl Office {
         }
     }
     async fn spare_remove(&self, pool: PoolId, spare: SpareDesk) -> Answered {
-        let (mut config, name) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
-            (p.config.clone(), p.config.name.clone())
-        };
-        config.extras.spares.retain(|s| s.drive != spare.uuid);
-        self.commit(pool, config).await?;
+        let name = self.desk().pool(pool).expect("just found").config().name.clone();
+        self.configure(pool, vec![Edit::SpareRemoved { drive: spare.uuid }]).await?;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             p.spares.retain(|s| s.uuid != spare.uuid);
         }
@@ -464,7 +462,7 @@ impl Office {
     pub(crate) async fn spare_return(&self, pool: PoolId, uuid: Uuid) -> Answered {
         let there = |p: &PoolDesk| {
             let spare = p.spares.iter().find(|s| s.uuid == uuid && s.open.is_none())?;
-            Some((spare.path.clone(), p.config.name.clone()))
+            Some((spare.path.clone(), p.config().name.clone()))
         };
         let Some((path, name)) = self.desk().pool(pool).and_then(there) else { return Ok(Reply::Done) };
         let probe = self.probe(&path).await;
@@ -551,7 +549,7 @@ impl Office {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
-        let name = p.config.name.clone();
+        let name = p.config().name.clone();
         let told = p.newly_unfit();
         for (a, l, _) in &told {
             let leg = &mut p.arrays[*a].legs[*l];
@@ -571,7 +569,7 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
             let l = &p.arrays[array].legs[leg];
-            (l.path.clone(), p.config.name.clone())
+            (l.path.clone(), p.config().name.clone())
         };
         // Why is told where it was taken out.
         let message = format!("the spare {} takes the place of {old}", spare.path);
@@ -580,7 +578,7 @@ impl Office {
         if result.is_ok() {
             let mut desk = self.desk_mut();
             let at = desk.unix(now);
-            let there = desk.pool(pool).map(|p| (p.config.uuid, p.arrays[array].legs[leg].uuid));
+            let there = desk.pool(pool).map(|p| (p.config().uuid, p.arrays[array].legs[leg].uuid));
             let (uuid, leg) = there.unwrap_or_default();
             desk.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), leg, old, at });
         }

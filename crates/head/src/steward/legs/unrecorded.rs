@@ -42,7 +42,7 @@ impl Office {
             let message = format!(
                 "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {why}"
             );
-            let what = format!("pool {}", p.config.name);
+            let what = format!("pool {}", p.config().name);
             desk.event(now, Weight::Error, what, message);
         }
         self.publish().await;
@@ -67,8 +67,8 @@ impl Office {
                 return;
             }
             let epochs =
-                p.arrays.iter().zip(&p.record.arrays).map(|(a, r)| (a.id, r.epoch)).collect::<Vec<_>>();
-            let what = format!("pool {}", p.config.name);
+                p.arrays.iter().zip(&p.record().arrays).map(|(a, r)| (a.id, r.epoch)).collect::<Vec<_>>();
+            let what = format!("pool {}", p.config().name);
             desk.event(now, Weight::Note, what, "its loss is on record, its volumes are ready again");
             epochs
         };

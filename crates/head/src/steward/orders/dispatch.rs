@@ -114,7 +114,7 @@ impl Office {
         desk.leg_named(drive).ok_or_else(|| {
             let spare = desk.spare_named(drive).and_then(|(pool, _)| desk.pool(pool));
             if let Some(pool) = spare {
-                let name = &pool.config.name;
+                let name = &pool.config().name;
                 let message = format!("{drive} is a spare of pool {name}, and no leg of a mirror");
                 let next =
                     format!("millrace pool show {name}, or millrace drive rm {drive}, to use it otherwise");
@@ -192,7 +192,7 @@ impl Office {
             let mut others = (0..p.arrays[array].legs.len()).filter(|l| *l != leg);
             let other = others.find(|l| p.is_out(array, *l));
             let other = other.map(|l| p.drive_path(array, l).to_string());
-            let mirror = p.config.arrays[array].mirror;
+            let mirror = p.config().arrays[array].mirror;
             (p.is_last(array, leg), out, mirror, p.drive_path(array, leg).to_string(), other)
         };
         if out {
@@ -329,7 +329,7 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
             let l = &p.arrays[array].legs[leg];
-            (p.leg_state(array, leg), l.open.clone(), l.uuid, l.path.clone(), p.config.name.clone())
+            (p.leg_state(array, leg), l.open.clone(), l.uuid, l.path.clone(), p.config().name.clone())
         };
         match state {
             LegState::Rebuilding | LegState::RebuildingFull => {
@@ -396,12 +396,14 @@ impl Office {
         }
         match admitted {
             Ok(full) => {
-                if let Some(p) = self.desk_mut().pool_mut(pool) {
+                let mut desk = self.desk_mut();
+                if let Some(p) = desk.pool_mut(pool) {
                     let l = &mut p.arrays[array].legs[leg];
                     (l.open, l.path) = (probe.opened(), probe.info.path.clone());
-                    p.config.arrays[array].legs[leg].path = probe.info.path.clone();
                     p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
                 }
+                desk.moved(pool, uuid, &probe.info.path);
+                drop(desk);
                 self.joined(pool, array, leg).await;
                 self.write_pools().await?;
                 Ok(Reply::Done)
@@ -480,8 +482,8 @@ impl Office {
     /// A drive that carries the label of a pool that is here, and is none of its drives.
     fn once_a_drive(&self, drive: &str, label: &Label) -> Option<Refusal> {
         let desk = self.desk();
-        let pool = desk.pools.iter().find(|p| p.config.uuid == label.pool)?;
-        let name = &pool.config.name;
+        let pool = desk.pools.iter().find(|p| p.config().uuid == label.pool)?;
+        let name = &pool.config().name;
         let message = format!("{drive} was a drive of pool {name} once: another one has taken its place");
         let next = format!("millrace pool add {name} spare {drive}");
         Some(refuse(RefusalKind::Conflict, "drive", message).then(next))
@@ -503,7 +505,7 @@ impl Office {
             if label.array != array as u32 {
                 return Err("its label says another place in the pool".to_string().into());
             }
-            (judge_return(probe.record.as_ref().ok(), uuid, &p.record), p.config_slot())
+            (judge_return(probe.record.as_ref().ok(), uuid, &p.record()), p.config_slot())
         };
         let full = match verdict {
             Return::Partial => !probe.whole,

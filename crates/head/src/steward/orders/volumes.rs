@@ -6,11 +6,11 @@ use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
 use crate::steward::Office;
-use crate::steward::desk::{Resting, count, refuse, size, size_there};
-use crate::steward::record::config::PoolConfig;
+use crate::steward::desk::{PoolDesk, Resting, count, refuse, size, size_there};
 use crate::steward::record::files::protocol_word;
 use crate::steward::sessions::table::{Identity, Session};
-use access::{AccessError, Host, LUN_MAX, lowest_free};
+use crate::steward::state::{Change, Edit};
+use access::{AccessError, Grant, Host, LUN_MAX, lowest_free};
 use base::front::Close;
 use base::view::NSID_MAX;
 use base::view::{Portal, Protocol};
@@ -54,7 +54,7 @@ fn volume_refusal(e: VolumeError) -> Refusal {
     refuse(kind, e.field(), e.to_string()).then(next)
 }
 
-fn access_refusal(e: AccessError) -> Refusal {
+pub(in crate::steward) fn access_refusal(e: AccessError) -> Refusal {
     let kind = match e {
         AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => RefusalKind::Conflict,
         AccessError::Lun(n) if n <= LUN_MAX => RefusalKind::Conflict,
@@ -101,34 +101,6 @@ fn typed(bytes: u64) -> String {
 }
 
 impl Office {
-    /// Puts a changed configuration on every drive, then on the desk. On refusal nothing has changed.
-    pub(crate) async fn commit(&self, pool: PoolId, config: PoolConfig) -> Result<(), Refusal> {
-        let (slot, name) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).filter(|p| !p.leaving);
-            let p = p.ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
-            let slot = config.slot(p.generation + 1);
-            (slot, p.config.name.clone())
-        };
-        if slot.encode().is_none() {
-            let message = format!("the configuration of pool {name} would not fit its place on the drives");
-            return Err(refuse(RefusalKind::NoSpace, "", message));
-        }
-        let reachable = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
-        let failed = self.write_config(pool, &slot).await;
-        if failed.len() >= reachable {
-            let message = format!("no drive of pool {name} could be written");
-            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
-        }
-        self.wish_away(pool, failed, "it could not take the configuration");
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
-            // Paths may have changed while the drives were written (a leg came back).
-            let arrays = core::mem::take(&mut p.config.arrays);
-            p.config = PoolConfig { arrays, ..config };
-            p.generation = slot.generation;
-        }
-        Ok(())
-    }
     fn note(&self, what: String, message: &str) {
         let now = self.cx.now();
         self.desk_mut().event(now, Weight::Note, what, message);
@@ -142,14 +114,14 @@ impl Office {
         bytes: u64,
         block_bytes: Option<u32>,
     ) -> Answered {
-        let (id, mut config, uuid, nsid, mut space, resting, unseen) = {
+        let (id, usual, uuid, nsid, mut space, resting, unseen) = {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
             let p = desk.pool_named(pool)?;
-            let block = block_bytes.unwrap_or(p.config.block_bytes);
-            p.config
+            let block = block_bytes.unwrap_or(p.config().block_bytes);
+            p.config()
                 .volumes
-                .check_new(name, bytes, block, p.config.drive_block_bytes)
+                .check_new(name, bytes, block, p.config().drive_block_bytes)
                 .map_err(volume_refusal)?;
             if let Some(spare) = p.spare_made_useless(block) {
                 let path = &spare.path;
@@ -163,7 +135,7 @@ impl Office {
             let unseen = p.spares_unseen(block);
             let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX).map_err(access_refusal)?;
-            (p.id, p.config.clone(), uuid, nsid, p.space(), p.resting_bytes(), unseen)
+            (p.id, p.config().block_bytes, uuid, nsid, p.space(), p.resting_bytes(), unseen)
         };
         let want = Volume::granules_for(bytes);
         let taken = space.take(want, None).map_err(|e| {
@@ -172,17 +144,10 @@ impl Office {
             no_space(pool, free, resting, want * volume::GRANULE_BYTES, &asked)
         })?;
         let map = Map::new(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
-        let block_bytes = block_bytes.unwrap_or(config.block_bytes);
-        config.volumes.put(Volume {
-            uuid,
-            naa: volume::naa(uuid),
-            name: name.into(),
-            block_bytes,
-            bytes,
-            map,
-        });
-        config.grants.add_volume(uuid, nsid);
-        self.commit(id, config).await?;
+        let block_bytes = block_bytes.unwrap_or(usual);
+        let volume = Volume { uuid, naa: volume::naa(uuid), name: name.into(), block_bytes, bytes, map };
+        let edits = vec![Edit::VolumePut { volume }, Edit::Numbered { volume: uuid, nsid }];
+        self.configure(id, edits).await?;
         {
             let mut desk = self.desk_mut();
             let volume = desk.new_volume();
@@ -213,17 +178,17 @@ impl Office {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
             let p = desk.pool(id).expect("just found");
-            (id, uuid, p.config.volumes.by_uuid(uuid).expect("just found").clone())
+            (id, uuid, p.config().volumes.by_uuid(uuid).expect("just found").clone())
         };
         volume::check_size(bytes, old.block_bytes).map_err(volume_refusal)?;
         if bytes > old.bytes {
             self.clear_tail(id, uuid).await?;
         }
-        let (mut config, mut space, resting) = {
+        let (pool, pool_name, mut space, resting) = {
             let desk = self.desk();
             let gone = || refuse(RefusalKind::NotFound, "pool", "the pool is gone");
             let p = desk.pool(id).ok_or_else(gone)?;
-            (p.config.clone(), p.space(), p.resting_bytes())
+            (p.config().uuid, p.config().name.clone(), p.space(), p.resting_bytes())
         };
         let mut v = old;
         if bytes < v.bytes && !(force && disconnect) {
@@ -231,7 +196,7 @@ impl Office {
             let command = format!("millrace volume resize {name} --size {} --force", typed(bytes));
             let what = format!("what lies beyond {} of volume {name}", size(bytes));
             let yes = format!("{command} --yes");
-            let used = self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &yes).err();
+            let used = self.desk().check_volumes_unused(pool, Some(uuid), None, &what, &yes).err();
             let used = used.filter(|_| !disconnect);
             if !force {
                 let message = format!(
@@ -258,7 +223,7 @@ impl Office {
                 let free = e.free * volume::GRANULE_BYTES;
                 let more = (want - have) * volume::GRANULE_BYTES;
                 let asked = format!("{name} needs {} more for {}", size(more), size(bytes));
-                no_space(&config.name, free, resting, more, &asked)
+                no_space(&pool_name, free, resting, more, &asked)
             })?;
             v.map = v.map.grown(&runs(taken)).ok_or_else(|| volume_refusal(VolumeError::TooScattered))?;
         } else {
@@ -266,9 +231,7 @@ impl Office {
         }
         let shrinks = bytes < v.bytes;
         v.bytes = bytes;
-        config.volumes.put(v);
-        self.give_back(id, &mut config, &freed);
-        self.commit(id, config).await?;
+        self.configure(id, vec![Edit::VolumePut { volume: v }, returned(&freed)]).await?;
         self.rest_of(id, freed);
         if let Some(p) = self.desk_mut().pool_mut(id).filter(|_| shrinks) {
             let now = self.cx.now();
@@ -282,16 +245,14 @@ impl Office {
 
     /// Order: rename.
     pub(crate) async fn volume_rename(&self, name: &str, new: &str) -> Answered {
-        let (id, mut config, mut v) = {
+        let (id, volume) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
-            let p = desk.pool(id).expect("just found");
-            (id, p.config.clone(), p.config.volumes.by_uuid(uuid).expect("just found").clone())
+            let volumes = &desk.pool(id).expect("just found").config().volumes;
+            volumes.check_free(new).map_err(volume_refusal)?;
+            (id, Volume { name: new.into(), ..volumes.by_uuid(uuid).expect("just found").clone() })
         };
-        config.volumes.check_free(new).map_err(volume_refusal)?;
-        v.name = new.into();
-        config.volumes.put(v);
-        self.commit(id, config).await?;
+        self.configure(id, vec![Edit::VolumePut { volume }]).await?;
         self.publish().await;
         self.note(format!("volume {name}"), &format!("it is called {new} now"));
         Ok(Reply::Done)
@@ -299,10 +260,11 @@ impl Office {
 
     /// Order: caps and weight.
     pub(crate) async fn volume_caps(&self, name: &str, caps: VolumeCaps) -> Answered {
-        let (id, uuid, mut config) = {
+        let (id, uuid, old, weighed) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
-            (id, uuid, desk.pool(id).expect("just found").config.clone())
+            let config = &desk.pool(id).expect("just found").config();
+            (id, uuid, config.caps_of(uuid), config.weight_of(uuid))
         };
         let VolumeCaps { iops_max, mbps_max, weight } = caps;
         if let Some(n) = weight.filter(|n| !WEIGHTS.contains(n)) {
@@ -317,17 +279,15 @@ impl Office {
             return Err(refuse(RefusalKind::Invalid, "iops_max", message)
                 .then(format!("millrace volume set {name} --iops-max {IOPS_LEAST}, or more, or none")));
         }
-        let old = config.caps_of(uuid);
         let new =
             Caps { iops_max: iops_max.unwrap_or(old.iops_max), mbps_max: mbps_max.unwrap_or(old.mbps_max) };
-        let weighed = config.weight_of(uuid);
         let weight = weight.unwrap_or(weighed);
         if new == old && weight == weighed {
             return Ok(Reply::Done);
         }
-        config.set_caps(uuid, new);
-        config.set_weight(uuid, weight);
-        self.commit(id, config).await?;
+        let capped = (new != old).then_some(Edit::Capped { volume: uuid, caps: new });
+        let weighs = (weight != weighed).then_some(Edit::Weighed { volume: uuid, weight });
+        self.configure(id, capped.into_iter().chain(weighs).collect()).await?;
         self.publish().await;
         if weight != weighed {
             self.note(format!("volume {name}"), &format!("its weight is {weight} now, it was {weighed}"));
@@ -346,15 +306,15 @@ impl Office {
 
     /// Order: remove.
     pub(crate) async fn volume_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
-        let (id, uuid, mut config) = {
+        let (id, uuid, pool, grants) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(name)?;
-            (id, uuid, desk.pool(id).expect("just found").config.clone())
+            let config = &desk.pool(id).expect("just found").config();
+            (id, uuid, config.uuid, config.grants.of(uuid).map_or(vec![], |g| g.grants.clone()))
         };
-        let grants = config.grants.of(uuid).map_or(&[][..], |g| &g.grants);
         if let Some(first) = grants.first().filter(|_| !force) {
             let message = format!("{name} is exported to {}", count(grants.len(), "host"));
-            let host = self.desk().hosts.iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
+            let host = self.desk().hosts().iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
             let force = format!("millrace volume rm {name} --force");
             return Err(refuse(RefusalKind::Unsafe, "volume", message).then(match host {
                 Some(host) => format!("millrace unexport {name} --host {host}, or {force}"),
@@ -365,17 +325,15 @@ impl Office {
             let force = if force { " --force" } else { "" };
             let command = format!("millrace volume rm {name}{force} --yes");
             let what = format!("volume {name} with its data");
-            self.desk().check_volumes_unused(config.uuid, Some(uuid), None, &what, &command)?;
+            self.desk().check_volumes_unused(pool, Some(uuid), None, &what, &command)?;
             self.check_not_written(id, uuid, name, &command).await?;
-            config = self.desk().pool(id).expect("orders come one by one").config.clone();
         }
-        let v = config.volumes.remove(uuid).expect("just found");
-        config.grants.remove_volume(uuid);
-        config.set_caps(uuid, Caps::default());
-        config.set_weight(uuid, WEIGHT);
-        let freed: Vec<Run> = v.map.runs().collect();
-        self.give_back(id, &mut config, &freed);
-        self.commit(id, config).await?;
+        let freed: Vec<Run> = {
+            let desk = self.desk();
+            let config = &desk.pool(id).expect("orders come one by one").config();
+            config.volumes.by_uuid(uuid).expect("just found").map.runs().collect()
+        };
+        self.configure(id, vec![Edit::VolumeRemoved { volume: uuid }, returned(&freed)]).await?;
         {
             let mut desk = self.desk_mut();
             if let Some(gone) = desk.pool_mut(id).and_then(|p| p.volume_ids.remove(&uuid)) {
@@ -386,13 +344,6 @@ impl Office {
         self.publish().await;
         self.note(format!("volume {name}"), "it was removed");
         Ok(Reply::Done)
-    }
-    /// The next configuration says that these runs are nobody's.
-    fn give_back(&self, pool: PoolId, config: &mut PoolConfig, freed: &[Run]) {
-        let next = self.desk().pool(pool).map_or(1, |p| p.generation + 1);
-        if !planted(Bug::UnclearedHandedOut) {
-            config.give_back(freed.iter().copied(), next);
-        }
     }
     /// They rest until no write to them can be left at a drive.
     fn rest_of(&self, pool: PoolId, freed: Vec<Run>) {
@@ -409,10 +360,11 @@ impl Office {
             let id = desk.new_host();
             merged(Host { id, name: name.clone(), ..Host::default() }, settings)
         };
-        let mut hosts = self.desk().hosts.clone();
-        hosts.add(host).map_err(access_refusal)?;
-        self.write_hosts(&hosts).await?;
-        self.desk_mut().hosts = hosts;
+        // The same change replaces a host that is there.
+        if self.desk().hosts().get(&name).is_some() {
+            return Err(access_refusal(AccessError::HostTaken(name)));
+        }
+        self.propose(Change::HostPut { host }).await?;
         self.publish().await;
         self.note(format!("host {name}"), "it was added");
         let notices = self.desk().open_by_name(None, Some(&name));
@@ -423,9 +375,9 @@ impl Office {
     pub(crate) async fn host_set(&self, name: &str, settings: HostSettings, disconnect: bool) -> Answered {
         let old = {
             let desk = self.desk();
-            desk.hosts.get(name).cloned().ok_or_else(|| access_refusal(AccessError::NoHost(name.into())))?
+            desk.hosts().get(name).cloned().ok_or_else(|| access_refusal(AccessError::NoHost(name.into())))?
         };
-        let mut hosts = self.desk().hosts.clone();
+        let mut hosts = self.desk().hosts().clone();
         hosts.set(merged(old.clone(), settings)).map_err(access_refusal)?;
         let new = hosts.get(name).expect("just set").clone();
         // CHAP is of iSCSI: what an NVMe host must prove does not change with it.
@@ -448,15 +400,15 @@ impl Office {
             self.desk().check_host_away(old.id, ends, why, "the same command with --yes")?;
         }
         // The file first: until the pools follow, exports find the host by the names that it keeps.
-        self.write_hosts(&hosts).await?;
-        self.desk_mut().hosts = hosts;
-        let pools: Vec<(PoolId, PoolConfig)> =
-            self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
-        for (id, mut config) in pools {
-            if config.grants.rename(&old, &new) {
-                self.commit(id, config).await?;
-            }
-        }
+        self.propose(Change::HostPut { host: new.clone() }).await?;
+        self.edit_exports(&old, |volume, grant| {
+            let renamed = Grant::to(&new, grant.lun);
+            let before = (!renamed.shares_name(grant)).then(|| grant.clone());
+            let before = before.map(|grant| Edit::Unexported { volume, grant });
+            let after = (renamed != *grant).then_some(Edit::Exported { volume, grant: renamed });
+            before.into_iter().chain(after).collect()
+        })
+        .await?;
         self.publish().await;
         self.drop_connections(old.id, ends);
         self.note(format!("host {name}"), "it was changed");
@@ -465,10 +417,8 @@ impl Office {
 
     /// Order: forget a host.
     pub(crate) async fn host_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
-        let mut hosts = self.desk().hosts.clone();
-        let host = hosts.remove(name).map_err(access_refusal)?;
-        let pools: Vec<(PoolId, PoolConfig)> =
-            self.desk().pools.iter().map(|p| (p.id, p.config.clone())).collect();
+        let host = self.desk().hosts().get(name).cloned();
+        let host = host.ok_or_else(|| access_refusal(AccessError::NoHost(name.into())))?;
         let exports: usize = self.desk().configs().map(|c| c.grants.for_host(&host).count()).sum();
         if exports > 0 && !force {
             let are = if exports == 1 { "is" } else { "are" };
@@ -482,17 +432,30 @@ impl Office {
             let command = format!("millrace host rm {name}{force} --yes");
             self.desk().check_host_away(host.id, |_| true, "would be sent away", &command)?;
         }
-        for (id, mut config) in pools {
-            if config.grants.revoke_all(&host) {
-                self.commit(id, config).await?;
-            }
-        }
-        self.write_hosts(&hosts).await?;
-        self.desk_mut().hosts = hosts;
+        self.edit_exports(&host, |volume, grant| vec![Edit::Unexported { volume, grant: grant.clone() }])
+            .await?;
+        self.propose(Change::HostRemoved { name: name.into() }).await?;
         self.publish().await;
         self.drop_connections(host.id, |_| true);
         self.note(format!("host {name}"), "it was removed");
         Ok(Reply::Done)
+    }
+    /// Edits what is exported to a host, in every pool that is here.
+    async fn edit_exports(
+        &self,
+        host: &Host,
+        edit: impl Fn(Uuid, &Grant) -> Vec<Edit>,
+    ) -> Result<(), Refusal> {
+        let pools: Vec<(PoolId, Vec<Edit>)> = {
+            let desk = self.desk();
+            let edits =
+                |p: &PoolDesk| p.config().grants.given_to(host).flat_map(|(v, g)| edit(v, g)).collect();
+            desk.pools.iter().map(|p| (p.id, edits(p))).collect()
+        };
+        for (id, edits) in pools.into_iter().filter(|(_, edits)| !edits.is_empty()) {
+            self.configure(id, edits).await?;
+        }
+        Ok(())
     }
     /// Ends those sessions of a host that `ends` says.
     fn drop_connections(&self, host: base::HostId, ends: impl Fn(&Session) -> bool) {
@@ -557,7 +520,7 @@ impl Office {
                 format!("{address} cannot be listened at: {words}"),
             )
             .then("millrace portal ls; ip address; ss -ltnp")),
-            None => self.write_portals().await,
+            None => self.propose(Change::PortalPut { portal: Portal { id, protocol, address } }).await,
         };
         if let Err(r) = result {
             let row = {
@@ -600,8 +563,8 @@ impl Office {
         if !disconnect {
             self.desk().check_portal_unused(id, &format!("millrace portal rm {what} --yes"))?;
         }
+        self.propose(Change::PortalRemoved { id }).await?;
         self.desk_mut().portals.retain(|p| p.portal.id != id);
-        self.write_portals().await?;
         self.publish().await;
         let places: Vec<_> =
             self.desk().sessions.all().filter(|s| s.portal == id).flat_map(|s| s.places.clone()).collect();
@@ -615,11 +578,11 @@ impl Office {
 
     /// Order: export.
     pub(crate) async fn export(&self, volume: &str, host: &str, lun: Option<u16>) -> Answered {
-        let (id, uuid, host, mut config, lun) = {
+        let (id, uuid, host, has_it, lun) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(volume)?;
             let host = desk
-                .hosts
+                .hosts()
                 .get(host)
                 .cloned()
                 .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
@@ -632,15 +595,17 @@ impl Office {
                 Some(n) => n,
                 None => lowest_free(used.into_iter(), 0, u32::from(LUN_MAX)).map_err(access_refusal)? as u16,
             };
-            (id, uuid, host, desk.pool(id).expect("just found").config.clone(), lun)
+            let grants = &desk.pool(id).expect("just found").config().grants;
+            let has_it = grants.given_to(&host).any(|(volume, _)| volume == uuid);
+            (id, uuid, host, has_it, lun)
         };
-        if !config.grants.grant(uuid, &host, lun) {
+        if has_it {
             let message = format!("{volume} is exported to host {} already", host.name);
             return Err(
                 refuse(RefusalKind::Conflict, "host", message).then(format!("millrace volume show {volume}"))
             );
         }
-        self.commit(id, config).await?;
+        self.configure(id, vec![Edit::Exported { volume: uuid, grant: Grant::to(&host, lun) }]).await?;
         self.publish().await;
         self.note(format!("volume {volume}"), &format!("it was exported to host {} as LUN {lun}", host.name));
         Ok(Reply::Done)
@@ -648,33 +613,41 @@ impl Office {
 
     /// Order: unexport.
     pub(crate) async fn unexport(&self, volume: &str, host: &str, disconnect: bool) -> Answered {
-        let (id, uuid, host, mut config): (PoolId, Uuid, Host, PoolConfig) = {
+        let (id, uuid, host, pool, grant) = {
             let desk = self.desk();
             let (id, uuid) = desk.volume_named(volume)?;
             let host = desk
-                .hosts
+                .hosts()
                 .get(host)
                 .cloned()
                 .ok_or_else(|| access_refusal(AccessError::NoHost(host.into())))?;
-            (id, uuid, host, desk.pool(id).expect("just found").config.clone())
+            let config = &desk.pool(id).expect("just found").config();
+            let grant = config.grants.given_to(&host).find(|(volume, _)| *volume == uuid);
+            let grant = grant.map(|(_, grant)| grant.clone());
+            (id, uuid, host, config.uuid, grant)
         };
-        let pool = config.uuid;
-        if !config.grants.revoke(uuid, &host) {
+        let Some(grant) = grant else {
             let message = format!("{volume} is not exported to host {}", host.name);
             return Err(
                 refuse(RefusalKind::NotFound, "host", message).then(format!("millrace volume show {volume}"))
             );
-        }
+        };
         if !disconnect {
             let command = format!("millrace unexport {volume} --host {} --yes", host.name);
             let what = format!("volume {volume}");
             self.desk().check_volumes_unused(pool, Some(uuid), Some(host.id), &what, &command)?;
         }
-        self.commit(id, config).await?;
+        self.configure(id, vec![Edit::Unexported { volume: uuid, grant }]).await?;
         self.publish().await;
         self.note(format!("volume {volume}"), &format!("it was taken from host {}", host.name));
         Ok(Reply::Done)
     }
+}
+
+/// These runs are nobody's any more.
+fn returned(freed: &[Run]) -> Edit {
+    let handed_out = planted(Bug::UnclearedHandedOut);
+    Edit::SpaceReturned { runs: if handed_out { vec![] } else { freed.to_vec() } }
 }
 
 /// There is not enough space in `pool` for `want` bytes. `resting`: what was of volumes and becomes free soon.

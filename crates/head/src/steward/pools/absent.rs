@@ -11,14 +11,16 @@ use crate::steward::Office;
 use crate::steward::desk::{Desk, PoolDesk, count};
 use crate::steward::health::drives::Probe;
 use crate::steward::pools::import::{Claim, is_about};
-use crate::steward::record::config::PoolConfig;
-use crate::steward::record::files::{PoolRow, state_words};
+use crate::steward::record::files::state_words;
 use crate::steward::record::text::{self, TextError};
+use crate::steward::state::config::PoolConfig;
+use crate::steward::state::{Away, Change, PoolRow};
 use array::format::{ConfigSlot, LegVerdict};
 use base::codec::{hex, unhex};
 use base::machine::{StateError, StateOp};
 use base::{Duration, Instant, Uuid, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
 pub(crate) const LOOK_FIRST: Duration = Duration::from_secs(5);
@@ -28,9 +30,8 @@ const SILENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A pool that was looked for in vain.
 pub(crate) struct AbsentPool {
-    pub uuid: Uuid,
-    pub name: String,
-    pub drives: Vec<String>,
+    /// What is decided of it, as `Desk::apply` left it.
+    away: Arc<Away>,
     pub reason: String,
     pub next: Option<String>,
     /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
@@ -46,23 +47,45 @@ pub(crate) struct AbsentPool {
 
 impl AbsentPool {
     /// One that is being imported at the start.
-    pub fn new(row: &PoolRow) -> Self {
+    pub fn new(away: Arc<Away>, kept: Option<Kept>) -> Self {
         Self {
-            uuid: row.uuid,
-            name: row.name.clone(),
-            drives: row.drives.clone(),
+            away,
             reason: "it is being imported".into(),
             next: None,
-            kept: None,
+            kept,
             held: false,
             look_at: None,
             looks: 0,
             silent_since: None,
         }
     }
+    /// Its name, and where its drives lay.
+    pub fn row(&self) -> &PoolRow {
+        self.away.row()
+    }
+    pub fn uuid(&self) -> Uuid {
+        self.away.row().uuid
+    }
+    pub fn name(&self) -> &str {
+        &self.away.row().name
+    }
+    /// Where its drives lay.
+    pub fn drives(&self) -> &[String] {
+        &self.away.row().drives
+    }
+    /// What is known of it, with the generation.
+    pub fn known(&self) -> Option<(&PoolConfig, u64)> {
+        self.away.config()
+    }
+    /// It is the one that is decided to be away under this UUID.
+    pub fn is(&mut self, away: &Arc<Away>) {
+        if away.row().uuid == self.uuid() {
+            self.away.clone_from(away);
+        }
+    }
     /// Why it is not here, and what that means for hosts: one sentence.
     pub fn words(&self) -> String {
-        let volumes = self.kept.as_ref().map_or(0, |k| k.config.volumes.iter().len());
+        let volumes = self.known().map_or(0, |(config, _)| config.volumes.iter().len());
         match volumes {
             0 => self.reason.clone(),
             n => {
@@ -75,8 +98,6 @@ impl AbsentPool {
 
 /// What hosts are told of an absent pool.
 pub(crate) struct Kept {
-    pub config: PoolConfig,
-    pub generation: u64,
     pub deallocates: bool,
     /// The numbers under which shards know its volumes: they stay at import.
     pub volume_ids: BTreeMap<Uuid, VolumeId>,
@@ -134,12 +155,24 @@ fn file_name(pool: Uuid) -> String {
 }
 
 impl Office {
-    /// What is kept for the hosts of a pool that is not here. The error is a sentence.
-    pub(crate) async fn read_kept(&self, pool: Uuid) -> Result<Option<Kept>, String> {
-        let Some((config, file)) = self.read_kept_file(pool).await? else { return Ok(None) };
+    /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. The error is a sentence: that cannot be
+    /// read.
+    pub(crate) async fn miss(&self, row: &PoolRow) -> Result<(), String> {
+        let (file, trouble) = match self.read_kept_file(row.uuid).await {
+            Ok(file) => (file, Ok(())),
+            Err(words) => (None, Err(words)),
+        };
+        let (config, file) = file.unzip();
         let mut desk = self.desk_mut();
-        let volume_ids = config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect();
-        Ok(Some(Kept { generation: file.slot.generation, deallocates: file.deallocates, config, volume_ids }))
+        let kept = config.as_ref().zip(file.as_ref()).map(|(config, file)| Kept {
+            deallocates: file.deallocates,
+            volume_ids: config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect(),
+        });
+        let generation = file.map_or(0, |f| f.slot.generation);
+        desk.apply(Change::PoolAway { row: row.clone(), generation, config });
+        let away = desk.state().away().iter().find(|a| a.row().uuid == row.uuid).cloned();
+        desk.absent.extend(away.map(|away| AbsentPool::new(away, kept)));
+        trouble
     }
     /// The configuration that is kept there. The error is a sentence.
     pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, String> {
@@ -164,7 +197,8 @@ impl Office {
     /// Keeps what hosts shall be told if the pool's drives are not found at the next start. The drives have it
     /// already: a failure is told and refuses nothing.
     pub(crate) async fn keep_config(&self, pool: PoolId, slot: &ConfigSlot) {
-        let found = self.desk().pool(pool).map(|p| (p.config.uuid, p.config.name.clone(), p.deallocates()));
+        let found =
+            self.desk().pool(pool).map(|p| (p.config().uuid, p.config().name.clone(), p.deallocates()));
         let Some((uuid, name, deallocates)) = found else { return };
         let text = KeptFile { slot: slot.clone(), deallocates }.text();
         let op = StateOp::Write { name: file_name(uuid), contents: text.into_bytes() };
@@ -183,8 +217,12 @@ impl Office {
     pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), String> {
         let file = {
             let desk = self.desk();
-            let kept = desk.absent.iter().find(|p| p.uuid == pool).and_then(|p| p.kept.as_ref());
-            let file = |k: &Kept| KeptFile { slot: k.config.slot(k.generation), deallocates: k.deallocates };
+            let absent = desk.absent.iter().find(|p| p.uuid() == pool);
+            let kept = absent.and_then(|p| p.known().zip(p.kept.as_ref()));
+            let file = |((config, generation), kept): ((&PoolConfig, u64), &Kept)| KeptFile {
+                slot: config.slot(generation),
+                deallocates: kept.deallocates,
+            };
             kept.map(file).ok_or("the pool is away, and it was not known what it held")?
         };
         let op = StateOp::Write { name: file_name(pool), contents: file.text().into_bytes() };
@@ -219,7 +257,7 @@ impl Office {
             for p in desk.absent.iter_mut().filter(|p| p.look_at.is_some_and(|at| at <= now)) {
                 let wait = Duration::from_secs(LOOK_FIRST.as_secs() << p.looks.min(8)).min(LOOK_MOST);
                 (p.look_at, p.looks) = (Some(now + wait), p.looks + 1);
-                desk.orders.push_back((None, Order::PoolReturn { pool: p.uuid }));
+                desk.orders.push_back((None, Order::PoolReturn { pool: p.uuid() }));
             }
         }
     }
@@ -229,12 +267,12 @@ impl Office {
     pub(crate) async fn pool_return(&self, uuid: Uuid) -> Answered {
         let (row, specs) = {
             let desk = self.desk();
-            let Some(p) = desk.absent.iter().find(|p| p.uuid == uuid) else { return Ok(Reply::Done) };
-            let specs: Vec<String> = p.drives.iter().chain(&desk.appeared).cloned().collect();
-            (PoolRow { uuid, name: p.name.clone(), drives: p.drives.clone() }, specs)
+            let Some(p) = desk.absent.iter().find(|p| p.uuid() == uuid) else { return Ok(Reply::Done) };
+            let specs: Vec<String> = p.drives().iter().chain(&desk.appeared).cloned().collect();
+            (p.row().clone(), specs)
         };
         let specs: Vec<String> = specs.into_iter().chain(self.added_to(&row)).collect();
-        let me = self.desk().system.uuid;
+        let me = self.desk().me();
         let (found, failures) = self.gather(&specs, Some(uuid)).await;
         let mut probes = vec![];
         self.add_others(&mut probes, found);
@@ -262,7 +300,7 @@ impl Office {
             silent = !complete && away.iter().all(|path| mutes(path));
         }
         let (now, mut waited) = (self.cx.now(), false);
-        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid == uuid) {
+        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == uuid) {
             p.silent_since = silent.then(|| p.silent_since.unwrap_or(now));
             waited = p.silent_since.is_some_and(|since| now.since(since) >= SILENT_PATIENCE);
         }
@@ -275,7 +313,7 @@ impl Office {
         let now = self.cx.now();
         {
             let mut desk = self.desk_mut();
-            desk.absent.retain(|p| p.uuid != uuid);
+            desk.absent.retain(|p| p.uuid() != uuid);
             let what = format!("pool {}", row.name);
             let words = match complete {
                 true => "its drives are back: it was imported by itself",
@@ -304,10 +342,19 @@ impl Office {
         let Ok(config) = PoolConfig::of_slot(&slot) else { return };
         let went = {
             let mut desk = self.desk_mut();
-            let me = desk.system.uuid;
-            let row = desk.absent.iter_mut().find(|p| p.uuid == pool);
-            let is_later = |k: &mut Kept| slot.generation > k.generation && config.holder != me;
-            row.and_then(|p| p.kept.take_if(is_later)).is_some()
+            let me = desk.me();
+            let absent = desk.absent.iter_mut().find(|p| p.uuid() == pool);
+            let is_later = |p: &&mut AbsentPool| {
+                p.known().is_some_and(|(_, known)| slot.generation > known && config.holder != me)
+            };
+            let row = absent.filter(is_later).map(|p| {
+                p.kept = None;
+                p.away.row().clone()
+            });
+            if let Some(row) = row.clone() {
+                desk.apply(Change::PoolAway { row, generation: 0, config: None });
+            }
+            row.is_some()
         };
         if went {
             self.remove_kept(pool).await;
@@ -323,17 +370,18 @@ impl Desk {
     pub fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
         let here = self.pools.iter().filter(|p| !p.leaving).map(|p| Shown {
             id: Some(p.id),
-            config: &p.config,
+            config: p.config(),
             volume_ids: &p.volume_ids,
             ready: p.serving && p.complete() && !p.unrecorded,
             deallocates: p.deallocates(),
         });
         // One that is being imported is on the desk and among the absent.
-        let is_here = |p: &&AbsentPool| self.pools.iter().any(|x| x.config.uuid == p.uuid);
-        let absent = self.absent.iter().filter(move |p| !is_here(p)).filter_map(|p| p.kept.as_ref());
-        here.chain(absent.map(|k| Shown {
+        let is_here = |p: &&AbsentPool| self.pools.iter().any(|x| x.config().uuid == p.uuid());
+        let absent = self.absent.iter().filter(move |p| !is_here(p));
+        let absent = absent.filter_map(|p| p.known().zip(p.kept.as_ref()));
+        here.chain(absent.map(|((config, _), k)| Shown {
             id: None,
-            config: &k.config,
+            config,
             volume_ids: &k.volume_ids,
             ready: false,
             deallocates: k.deallocates,
@@ -341,13 +389,13 @@ impl Desk {
     }
     /// Configurations whose namespace ids and LUNs are taken, those of absent pools included.
     pub fn configs(&self) -> impl Iterator<Item = &PoolConfig> {
-        let absent = self.absent.iter().filter_map(|p| p.kept.as_ref()).map(|k| &k.config);
-        let away = absent.filter(|c| self.pools.iter().all(|p| p.config.uuid != c.uuid));
-        self.pools.iter().map(|p| &p.config).chain(away)
+        let absent = self.absent.iter().filter_map(AbsentPool::known).map(|(config, _)| config);
+        let away = absent.filter(|c| self.pools.iter().all(|p| p.config().uuid != c.uuid));
+        self.pools.iter().map(|p| p.config()).chain(away)
     }
     /// The number under which shards knew this volume while its pool was absent, or a new one.
     pub fn volume_id(&mut self, pool: Uuid, volume: Uuid) -> VolumeId {
-        let kept = self.absent.iter().find(|p| p.uuid == pool).and_then(|p| p.kept.as_ref());
+        let kept = self.absent.iter().find(|p| p.uuid() == pool).and_then(|p| p.kept.as_ref());
         let known = kept.and_then(|k| k.volume_ids.get(&volume).copied());
         known.unwrap_or_else(|| self.new_volume())
     }

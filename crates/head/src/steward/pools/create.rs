@@ -13,9 +13,10 @@ use crate::steward::pools::meant::{check_meant, less_redundant};
 use crate::steward::pools::released::anonymous;
 use crate::steward::pools::room::Promised;
 use crate::steward::pools::unfinished::{CREATING, listed};
-use crate::steward::record::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
-use crate::steward::record::extras::{Extras, Returned};
-use crate::steward::record::files::{POOLS, PoolRow};
+use crate::steward::record::files::POOLS;
+use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
+use crate::steward::state::extras::{Extras, Returned};
+use crate::steward::state::{Edit, PoolRow};
 use access::Grants;
 use array::format::{
     BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord,
@@ -68,8 +69,8 @@ impl Office {
             .map_err(|e| bad("name", e.to_string()).then("the same command with a name such as tank"))?;
         let taken = {
             let desk = self.desk();
-            desk.pools.iter().any(|p| p.config.name == new.name)
-                || desk.absent.iter().any(|p| p.name == new.name)
+            desk.pools.iter().any(|p| p.config().name == new.name)
+                || desk.absent.iter().any(|p| p.name() == new.name)
         };
         if taken {
             return Err(refuse(
@@ -98,7 +99,7 @@ impl Office {
             }
         };
         let ready = match self.room_for(plans.iter().map(|p| &p.geometry)).await {
-            Ok(room) => self.configure(&new, uuid, (chunk, block_bytes), &mut plans).await.map(|c| (c, room)),
+            Ok(room) => self.describe(&new, uuid, (chunk, block_bytes), &mut plans).await.map(|c| (c, room)),
             Err(refusal) => Err(refusal),
         };
         let made = match ready {
@@ -137,7 +138,7 @@ impl Office {
     }
 
     /// What a new pool on these drives is, their weights measured if that is wanted.
-    async fn configure(
+    async fn describe(
         &self,
         new: &NewPool,
         uuid: Uuid,
@@ -157,7 +158,7 @@ impl Office {
         let map = StripeMap::new(chunk, &spaces(plans)).map_err(pool_refusal)?;
         let (holder, created) = {
             let desk = self.desk();
-            (desk.system.uuid, desk.unix(self.cx.now()))
+            (desk.me(), desk.unix(self.cx.now()))
         };
         let rows = self.rows_of(plans);
         Ok(PoolConfig {
@@ -222,11 +223,17 @@ impl Office {
             }
         };
         drop(room);
+        {
+            let mut desk = self.desk_mut();
+            let comes = desk.pool(id).expect("it was just added").comes();
+            desk.journal.proposed(&comes);
+        }
         let made = self.patient().put_on_all(id, &record).await;
         if let Err(r) = made {
             self.patient().undo(id).await;
             return Err(r);
         }
+        self.came(id);
         self.leave_creating(uuid, vec![]).await;
         let slot = self.desk().pool(id).expect("orders come one by one").config_slot();
         self.keep_config(id, &slot).await;
@@ -241,7 +248,7 @@ impl Office {
         for generation in GENERATION_FIRST - 1..=GENERATION_FIRST {
             if failed.is_empty() && witness.is_ok() {
                 let slot =
-                    self.desk().pool(id).map(|p| p.config.slot(generation)).expect("it was just added");
+                    self.desk().pool(id).map(|p| p.config().slot(generation)).expect("it was just added");
                 failed = self.put_config(id, &slot).await;
             }
         }
@@ -257,7 +264,7 @@ impl Office {
     /// A pool that could not be made leaves nothing behind: its drives are free as they were.
     async fn undo(&self, id: PoolId) {
         // Cut off from here on, no drive says any more that it was whole.
-        let slot = self.desk().pool(id).map(|p| p.config.slot(GENERATION_FIRST + 1).unfinished());
+        let slot = self.desk().pool(id).map(|p| p.config().slot(GENERATION_FIRST + 1).unfinished());
         if let Some(slot) = slot {
             self.put_config(id, &slot).await;
         }
@@ -270,11 +277,11 @@ impl Office {
         let open: Vec<OpenDrive> =
             gone.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
         let left = self.unlabel_all(&open).await;
-        self.remove_witness(gone.config.uuid).await;
+        self.remove_witness(gone.config().uuid).await;
         // No shard knows its drives any more before they are closed.
         self.publish().await;
         if self.write_pools().await.is_ok() {
-            self.leave_creating(gone.config.uuid, left).await;
+            self.leave_creating(gone.config().uuid, left).await;
         }
     }
 
@@ -582,12 +589,12 @@ impl Office {
             let there = p.arrays.iter().map(|a| a.legs.len()).sum();
             (
                 p.id,
-                p.config.uuid,
-                p.config.map.chunk_bytes() as u32,
+                p.config().uuid,
+                p.config().map.chunk_bytes() as u32,
                 there,
-                p.config.arrays.len(),
-                p.config.map.clone(),
-                p.config.drive_block_bytes,
+                p.config().arrays.len(),
+                p.config().map.clone(),
+                p.config().drive_block_bytes,
                 less_redundant(p, &specs),
             )
         };
@@ -608,8 +615,10 @@ impl Office {
             let room = self.room_for(plans.iter().map(|p| &p.geometry)).await?;
             let drives = plans.iter().flat_map(|p| &p.legs);
             let block = drives.map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
-            let small =
-                self.desk().pool(id).is_some_and(|p| p.config.volumes.iter().any(|v| v.block_bytes < block));
+            let small = self
+                .desk()
+                .pool(id)
+                .is_some_and(|p| p.config().volumes.iter().any(|v| v.block_bytes < block));
             if small {
                 let message = format!(
                     "pool {pool} has volumes of 512-byte blocks, and a new drive takes no 512-byte writes"
@@ -657,26 +666,30 @@ impl Office {
         rows: Vec<ArrayRow>,
         block: u32,
     ) -> Result<(), Refusal> {
-        let (mut config, mut record, generation) = {
+        let (uuid, had_block, mut record) = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
-            let p =
-                desk.pool_mut(id).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
-            (p.config.clone(), p.record.next(me, incarnation), p.generation)
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
+            let p = desk.pool(id).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            (p.config().uuid, p.config().drive_block_bytes, p.record().next(me, incarnation))
         };
-        let uuid = config.uuid;
         record.arrays.extend(record_rows(&rows, record.counter));
-        config.arrays.extend(rows);
-        config.extras.uncleared =
-            config.extras.uncleared.take().or_else(|| uncleared_of(plans, generation + 1));
-        (config.map, config.drive_block_bytes) = (Arc::new(map), block);
-        let slot = config.slot(generation + 1);
         let drives: Vec<String> = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
-        if slot.encode().is_none() {
-            self.done_with(uuid, &drives).await;
-            let words = "the configuration would not fit its place on the drives";
-            return Err(refuse(RefusalKind::NoSpace, "arrays", words));
+        let mut edits = vec![Edit::ArraysAdded { rows, map: Arc::new(map) }];
+        if plans.iter().any(|p| p.used) {
+            edits.push(Edit::MapsBegun {});
         }
+        if block != had_block {
+            edits.push(Edit::DriveBlock { bytes: block });
+        }
+        let planned = match self.plan(id, edits).await {
+            Ok(planned) => planned,
+            Err(r) => {
+                self.done_with(uuid, &drives).await;
+                return Err(Refusal { field: Some("arrays".into()), ..r });
+            }
+        };
+        let (config, slot) = (planned.next().config().clone(), planned.slot());
+        let generation = slot.generation - 1;
         let on_list = self.list_addition(uuid, &config.name, drives.clone()).await;
         on_list.map_err(|r| r.then(STATE_DISK))?;
         // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
@@ -687,7 +700,7 @@ impl Office {
             // Written in part or not, this is the record that the next one follows.
             let mut kept = record.clone();
             kept.arrays.truncate(first);
-            p.record = kept;
+            p.propose(kept);
         }
         if let Some(words) = trouble {
             self.done_with(uuid, &drives).await;
@@ -716,21 +729,15 @@ impl Office {
         {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("orders come one by one");
-            (p.config, p.record, p.generation) = (config, record, slot.generation);
             p.arrays.extend(arrays);
+            p.propose(record.clone());
+            desk.decide(id, &record);
         }
+        self.decided(planned);
         drop(room);
         self.put_config(id, &slot).await;
         // The new drives' other slot says that they are being added: older programs do not read a drive that has such a slot.
-        let slot = {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(id).expect("orders come one by one");
-            p.generation += 1;
-            p.config_slot()
-        };
-        let failed = self.write_config(id, &slot).await;
-        self.wish_away(id, failed, "it could not take the configuration");
-        Ok(())
+        self.configure_again(id).await
     }
     /// Drives that were to be added are free, but for those that kept their label.
     async fn free_again(&self, pool: Uuid, drives: &[String], left: &[String]) {
@@ -745,7 +752,7 @@ impl Office {
         let (id, uuid, volumes, row) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
-            (p.id, p.config.uuid, p.config.volumes.iter().len(), p.row())
+            (p.id, p.config().uuid, p.config().volumes.iter().len(), p.row())
         };
         if volumes > 0 && !force {
             let message = format!("pool {pool} has {}, which would be lost", count(volumes, "volume"));
@@ -762,8 +769,9 @@ impl Office {
         let mut unlisted = self.rest(id).await;
         if unlisted.is_ok() {
             unlisted = self.write_pools().await;
-            if unlisted.is_err() {
-                self.go_on(id).await;
+            match unlisted {
+                Ok(()) => self.left(id),
+                Err(_) => self.go_on(id).await,
             }
         }
         if let Err(r) = unlisted {

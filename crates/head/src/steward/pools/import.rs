@@ -8,19 +8,20 @@ use crate::steward::health::drives::Probe;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
 use crate::steward::legs::spares::{SpareDesk, return_after};
+use crate::steward::pools::absent::AbsentPool;
 use crate::steward::pools::create::STATE_DISK;
 use crate::steward::pools::found::Found;
 use crate::steward::pools::judge::Judged;
 use crate::steward::pools::released::in_memory;
-use crate::steward::pools::scrub::ScrubDesk;
-use crate::steward::record::config::{PoolConfig, geometry_of};
-use crate::steward::record::files::{POOLS, PoolRow};
-use crate::steward::record::witness::Witness;
+use crate::steward::record::files::POOLS;
+use crate::steward::state::config::{PoolConfig, geometry_of};
+use crate::steward::state::{Change, Pool, PoolRow};
+use access::Grant;
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
 use base::machine::StateOp;
 use base::{Bug, OpenError, Uuid, planted};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Why a leg in sync starts from nothing.
@@ -120,8 +121,8 @@ impl Office {
         // One at a time: a start and an order that each have a leg would both go on from theirs.
         let office = self.clone();
         self.cx.until(move || !office.desk().importing.contains(&uuid)).await;
-        let is_here = |p: &&PoolDesk| p.config.uuid == uuid && !p.leaving;
-        let here = self.desk().pools.iter().find(is_here).map(|p| p.config.name.clone());
+        let is_here = |p: &&PoolDesk| p.config().uuid == uuid && !p.leaving;
+        let here = self.desk().pools.iter().find(is_here).map(|p| p.config().name.clone());
         let taken = match here {
             Some(name) => Err(imported_already(&name)),
             None => {
@@ -156,6 +157,8 @@ impl Office {
     async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
+        let found = Change::PoolCame { config: config.clone(), generation, record: record.clone() };
+        self.desk_mut().journal.found(&found);
         if let Some(name) = &claim.name {
             config.name.clone_from(name);
         }
@@ -164,7 +167,7 @@ impl Office {
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             record.next(me, incarnation)
         };
         next.open = true;
@@ -309,7 +312,7 @@ impl Office {
             ));
         }
         let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
-        config.holder = self.desk().system.uuid;
+        config.holder = self.desk().me();
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
         drop(room);
         if let Err(r) = self.put_first_record(id).await {
@@ -320,12 +323,13 @@ impl Office {
             }
             return Err(r);
         }
+        self.came(id);
         let (name, worst) = {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
             p.serving = true;
             p.spares = spares;
-            (p.config.name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
+            (p.config().name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
         };
         let drives: Vec<&str> =
             probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.as_str()).collect();
@@ -345,10 +349,10 @@ impl Office {
     fn check_name_free(&self, uuid: Uuid, name: &str) -> Result<(), Refusal> {
         let desk = self.desk();
         let conflict = |message: String| refuse(RefusalKind::Conflict, "pool", message);
-        let here = desk.pools.iter().map(|p| &p.config).find(|c| c.uuid == uuid || c.name == name);
+        let here = desk.pools.iter().map(|p| p.config()).find(|c| c.uuid == uuid || c.name == name);
         // Of two that are on record under one name, whichever comes first has it.
-        let on_record = desk.absent.iter().any(|p| p.uuid == uuid && p.name == name);
-        let away = desk.absent.iter().find(|p| p.name == name && !on_record);
+        let on_record = desk.absent.iter().any(|p| p.uuid() == uuid && p.name() == name);
+        let away = desk.absent.iter().find(|p| p.name() == name && !on_record);
         match (here, away) {
             (Some(c), _) if c.uuid == uuid => {
                 Err(conflict(format!("there is a pool {name} already")).then("millrace pool ls"))
@@ -362,7 +366,8 @@ impl Office {
             (None, Some(p)) => {
                 let message = format!(
                     "pool {uuid} is called {name}, and so is a pool of this head that is away, {}: {}",
-                    p.uuid, p.reason
+                    p.uuid(),
+                    p.reason
                 );
                 Err(conflict(message).then(format!(
                     "millrace pool import {uuid} --as NAME; or millrace pool release {name}, which forgets the one that is away, and this again"
@@ -398,7 +403,7 @@ impl Office {
                 let own = config.grants.iter().map(|g| g.nsid);
                 let taken = others.iter().map(|(.., n)| *n).chain(own);
                 let free = access::lowest_free(taken, 1, base::view::NSID_MAX).map_err(full)?;
-                config.grants.renumber(volume, free);
+                config.grants.number(volume, free);
                 let name = config.volumes.by_uuid(volume).map_or(String::new(), |v| v.name.clone());
                 notices.push(format!(
                     "volume {}/{name} has namespace id {free} now: {nsid} is that of {holder} here",
@@ -406,7 +411,7 @@ impl Office {
                 ));
             }
         }
-        for host in desk.hosts.iter() {
+        for host in desk.hosts().iter() {
             let mine: Vec<_> = config.grants.for_host(host).collect();
             for (volume, _, lun) in mine {
                 let others: Vec<u32> = desk
@@ -420,7 +425,10 @@ impl Office {
                     let free =
                         access::lowest_free(others.into_iter().chain(own), 0, u32::from(access::LUN_MAX))
                             .map_err(full)?;
-                    config.grants.relun(volume, host, free as u16);
+                    let there = config.grants.given_to(host).find(|(v, _)| *v == volume);
+                    if let Some(grant) = there.map(|(_, g)| Grant { lun: free as u16, ..g.clone() }) {
+                        config.grants.put(volume, grant);
+                    }
                     notices.push(format!(
                         "host {} sees a volume of pool {} as LUN {free} now: {lun} is taken here",
                         host.name, config.name
@@ -431,32 +439,8 @@ impl Office {
         let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
         let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|v| (v, desk.volume_id(uuid, v))).collect();
         let id = desk.new_pool();
-        desk.pools.push(PoolDesk {
-            id,
-            scrub: ScrubDesk::of(&config),
-            spares: vec![],
-            config,
-            generation,
-            record,
-            arrays,
-            resting: vec![],
-            shrunk: BTreeMap::new(),
-            marked: vec![],
-            volume_ids,
-            made_here: BTreeSet::new(),
-            serving: false,
-            leaving: false,
-            wishes: VecDeque::new(),
-            keeping: false,
-            held: false,
-            trouble: None,
-            refused: None,
-            recording: None,
-            losing: false,
-            unrecorded: false,
-            witness: Witness::Older { behind: 0 },
-            known_on_legs: false,
-        });
+        let pool = Pool::coming(config, generation, record);
+        desk.pools.push(PoolDesk::coming(id, pool, arrays, volume_ids));
         Ok(id)
     }
 
@@ -465,8 +449,12 @@ impl Office {
         let (record, slot) = {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
-            p.generation += 1;
-            (p.record.clone(), p.config_slot())
+            p.comes_as(p.state().renewed());
+            p.generation_used = p.generation();
+            let comes = p.comes();
+            let (record, slot) = (p.record().clone(), p.config_slot());
+            desk.journal.proposed(&comes);
+            (record, slot)
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         if let Err(words) = witness {
@@ -516,7 +504,7 @@ impl Office {
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
         let here = {
             let desk = self.desk();
-            let mut pools = desk.pools.iter().filter(|p| !p.leaving).map(|p| &p.config);
+            let mut pools = desk.pools.iter().filter(|p| !p.leaving).map(|p| p.config());
             pools.find(|c| Some(&c.name) == pool.as_ref() || Some(c.uuid) == wanted).map(|c| c.name.clone())
         };
         if let Some(name) = here {
@@ -554,7 +542,7 @@ impl Office {
         let (mut mine, mut others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
         let mut namesakes: Vec<String> = vec![];
         // A name on record means the pool on record, as soon as anything of that one is found.
-        let own = self.desk().absent.iter().find(|p| Some(&p.name) == pool.as_ref()).map(|p| p.uuid);
+        let own = self.desk().absent.iter().find(|p| Some(p.name()) == pool.as_deref()).map(|p| p.uuid());
         if mine.iter().any(|p| Some(label(p).pool) == own) {
             let (own, strangers): (Vec<Probe>, Vec<Probe>) =
                 mine.into_iter().partition(|p| Some(label(p).pool) == own);
@@ -568,11 +556,11 @@ impl Office {
         let Some(uuid) = uuids.first().copied() else {
             if let Some(name) = &pool
                 && let Some(row) =
-                    self.desk().absent.iter().find(|p| p.name == *name || wanted == Some(p.uuid))
-                && !row.drives.is_empty()
-                && row.drives.iter().all(|d| in_memory(d))
+                    self.desk().absent.iter().find(|p| p.name() == *name || wanted == Some(p.uuid()))
+                && !row.drives().is_empty()
+                && row.drives().iter().all(|d| in_memory(d))
             {
-                return Err(ended_with_the_daemon(&row.name, &row.drives));
+                return Err(ended_with_the_daemon(&row.name(), &row.drives()));
             }
             let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
             let in_use = !held.is_empty() && failures.is_empty();
@@ -634,9 +622,9 @@ impl Office {
         // Cut off before the list of pools names it, it was not lost from there.
         let on_record = {
             let desk = self.desk();
-            desk.absent.iter().any(|p| p.uuid == uuid) || desk.pools.iter().any(|p| p.config.uuid == uuid)
+            desk.absent.iter().any(|p| p.uuid() == uuid) || desk.pools.iter().any(|p| p.config().uuid == uuid)
         };
-        let released_here = self.desk().released.iter().any(|r| r.uuid == uuid);
+        let released_here = self.desk().released().iter().any(|r| r.uuid == uuid);
         if !on_record && !released_here {
             let drives = mine.iter().map(|p| p.info.path.clone()).collect();
             // A directory that takes nothing keeps nothing for the hosts either.
@@ -676,13 +664,13 @@ impl Office {
             false => Refusal { message: format!("{} ({})", r.message, failures.join("; ")), ..r },
         };
         let notices = taken.map_err(with_failures)?;
-        let was_ours = self.desk().absent.iter().any(|p| p.uuid == uuid);
+        let was_ours = self.desk().absent.iter().any(|p| p.uuid() == uuid);
         {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
-            desk.absent.retain(|p| p.uuid != uuid);
+            desk.absent.retain(|p| p.uuid() != uuid);
             desk.held = false;
-            let name = desk.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.config.name.clone());
+            let name = desk.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.config().name.clone());
             for n in &notices {
                 desk.event(
                     now,
@@ -710,13 +698,13 @@ impl Office {
     /// Whether this head was the last one that had a pool, by what was found of it.
     fn had_last(&self, probes: &[Probe]) -> bool {
         let latest = probes.iter().filter_map(|p| p.record.as_ref().ok()).max_by_key(|r| r.counter);
-        latest.is_some_and(|r| r.head == self.desk().system.uuid)
+        latest.is_some_and(|r| r.head == self.desk().me())
     }
     /// A pool was asked for by the name under which this head let go of it, and has another one on its drives.
     fn renamed(&self, name: &str, probes: &[Probe]) -> Option<Refusal> {
         let desk = self.desk();
-        let absent = desk.absent.iter().map(|p| (&p.name, p.uuid));
-        let rows = absent.chain(desk.released.iter().map(|r| (&r.name, r.uuid)));
+        let absent = desk.absent.iter().map(AbsentPool::row);
+        let rows = absent.chain(desk.released()).map(|r| (&r.name, r.uuid));
         rows.filter(|(was, _)| *was == name).find_map(|(_, uuid)| {
             let is_mine = |p: &&Probe| p.good_label().is_some_and(|l| l.pool == uuid);
             let configs = probes.iter().filter(is_mine).filter_map(|p| p.config.as_ref().ok());
@@ -734,7 +722,7 @@ impl Office {
         for spec in named {
             let Ok((Some(shape), path)) = split(spec) else { continue };
             let missing = |p: &PoolDesk| {
-                p.config.uuid == pool
+                p.config().uuid == pool
                     && p.arrays.iter().flat_map(|a| &a.legs).any(|l| l.path == path && l.open.is_none())
             };
             if self.desk().pools.iter().any(missing) {
@@ -757,7 +745,7 @@ impl Office {
         let mut out = vec![];
         for (uuid, probes) in pools {
             // A drive that was one of a pool that is here: there is nothing to import.
-            if self.desk().pools.iter().any(|p| p.config.uuid == uuid) {
+            if self.desk().pools.iter().any(|p| p.config().uuid == uuid) {
                 probes.iter().for_each(|p| self.let_go(p.id));
                 continue;
             }
@@ -878,8 +866,8 @@ pub(crate) fn words(failures: Vec<OpenError>) -> Vec<String> {
 impl Desk {
     /// Legs and spares of a pool that was just imported without them, a sentence each.
     fn lacks(&self, pool: Uuid) -> Vec<String> {
-        let Some(p) = self.pools.iter().find(|p| p.config.uuid == pool) else { return vec![] };
-        let arrays = p.arrays.iter().zip(&p.config.arrays).enumerate();
+        let Some(p) = self.pools.iter().find(|p| p.config().uuid == pool) else { return vec![] };
+        let arrays = p.arrays.iter().zip(&p.config().arrays).enumerate();
         let legs = arrays.flat_map(|(i, (a, row))| {
             let array = array_word(row.mirror, i);
             let lacks = a.legs.iter().filter(|l| l.open.is_none());
@@ -895,13 +883,13 @@ impl PoolDesk {
     pub(crate) fn row(&self) -> PoolRow {
         let legs = self.arrays.iter().flat_map(|a| &a.legs).map(|l| &l.path);
         PoolRow {
-            uuid: self.config.uuid,
-            name: self.config.name.clone(),
+            uuid: self.config().uuid,
+            name: self.config().name.clone(),
             drives: legs.chain(self.spares.iter().map(|s| &s.path)).cloned().collect(),
         }
     }
     /// The configuration on the desk, as a slot.
     pub(crate) fn config_slot(&self) -> ConfigSlot {
-        self.config.slot(self.generation)
+        self.state().slot()
     }
 }

@@ -8,7 +8,7 @@ use crate::steward::legs::spares::is_spare;
 use crate::steward::pools::create::one_drive;
 use crate::steward::pools::released::in_memory;
 use crate::steward::pools::unfinished::never_finished;
-use crate::steward::record::config::{LegRow, PoolConfig};
+use crate::steward::state::config::{LegRow, PoolConfig};
 use array::format::{
     Assembly, ConfigSlot, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict,
     assemble,
@@ -58,7 +58,7 @@ impl Office {
                 return Err(no(RefusalKind::Conflict, message).then("take one of them away"));
             }
         }
-        let me = self.desk().system.uuid;
+        let me = self.desk().me();
         let mut notices = vec![];
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,

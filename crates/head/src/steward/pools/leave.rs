@@ -9,7 +9,8 @@ use crate::steward::join::{self, Boxed};
 use crate::steward::legs::members::losses;
 use crate::steward::pools::create::STATE_DISK;
 use crate::steward::pools::released::in_memory;
-use crate::steward::record::files::{POOLS, PoolRow};
+use crate::steward::record::files::POOLS;
+use crate::steward::state::{Edit, PoolRow};
 use array::format::LegState;
 use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
 use std::cell::Cell;
@@ -36,8 +37,8 @@ impl Office {
         self.check_read(POOLS)?;
         let absent = {
             let desk = self.desk();
-            let row = desk.absent.iter().find(|p| p.name == pool && desk.pool_named(pool).is_err());
-            row.map(|p| PoolRow { uuid: p.uuid, name: p.name.clone(), drives: p.drives.clone() })
+            let row = desk.absent.iter().find(|p| p.name() == pool && desk.pool_named(pool).is_err());
+            row.map(|p| p.row().clone())
         };
         if let Some(row) = absent {
             return self.forget_absent(row).await;
@@ -93,7 +94,7 @@ impl Office {
         self.list_released(row).await?;
         let gone = {
             let mut desk = self.desk_mut();
-            let at = desk.absent.iter().position(|p| p.uuid == uuid);
+            let at = desk.absent.iter().position(|p| p.uuid() == uuid);
             at.map(|at| desk.absent.remove(at))
         };
         if let Err(r) = self.write_pools().await {
@@ -101,6 +102,7 @@ impl Office {
             self.forget_released(uuid).await;
             return Err(r);
         }
+        self.desk_mut().forget_absent(uuid);
         self.remove_kept(uuid).await;
         self.leave_creating(uuid, vec![]).await;
         self.publish().await;
@@ -114,9 +116,9 @@ impl Office {
     fn check_outlives_release(&self, id: PoolId) -> Result<(), Refusal> {
         let desk = self.desk();
         let Some(p) = desk.pool(id) else { return Ok(()) };
-        let volumes = p.config.volumes.iter().len();
+        let volumes = p.config().volumes.iter().len();
         let Some(lost) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
-        let (name, drives) = (&p.config.name, &lost.drives);
+        let (name, drives) = (&p.config().name, &lost.drives);
         let why = match lost.others.is_empty() {
             true => format!("pool {name} lies in memory ({drives})"),
             false => format!(
@@ -176,10 +178,10 @@ impl Office {
                 None => format!("the drive {} is gone", p.drive_path(a, l)),
             })
             .collect();
-        let name = &p.config.name;
+        let name = &p.config().name;
         let message = format!(
             "no drive of {} can be marked as released: {}; pool {name} stays this head's",
-            array_word(p.config.arrays[a].mirror, a),
+            array_word(p.config().arrays[a].mirror, a),
             why.join(", ")
         );
         let next = format!(
@@ -199,14 +201,12 @@ impl Office {
             return Err(self.take_back(id, changed, r).await);
         }
         if force || marked.is_ok() {
-            let slot = {
-                let mut desk = self.desk_mut();
-                let p = desk.pool_mut(id).expect("orders come one by one");
-                p.config.holder = Uuid::default();
-                p.generation += 1;
-                p.config_slot()
+            let planned = match self.plan(id, vec![Edit::Held { holder: Uuid::default() }]).await {
+                Ok(planned) => planned,
+                Err(r) => return Err(self.take_back(id, changed, r).await),
             };
-            let also = self.write_config(id, &slot).await;
+            let also = self.write_config(id, &planned.slot()).await;
+            self.decided(planned);
             failed.retain(|(a, l, _)| !also.iter().any(|(x, m, _)| (x, m) == (a, l)));
             failed.extend(also);
             marked = self.check_marked(id, &failed);
@@ -217,6 +217,7 @@ impl Office {
         if let Err(r) = self.write_pools().await {
             return Err(self.take_back(id, changed, r).await);
         }
+        self.left(id);
         let (uuid, notices) = {
             let desk = self.desk();
             let p = desk.pool(id).expect("orders come one by one");
@@ -228,10 +229,10 @@ impl Office {
             if marked.is_err() {
                 notices.push(format!(
                     "not every mirror is marked as released: another head may have to say millrace pool import {} --force",
-                    p.config.name
+                    p.config().name
                 ));
             }
-            (p.config.uuid, notices)
+            (p.config().uuid, notices)
         };
         self.forget(&[id], QUIET_PATIENCE).await;
         // Of drives that have no mark it may be all that tells which of them lacks something.
@@ -246,27 +247,25 @@ impl Office {
         self.hold_keeper(id).await;
         let found = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             desk.pool_mut(id).map(|p| {
-                let marked = p.config.holder.is_nil();
-                p.config.holder = me;
-                p.generation += u64::from(marked);
-                p.record = p.record.next(me, incarnation);
-                p.record.open = true;
+                let mut record = p.record().next(me, incarnation);
+                record.open = true;
+                p.propose(record);
                 p.leaving = false;
-                (p.config.uuid, marked.then(|| p.config_slot()))
+                (p.config().uuid, p.config().holder.is_nil().then_some(Edit::Held { holder: me }))
             })
         };
-        let Some((uuid, slot)) = found else { return why };
+        let Some((uuid, unmark)) = found else { return why };
         let (office, done) = (self.clone(), Rc::new(Cell::new(false)));
         let over = done.clone();
         self.cx.spawn(async move {
             // No shard reads from a leg that went meanwhile, before those are answered who wrote without it.
             office.publish().await;
             office.put_on_record(id, &changed, &[]).await;
-            if let Some(slot) = slot {
-                let failed = office.write_config(id, &slot).await;
-                office.wish_away(id, failed, "it could not take the configuration");
+            if let Some(edit) = unmark {
+                // A drive that does not take it is put out by that; if none does, the pool says so.
+                let _ = office.configure(id, vec![edit]).await;
             }
             office.forget_released(uuid).await;
             office.free_keeper(id);
@@ -427,21 +426,24 @@ impl Office {
         let now = self.cx.now();
         let record = {
             let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+            let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let p = desk.pool_mut(id)?;
-            let mut record = p.record.next(me, incarnation);
+            let mut record = p.record().next(me, incarnation);
             // Losses that were told last are on record too: nobody reads the leg as in sync again.
             let losses = losses(&mut p.wishes);
             desk.take_out(id, &mut record, losses, now);
             record.open = open;
             let p = desk.pool_mut(id)?;
             last.changed.extend(p.changed(&record));
-            p.record = record.clone();
+            p.propose(record.clone());
             record
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         last.failed.retain(|(a, l, _)| !failed.iter().any(|(x, m, _)| (x, m) == (a, l)));
         last.failed.extend(failed);
+        if witness.is_ok() {
+            self.desk_mut().decide(id, &record);
+        }
         last.witness = witness;
         Some(())
     }
@@ -488,7 +490,7 @@ fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
         let all = in_sync().next().is_some() && in_sync().all(|(_, l)| in_memory(&l.path));
         let drives: Vec<&str> = in_sync().map(|(_, l)| l.path.as_str()).collect();
         all.then(|| InMemory {
-            array: array_word(p.config.arrays[a].mirror, a),
+            array: array_word(p.config().arrays[a].mirror, a),
             drives: drives.join(", "),
             others: legs.iter().map(|l| l.path.clone()).filter(|path| !in_memory(path)).collect(),
         })

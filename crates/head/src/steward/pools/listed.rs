@@ -50,7 +50,7 @@ impl Desk {
     /// What is open as the drive that a label names.
     fn twin(&self, probe: &Probe) -> Option<DriveId> {
         let label: &Label = probe.label.as_ref().ok()?;
-        let p = self.pools.iter().find(|p| p.config.uuid == label.pool)?;
+        let p = self.pools.iter().find(|p| p.config().uuid == label.pool)?;
         let leg = p.arrays.iter().flat_map(|a| &a.legs).find(|l| l.uuid == label.drive);
         let spare = p.spares.iter().find(|s| s.uuid == label.drive);
         let open = leg.and_then(|l| l.open.as_ref()).or(spare.and_then(|s| s.open.as_ref()));
@@ -63,27 +63,27 @@ impl Desk {
         if probe.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) {
             return None;
         }
-        if let Some(p) = self.pools.iter().find(|p| p.config.uuid == label.pool) {
+        if let Some(p) = self.pools.iter().find(|p| p.config().uuid == label.pool) {
             if self.twin(probe).is_some_and(|open| !pulled.contains(&open)) {
                 // The drive itself is in its place: this is a copy of it.
                 return None;
             }
-            let legs = p.arrays.iter().zip(&p.config.arrays);
+            let legs = p.arrays.iter().zip(&p.config().arrays);
             let mut legs = legs.flat_map(|(a, row)| a.legs.iter().map(move |l| (l, row.mirror)));
             let leg = legs.find(|(l, _)| l.uuid == label.drive);
             let leg = leg.map(|(l, mirror)| (&l.path, mirror));
             let spare = p.spares.iter().find(|s| s.uuid == label.drive);
             let (path, removable) = leg.or(spare.map(|s| (&s.path, true)))?;
-            return Some(Listed { pool: p.config.name.clone(), place: Some(path.clone()), removable });
+            return Some(Listed { pool: p.config().name.clone(), place: Some(path.clone()), removable });
         }
-        let away = self.absent.iter().find(|p| p.uuid == label.pool)?;
-        let left = away.kept.as_ref().is_some_and(|k| {
-            let older = probe.config.as_ref().is_ok_and(|c| c.generation < k.generation);
-            let legs = k.config.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
-            let mut all = legs.chain(k.config.extras.spares.iter().map(|s| s.drive));
+        let away = self.absent.iter().find(|p| p.uuid() == label.pool)?;
+        let left = away.known().is_some_and(|(config, generation)| {
+            let older = probe.config.as_ref().is_ok_and(|c| c.generation < generation);
+            let legs = config.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
+            let mut all = legs.chain(config.extras.spares.iter().map(|s| s.drive));
             older && !all.any(|d| d == label.drive)
         });
-        (!left).then(|| Listed { pool: away.name.clone(), place: None, removable: false })
+        (!left).then(|| Listed { pool: away.name().into(), place: None, removable: false })
     }
 }
 
@@ -111,7 +111,7 @@ impl Office {
                     let of = x.legs.iter().enumerate();
                     of.filter(move |(i, _)| p.is_out(a, *i)).map(|(_, leg)| leg.uuid)
                 });
-                own.is_some_and(|p| p.config.uuid == l.pool)
+                own.is_some_and(|p| p.config().uuid == l.pool)
                     && (is_spare(l) || out.any(|uuid| uuid == l.drive))
             };
             if probe.label.as_ref().ok().as_ref().is_some_and(mine) {

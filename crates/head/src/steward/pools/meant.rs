@@ -70,7 +70,7 @@ pub(crate) fn less_redundant(pool: &PoolDesk, specs: &[ArraySpec]) -> Option<Ref
     let has = (0..pool.arrays.len()).map(|a| pool.legs_to_stay(a)).min()?;
     let short: Vec<&ArraySpec> = specs.iter().filter(|s| copies(s) < has).collect();
     let first = short.first()?;
-    let name = &pool.config.name;
+    let name = &pool.config().name;
     let what = match first.mirror {
         true => format!("a mirror of {}", copies(first)),
         false => format!("the single drive {}", first.drives.join(" ")),

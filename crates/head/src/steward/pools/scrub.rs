@@ -9,8 +9,9 @@ use crate::mail::ShardMail;
 use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
 use crate::steward::Office;
 use crate::steward::desk::{PoolDesk, array_word, refuse};
-use crate::steward::record::config::PoolConfig;
-use crate::steward::record::extras::{Found, LastScrub, ScrubRun};
+use crate::steward::state::Edit;
+use crate::steward::state::config::PoolConfig;
+use crate::steward::state::extras::{Found, LastScrub, ScrubRun};
 use crate::steward::status::speed::Speed;
 use array::Note;
 use base::{Duration, Instant, Uuid};
@@ -78,14 +79,14 @@ impl PoolDesk {
         let mut out: Vec<(Option<String>, u64, u64)> = vec![];
         let (mut at, end) = (at, at + len);
         while at < end {
-            let Some((pool_at, run)) = self.config.map.locate_back(array, at) else {
+            let Some((pool_at, run)) = self.config().map.locate_back(array, at) else {
                 out.push((None, at, end - at));
                 break;
             };
             let step = (end - at).min(run).min(GRANULE_BYTES - pool_at % GRANULE_BYTES);
-            let mut volumes = self.config.volumes.iter();
+            let mut volumes = self.config().volumes.iter();
             let found = volumes.find_map(|v| Some((&v.name, v.map.locate_back(pool_at)?)));
-            let name = found.map(|(name, _)| format!("{}/{name}", self.config.name));
+            let name = found.map(|(name, _)| format!("{}/{name}", self.config().name));
             let offset = found.map_or(pool_at, |(_, offset)| offset);
             match out.last_mut() {
                 Some((last, from, n)) if *last == name && *from + *n == offset => *n += step,
@@ -175,7 +176,7 @@ impl PoolDesk {
     }
     /// The scrub, as `status` tells it.
     pub(crate) fn scrub_shown(&self, now: Instant, sums: &[(u64, u64)]) -> Scrub {
-        let row = &self.config.extras.scrub;
+        let row = &self.config().extras.scrub;
         let run = self.scrub.run.as_ref();
         let found = run.map(|r| r.found).or(row.last.map(|l| l.found)).unwrap_or_default();
         let mirrors = self.arrays.iter().filter(|a| a.geometry.redundant());
@@ -214,7 +215,8 @@ impl PoolDesk {
     }
     /// What is worth knowing about a repair that begins: what it will leave alone. Sentences.
     fn repair_notices(&self, run: &ScrubRun) -> Vec<String> {
-        let mirrors: Vec<usize> = (0..self.arrays.len()).filter(|a| self.config.arrays[*a].mirror).collect();
+        let mirrors: Vec<usize> =
+            (0..self.arrays.len()).filter(|a| self.config().arrays[*a].mirror).collect();
         let preferred = |a: usize| self.arrays[a].legs.iter().find(|l| run.prefer.contains(&l.uuid));
         let differs =
             |a: usize| self.scrub.all_findings().iter().any(|f| usize::from(f.array) == a && !f.repaired);
@@ -249,12 +251,13 @@ impl Office {
     /// Order: scrub.
     pub(crate) async fn pool_scrub(&self, pool: &str, action: ScrubAction) -> Answered {
         let now = self.cx.now();
-        let (id, mut config, running) = {
+        let (id, mut row, arrays, mirror, running) = {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
-            (p.id, p.config.clone(), p.scrub.run.clone())
+            let rows = &p.config().arrays;
+            let mirror = rows.iter().any(|a| a.mirror);
+            (p.id, p.config().extras.scrub.clone(), rows.len(), mirror, p.scrub.run.clone())
         };
-        let row = &mut config.extras.scrub;
         let clears = action == ScrubAction::Clear && running.is_none();
         let stops = action == ScrubAction::Stop;
         let mut notices = vec![];
@@ -265,13 +268,13 @@ impl Office {
                     return Err(refuse(RefusalKind::Conflict, "pool", message)
                         .then(format!("millrace pool show {pool}, or millrace pool scrub {pool} --stop")));
                 }
-                if !config.arrays.iter().any(|a| a.mirror) {
+                if !mirror {
                     let message = format!("pool {pool} has no mirror: there is nothing to compare");
                     return Err(refuse(RefusalKind::Invalid, "pool", message)
                         .then(format!("millrace pool show {pool}")));
                 }
                 let prefer = self.preferred(id, &prefer, repair)?;
-                let (began, at) = (self.desk().unix(now), vec![0; config.arrays.len()]);
+                let (began, at) = (self.desk().unix(now), vec![0; arrays]);
                 let how = if repair { "differences are repaired" } else { "differences are told" };
                 let run = ScrubRun { began, repair, prefer, at, ..ScrubRun::default() };
                 if repair && let Some(p) = self.desk().pool(id) {
@@ -309,8 +312,8 @@ impl Office {
                 (running.clone(), message)
             }
         };
-        row.run = run.clone();
-        self.commit(id, config).await?;
+        row.run.clone_from(&run);
+        self.configure(id, vec![Edit::Scrubbed { scrub: row }]).await?;
         if clears && let Some(p) = self.desk_mut().pool_mut(id) {
             (p.scrub.findings, p.scrub.last_findings) = Default::default();
             (p.scrub.places, p.scrub.last_places) = (0, 0);
@@ -441,7 +444,7 @@ impl Office {
     /// way the position is.
     pub(crate) async fn scrub_keep(&self, pool: PoolId) -> Answered {
         let now = self.cx.now();
-        let (name, mut config, run, ended, due) = {
+        let (name, mut row, run, ended, due) = {
             let desk = self.desk();
             let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let mut run = p.scrub.run.clone();
@@ -467,9 +470,9 @@ impl Office {
                 }
             }
             let due = p.scrub_is_due(desk.unix(now));
-            (p.config.name.clone(), p.config.clone(), run, p.scrub_ended(desk.shards), due)
+            let row = p.config().extras.scrub.clone();
+            (p.config().name.clone(), row, run, p.scrub_ended(desk.shards), due)
         };
-        let row = &mut config.extras.scrub;
         let Some(run) = run else {
             let repair = row.repair;
             return match due {
@@ -479,7 +482,7 @@ impl Office {
         };
         if !ended {
             row.run = Some(run.clone());
-            self.commit(pool, config).await?;
+            self.configure(pool, vec![Edit::Scrubbed { scrub: row }]).await?;
             if let Some(p) = self.desk_mut().pool_mut(pool)
                 && let Some(live) = &mut p.scrub.run
             {
@@ -490,7 +493,7 @@ impl Office {
         let found = run.found;
         row.run = None;
         row.last = Some(LastScrub { ended: self.desk().unix(now), found });
-        self.commit(pool, config).await?;
+        self.configure(pool, vec![Edit::Scrubbed { scrub: row }]).await?;
         let mut desk = self.desk_mut();
         let mut places = 0;
         if let Some(p) = desk.pool_mut(pool) {
@@ -541,7 +544,7 @@ impl PoolDesk {
         let from = run.at.get(array).copied().unwrap_or(0);
         // Who names the good drive of one mirror has said nothing of the others: they are only compared.
         let repair = run.repair && (run.prefer.is_empty() || prefer.is_some());
-        Some(array::Scrub { from, repair, prefer, block_bytes: self.config.drive_block_bytes })
+        Some(array::Scrub { from, repair, prefer, block_bytes: self.config().drive_block_bytes })
     }
     /// Every shard has done its part of every mirror.
     fn scrub_ended(&self, shards: u16) -> bool {
@@ -550,9 +553,9 @@ impl PoolDesk {
             && mirrors.into_iter().all(|a| (0..shards).all(|s| self.scrub.done.contains(&(a, s))))
     }
     fn scrub_is_due(&self, unix: u64) -> bool {
-        let row = &self.config.extras.scrub;
-        let last = row.last.map_or(0, |l| l.ended).max(self.config.created);
-        let mirror = self.config.arrays.iter().any(|a| a.mirror);
+        let row = &self.config().extras.scrub;
+        let last = row.last.map_or(0, |l| l.ended).max(self.config().created);
+        let mirror = self.config().arrays.iter().any(|a| a.mirror);
         self.scrub.run.is_none()
             && row.every_days > 0
             && mirror

@@ -16,7 +16,8 @@ use crate::steward::desk::{LegDesk, OpenDrive, PoolDesk, Wish, array_word, error
 use crate::steward::pools::create::STATE_DISK;
 use crate::steward::pools::leave::QUIET_PATIENCE;
 use crate::steward::pools::unfinished::{CREATING, leaves, path_of};
-use crate::steward::record::files::{POOLS, PoolRow};
+use crate::steward::record::files::POOLS;
+use crate::steward::state::{Edit, PoolRow};
 use array::format::ConfigSlot;
 use base::Uuid;
 use pool::StripeMap;
@@ -37,7 +38,7 @@ struct Cut {
 
 impl PoolDesk {
     fn array_name_at(&self, array: usize) -> String {
-        array_word(self.config.arrays[array].mirror, array)
+        array_word(self.config().arrays[array].mirror, array)
     }
     fn names_from(&self, first: usize) -> String {
         (first..self.arrays.len()).map(|a| self.array_name_at(a)).collect::<Vec<_>>().join(" ")
@@ -45,7 +46,7 @@ impl PoolDesk {
     /// Which arrays leave if these do, and what is left of the stripe. What was added last is at the end of the pool's space:
     /// it leaves first.
     fn cut_named(&self, names: &[String]) -> Result<(usize, StripeMap), Refusal> {
-        let (pool, count) = (&self.config.name, self.arrays.len());
+        let (pool, count) = (&self.config().name, self.arrays.len());
         let show = format!("millrace pool show {pool}");
         let find = |name: &String| {
             (0..count).find(|a| self.array_name_at(*a) == *name).ok_or_else(|| {
@@ -60,7 +61,7 @@ impl PoolDesk {
         let Some(first) = named.first().copied() else {
             return Err(refuse(RefusalKind::Invalid, "array", "no array is named").then(show));
         };
-        let Some(cut) = (1..=first).rev().find(|a| self.config.map.cut(*a).is_some()) else {
+        let Some(cut) = (1..=first).rev().find(|a| self.config().map.cut(*a).is_some()) else {
             let name = self.array_name_at(first);
             let message = format!("pool {pool} was made with {name}, and cannot be without it");
             return Err(refuse(RefusalKind::Conflict, "array", message).then(show));
@@ -77,14 +78,14 @@ impl PoolDesk {
             let next = format!("millrace pool rm {pool} {}", self.names_from(cut));
             return Err(refuse(RefusalKind::Conflict, "array", message).then(next));
         }
-        Ok((cut, self.config.map.cut(cut).expect("found above")))
+        Ok((cut, self.config().map.cut(cut).expect("found above")))
     }
     /// Refuses to take space away that is somebody's.
     fn check_nothing_lies_behind(&self, map: &StripeMap, words: &str) -> Result<(), Refusal> {
-        let (pool, end) = (&self.config.name, map.bytes() / GRANULE_BYTES);
+        let (pool, end) = (&self.config().name, map.bytes() / GRANULE_BYTES);
         let reaches = |v: &&volume::Volume| v.map.runs().any(|run| run.first + run.count > end);
         let volumes: Vec<String> =
-            self.config.volumes.iter().filter(reaches).map(|v| format!("{pool}/{}", v.name)).collect();
+            self.config().volumes.iter().filter(reaches).map(|v| format!("{pool}/{}", v.name)).collect();
         if let Some(first) = volumes.first() {
             let message = format!("data of {} lies on {words}", volumes.join(", "));
             let next = format!(
@@ -103,7 +104,7 @@ impl PoolDesk {
     /// Refuses while something is under way that the cut would be in the way of. Each drive that stays must learn of it: one
     /// that did not would ask for the arrays that left if it were found alone.
     fn check_calm(&self, first: usize, words: &str) -> Result<(), Refusal> {
-        let pool = &self.config.name;
+        let pool = &self.config().name;
         if self.scrub.run.is_some() {
             let message = format!("pool {pool} is being scrubbed");
             return Err(refuse(RefusalKind::Conflict, "pool", message)
@@ -111,7 +112,7 @@ impl PoolDesk {
         }
         let leaving: BTreeSet<Uuid> =
             self.arrays[first..].iter().flat_map(|a| &a.legs).map(|l| l.uuid).collect();
-        let rows = &self.config.extras.replacements;
+        let rows = &self.config().extras.replacements;
         if rows.iter().any(|r| leaving.contains(&r.old) || leaving.contains(&r.new)) {
             let message = format!("a drive of {words} is being replaced");
             return Err(refuse(RefusalKind::Conflict, "array", message)
@@ -144,7 +145,7 @@ impl Office {
             let words = p.names_from(first).replace(' ', ", ");
             p.check_nothing_lies_behind(&map, &words)?;
             p.check_calm(first, &words)?;
-            Cut { pool: p.id, uuid: p.config.uuid, name: p.config.name.clone(), first, map, words }
+            Cut { pool: p.id, uuid: p.config().uuid, name: p.config().name.clone(), first, map, words }
         };
         let arrays = self.stop_arrays(&cut).await?;
         self.take_keeper(cut.pool).await;
@@ -229,38 +230,35 @@ impl Office {
 
     /// The arrays are no part of the pool any more, durably; or all is as it was. Returns their legs.
     async fn take_off(&self, cut: &Cut) -> Result<Vec<LegDesk>, Refusal> {
-        let (config, before, generation, drives) = {
+        let drives: Vec<String> = {
             let desk = self.desk();
             let p = desk.pool(cut.pool).expect("orders come one by one");
             // A leg may have been lost while the arrays came to rest.
             p.check_calm(cut.first, &cut.words)?;
-            let mut config = p.config.clone();
-            config.arrays.truncate(cut.first);
-            config.map = cut.map.clone().into();
             let leaving = p.arrays[cut.first..].iter().flat_map(|a| &a.legs).filter(|l| l.open.is_some());
-            let drives: Vec<String> = leaving.map(|l| leaves(&l.path)).collect();
-            (config, p.config.clone(), p.generation, drives)
+            leaving.map(|l| leaves(&l.path)).collect()
         };
         let listed = self.list_addition(cut.uuid, &cut.name, drives.clone()).await;
         listed.map_err(|r| r.then(STATE_DISK))?;
-        let slot = config.slot(generation + 1);
-        if let Err(r) = self.put_on_stayers(cut, &slot).await {
+        let map = cut.map.clone().into();
+        let edit = Edit::ArraysRemoved { first: cut.first as u32, map };
+        let planned = self.plan(cut.pool, vec![edit]).await?;
+        if let Err(r) = self.put_on_stayers(cut, &planned.slot()).await {
             // Whoever has it would go on without the arrays, and whoever lacks it with them.
-            let slot = before.slot(generation + 2);
-            if let Some(p) = self.desk_mut().pool_mut(cut.pool) {
-                p.generation = generation + 2;
-            }
-            let failed = self.write_config(cut.pool, &slot).await;
-            self.wish_away(cut.pool, failed, "it could not take the configuration");
+            drop(planned);
+            self.configure_again(cut.pool).await?;
             let paths: Vec<String> = drives.iter().map(|d| path_of(d).to_string()).collect();
             self.done_with(cut.uuid, &paths).await;
             return Err(r);
         }
-        let (legs, slot) = {
+        self.decided(planned);
+        let legs = {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(cut.pool).expect("orders come one by one");
-            (p.config, p.generation, p.refused) = (config, generation + 2, None);
-            p.record.arrays.truncate(cut.first);
+            let mut record = p.record().clone();
+            record.arrays.truncate(cut.first);
+            p.propose(record);
+            p.refused = None;
             let is_here = |w: &Wish| {
                 let (Wish::Lost { array, .. } | Wish::Joined { array, .. } | Wish::Synced { array, .. }) = w;
                 *array < cut.first
@@ -268,7 +266,7 @@ impl Office {
             p.wishes.retain(is_here);
             p.scrub.forget_arrays(cut.first);
             let legs: Vec<LegDesk> = p.arrays.drain(cut.first..).flat_map(|a| a.legs).collect();
-            (legs, p.config_slot())
+            legs
         };
         // No shard uses a drive any more before its label goes.
         self.publish().await;
@@ -277,8 +275,7 @@ impl Office {
         self.next_record(cut.pool);
         self.put_on_record(cut.pool, &[], &[]).await;
         // The other slot says it, too: no slot of a drive asks for the arrays that left.
-        let failed = self.write_config(cut.pool, &slot).await;
-        self.wish_away(cut.pool, failed, "it could not take the configuration");
+        self.configure_again(cut.pool).await?;
         Ok(legs)
     }
     /// Writes a configuration to the drives that stay, and to the state directory. All take it, or it is refused.
@@ -298,13 +295,13 @@ impl Office {
     pub(crate) async fn end_removal(&self, uuid: Uuid) {
         let (row, members) = {
             let desk = self.desk();
-            let row = desk.creating.iter().find(|r| r.uuid == uuid).cloned();
-            let Some((row, p)) = row.zip(desk.pools.iter().find(|p| p.config.uuid == uuid)) else { return };
+            let row = desk.creating().iter().find(|r| r.uuid == uuid).cloned();
+            let Some((row, p)) = row.zip(desk.pools.iter().find(|p| p.config().uuid == uuid)) else { return };
             let legs = p.arrays.iter().flat_map(|a| &a.legs).map(|l| l.uuid);
             let members: BTreeSet<Uuid> = legs.chain(p.spares.iter().map(|s| s.uuid)).collect();
             let (drives, here) = (row.drives.iter().filter(|d| leaves(path_of(d)) == **d), p.row().drives);
             let drives = drives.map(|d| path_of(d).to_string()).partition::<Vec<_>, _>(|d| here.contains(d));
-            ((p.config.name.clone(), drives), members)
+            ((p.config().name.clone(), drives), members)
         };
         let (name, (here, gone)) = row;
         // The configuration that lacks them was not on any drive yet.

@@ -12,8 +12,8 @@ use crate::mail::ShardMail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::steward::Office;
 use crate::steward::desk::{ArrayDesk, OpenDrive, PoolDesk, refuse};
-use crate::steward::record::config::PoolConfig;
-use crate::steward::record::extras::Returned;
+use crate::steward::state::Edit;
+use crate::steward::state::config::PoolConfig;
 use array::{Geometry, UnclearedMap};
 use base::{Duration, Instant, Uuid};
 use std::collections::BTreeMap;
@@ -39,19 +39,19 @@ impl PoolDesk {
     fn rested(&self, now: Instant) -> Vec<Run> {
         let meet = |a: &Run, b: &Run| a.first < b.first + b.count && b.first < a.first + a.count;
         let rests = |run: &Run| self.resting.iter().any(|r| meet(&r.run, run) && r.until > now);
-        self.config.returned().into_iter().filter(|run| !rests(run)).collect()
+        self.config().returned().into_iter().filter(|run| !rests(run)).collect()
     }
     /// The configuration says that something is uncleared, and nothing is.
     fn is_over(&self, shards: u16) -> bool {
-        self.config.extras.uncleared.is_some()
-            && self.config.returned().is_empty()
+        self.config().extras.uncleared.is_some()
+            && self.config().returned().is_empty()
             && self.arrays.iter().all(|a| a.is_cleared(shards))
     }
     /// Where these ranges of the pool's space lie on the arrays.
     fn ranges_of(&self, ranges: &[Range]) -> BTreeMap<usize, Vec<Range>> {
         let mut all = BTreeMap::<usize, Vec<Range>>::new();
         for (at, len) in ranges {
-            for (array, at, len) in self.config.map.ranges(*at, *len) {
+            for (array, at, len) in self.config().map.ranges(*at, *len) {
                 all.entry(array).or_default().push((at, len));
             }
         }
@@ -63,11 +63,9 @@ impl PoolConfig {
     /// Before the first configuration of an import: what an older program left free may hold anything. `generation` is that
     /// of the configuration that will say so.
     pub fn account(&mut self, generation: u64) {
-        if core::mem::replace(&mut self.accounted, true) {
-            return;
+        if !self.accounted {
+            self.edit(&Edit::AllReturned {}, generation);
         }
-        let life = self.extras.uncleared.take().map_or(generation, |u| u.life);
-        self.extras.uncleared = Some(Returned { life, all_free: true, runs: vec![] });
     }
 }
 
@@ -171,12 +169,12 @@ impl Office {
     /// It has shrunk a moment ago, and writes there may still be at a drive; or the configuration cannot be written.
     pub(in crate::steward) async fn clear_tail(&self, pool: PoolId, uuid: Uuid) -> Result<(), Refusal> {
         let gone = || refuse(RefusalKind::NotFound, "volume", "the volume is gone");
-        let (mut config, next, tail, until) = {
+        let (has_maps, tail, until) = {
             let desk = self.desk();
             let p = desk.pool(pool).ok_or_else(gone)?;
-            let v = p.config.volumes.by_uuid(uuid).ok_or_else(gone)?;
+            let v = p.config().volumes.by_uuid(uuid).ok_or_else(gone)?;
             let tail = v.tail();
-            (p.config.clone(), p.generation + 1, tail, p.shrunk.get(&uuid).copied())
+            (p.config().extras.uncleared.is_some(), tail, p.shrunk.get(&uuid).copied())
         };
         let Some(tail) = tail else { return Ok(()) };
         let left = until.map_or(Duration::ZERO, |until| until.since(self.cx.now()));
@@ -187,9 +185,8 @@ impl Office {
             );
             return Err(refuse(RefusalKind::NotReady, "bytes", words).then("this again then"));
         }
-        if config.extras.uncleared.is_none() {
-            config.extras.uncleared = Some(Returned { life: next, ..Returned::default() });
-            self.commit(pool, config).await?;
+        if !has_maps {
+            self.configure(pool, vec![Edit::MapsBegun {}]).await?;
         }
         if !self.mark(pool, &[tail]).await {
             return Err(gone());
@@ -202,7 +199,7 @@ impl Office {
         {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return false };
-            let life = p.config.extras.uncleared.as_ref().map_or(0, |u| u.life);
+            let life = p.config().extras.uncleared.as_ref().map_or(0, |u| u.life);
             for (array, ranges) in p.ranges_of(ranges) {
                 let array = &mut p.arrays[array];
                 array.marks += 1;
@@ -230,24 +227,18 @@ impl Office {
 
     /// Order of the Steward's own: returned space that every array has marked is free.
     pub(crate) async fn space_marked(&self, pool: PoolId) -> Answered {
-        let (mut config, over) = {
+        let (edits, over) = {
             let mut desk = self.desk_mut();
             let shards = desk.shards;
             let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let marked = core::mem::take(&mut p.marked);
-            let mut config = p.config.clone();
-            let mut left = config.returned();
-            left.retain(|run| !marked.contains(run));
-            if let Some(returned) = config.extras.uncleared.as_mut().filter(|_| !marked.is_empty()) {
-                (returned.all_free, returned.runs) = (false, left);
-            }
-            let over = config.returned().is_empty() && p.arrays.iter().all(|a| a.is_cleared(shards));
-            (config, over)
+            let left = p.config().returned().into_iter().filter(|run| !marked.contains(run)).count();
+            let over = left == 0 && p.arrays.iter().all(|a| a.is_cleared(shards));
+            let freed = (!marked.is_empty()).then_some(Edit::SpaceFreed { runs: marked });
+            let ended = over.then_some(Edit::MapsEnded {});
+            (freed.into_iter().chain(ended).collect(), over)
         };
-        if over {
-            config.extras.uncleared = None;
-        }
-        self.commit(pool, config).await?;
+        self.configure(pool, edits).await?;
         if over {
             let arrays: Vec<(ArrayId, u32)> = {
                 let desk = self.desk();

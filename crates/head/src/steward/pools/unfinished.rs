@@ -14,9 +14,9 @@ use crate::steward::desk::{Desk, OpenDrive, refuse};
 use crate::steward::health::drives::Probe;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
-use crate::steward::pools::released::relist;
-use crate::steward::record::files::{POOLS, PoolRow, parse_pools, pools_text};
+use crate::steward::record::files::{POOLS, parse_pools};
 use crate::steward::start::{CLAIM_PATIENCE, CLAIM_RETRY};
+use crate::steward::state::{Change, List, PoolRow};
 use array::format::ConfigSlot;
 use base::Uuid;
 
@@ -51,7 +51,7 @@ fn makes(spec: &str) -> Option<&str> {
 
 /// The file.
 pub(crate) const CREATING: &str = "creating";
-const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
+pub(crate) const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
 
 /// What became of the drives of a list.
 #[derive(Default)]
@@ -71,20 +71,13 @@ impl Office {
     pub(crate) async fn read_creating(&self, troubles: &mut Vec<String>) {
         let follows = "drives of pools whose creation was cut off are not freed, and no pool is made";
         let rows = self.read_known(CREATING, follows, parse_pools, troubles).await.flatten();
-        self.desk_mut().creating = rows.unwrap_or_default();
+        for row in rows.unwrap_or_default() {
+            self.desk_mut().apply(Change::Listed { list: List::Creating, row });
+        }
     }
     /// A pool is about to be made on these drives; or so much of it is left. None of them: nothing is left.
     pub(crate) async fn list_creating(&self, row: PoolRow) -> Result<(), Refusal> {
-        let before = self.desk().creating.clone();
-        relist(&mut self.desk_mut().creating, row);
-        if self.desk().creating == before {
-            return Ok(());
-        }
-        let written = self.write_creating().await;
-        if written.is_err() {
-            self.desk_mut().creating = before;
-        }
-        written
+        self.list(List::Creating, row).await
     }
     /// Of the drives of new arrays, the files that are made as they are opened, as they are listed: whoever opens them lists them
     /// before.
@@ -109,10 +102,6 @@ impl Office {
         }
         missing
     }
-    pub(crate) async fn write_creating(&self) -> Result<(), Refusal> {
-        let contents = pools_text(CREATING_IS, &self.desk().creating);
-        self.write_file(CREATING, contents).await
-    }
     /// A pool is made whole, or nothing of it is left but on these drives, which could not be freed.
     pub(crate) async fn leave_creating(&self, pool: Uuid, drives: Vec<String>) {
         self.keep_listed(pool, |path| drives.iter().any(|d| path_of(d) == path)).await;
@@ -122,7 +111,7 @@ impl Office {
         self.keep_listed(pool, |path| !drives.iter().any(|d| path_of(d) == path)).await;
     }
     async fn keep_listed(&self, pool: Uuid, stays: impl Fn(&str) -> bool) {
-        let row = self.desk().creating.iter().find(|r| r.uuid == pool).cloned();
+        let row = self.desk().creating().iter().find(|r| r.uuid == pool).cloned();
         if let Some(mut row) = row {
             row.drives.retain(|d| stays(path_of(d)));
             // One that stays is found at the next start to be made, or to be on no drive.
@@ -136,7 +125,7 @@ impl Office {
         name: &str,
         mut drives: Vec<String>,
     ) -> Result<(), Refusal> {
-        let before = self.desk().creating.iter().find(|r| r.uuid == pool).cloned();
+        let before = self.desk().creating().iter().find(|r| r.uuid == pool).cloned();
         let before = before.into_iter().flat_map(|r| r.drives);
         let others: Vec<String> =
             before.filter(|b| !drives.iter().any(|d| path_of(d) == path_of(b))).collect();
@@ -146,14 +135,14 @@ impl Office {
     /// Drives that were being added to a pool whose drives are these, as they are listed.
     pub(crate) fn added_to(&self, pool: &PoolRow) -> Vec<String> {
         let desk = self.desk();
-        let listed = desk.creating.iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
+        let listed = desk.creating().iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
         let added = listed.filter(|d| !d.starts_with(LEAVES));
         added.filter(|d| !pool.drives.iter().any(|p| p == path_of(d))).cloned().collect()
     }
     /// Whether drives of a pool were leaving it.
     pub(crate) fn has_leavers(&self, pool: Uuid) -> bool {
         let desk = self.desk();
-        let mut listed = desk.creating.iter().filter(|r| r.uuid == pool).flat_map(|r| &r.drives);
+        let mut listed = desk.creating().iter().filter(|r| r.uuid == pool).flat_map(|r| &r.drives);
         listed.any(|d| d.starts_with(LEAVES))
     }
     /// Takes our mark from drives. Returns the paths of those that still have it.
@@ -292,9 +281,9 @@ impl Office {
     pub(crate) async fn end_addition(&self, uuid: Uuid) {
         let row = {
             let desk = self.desk();
-            let row = desk.creating.iter().find(|r| r.uuid == uuid).cloned();
-            let pool = desk.pools.iter().find(|p| p.config.uuid == uuid);
-            row.zip(pool).map(|(row, pool)| (PoolRow { name: pool.config.name.clone(), ..row }, pool.row()))
+            let row = desk.creating().iter().find(|r| r.uuid == uuid).cloned();
+            let pool = desk.pools.iter().find(|p| p.config().uuid == uuid);
+            row.zip(pool).map(|(row, pool)| (PoolRow { name: pool.config().name.clone(), ..row }, pool.row()))
         };
         let Some((mut row, pool)) = row else { return };
         let others = self.added_to(&pool);

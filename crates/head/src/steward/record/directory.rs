@@ -6,8 +6,8 @@ use crate::steward::Office;
 use crate::steward::desk::{Desk, PoolDesk, Stop};
 use crate::steward::record::witness::BEHIND;
 use array::format::{MembershipRecord, RECORD_BYTES};
-use base::Duration;
 use base::machine::{StateError, StateOp};
+use base::{DriveError, Duration};
 
 /// How often its file system is asked, which costs no I/O.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -92,9 +92,7 @@ impl Office {
             let due = self.desk().pool(id).is_some_and(|p| !p.leaving && !p.witness.is_harmless());
             let Some(record) = due.then(|| self.next_record(id)).flatten() else { break };
             let (failed, witness) = self.write_record(id, &record, &[]).await;
-            if let Some(p) = self.desk_mut().pool_mut(id) {
-                p.has_taken(&failed, &witness);
-            }
+            self.note_taken(id, &record, &failed, &witness);
             if !failed.is_empty() {
                 break;
             }
@@ -108,19 +106,31 @@ impl Office {
             && let Some(record) = self.next_record(id)
         {
             let (failed, witness) = self.write_record(id, &record, &[]).await;
-            if let Some(p) = self.desk_mut().pool_mut(id) {
-                p.has_taken(&failed, &witness);
-            }
+            self.note_taken(id, &record, &failed, &witness);
         }
         self.free_keeper(id);
+    }
+    /// After one try to write a record.
+    fn note_taken(
+        &self,
+        id: PoolId,
+        record: &MembershipRecord,
+        failed: &[(usize, usize, DriveError)],
+        witness: &Result<(), String>,
+    ) {
+        let mut desk = self.desk_mut();
+        if desk.pool_mut(id).is_some_and(|p| p.has_taken(failed, witness)) {
+            desk.decide(id, record);
+        }
     }
     /// The pool's next record, which changes nothing, on the desk.
     pub(crate) fn next_record(&self, id: PoolId) -> Option<MembershipRecord> {
         let mut desk = self.desk_mut();
-        let (me, incarnation) = (desk.system.uuid, desk.new_incarnation());
+        let (me, incarnation) = (desk.me(), desk.new_incarnation());
         desk.pool_mut(id).map(|p| {
-            p.record = p.record.next(me, incarnation);
-            p.record.clone()
+            let record = p.record().next(me, incarnation);
+            p.propose(record.clone());
+            record
         })
     }
 }
@@ -131,7 +141,7 @@ impl Desk {
         self.pool(id).is_some_and(|p| {
             let legs =
                 || p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
-            self.absent.iter().any(|x| x.uuid == p.config.uuid)
+            self.absent.iter().any(|x| x.uuid() == p.config().uuid)
                 && legs().all(|(a, l)| p.arrays[a].legs[l].open.is_some() && !p.is_out(a, l))
         })
     }

@@ -4,18 +4,18 @@ use crate::layout::PoolId;
 use crate::mail::ManagerMail;
 use crate::order::{EventLine, Refusal, RefusalKind, Weight};
 use crate::steward::Office;
-use crate::steward::desk::{PortalDesk, Unread, refuse};
+use crate::steward::desk::{Unread, refuse};
 use crate::steward::pools::absent::KeptFile;
 use crate::steward::pools::released::RELEASED;
 use crate::steward::pools::unfinished::CREATING;
 use crate::steward::record::text::{self, Section, TextError};
+use crate::steward::state::{Change, Identity, PoolRow};
 use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::codec::{hex, unhex};
 use base::machine::{StateError, StateOp};
-use base::view::{Portal, Protocol, System};
+use base::view::{Portal, Protocol};
 use base::{Instant, PortalId, Uuid};
-use core::net::SocketAddr;
 
 pub(crate) const IDENTITY: &str = "identity";
 /// What helps against a file that cannot be read.
@@ -30,14 +30,6 @@ const POOLS_ARE: &str = "# Pools of this head, and where their drives were seen 
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const WITNESS: &str = "witness-";
 const EVENTS_BYTES_MAX: u64 = 1 << 20;
-
-/// A pool that this head has, as the file tells it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct PoolRow {
-    pub uuid: Uuid,
-    pub name: String,
-    pub drives: Vec<String>,
-}
 
 /// What went wrong with a file of the state directory.
 pub(crate) fn state_words(what: &str, error: &StateError) -> String {
@@ -74,7 +66,7 @@ fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
     MembershipRecord::decode(&record).ok()
 }
 
-fn parse_identity(bytes: &[u8]) -> Result<System, TextError> {
+fn parse_identity(bytes: &[u8]) -> Result<Identity, TextError> {
     let sections = text::parse(bytes, &[("", &["uuid", "nqn", "iqn", "serial"])])?;
     let s = &sections[0];
     let uuid =
@@ -87,10 +79,10 @@ fn parse_identity(bytes: &[u8]) -> Result<System, TextError> {
     let (nqn, iqn) = (s.must("nqn")?, s.must("iqn")?);
     access::check_nqn(&nqn).map_err(|e| wrong(e.to_string()))?;
     let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(e.to_string()))?;
-    Ok(System { nqn, iqn, uuid, serial, ..System::default() })
+    Ok(Identity { uuid, nqn, iqn, serial })
 }
 
-fn identity_text(s: &System) -> String {
+pub(super) fn identity_text(s: &Identity) -> String {
     let mut out = String::from("# Who this system is, for life: hosts know it by these names.\n");
     for (key, value) in [
         ("uuid", s.uuid.to_string()),
@@ -126,7 +118,7 @@ fn parse_hosts(bytes: &[u8], mut new_id: impl FnMut() -> base::HostId) -> Result
     Ok(hosts)
 }
 
-fn hosts_text(hosts: &Hosts) -> String {
+pub(super) fn hosts_text(hosts: &Hosts) -> String {
     let mut out =
         String::from("# Who may come. Secrets stand here in the clear: keep this file to yourself.\n");
     for h in hosts.iter() {
@@ -155,18 +147,10 @@ pub(crate) fn protocol_word(p: Protocol) -> &'static str {
     }
 }
 
-/// What the file of portals tells.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct PortalsFile {
-    /// Each with its number, from 1: the portal group tag and relative port that hosts know it by.
-    rows: Vec<(Protocol, SocketAddr, u16)>,
-    /// The number that was given last.
-    last: u16,
-}
-
-fn parse_portals(bytes: &[u8]) -> Result<PortalsFile, TextError> {
+/// Where the head listens, and the number that was given to a portal last.
+fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextError> {
     let sections = text::parse(bytes, &[("", &["portal", "last"])])?;
-    let mut file = PortalsFile::default();
+    let mut portals: Vec<Portal> = vec![];
     let mut highest: u16 = 0;
     for (line, _, value) in sections[0].entries.iter().filter(|(_, key, _)| key == "portal") {
         let error = |message: String| TextError { line: *line, message };
@@ -185,28 +169,29 @@ fn parse_portals(bytes: &[u8]) -> Result<PortalsFile, TextError> {
         if words.next().is_some() {
             return Err(wrong());
         }
-        if file.rows.iter().any(|(.., n)| *n == number) {
+        let id = PortalId(u32::from(number) - 1);
+        if portals.iter().any(|p| p.id == id) {
             return Err(error(format!("two portals have the number {number}")));
         }
         highest = highest.max(number);
-        file.rows.push((protocol, address, number));
+        portals.push(Portal { id, protocol, address });
     }
-    file.last = match sections[0].one("last")? {
+    let last = match sections[0].one("last")? {
         None => highest,
         Some(word) => word
             .parse()
             .map_err(|_| TextError { line: 0, message: format!("last = {word} is no number of a portal") })?,
     };
-    Ok(file)
+    Ok((portals, last))
 }
 
-fn portals_text(file: &PortalsFile) -> String {
+pub(super) fn portals_text(portals: &[Portal], last: u16) -> String {
     let mut out =
         String::from("# Where this head listens, under which numbers, and the number given last.\n");
-    for (protocol, address, number) in &file.rows {
-        text::line(&mut out, "portal", &format!("{} {address} {number}", protocol_word(*protocol)));
+    for Portal { id, protocol, address } in portals {
+        text::line(&mut out, "portal", &format!("{} {address} {}", protocol_word(*protocol), id.0 + 1));
     }
-    text::line(&mut out, "last", &file.last.to_string());
+    text::line(&mut out, "last", &last.to_string());
     out
 }
 
@@ -260,15 +245,14 @@ fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
 /// Gives bytes to every reader; what is understood is written and must be read as the same.
 pub(crate) fn read_any(bytes: &[u8]) {
     if let Ok(system) = parse_identity(bytes) {
-        let again = parse_identity(identity_text(&system).as_bytes());
-        let names = |s: System| (s.uuid, s.nqn, s.iqn, s.serial);
-        assert!(again.is_ok_and(|a| names(a) == names(system)), "another identity");
+        assert!(parse_identity(identity_text(&system).as_bytes()) == Ok(system), "another identity");
     }
     if let Ok(hosts) = parse_hosts(bytes, || base::HostId(1)) {
         assert!(parse_hosts(hosts_text(&hosts).as_bytes(), || base::HostId(1)) == Ok(hosts), "other hosts");
     }
-    if let Ok(portals) = parse_portals(bytes) {
-        assert!(parse_portals(portals_text(&portals).as_bytes()) == Ok(portals), "other portals");
+    if let Ok((portals, last)) = parse_portals(bytes) {
+        let again = parse_portals(portals_text(&portals, last).as_bytes());
+        assert!(again == Ok((portals, last)), "other portals");
     }
     if let Ok(pools) = parse_pools(bytes) {
         assert!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()) == Ok(pools), "other pools");
@@ -366,11 +350,12 @@ impl Office {
         self.desk_mut().files.extend(there);
         let another = "hosts do not know this head until then, and pools of its old name stay away";
         match self.read_known(IDENTITY, another, parse_identity, &mut troubles).await {
-            Some(Some(system)) => self.desk_mut().system = system,
+            Some(Some(identity)) => self.desk_mut().apply(Change::Identified { identity }),
             Some(None) => {
-                let system = new_identity(self.desk_mut().new_uuid());
-                self.desk_mut().system = system;
-                if let Err(r) = self.write_identity().await {
+                let identity = new_identity(self.desk_mut().new_uuid());
+                let named = Change::Identified { identity };
+                if let Err(r) = self.propose(named.clone()).await {
+                    self.desk_mut().apply(named);
                     troubles.push(format!(
                         "{}; this system will have another name after the next start",
                         r.message
@@ -387,33 +372,32 @@ impl Office {
             }
             // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
             None => {
-                let system = new_identity(self.desk_mut().new_uuid());
-                self.desk_mut().system = system;
+                let identity = new_identity(self.desk_mut().new_uuid());
+                self.desk_mut().apply(Change::Identified { identity });
             }
-        }
-        {
-            let mut desk = self.desk_mut();
-            desk.system.model = "Millrace".into();
-            desk.system.firmware = desk.version.chars().take(8).collect();
         }
         let parse = |bytes: &[u8]| parse_hosts(bytes, || self.desk_mut().new_host());
         let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await;
         {
             let mut desk = self.desk_mut();
             desk.hosts_missing = !first && matches!(hosts, Some(None));
-            desk.hosts = hosts.flatten().unwrap_or_default();
+            for host in hosts.flatten().unwrap_or_default().iter() {
+                desk.apply(Change::HostPut { host: host.clone() });
+            }
         }
         if first {
             // From now on one that is not there is lost. If it cannot be written, nothing is lost but this.
-            let _ = self.write_hosts(&Hosts::default()).await;
+            let _ = self.write_again(HOSTS).await;
         }
         let portals = self.read_known(PORTALS, "nobody is listened to", parse_portals, &mut troubles).await;
-        let portals = portals.flatten().unwrap_or_default();
+        let (portals, last) = portals.flatten().unwrap_or_default();
         let mut desk = self.desk_mut();
-        for (protocol, address, number) in portals.rows {
-            desk.put_portal(Portal { id: PortalId(u32::from(number) - 1), protocol, address });
+        for portal in portals {
+            desk.put_portal(portal);
+            desk.apply(Change::PortalPut { portal });
         }
-        desk.portal_given_last(portals.last);
+        desk.apply(Change::PortalsCounted { last });
+        desk.portal_given_last(last);
         drop(desk);
         troubles
     }
@@ -439,12 +423,8 @@ impl Office {
                 row
             });
             // One that is just being taken stands among both.
-            let is_here = |uuid: Uuid| desk.pools.iter().any(|p| !p.leaving && p.config.uuid == uuid);
-            let absent = desk.absent.iter().filter(|p| !is_here(p.uuid)).map(|p| PoolRow {
-                uuid: p.uuid,
-                name: p.name.clone(),
-                drives: p.drives.clone(),
-            });
+            let is_here = |uuid: Uuid| desk.pools.iter().any(|p| !p.leaving && p.config().uuid == uuid);
+            let absent = desk.absent.iter().filter(|p| !is_here(p.uuid())).map(|p| p.row().clone());
             here.chain(absent).collect::<Vec<_>>()
         };
         if self.check_read(POOLS).is_err() {
@@ -464,10 +444,6 @@ impl Office {
             },
         }
     }
-    pub(crate) async fn write_identity(&self) -> Result<(), Refusal> {
-        let text = identity_text(&self.desk().system);
-        self.write_file(IDENTITY, text).await
-    }
     /// Writes the log anew, as far as its lines are still known. The error is a sentence.
     pub(crate) async fn write_log(&self) -> Result<(), String> {
         let contents: String = {
@@ -478,17 +454,6 @@ impl Office {
         };
         let op = StateOp::Write { name: EVENTS.into(), contents: contents.into_bytes() };
         self.change_file(op).await.map_err(|e| state_words("the event log", &e))
-    }
-    pub(crate) async fn write_hosts(&self, hosts: &Hosts) -> Result<(), Refusal> {
-        self.write_file(HOSTS, hosts_text(hosts)).await
-    }
-    pub(crate) async fn write_portals(&self) -> Result<(), Refusal> {
-        let file = {
-            let desk = self.desk();
-            let row = |p: &PortalDesk| (p.portal.protocol, p.portal.address, (p.portal.id.0 + 1) as u16);
-            PortalsFile { rows: desk.portals.iter().map(row).collect(), last: desk.last_portal() }
-        };
-        self.write_file(PORTALS, portals_text(&file)).await
     }
     /// Tells how many were turned away, after each interval in which somebody was.
     pub(crate) async fn count_turned_away(&self) {
@@ -529,14 +494,13 @@ impl Office {
 
 /// The names of a new system. The NQN is of the form that needs no domain (NVMe Base 4.5); the IQN's month
 /// and domain are those of the project.
-fn new_identity(uuid: Uuid) -> System {
+fn new_identity(uuid: Uuid) -> Identity {
     let hex: String = uuid.0[..10].iter().map(|b| format!("{b:02X}")).collect();
-    System {
+    Identity {
         nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}"),
         iqn: format!("iqn.2026-01.org.millrace:{uuid}"),
         uuid,
         serial: hex,
-        ..System::default()
     }
 }
 
@@ -548,17 +512,14 @@ mod tests {
     #[test]
     fn identity_portals_and_pools_survive_being_written() {
         let system = new_identity(Uuid::from_random(1, 2));
-        assert_eq!(
-            parse_identity(identity_text(&system).as_bytes()).map(|s| (s.nqn, s.iqn, s.serial)),
-            Ok((system.nqn.clone(), system.iqn.clone(), system.serial.clone()))
-        );
+        assert_eq!(parse_identity(identity_text(&system).as_bytes()), Ok(system.clone()));
         assert_eq!(system.serial.len(), 20);
         let portals = b"portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420\n";
         // As versions wrote it that counted the lines.
-        let file = parse_portals(portals).expect("good");
-        assert_eq!((file.rows[0].2, file.rows[1].2, file.last), (1, 2, 2));
-        let file = PortalsFile { last: 9, rows: vec![file.rows[1]] };
-        assert_eq!(parse_portals(portals_text(&file).as_bytes()), Ok(file));
+        let (rows, last) = parse_portals(portals).expect("good");
+        assert_eq!((rows[0].id, rows[1].id, last), (PortalId(0), PortalId(1), 2));
+        let row = vec![rows[1]];
+        assert_eq!(parse_portals(portals_text(&row, 9).as_bytes()), Ok((row, 9)));
         let pools = vec![PoolRow {
             uuid: Uuid::from_random(3, 4),
             name: "tank".into(),

@@ -7,8 +7,9 @@ use crate::steward::desk::Desk;
 use crate::steward::pools::absent::KEPT;
 use crate::steward::pools::released::RELEASED;
 use crate::steward::pools::unfinished::CREATING;
-use crate::steward::record::config::PoolConfig;
-use crate::steward::record::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, PoolRow, WITNESS};
+use crate::steward::record::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, WITNESS};
+use crate::steward::state::PoolRow;
+use crate::steward::state::config::PoolConfig;
 use array::format::MembershipRecord;
 use base::Uuid;
 use base::machine::StateOp;
@@ -70,7 +71,7 @@ impl Office {
     pub(crate) async fn find_lost(&self, rows: Option<Vec<PoolRow>>) -> Vec<PoolRow> {
         let missing = rows.is_none();
         let mut rows = rows.unwrap_or_default();
-        let me = self.desk().system.uuid;
+        let me = self.desk().me();
         let nameless = self.check_read(IDENTITY).is_err();
         let mut lost = vec![];
         for file in self.files_there().await {
@@ -78,7 +79,7 @@ impl Office {
             let Some(uuid) = uuid.filter(|u| rows.iter().all(|r| r.uuid != *u)) else { continue };
             // One that cannot be read says nothing; it is told if the pool is one of ours.
             let Ok(Some(config)) = self.read_kept_config(uuid).await else { continue };
-            let released = self.desk().released.iter().any(|r| r.uuid == uuid);
+            let released = self.desk().released().iter().any(|r| r.uuid == uuid);
             if config.holder == me || nameless && !released {
                 if !released {
                     lost.push(config.name.clone());
@@ -111,7 +112,7 @@ impl Office {
         witness: Option<&MembershipRecord>,
         found: &MembershipRecord,
     ) {
-        let me = self.desk().system.uuid;
+        let me = self.desk().me();
         if !witness.is_some_and(|w| found.head == me && w.counter + 1 < found.counter) {
             return;
         }
@@ -131,7 +132,7 @@ impl Desk {
     /// The file of hosts was not there at the start, and there were hosts.
     pub(crate) fn hosts_lost(&self) -> Option<Loss> {
         let grants = self.configs().flat_map(|c| c.grants.iter()).flat_map(|v| &v.grants);
-        let unknown = grants.filter(|g| !self.hosts.iter().any(|h| g.is_for(h)));
+        let unknown = grants.filter(|g| !self.hosts().iter().any(|h| g.is_for(h)));
         let names: BTreeSet<&String> = unknown.filter_map(|g| g.nqns.first().or(g.iqns.first())).collect();
         let names: Vec<String> = names.into_iter().cloned().collect();
         (self.hosts_missing && !names.is_empty()).then(|| Loss {

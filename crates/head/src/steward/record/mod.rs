@@ -1,10 +1,9 @@
 //! What becomes durable, and where: configurations on drives, the witness and the state directory.
 
-pub(crate) mod config;
 pub(crate) mod directory;
-pub(crate) mod extras;
 pub(crate) mod files;
 pub(crate) mod lost;
+pub(crate) mod propose;
 pub(crate) mod text;
 pub(crate) mod vanished;
 pub(crate) mod witness;

@@ -67,7 +67,7 @@ impl Office {
         let (unread, absent, pools) = (&desk.unread, &desk.absent, &desk.pools);
         let known = |uuid: &str| {
             let uuid = uuid.parse::<Uuid>().ok();
-            let mut uuids = pools.iter().map(|p| p.config.uuid).chain(absent.iter().map(|p| p.uuid));
+            let mut uuids = pools.iter().map(|p| p.config().uuid).chain(absent.iter().map(|p| p.uuid()));
             uuids.any(|u| Some(u) == uuid)
         };
         let ours = |f: &String| match f.strip_prefix(KEPT).or(f.strip_prefix(WITNESS)) {
@@ -81,7 +81,7 @@ impl Office {
         for p in desk
             .pools
             .iter_mut()
-            .filter(|p| gone.contains(&crate::steward::record::files::witness_name(p.config.uuid)))
+            .filter(|p| gone.contains(&crate::steward::record::files::witness_name(p.config().uuid)))
         {
             p.witness = Witness::Gone;
         }
@@ -168,15 +168,12 @@ impl Office {
     async fn restore(&self, file: &str) -> Result<(), String> {
         let words = |r: Refusal| r.message;
         match file {
-            IDENTITY => self.write_identity().await.map_err(words),
-            HOSTS => {
-                let hosts = self.desk().hosts.clone();
-                self.write_hosts(&hosts).await.map_err(words)
-            }
-            PORTALS => self.write_portals().await.map_err(words),
+            IDENTITY => self.write_again(IDENTITY).await.map_err(words),
+            HOSTS => self.write_again(HOSTS).await.map_err(words),
+            PORTALS => self.write_again(PORTALS).await.map_err(words),
+            RELEASED => self.write_again(RELEASED).await.map_err(words),
+            CREATING => self.write_again(CREATING).await.map_err(words),
             POOLS => self.write_pools().await.map_err(words),
-            RELEASED => self.write_released().await.map_err(words),
-            CREATING => self.write_creating().await.map_err(words),
             EVENTS => self.write_log().await,
             _ => {
                 let uuid = |prefix: &str| file.strip_prefix(prefix).and_then(|u| u.parse::<Uuid>().ok());
@@ -221,7 +218,7 @@ impl Office {
 
 impl Desk {
     fn pool_of(&self, uuid: Uuid) -> Option<PoolId> {
-        self.pools.iter().find(|p| p.config.uuid == uuid).map(|p| p.id)
+        self.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.id)
     }
 }
 

@@ -15,7 +15,7 @@ impl Desk {
             let mine = self.sessions.all().filter(|s| s.host == Some(id) && !s.is_discovery() && counts(s));
             mine.map(|s| s.places.len()).sum()
         };
-        let hosts = self.hosts.iter().map(|h| (h.name.clone(), connections(h.id)));
+        let hosts = self.hosts().iter().map(|h| (h.name.clone(), connections(h.id)));
         let mut hosts: Vec<Connected> = hosts.filter(|(_, n)| *n > 0).collect();
         hosts.sort();
         hosts
@@ -23,7 +23,7 @@ impl Desk {
     /// Exports of volumes (of a pool, to a host) that a name alone opens: pools carry no secrets, so who asked for one on
     /// another head does not ask here. Sentences.
     pub(crate) fn open_by_name(&self, pool: Option<Uuid>, host: Option<&str>) -> Vec<String> {
-        let hosts = self.hosts.iter().filter(|h| host.is_none_or(|name| name == h.name));
+        let hosts = self.hosts().iter().filter(|h| host.is_none_or(|name| name == h.name));
         let bare = hosts.filter(|h| h.chap_secret.is_none() && !h.iqns.is_empty());
         let words = |h: &access::Host| {
             let configs = self.configs().filter(|c| pool.is_none_or(|p| p == c.uuid));
@@ -56,7 +56,7 @@ impl Desk {
     ) -> Result<(), Refusal> {
         let config = self.configs().find(|c| c.uuid == pool);
         let sees = |id: HostId| {
-            let of = self.hosts.by_id(id).zip(config);
+            let of = self.hosts().by_id(id).zip(config);
             of.is_some_and(|(h, c)| c.grants.for_host(h).any(|(v, ..)| volume.is_none_or(|one| one == v)))
         };
         let hosts = self.connected(|s| s.host.is_some_and(|id| host.is_none_or(|one| one == id) && sees(id)));

@@ -66,7 +66,7 @@ impl Desk {
             }
             return;
         }
-        let Some(host) = host.and_then(|id| self.hosts.by_id(id)) else { return };
+        let Some(host) = host.and_then(|id| self.hosts().by_id(id)) else { return };
         if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
             let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));
             self.on_turned(now, portal, peer, &name, fate);
@@ -140,7 +140,7 @@ impl Desk {
             Note::Healed { .. } => pool.arrays[a].healed += 1,
             Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
             Note::Mismatch { .. } | Note::Unreadable { .. } | Note::Scrubbed { .. } => {
-                let what = format!("pool {}", pool.config.name);
+                let what = format!("pool {}", pool.config().name);
                 for (weight, message) in pool.on_scrub_note(a, shard, note) {
                     self.event(now, weight, what.clone(), message);
                 }
@@ -148,7 +148,7 @@ impl Desk {
             Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
             Note::Judged { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::Judged { leg: _, verdict, epoch: _ } => {
-                let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config.name.clone());
+                let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config().name.clone());
                 let desk = &mut pool.arrays[a].legs[leg];
                 match verdict {
                     Verdict::Slow => desk.slow.insert(shard),
@@ -178,11 +178,12 @@ impl Desk {
     pub fn forget_slow(&mut self, now: Instant) {
         let mut told = vec![];
         for p in &mut self.pools {
+            let pool = p.config().name.clone();
             for leg in p.arrays.iter_mut().flat_map(|a| &mut a.legs) {
                 let quiet = leg.quiet_since.is_some_and(|since| now.since(since) >= QUIET_TIME);
                 if leg.told_slow && quiet {
                     leg.told_slow = false;
-                    told.push((format!("drive {}", leg.path), p.config.name.clone()));
+                    told.push((format!("drive {}", leg.path), pool.clone()));
                 }
             }
         }

@@ -167,11 +167,11 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     for p in &desk.absent {
         reasons.push(Reason {
             state: State::Offline,
-            what: format!("pool {}", p.name),
+            what: format!("pool {}", p.name()),
             message: p.words(),
             next: p.next.clone(),
         });
-        let (name, uuid, reason) = (p.name.clone(), p.uuid, p.words());
+        let (name, uuid, reason) = (p.name().into(), p.uuid(), p.words());
         pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -212,13 +212,13 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     Snapshot {
         at: desk.unix(now),
         uptime: now.since(desk.started).as_secs(),
-        system: SystemInfo::from(&desk.system),
+        system: SystemInfo::from(&desk.system()),
         health: reasons.iter().map(|r| r.state).max().unwrap_or_default(),
         reasons,
         drives: drives_of(desk),
         pools,
         volumes,
-        hosts: desk.hosts.iter().map(|h| host_of(desk, h)).collect(),
+        hosts: desk.hosts().iter().map(|h| host_of(desk, h)).collect(),
         portals,
         connections: connections_of(desk),
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
@@ -247,8 +247,8 @@ fn ago(seconds: u64) -> String {
 /// Spares that took the places of drives: which, when, and what to do next.
 fn stood_in_words(desk: &Desk, now: Instant) -> Vec<String> {
     let words = |s: &StoodIn| {
-        let p = desk.pools.iter().find(|p| p.config.uuid == s.pool)?;
-        let (name, ago) = (&p.config.name, ago(desk.unix(now).saturating_sub(s.at)));
+        let p = desk.pools.iter().find(|p| p.config().uuid == s.pool)?;
+        let (name, ago) = (&p.config().name, ago(desk.unix(now).saturating_sub(s.at)));
         let left = match p.spares.iter().filter(|s| s.ready().is_some()).count() {
             0 => "no spare is left".to_string(),
             n => format!("{} left", count(n, "spare")),
@@ -265,8 +265,8 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
     let p = &desk.pools[i];
     let scrub = p.scrub_shown(now, &scrub_sums(desk, i));
-    let what = format!("pool {}", p.config.name);
-    let word = |a: usize| array_word(p.config.arrays[a].mirror, a);
+    let what = format!("pool {}", p.config().name);
+    let word = |a: usize| array_word(p.config().arrays[a].mirror, a);
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
             let awaited = p.replaces(leg.uuid).is_some_and(|r| p.is_leg(r.old));
@@ -292,7 +292,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         }
         if array.mirror && array.legs.len() == 1 && array.state == State::Degraded {
             let message = format!("{}: {}", word(a), array.reason);
-            let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config.name, word(a)));
+            let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config().name, word(a)));
             reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
         }
         if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
@@ -314,7 +314,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         }
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
-        let (path, name) = (&spare.path, &p.config.name);
+        let (path, name) = (&spare.path, &p.config().name);
         let hangs = desk.shapes_at_start.get(path).is_some_and(|s| s.hang || s.gone);
         let (message, next) = match &spare.found {
             found if hangs => {
@@ -361,14 +361,14 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     }
     for spare in &p.spares {
         let Fit::None { why } = p.fit_of(spare) else { continue };
-        let (path, name) = (&spare.path, &p.config.name);
+        let (path, name) = (&spare.path, &p.config().name);
         let message = format!("its spare {path} fits no mirror: {why}");
         let next = Some(format!(
             "millrace drive rm {path}, and millrace pool add {name} spare DRIVE, one that fits"
         ));
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
     }
-    let last = p.config.extras.scrub.last.map(|l| l.found).unwrap_or_default();
+    let last = p.config().extras.scrub.last.map(|l| l.found).unwrap_or_default();
     if last.differed > last.repaired {
         let message = format!(
             "the last scrub found {} bytes in which legs differ, and did not repair them (pool show and events tell where)",
@@ -377,10 +377,10 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         let running = p.scrub.run.is_some();
         // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
         let next = match running {
-            true => format!("millrace pool show {}, for how far the one under way is", p.config.name),
+            true => format!("millrace pool show {}, for how far the one under way is", p.config().name),
             false => format!(
                 "millrace pool scrub {0} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {0}, or millrace pool scrub {0} --clear",
-                p.config.name
+                p.config().name
             ),
         };
         reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
@@ -409,18 +409,18 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     };
     let space = p.space();
     Pool {
-        name: p.config.name.clone(),
-        uuid: p.config.uuid,
+        name: p.config().name.clone(),
+        uuid: p.config().uuid,
         state,
         reason,
-        chunk_bytes: p.config.map.chunk_bytes() as u32,
+        chunk_bytes: p.config().map.chunk_bytes() as u32,
         bytes: space.count() * volume::GRANULE_BYTES,
         used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
         resting_bytes: p.resting_bytes(),
         clearing: clearing_of(desk, p, now),
-        block_bytes: p.config.block_bytes,
+        block_bytes: p.config().block_bytes,
         zones: p
-            .config
+            .config()
             .map
             .zones()
             .into_iter()
@@ -464,7 +464,7 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         (_, None, None) if compares(desk, array) => {
             (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
         }
-        (_, None, None) if p.config.arrays[a].mirror && legs.len() == 1 => {
+        (_, None, None) if p.config().arrays[a].mirror && legs.len() == 1 => {
             (State::Degraded, format!("{} is its only drive", legs[0].path))
         }
         (_, None, None) => (State::Optimal, String::new()),
@@ -477,7 +477,7 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         }
         (leg.state, leg.reason) = (ill.state, ill.words.clone());
     }
-    let mirror = p.config.arrays[a].mirror;
+    let mirror = p.config().arrays[a].mirror;
     let out = Array {
         mirror,
         state,
@@ -487,7 +487,7 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         region_bytes: array.geometry.region_bytes,
         regions_dirty: u64::from(sum.dirty_regions),
         regions: u64::from(array.geometry.regions()),
-        epoch: p.record.arrays[a].epoch,
+        epoch: p.record().arrays[a].epoch,
         resync: None,
         warm_writes: sum.warm_writes,
         cold_writes: sum.cold_writes,
@@ -594,7 +594,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 let mut drive = Drive {
                     path: leg.path.clone(),
                     uuid: leg.uuid,
-                    pool: Some(p.config.name.clone()),
+                    pool: Some(p.config().name.clone()),
                     role: if leg.open.is_some() { DriveRole::Leg } else { DriveRole::Missing },
                     state: Some(shown.state),
                     reason: shown.reason,
@@ -629,7 +629,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
             let mut drive = Drive {
                 path: spare.path.clone(),
                 uuid: spare.uuid,
-                pool: Some(p.config.name.clone()),
+                pool: Some(p.config().name.clone()),
                 role: DriveRole::Spare,
                 state: Some(State::Optimal),
                 ..Drive::default()
@@ -661,7 +661,7 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
         let caps = p.config.caps_of(v.uuid);
         let grants = p.config.grants.of(v.uuid).expect("every volume has a number");
         let exported = |g: &access::Grant| Exported {
-            host: desk.hosts.iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
+            host: desk.hosts().iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
             names: g.nqns.iter().chain(&g.iqns).cloned().collect(),
             lun: g.lun,
         };
@@ -740,7 +740,7 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
             let place = Place { shard: r.shard, connection: c.connection };
             let session = desk.sessions.all().find(|s| s.places.contains(&place));
             let queue = session.and_then(|s| s.places.iter().position(|p| *p == place)).unwrap_or(0);
-            let host = c.host.or(session.and_then(|s| s.host)).and_then(|h| desk.hosts.by_id(h));
+            let host = c.host.or(session.and_then(|s| s.host)).and_then(|h| desk.hosts().by_id(h));
             let portal = desk.portals.iter().find(|p| p.portal.id == c.portal);
             let n = &c.counters;
             out.push(Connection {

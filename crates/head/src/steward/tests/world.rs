@@ -1,6 +1,8 @@
 //! The little world: drives and a state directory in memory, shards that obey at once.
 
 use super::*;
+use crate::steward::state::State;
+use crate::steward::state::journal::JournalEntry;
 use base::Duration;
 
 #[derive(Clone)]
@@ -51,6 +53,8 @@ pub(super) struct Rest {
 pub(super) struct World {
     pub(super) rest: Rest,
     pub(super) steward: Steward,
+    /// Takes every change, and is equal.
+    second: State,
     pub(super) open: BTreeMap<DriveId, String>,
     /// Operations that drives which hang have taken.
     pub(super) hung: Vec<DriveOp>,
@@ -99,7 +103,7 @@ impl World {
     }
     pub(super) fn power_on(mut rest: Rest, seed: u64, effects: u64) -> Self {
         rest.drives.values_mut().for_each(|d| (d.held, d.made) = (false, false));
-        let steward = Steward::new(StewardConfig {
+        let mut steward = Steward::new(StewardConfig {
             memory: PlainMemory::new(1 << 20, 8 << 20),
             shards: SHARDS,
             entropy: [seed, 2, 3, 4],
@@ -108,9 +112,11 @@ impl World {
             notices: vec![],
             shapes: rest.shapes.clone(),
         });
+        steward.keep_journal();
         Self {
             rest,
             steward,
+            second: State::default(),
             open: BTreeMap::new(),
             hung: vec![],
             slow: vec![],
@@ -145,6 +151,7 @@ impl World {
                 self.steward.on_event(self.now, event, &mut fx);
             }
             self.steward.end_of_turn(self.now, &mut fx);
+            self.replay();
             for effect in fx {
                 if self.effects_left == 0 {
                     return;
@@ -167,6 +174,16 @@ impl World {
             }
         }
         panic!("the Steward never comes to rest");
+    }
+    /// A second state takes what was decided, and is equal.
+    fn replay(&mut self) {
+        for entry in self.steward.take_journal() {
+            if let JournalEntry::Applied(bytes) = entry {
+                let taken = self.second.replay(&bytes);
+                assert_eq!(taken, Ok(()), "a second state takes every change");
+            }
+        }
+        assert!(*self.steward.state() == self.second, "a second state is equal");
     }
     /// What slow drives have done by now.
     fn end_slow(&mut self) {

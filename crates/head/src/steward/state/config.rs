@@ -2,7 +2,7 @@
 
 use crate::admission::caps::Caps;
 use crate::admission::scheduler::WEIGHT;
-use crate::steward::record::extras::{CapsRow, Extras, Returned, WeightRow};
+use crate::steward::state::extras::{CapsRow, Extras, WeightRow};
 use access::Grants;
 use array::Geometry;
 use array::format::{ConfigSlot, Features, Label};
@@ -65,6 +65,16 @@ pub struct LegRow {
     pub path: String,
 }
 
+impl ArrayRow {
+    /// Whether it has as many legs as such an array can have.
+    pub fn has_its_legs(&self) -> bool {
+        match self.mirror {
+            false => self.legs.len() == 1,
+            true => (1..=array::PLACES_MAX).contains(&self.legs.len()),
+        }
+    }
+}
+
 impl PoolConfig {
     /// The bytes for the slots.
     pub fn encode(&self) -> Vec<u8> {
@@ -91,8 +101,12 @@ impl PoolConfig {
     }
     /// Reads what `slot` made. Every volume lies in the pool and none on another, or it is malformed.
     pub fn of_slot(slot: &ConfigSlot) -> Result<Self, Malformed> {
-        let config = Self::decode(&slot.body, slot.features.incompat)?;
-        Ok(Self { accounted: slot.features.compat & Features::ACCOUNTED != 0, ..config })
+        Self::of_body(&slot.body, slot.features.compat, slot.features.incompat)
+    }
+    /// The same of the body and the feature bits.
+    pub fn of_body(body: &[u8], compat: u64, incompat: u64) -> Result<Self, Malformed> {
+        let config = Self::decode(body, incompat)?;
+        Ok(Self { accounted: compat & Features::ACCOUNTED != 0, ..config })
     }
     /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
     pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
@@ -108,15 +122,11 @@ impl PoolConfig {
             for _ in 0..r.u8()? {
                 legs.push(LegRow { drive: Uuid(r.array()?), path: r.text()? });
             }
-            let fits = match mirror {
-                0 => legs.len() == 1,
-                1 => (1..=array::PLACES_MAX).contains(&legs.len()),
-                _ => false,
-            };
-            if !fits {
+            let row = ArrayRow { mirror: mirror == 1, weight, data_bytes, region_bytes, legs };
+            if mirror > 1 || !row.has_its_legs() {
                 return Err(Malformed);
             }
-            arrays.push(ArrayRow { mirror: mirror == 1, weight, data_bytes, region_bytes, legs });
+            arrays.push(row);
         }
         let map = Arc::new(StripeMap::decode(&mut r)?);
         let (volumes, grants) = (Catalogue::decode(&mut r)?, Grants::decode(&mut r)?);
@@ -135,16 +145,20 @@ impl PoolConfig {
             grants,
             accounted: false,
         };
-        let sound = r.0.is_empty()
-            && volume::check_name(&config.name).is_ok()
-            && config.map.arrays() == config.arrays.len()
-            && config.arrays.iter().enumerate().all(|(i, a)| config.map.used_of(i) <= a.data_bytes)
-            && config.space().is_some()
-            && config.volumes.iter().all(|v| config.grants.of(v.uuid).is_some())
-            && config.grants.iter().all(|g| config.volumes.by_uuid(g.volume).is_some())
-            && config.extras.caps.iter().all(|s| config.volumes.by_uuid(s.volume).is_some())
-            && config.extras.weights.iter().all(|s| config.volumes.by_uuid(s.volume).is_some());
-        if sound { Ok(config) } else { Err(Malformed) }
+        if r.0.is_empty() && config.is_sound() { Ok(config) } else { Err(Malformed) }
+    }
+    /// Whether its parts fit each other: every volume lies in the pool and none on another, each has a number, and what is said of
+    /// volumes and arrays is said of those that there are.
+    pub fn is_sound(&self) -> bool {
+        let is_volume = |uuid: Uuid| self.volumes.by_uuid(uuid).is_some();
+        volume::check_name(&self.name).is_ok()
+            && self.map.arrays() == self.arrays.len()
+            && self.arrays.iter().enumerate().all(|(i, a)| self.map.used_of(i) <= a.data_bytes)
+            && self.space().is_some()
+            && self.volumes.iter().all(|v| self.grants.of(v.uuid).is_some())
+            && self.grants.iter().all(|g| is_volume(g.volume))
+            && self.extras.caps.iter().all(|s| is_volume(s.volume))
+            && self.extras.weights.iter().all(|s| is_volume(s.volume))
     }
     /// As it is written. What is behind the exports is a feature that older programs must not overlook.
     pub fn slot(&self, generation: u64) -> ConfigSlot {
@@ -165,7 +179,7 @@ impl PoolConfig {
         self.extras.caps.iter().find(|row| row.volume == volume).map(|row| row.caps).unwrap_or_default()
     }
     /// Changes them; a volume without caps has no row.
-    pub fn set_caps(&mut self, volume: Uuid, caps: Caps) {
+    pub(super) fn set_caps(&mut self, volume: Uuid, caps: Caps) {
         self.extras.caps.retain(|row| row.volume != volume);
         if !caps.none() {
             self.extras.caps.push(CapsRow { volume, caps });
@@ -176,7 +190,7 @@ impl PoolConfig {
         self.extras.weights.iter().find(|row| row.volume == volume).map_or(WEIGHT, |row| row.weight)
     }
     /// Changes it; a volume of the usual weight has no row.
-    pub fn set_weight(&mut self, volume: Uuid, weight: u16) {
+    pub(super) fn set_weight(&mut self, volume: Uuid, weight: u16) {
         self.extras.weights.retain(|row| row.volume != volume);
         if weight != WEIGHT {
             self.extras.weights.push(WeightRow { volume, weight });
@@ -198,21 +212,11 @@ impl PoolConfig {
         match &self.extras.uncleared {
             None => vec![],
             Some(returned) if returned.all_free => {
-                let space = self.volumes_space().expect("volumes of a configuration do not overlap");
-                space.holes().map(|(first, count)| Run { first, count }).collect()
+                let space = self.volumes_space();
+                let holes = space.iter().flat_map(Granules::holes);
+                holes.map(|(first, count)| Run { first, count }).collect()
             }
             Some(returned) => returned.runs.clone(),
-        }
-    }
-    /// Notes that these runs are nobody's any more; `generation` is that of the configuration that will say so.
-    pub fn give_back(&mut self, runs: impl Iterator<Item = Run>, generation: u64) {
-        let mut runs = runs.peekable();
-        if runs.peek().is_some() {
-            let new = Returned { life: generation, ..Returned::default() };
-            let returned = self.extras.uncleared.get_or_insert(new);
-            if !returned.all_free {
-                returned.runs.extend(runs);
-            }
         }
     }
     fn volumes_space(&self) -> Option<Granules> {
@@ -269,7 +273,7 @@ pub(crate) mod tests {
             let map = Map::new(&[Run { first: n * 3, count: 2 }]).expect("a good map");
             let naa = volume::naa(uuid);
             volumes.put(Volume { uuid, naa, name: name.into(), block_bytes: 4096, bytes: 5 << 20, map });
-            grants.add_volume(uuid, n as u32);
+            grants.number(uuid, n as u32);
         }
         PoolConfig {
             uuid: Uuid::from_random(9, 9),
@@ -289,7 +293,7 @@ pub(crate) mod tests {
 
     #[test]
     fn extras_survive_are_a_feature_of_their_own_and_say_nothing_in_one_way_only() {
-        use crate::steward::record::extras::{Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
+        use crate::steward::state::extras::{Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
         let found = Found { differed: 3, repaired: 2, unreadable: 1 };
         let run = ScrubRun { began: 7, repair: true, prefer: vec![Uuid([3; 16])], at: vec![1, 2], found };
         let last = Some(LastScrub { ended: 9, found });
@@ -310,7 +314,7 @@ pub(crate) mod tests {
         run.prefer = vec![Uuid([3; 16]), Uuid([4; 16])];
         assert_eq!(several.slot(1).features.incompat, Features::EXTRAS | Features::PREFERS);
         for replacements in [0u8, 2] {
-            let row = |n: u8| crate::steward::record::extras::Replacement {
+            let row = |n: u8| crate::steward::state::extras::Replacement {
                 old: Uuid([n + 5; 16]),
                 old_path: "/dev/old".into(),
                 new: Uuid([n + 7; 16]),
@@ -343,7 +347,7 @@ pub(crate) mod tests {
 
     #[test]
     fn caps_survive_beside_every_other_part_and_are_a_feature_while_there_are_any() {
-        use crate::steward::record::extras::{Replacement, ScrubRun};
+        use crate::steward::state::extras::{Replacement, ScrubRun};
         let volume = |n: usize| sample().volumes.iter().nth(n).expect("it has two").uuid;
         let caps = Caps { iops_max: 5000, mbps_max: 7 };
         let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };

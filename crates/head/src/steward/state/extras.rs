@@ -146,6 +146,7 @@ impl Extras {
     pub fn prefers_several(&self) -> bool {
         self.scrub.run.as_ref().is_some_and(|run| run.prefer.len() > 1)
     }
+    /// Appends it to a configuration.
     pub fn encode(&self, w: &mut Writer) {
         w.u16(self.spares.len() as u16);
         for spare in &self.spares {

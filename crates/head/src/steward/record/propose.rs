@@ -1,0 +1,252 @@
+//! From a proposal to what is decided: checked, durable, applied. `Desk::apply` is called here, and where a procedure makes more
+//! durable than its change says (a new drive's label, the record beside the configuration).
+
+use crate::layout::PoolId;
+use crate::order::{Refusal, RefusalKind};
+use crate::steward::Office;
+use crate::steward::desk::refuse;
+use crate::steward::orders::volumes::access_refusal;
+use crate::steward::pools::released::{RELEASED, RELEASED_IS};
+use crate::steward::pools::unfinished::{CREATING, CREATING_IS};
+use crate::steward::record::files::pools_text;
+use crate::steward::record::files::{HOSTS, IDENTITY, PORTALS, hosts_text, identity_text, portals_text};
+use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
+use array::format::ConfigSlot;
+use base::{Bug, Uuid, planted};
+
+/// A change of a pool's configuration that was checked, and is not durable yet. Nobody else changes that configuration as long
+/// as this lives.
+pub(crate) struct Planned {
+    change: Change,
+    next: Pool,
+    turn: Turn,
+}
+
+impl Planned {
+    /// What the pool will be.
+    pub fn next(&self) -> &Pool {
+        &self.next
+    }
+    /// What is written to its drives.
+    pub fn slot(&self) -> ConfigSlot {
+        self.next.slot()
+    }
+}
+
+/// It is this procedure's turn to write the files of the state directory (None), or the configuration of a pool.
+struct Turn {
+    office: Office,
+    pool: Option<PoolId>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut desk = self.office.desk_mut();
+        match self.pool {
+            None => desk.filing = false,
+            Some(id) => {
+                if let Some(p) = desk.pool_mut(id) {
+                    p.configuring = false;
+                }
+            }
+        }
+    }
+}
+
+impl Office {
+    /// Proposes a change that the state directory tells: it is checked, written there, applied.
+    ///
+    /// # Errors
+    /// It may not happen, or could not be written: nothing has changed.
+    pub(crate) async fn propose(&self, change: Change) -> Result<(), Refusal> {
+        let office = self.clone();
+        self.cx.until(move || !office.desk().filing).await;
+        self.desk_mut().filing = true;
+        let _turn = Turn { office: self.clone(), pool: None };
+        let texts = {
+            let mut desk = self.desk_mut();
+            desk.state().check(&change).map_err(|e| refusal(e, ""))?;
+            desk.journal.proposed(&change);
+            let mut next = desk.state().clone();
+            next.apply(change.clone());
+            let concerned = desk.state().concerned(&change);
+            debug_assert!(concerned.drives.is_empty(), "a change of drives has a procedure");
+            concerned.files.into_iter().map(|file| (text_of(&next, &file), file)).collect::<Vec<_>>()
+        };
+        let early = planted(Bug::AppliedBeforeDurable);
+        if early {
+            self.desk_mut().apply(change.clone());
+        }
+        for (text, file) in texts {
+            self.write_file(&file, text).await?;
+        }
+        if !early {
+            self.desk_mut().apply(change);
+        }
+        Ok(())
+    }
+    /// Writes a file of the state directory as it should be, once more.
+    pub(crate) async fn write_again(&self, file: &'static str) -> Result<(), Refusal> {
+        let office = self.clone();
+        self.cx.until(move || !office.desk().filing).await;
+        self.desk_mut().filing = true;
+        let _turn = Turn { office: self.clone(), pool: None };
+        let text = text_of(self.desk().state(), file);
+        self.write_file(file, text).await
+    }
+
+    /// Edits of a pool's configuration: checked, on its drives, applied.
+    ///
+    /// # Errors
+    /// They may not happen, or no drive took them: nothing has changed.
+    pub(crate) async fn configure(&self, pool: PoolId, edits: Vec<Edit>) -> Result<(), Refusal> {
+        let planned = self.plan(pool, edits).await?;
+        let reachable = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let slot = planned.slot();
+        if planted(Bug::AppliedBeforeDurable) {
+            self.decided(planned);
+            self.write_config(pool, &slot).await;
+            return Ok(());
+        }
+        let failed = self.write_config(pool, &slot).await;
+        if failed.len() >= reachable {
+            let message = format!("no drive of pool {} could be written", planned.next.config().name);
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
+        self.wish_away(pool, failed, "it could not take the configuration");
+        self.decided(planned);
+        Ok(())
+    }
+    /// The configuration as it is, of a later generation, so that the other slot of each drive says it, too.
+    ///
+    /// # Errors
+    /// The pool is gone.
+    pub(crate) async fn configure_again(&self, pool: PoolId) -> Result<(), Refusal> {
+        let planned = self.plan(pool, vec![]).await?;
+        let failed = self.write_config(pool, &planned.slot()).await;
+        self.wish_away(pool, failed, "it could not take the configuration");
+        self.decided(planned);
+        Ok(())
+    }
+    /// Edits of a pool's configuration that are checked, and that the caller makes durable.
+    ///
+    /// # Errors
+    /// They may not happen.
+    pub(crate) async fn plan(&self, pool: PoolId, edits: Vec<Edit>) -> Result<Planned, Refusal> {
+        let gone = || refuse(RefusalKind::NotFound, "pool", "the pool is gone");
+        let office = self.clone();
+        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.configuring)).await;
+        let mut desk = self.desk_mut();
+        let (uuid, generation, name) = {
+            let p = desk.pool_mut(pool).ok_or_else(gone)?;
+            p.configuring = true;
+            (p.config().uuid, p.generation().max(p.generation_used) + 1, p.config().name.clone())
+        };
+        drop(desk);
+        let turn = Turn { office: self.clone(), pool: Some(pool) };
+        let mut desk = self.desk_mut();
+        let checked = match desk.state().pool(uuid) {
+            Some(_) => desk.state().after(uuid, generation, &edits),
+            // It comes, and is nobody's yet.
+            None => desk.pool(pool).expect("seen above").state().after(generation, &edits),
+        };
+        let change = Change::Configured { pool: uuid, generation, edits };
+        let checked = checked.map_err(|e| refusal(e, &name));
+        if checked.is_ok() {
+            desk.pool_mut(pool).expect("seen above").generation_used = generation;
+            desk.journal.proposed(&change);
+        }
+        drop(desk);
+        Ok(Planned { change, next: checked?, turn })
+    }
+    /// A change of a pool's configuration is durable.
+    pub(crate) fn decided(&self, planned: Planned) {
+        let Planned { change, next, turn } = planned;
+        let mut desk = self.desk_mut();
+        let uuid = next.config().uuid;
+        match desk.state().check(&change) {
+            Ok(()) => desk.apply(change),
+            // It comes, and what it came as is told once all of it is durable.
+            Err(_) => {
+                let known = desk.state().pool(uuid).is_some();
+                debug_assert!(!known, "nobody else changed it meanwhile");
+                let coming = desk.pools.iter_mut().find(|p| p.config().uuid == uuid);
+                if let Some(p) = coming.filter(|_| !known) {
+                    p.comes_as(next);
+                }
+            }
+        }
+        drop(desk);
+        drop(turn);
+    }
+    /// A pool that was made or imported is this head's, durably.
+    pub(crate) fn came(&self, pool: PoolId) {
+        let mut desk = self.desk_mut();
+        let Some(p) = desk.pool(pool) else { return };
+        let (change, record) = (p.comes(), p.record().clone());
+        desk.apply(change);
+        desk.decide(pool, &record);
+    }
+    /// A pool is not this head's any more, durably.
+    pub(crate) fn left(&self, pool: PoolId) {
+        let mut desk = self.desk_mut();
+        let uuid = desk.pool(pool).map(|p| p.config().uuid);
+        if let Some(pool) = uuid.filter(|uuid| desk.state().pool(*uuid).is_some()) {
+            desk.apply(Change::PoolLeft { pool });
+        }
+    }
+    /// Puts a pool on a list, in the place of what stood there of it; or takes it off, if none of its drives outlives this daemon.
+    pub(crate) async fn list(&self, list: List, row: PoolRow) -> Result<(), Refusal> {
+        use crate::steward::pools::released::in_memory;
+        let drives: Vec<String> = row.drives.into_iter().filter(|d| !in_memory(d)).collect();
+        if drives.is_empty() {
+            return self.unlist(list, row.uuid).await;
+        }
+        let row = PoolRow { drives, ..row };
+        if self.desk().state().list(list).contains(&row) {
+            return Ok(());
+        }
+        self.propose(Change::Listed { list, row }).await
+    }
+    /// Takes a pool off a list, if it is there.
+    pub(crate) async fn unlist(&self, list: List, pool: Uuid) -> Result<(), Refusal> {
+        if self.desk().state().list(list).iter().all(|r| r.uuid != pool) {
+            return Ok(());
+        }
+        self.propose(Change::Unlisted { list, pool }).await
+    }
+}
+
+/// What a file says of a state.
+fn text_of(state: &State, file: &str) -> String {
+    match file {
+        IDENTITY => identity_text(state.identity()),
+        HOSTS => hosts_text(state.hosts()),
+        PORTALS => portals_text(state.portals(), state.portal_last()),
+        CREATING => pools_text(CREATING_IS, state.list(List::Creating)),
+        RELEASED => pools_text(RELEASED_IS, state.list(List::Released)),
+        _ => unreachable!("{file} is written by its own procedure"),
+    }
+}
+
+/// Why a change is refused, for the operator. What an operator can ask for was refused with better words before.
+fn refusal(why: Invalid, pool: &str) -> Refusal {
+    let internal = |words: &str| refuse(RefusalKind::Internal, "", words);
+    match why {
+        Invalid::Access(e) => access_refusal(e),
+        Invalid::PortalTaken => {
+            refuse(RefusalKind::Conflict, "address", "there is a portal at this address already")
+        }
+        Invalid::TooLarge => {
+            let message = format!("the configuration of pool {pool} would not fit its place on the drives");
+            refuse(RefusalKind::NoSpace, "", message)
+        }
+        Invalid::Taken => refuse(RefusalKind::Conflict, "", "another one has this name or number already"),
+        Invalid::NotThere => refuse(RefusalKind::NotFound, "", "what was to be changed is gone"),
+        Invalid::IsThere => refuse(RefusalKind::Conflict, "", "it is there already"),
+        Invalid::NotLater => internal("something else was changed at the same time"),
+        Invalid::Unsound => internal("this would contradict the rest of the configuration"),
+        Invalid::Members => internal("this would leave an array without a good drive"),
+        Invalid::NotNext => internal("a change before this one is missing"),
+    }
+}
