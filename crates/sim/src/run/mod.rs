@@ -8,6 +8,7 @@
 
 mod check;
 mod options;
+mod replay;
 mod trouble;
 
 pub use options::{Act, Deed, Options, Trouble, Wrap};
@@ -173,6 +174,8 @@ struct Run {
     moves: u32,
     /// Stingy hosts are to go.
     over: Rc<Cell<bool>>,
+    /// Takes what the head decides.
+    replica: replay::Replica,
     done: bool,
 }
 
@@ -234,6 +237,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         freed: crate::moves::Freed::default(),
         moves: 0,
         over: Rc::default(),
+        replica: replay::Replica::default(),
         done: false,
     };
     run.boot();
@@ -313,7 +317,7 @@ impl Run {
             self.world.put_head(Address::Shard(id), shard, Slice::new(staging, MIB as u32));
         }
         let memory = SimMemory::new(1 << 48, 8 * MIB);
-        let steward = Steward::new(StewardConfig {
+        let mut steward = Steward::new(StewardConfig {
             memory,
             shards,
             entropy: [seed, 1, 2, 3],
@@ -322,8 +326,21 @@ impl Run {
             notices: vec![],
             shapes: BTreeMap::new(),
         });
+        steward.keep_journal();
+        self.replica.reborn();
         let id = self.world.put_head(Address::Steward, Box::new(steward), Slice::new(1 << 50, 1 << 16));
         self.world.nudge(id);
+    }
+
+    /// A second state takes what the head has decided; now and then the two are compared.
+    fn replay(&mut self, compare: bool) -> Result<(), String> {
+        let entries = self.world.journal();
+        let compare = compare || !entries.is_empty();
+        self.replica.take(entries)?;
+        match self.world.decided().filter(|_| compare && !self.down) {
+            Some(state) => self.replica.compare(&state),
+            None => Ok(()),
+        }
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -335,12 +352,15 @@ impl Run {
                 self.ills()
             ));
         }
-        match self.world.step() {
+        let step = self.world.step();
+        self.replay(matches!(step, Step::ToManager(ManagerMail::Answered { .. })))?;
+        match step {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
             Step::Fell(fate) => self.fell(fate),
             Step::ToManager(ManagerMail::Ready { .. }) => {
                 self.ready = true;
+                self.replica.ready()?;
                 if self.stage == Stage::Booting {
                     self.stage = Stage::Ordering;
                     self.orders = self.setup();

@@ -2,11 +2,21 @@
 
 use base::{Dma, Event, Instant, Machine, Slice};
 use head::mail::Mail;
+use head::steward::state::State;
+use head::steward::state::journal::JournalEntry;
 
 /// A machine of the head.
 pub trait HeadMachine: Machine<Mail = Mail> + Dma {
     /// Nothing is under way, and nothing is kept that should be free; else what, one sentence.
     fn at_rest(&self) -> Result<(), String>;
+    /// What it has decided since the last call.
+    fn journal(&mut self) -> Vec<JournalEntry> {
+        vec![]
+    }
+    /// All that it has decided.
+    fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
+        None
+    }
 }
 
 impl<M: base::Memory> HeadMachine for head::Shard<M>
@@ -29,6 +39,12 @@ where
 impl HeadMachine for head::steward::Steward {
     fn at_rest(&self) -> Result<(), String> {
         if self.idle() { Ok(()) } else { Err("the Steward is not idle".into()) }
+    }
+    fn journal(&mut self) -> Vec<JournalEntry> {
+        self.take_journal()
+    }
+    fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
+        Some(self.state())
     }
 }
 

@@ -21,6 +21,8 @@ use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
 use core::cmp::Reverse;
 use drives::Drives;
 use head::mail::{Mail, ManagerMail};
+use head::steward::state::State;
+use head::steward::state::journal::JournalEntry;
 use links::Links;
 use state::Pending;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -273,6 +275,21 @@ impl World {
             }
         }
         Ok(())
+    }
+    /// What the Steward has decided since the last call.
+    pub fn journal(&mut self) -> Vec<JournalEntry> {
+        let id = self.addresses.get(&Address::Steward);
+        match id.map(|id| &mut self.actors[*id].body) {
+            Some(Body::Head(machine)) => machine.journal(),
+            Some(Body::Host(_)) | None => vec![],
+        }
+    }
+    /// All that it has decided.
+    pub fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
+        match &self.actors[*self.addresses.get(&Address::Steward)?].body {
+            Body::Head(machine) => machine.decided(),
+            Body::Host(_) => None,
+        }
     }
     /// A line of the story.
     pub fn say(&mut self, text: impl FnOnce() -> String) {
