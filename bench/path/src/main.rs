@@ -16,7 +16,7 @@ use base::{
 use core::net::SocketAddr;
 use head::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use head::mail::{Mail, ShardMail, StewardMail};
-use head::path::direct::Door;
+use head::path::door::Door;
 use head::{Deadlines, Shard, ShardConfig};
 use std::collections::VecDeque;
 use std::sync::Arc;

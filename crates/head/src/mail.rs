@@ -4,7 +4,7 @@
 //! what must be known everywhere travels as a `View` and a `Layout` that never change once made.
 
 use crate::admission::caps::Cost;
-use crate::admission::rate_limit::Kind;
+use crate::admission::caps::Kind;
 use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};

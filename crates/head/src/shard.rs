@@ -30,7 +30,7 @@ use crate::admission::window::{Depth, Governor};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::limits;
 use crate::mail::{Mail, ShardMail, StewardMail, to_shard, to_steward};
-use crate::path::direct::Done;
+use crate::path::door::Done;
 use crate::path::link::{Connection, Front, Io, Life};
 use crate::path::request::{Flight, Landed, Orphan, Parked, Phase, Request};
 use crate::path::stages::Timing;

@@ -113,6 +113,15 @@ impl Meter {
     }
 }
 
+/// The two lines of a gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Waits for its bytes, too.
+    Data,
+    /// Does not.
+    Prompt,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@
 //! and one question of each kind under way, and home serves its own line and its peers in turn. So one volume has
 //! its whole rate wherever its hosts come in. What a lease has left over (its command was aborted) expires.
 
-use crate::admission::caps::{Caps, Cost, Meter};
+use crate::admission::caps::{Caps, Cost, Kind, Meter};
 use crate::admission::lines::Line;
 use crate::mail::{Mail, ShardMail, to_shard};
 use crate::path::request::{Phase, Request};
@@ -26,15 +26,6 @@ use base::{Command, Duration, Effects, Instant, Memory, Op, Slots, VolumeId};
 const LEASE: Duration = Duration::from_millis(2);
 /// How long what is left of a lease may be used.
 const LEASE_LIFE: Duration = Duration::from_millis(20);
-
-/// The two lines of a gate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Waits for its bytes, too.
-    Data,
-    /// Does not.
-    Prompt,
-}
 
 const KINDS: [Kind; 2] = [Kind::Data, Kind::Prompt];
 

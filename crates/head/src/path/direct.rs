@@ -10,34 +10,12 @@
 //! A command that comes in further down goes the rest of the way as every other does, at the same limits. Who it is
 //! from is not asked: nothing of this can be reached from a network.
 
+use crate::path::door::{Done, Door};
 use crate::path::request::{Phase, Request};
 use crate::path::stages::UNTIMED;
 use crate::shard::{Core, NO_LINK, Shard};
 use array::LegState;
 use base::{Command, DriveId, Instant, Memory, Slice, Status, Tag, VolumeId};
-
-/// The room at which a command comes in. All take the volume that the command names as the place that it may touch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Door {
-    /// Addresses are the volume's.
-    #[default]
-    Volume,
-    /// Addresses are those of the volume's pool.
-    Pool,
-    /// Addresses are those of this array's data, by its index in the pool.
-    Array(u16),
-}
-
-/// How a command of [`Shard::direct_submit`] ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Done {
-    /// From the command.
-    pub tag: Tag,
-    /// How it ended.
-    pub status: Status,
-    /// Its buffer, which is the caller's again: another one than it gave, if some drive still holds that.
-    pub data: Slice,
-}
 
 /// Where an array keeps its data.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use crate::admission::window::{Depth, Governor};
 use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
 use crate::limits;
 use crate::mail::{FlightId, Mail, Room, ShardMail, StewardMail, to_shard, to_steward};
-use crate::path::direct::Door;
+use crate::path::door::Door;
 use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, worse};
 use crate::path::stages::UNTIMED;
 use crate::report::DriveReport;

@@ -1,6 +1,7 @@
 //! The way of a host's command: connection, request, rooms, and back; and what a layer costs.
 
 pub mod direct;
+pub mod door;
 pub(crate) mod flow;
 pub(crate) mod late;
 pub(crate) mod link;

@@ -7,7 +7,7 @@ use crate::admission::lines::{Place, Stands};
 use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
 use crate::mail::FlightId;
-use crate::path::direct::Door;
+use crate::path::door::Door;
 use crate::path::stages::UNTIMED;
 use array::{ArrayCommand, OpView, Ticket};
 use base::{Command, Instant, Slice, Status, Tag, Token, VolumeId};

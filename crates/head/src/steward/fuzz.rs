@@ -1,8 +1,8 @@
 //! Entry points for arbitrary bytes: what the Steward reads from drives and from the state directory.
 //! They must not panic, and what is read must be written down as the same.
 
-use crate::steward::pools::absent::KeptFile;
-use crate::steward::record::files;
+use crate::steward::record::kept::KeptFile;
+use crate::steward::record::texts;
 use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig};
 use array::format::Features;
 use base::Uuid;
@@ -79,7 +79,7 @@ pub fn configuration_example() -> Vec<u8> {
 
 /// Any file of the state directory: each of its readers is given the bytes.
 pub fn state_file(bytes: &[u8]) {
-    files::read_any(bytes);
+    texts::read_any(bytes);
 }
 
 /// Files that are good, one of each kind.
@@ -95,7 +95,7 @@ pub fn state_file_examples() -> Vec<Vec<u8>> {
         "7\t1700000000\twarning\tdrive /dev/a\tit is gone\n8\t1700000001\tnote\thead\tthe head serves\n",
     ];
     let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
-    all.push(files::witness_text(&record));
+    all.push(texts::witness_text(&record));
     let config = PoolConfig::decode(&configuration_example(), EXAMPLE_HAS).expect("the example is good");
     all.push(KeptFile { slot: config.slot(1), deallocates: false }.text().into_bytes());
     all

@@ -10,13 +10,16 @@
 //!
 //! Owns everything that is decided once for the head: the desk. Does not move hosts' bytes.
 
-mod desk;
+mod context;
 mod dma;
 pub mod fuzz;
 mod health;
 mod join;
+mod kind;
 mod legs;
+mod office;
 mod orders;
+mod patience;
 mod pools;
 mod publish;
 mod record;
@@ -28,20 +31,21 @@ mod status;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use health::shaped::split as split_shape;
 
-use crate::mail::{Mail, ManagerMail, ShardMail, StewardMail};
+use crate::mail::{Mail, ManagerMail, StewardMail};
 use crate::order::Order;
 use base::front::Close;
 use base::machine::Shape;
 use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
-use desk::{Desk, Stop};
-use runtime::{Cx, Runtime};
+use context::desk::{Desk, Stop};
+use office::Office;
+use runtime::Runtime;
 use sessions::table::Place;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::Ref;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// What a Steward is made from.
 pub struct StewardConfig<M> {
@@ -67,47 +71,28 @@ pub struct Steward {
     office: Office,
 }
 
-/// What every procedure works with: the world and the desk. Clones are the same.
-#[derive(Clone)]
-pub(crate) struct Office {
-    pub(crate) cx: Cx,
-    desk: Rc<RefCell<Desk>>,
-}
-
-impl Office {
-    /// The desk, to be read; not held over an await.
-    pub(crate) fn desk(&self) -> Ref<'_, Desk> {
-        self.desk.borrow()
-    }
-    /// The desk, to be changed; not held over an await.
-    pub(crate) fn desk_mut(&self) -> RefMut<'_, Desk> {
-        self.cx.changed();
-        self.desk.borrow_mut()
-    }
-}
-
 impl Steward {
     /// A Steward that begins its work at its first event or turn.
     pub fn new(config: StewardConfig<impl Memory + 'static>) -> Self {
         let rt = Runtime::new(config.memory);
         let mut desk = Desk::new(config.shards, config.entropy, config.version, config.notices);
         desk.shapes_at_start = config.shapes;
-        let office = Office { cx: rt.cx(), desk: Rc::new(RefCell::new(desk)) };
+        let office = Office::new(rt.cx(), desk);
         let (o, hold) = (office.clone(), config.hold);
         office.cx.spawn(async move { o.live(hold).await });
         Self { rt, office }
     }
     /// From now on it keeps what it decides, for who takes it with `take_journal`.
     pub fn keep_journal(&mut self) {
-        self.office.desk.borrow_mut().journal = state::journal::Journal::kept();
+        self.office.desk_quietly().journal = state::journal::Journal::kept();
     }
     /// What it has decided since the last call, in order.
     pub fn take_journal(&mut self) -> Vec<state::journal::JournalEntry> {
-        self.office.desk.borrow_mut().journal.take()
+        self.office.desk_quietly().journal.take()
     }
     /// All that it has decided.
     pub fn state(&self) -> Ref<'_, state::State> {
-        Ref::map(self.office.desk.borrow(), Desk::state)
+        Ref::map(self.office.desk(), Desk::state)
     }
     /// Bytes of its memory, for worlds that move bytes themselves.
     pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
@@ -258,14 +243,4 @@ impl Machine for Steward {
         self.rt.next_deadline()
     }
     fn segments(&self, _connection: base::ConnectionId, _max: usize, _out: &mut Vec<Slice>) {}
-}
-
-/// Sends the same to every shard.
-impl Office {
-    pub(crate) fn tell_shards(&self, mut mail: impl FnMut() -> ShardMail) {
-        let shards = self.desk().shards;
-        for shard in 0..shards {
-            self.cx.to_shard(shard, mail());
-        }
-    }
 }

@@ -2,8 +2,9 @@
 
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::ShardMail;
-use crate::steward::Office;
-use crate::steward::desk::{Desk, PoolDesk, Stop};
+use crate::steward::context::desk::{Desk, Stop};
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::office::Office;
 use array::format::LegState;
 use base::view::{Export, View};
 use std::sync::Arc;

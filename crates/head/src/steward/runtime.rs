@@ -11,7 +11,7 @@
 
 use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::{Mail, ManagerMail, ShardMail, to_manager, to_shard};
-use crate::steward::pools::released::anonymous;
+use crate::steward::kind::anonymous;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
     Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects,

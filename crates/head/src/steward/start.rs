@@ -2,32 +2,26 @@
 
 use crate::mail::ManagerMail;
 use crate::order::{RefusalKind, Weight};
-use crate::steward::Office;
-use crate::steward::desk::Stop;
-use crate::steward::health::drives::Probe;
-use crate::steward::pools::absent::{AbsentPool, LOOK_FIRST};
+use crate::steward::context::absent::AbsentPool;
+use crate::steward::context::desk::Stop;
+use crate::steward::context::probe::Probe;
+use crate::steward::kind::in_memory;
+use crate::steward::office::Office;
+use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
+use crate::steward::pools::absent::LOOK_FIRST;
 use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is_about, words};
-use crate::steward::pools::released::in_memory;
-use crate::steward::record::files::POOLS;
-use crate::steward::runtime::Patience;
+use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::{Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a start waits for drives that somebody holds, and how often it looks. A pool with a leg that does not answer is
-/// up within `START_MAX`: drives are looked at once more at the end of it, and where they may be today.
-pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(4);
-/// A pool that needs nothing of a drive that hangs, or is held, serves after that time.
-pub(crate) const START_MAX: Duration = Duration::from_secs(10);
-const _: () = assert!(CLAIM_PATIENCE.as_secs() + 2 * Patience::PROMPT.look.as_secs() <= START_MAX.as_secs());
 /// How long a drive may take to be let go of.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// After that long the drives are another's, and not the rest of a life of this head: whoever does not need them
 /// is served.
 const HELD_PATIENCE: Duration = Duration::from_secs(2);
-pub(crate) const CLAIM_RETRY: Duration = Duration::from_millis(300);
 
 impl Office {
     /// The Steward's life: start, then orders one by one.

@@ -11,9 +11,10 @@
 use crate::layout::PoolId;
 use crate::mail::{ManagerMail, ShardMail};
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{Stop, refuse};
+use crate::steward::context::desk::Stop;
 use crate::steward::join::{self, Boxed};
+use crate::steward::office::Office;
+use crate::steward::words::refuse;
 use base::Duration;
 use base::front::Close;
 

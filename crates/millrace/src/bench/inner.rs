@@ -14,7 +14,8 @@ use base::{
 };
 use head::Shard;
 use head::mail::Mail;
-use head::path::direct::{Door, Place};
+use head::path::direct::Place;
+use head::path::door::Door;
 use load::{Pick, Plan, Progress, Workload, stamp};
 use std::sync::mpsc::{Receiver, Sender};
 

@@ -1,16 +1,18 @@
 //! What is read from and written to drives about drives. Only the Steward writes there.
 
 use crate::layout::PoolId;
-use crate::steward::Office;
-use crate::steward::desk::{OpenDrive, error_words};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::probe::Probe;
+use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::health::shaped;
 use crate::steward::health::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
 use crate::steward::join::{self, Boxed};
-use crate::steward::pools::unfinished::MADE;
-use crate::steward::record::witness::{Witness, puts_out};
+use crate::steward::office::Office;
+use crate::steward::record::texts::MADE;
 use crate::steward::runtime::Patience;
 use crate::steward::state::Change;
 use crate::steward::state::config::geometry_of;
+use crate::steward::words::error_words;
 use array::format::{
     ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
     newest_config, newest_label, newest_membership,
@@ -21,50 +23,6 @@ use base::{Bug, DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid, plant
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, String>;
-
-/// A drive that was opened and looked at.
-pub(crate) struct Probe {
-    /// As it was asked for.
-    pub spec: String,
-    pub id: DriveId,
-    pub info: DriveInfo,
-    pub label: Result<Label, Fault>,
-    /// The name of what others left there.
-    pub foreign: Option<&'static str>,
-    /// Our label is there and something else too, in front.
-    pub front_written: bool,
-    /// Both copies of the label are there and the same. If not, part of the drive was overwritten or cut
-    /// off behind our back, and nothing that its records say of its data can be believed.
-    pub whole: bool,
-    pub record: Result<MembershipRecord, Fault>,
-    pub config: Result<ConfigSlot, Fault>,
-}
-
-impl Probe {
-    /// The label, if the drive has one that may be used.
-    pub fn good_label(&self) -> Option<&Label> {
-        self.label.as_ref().ok().filter(|l| l.drive_bytes <= self.info.bytes)
-    }
-    /// As a member of an array.
-    pub fn opened(&self) -> Option<OpenDrive> {
-        Some(OpenDrive { id: self.id, info: self.info.clone(), label: self.good_label()?.clone() })
-    }
-    /// Why the drive must not be taken without `force`; None if it is free. One sentence.
-    pub fn objection(&self) -> Option<String> {
-        let path = &self.info.path;
-        match (&self.label, self.foreign) {
-            (Ok(l), _) if self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) => Some(format!(
-                "{path} is labelled as a drive of pool {} ({}), which was never finished and holds nothing",
-                l.pool_name, l.pool
-            )),
-            (Ok(l), _) => Some(format!("{path} is labelled as a drive of pool {} ({})", l.pool_name, l.pool)),
-            (Err(Fault::Newer), _) => Some(format!("{path} carries a label of a newer version of millrace")),
-            (Err(Fault::Damaged), _) => Some(format!("{path} carries a damaged label of millrace")),
-            (Err(Fault::Absent), Some(name)) => Some(format!("{path} holds {name}")),
-            (Err(Fault::Absent), None) => None,
-        }
-    }
-}
 
 /// What a leg's maps say when it is labelled.
 #[derive(Clone, Copy)]
@@ -79,7 +37,7 @@ pub(crate) struct Maps<'a> {
 impl Office {
     /// The same office for work on drives that serve nobody yet.
     pub(crate) fn patient(&self) -> Self {
-        Self { cx: self.cx.with(Patience::ORDER), desk: self.desk.clone() }
+        self.with(self.cx.with(Patience::ORDER))
     }
     /// Claims, opens, shapes and looks at a drive, within `Patience::look`.
     pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {

@@ -7,9 +7,12 @@
 
 use crate::layout::PoolId;
 use crate::order::{State, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{Desk, Ill, OpenDrive, Wish, error_words};
+use crate::steward::context::array::Wish;
+use crate::steward::context::desk::{Desk, Ill};
+use crate::steward::context::open::OpenDrive;
 use crate::steward::join::{self, Boxed};
+use crate::steward::office::Office;
+use crate::steward::words::error_words;
 use array::format::{LABEL_AT, LegState, RECORD_BYTES};
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
 use std::collections::BTreeMap;
@@ -25,29 +28,6 @@ const SPACE_ENOUGH: u64 = 1 << 20;
 
 /// How long an order waits for the look that it asked for.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Looks at all drives, counted: the last one that was asked for, that began, and that ended.
-#[derive(Default)]
-pub(crate) struct Looks {
-    wanted: u64,
-    begun: u64,
-    ended: u64,
-}
-
-impl Looks {
-    /// Asks for one that begins from now on.
-    fn want(&mut self) -> u64 {
-        self.wanted = self.begun + 1;
-        self.wanted
-    }
-    fn is_wanted(&self) -> bool {
-        self.wanted > self.begun
-    }
-    fn begin(&mut self) -> u64 {
-        self.begun += 1;
-        self.begun
-    }
-}
 
 /// A leg whose drive is open.
 #[derive(Clone)]
@@ -138,7 +118,7 @@ impl Office {
         let mut desk = self.desk_mut();
         // Another drive may stand there by now.
         let p = desk.pool(w.pool).filter(|p| !p.leaving);
-        let same = |p: &crate::steward::desk::PoolDesk| {
+        let same = |p: &crate::steward::context::pool::PoolDesk| {
             let open = p.arrays.get(w.array).and_then(|a| a.legs.get(w.leg)).and_then(|l| l.open.as_ref());
             open.is_some_and(|o| o.id == w.open.id)
                 && !matches!(p.leg_state(w.array, w.leg), LegState::Out | LegState::JustOut)
@@ -194,7 +174,7 @@ impl Office {
                     array: w.array,
                     leg: w.leg,
                     why,
-                    outlook: crate::steward::desk::Outlook::MayReturn,
+                    outlook: crate::steward::context::array::Outlook::MayReturn,
                 });
             }
             return;

@@ -11,18 +11,18 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{
-    LegDesk, OpenDrive, Outlook, PoolDesk, Wish, array_word, error_words, not_labelled, refuse, size_needed,
-    size_there,
-};
-use crate::steward::health::drives::Probe;
-use crate::steward::orders::dispatch::RETURN_PATIENCE;
-use crate::steward::pools::create::{bytes_needed, check_probes, fits};
+use crate::steward::context::array::{LegDesk, Outlook, Wish};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::office::Office;
+use crate::steward::patience::RETURN_PATIENCE;
+use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
 use crate::steward::pools::meant::Unused;
 use crate::steward::state::Edit;
 use crate::steward::state::config::{LegRow, geometry_of};
 use crate::steward::state::extras::Replacement;
+use crate::steward::words::{array_word, error_words, not_labelled, refuse, size_needed, size_there};
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
 use base::{Duration, Uuid};

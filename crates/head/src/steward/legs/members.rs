@@ -12,10 +12,13 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::Weight;
-use crate::steward::Office;
-use crate::steward::desk::{Desk, Outlook, PoolDesk, Wish, array_word, error_words, outlook};
-use crate::steward::pools::found::Found;
+use crate::steward::context::array::{Outlook, Wish, outlook};
+use crate::steward::context::desk::Desk;
+use crate::steward::context::found::Found;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::office::Office;
 use crate::steward::status::speed::{Speed, Work};
+use crate::steward::words::{array_word, error_words};
 use array::format::{LegState, MembershipRecord};
 use base::{Bug, DriveError, Duration, Instant, planted};
 use std::collections::VecDeque;
@@ -341,7 +344,7 @@ impl Desk {
             desk_leg.slow.clear();
             (desk_leg.told_slow, desk_leg.quiet_since) = (false, None);
             (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
-            desk_leg.return_at = Some(now + crate::steward::legs::spares::return_after(desk_leg.returns));
+            desk_leg.return_at = Some(now + crate::steward::patience::return_after(desk_leg.returns));
             let (weight, what) = match outlook {
                 Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => (Weight::Error, "was taken out of"),
                 Outlook::Leaves => (Weight::Note, "leaves"),
@@ -440,7 +443,7 @@ impl PoolDesk {
         if witness.is_ok() {
             return true;
         }
-        let provable = self.loss_is_provable(&self.record(), failed);
+        let provable = self.loss_is_provable(self.record(), failed);
         if !provable && let Some(words) = &mut self.trouble {
             words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
         }

@@ -10,9 +10,10 @@
 
 use crate::layout::PoolId;
 use crate::order::Weight;
-use crate::steward::Office;
-use crate::steward::desk::{PoolDesk, Wish};
+use crate::steward::context::array::Wish;
+use crate::steward::context::pool::PoolDesk;
 use crate::steward::join;
+use crate::steward::office::Office;
 use array::format::{LegState, MembershipRecord};
 use base::{DriveError, Duration};
 

@@ -11,22 +11,20 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::refuse;
-use crate::steward::health::drives::Probe;
-use crate::steward::orders::dispatch::RETURN_PATIENCE;
+use crate::steward::context::probe::Probe;
+use crate::steward::office::Office;
+use crate::steward::patience::{LOOK_AFTER, RETURN_PATIENCE};
+use crate::steward::words::refuse;
 use array::format::{LegState, MembershipRecord, is_current};
-use base::{DriveError, Duration, Instant, Uuid};
+use base::{DriveError, Instant, Uuid};
 
 /// Records that a leg may miss before no other leg returns: half of those that a record names.
 const LAG_MAX: u64 = 16;
 
-/// How often it is looked for where it was: hosts wait for it, and a path that leads nowhere costs nothing.
-pub(crate) const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// Each of so many looks is at all drives that nobody holds, as it may have another path today.
 const LOOKS_NEAR: u32 = 10;
 
-impl crate::steward::desk::PoolDesk {
+impl crate::steward::context::pool::PoolDesk {
     /// Last legs of mirrors that are gone as they were opened, and due to be looked for.
     pub(crate) fn due_to_reopen(&self, now: Instant) -> Vec<(usize, usize)> {
         let mut due = vec![];
@@ -181,7 +179,7 @@ impl Office {
             // Nobody else went on from it, and it was not overwritten.
             let ours = probe.whole
                 && probe.good_label().is_some_and(|l| l.array == array as u32)
-                && is_current(probe.record.as_ref().ok(), &p.record());
+                && is_current(probe.record.as_ref().ok(), p.record());
             // The keeper may wait for this very drive, so nobody waits for the keeper.
             if !ours || p.leaving || p.keeping || p.held || !p.is_last(array, leg) {
                 return None;

@@ -5,11 +5,12 @@
 
 use crate::layout::PoolId;
 use crate::order::Weight;
-use crate::steward::Office;
-use crate::steward::desk::{OpenDrive, error_words};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::spare::SpareIll;
 use crate::steward::health::watch::{Look, SILENT_MAX};
 use crate::steward::join::{self, Boxed};
-use crate::steward::legs::spares::SpareIll;
+use crate::steward::office::Office;
+use crate::steward::words::error_words;
 use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, FileName};
 use std::collections::BTreeMap;

@@ -8,16 +8,20 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{
-    LegDesk, OpenDrive, Outlook, PoolDesk, StoodIn, array_word, not_labelled, refuse, size_needed, size_there,
-};
-use crate::steward::health::drives::Probe;
+use crate::steward::context::array::{LegDesk, Outlook};
+use crate::steward::context::desk::StoodIn;
+use crate::steward::context::found::Found;
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::context::spare::SpareDesk;
 use crate::steward::legs::exchange::Seat;
-use crate::steward::pools::create::{bytes_needed, check_probes, fits};
-use crate::steward::pools::found::Found;
+use crate::steward::office::Office;
+use crate::steward::patience::{is_spare, return_after};
+use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
 use crate::steward::state::Edit;
 use crate::steward::state::extras::SpareRow;
+use crate::steward::words::{array_word, not_labelled, refuse, size_needed, size_there};
 use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
 use base::{Duration, Instant, Uuid};
 
@@ -26,65 +30,11 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// A leg that may come back (it is gone, silent, or was taken out by hand) gets this time: drives that
 /// overheat, and cables that are moved, come back within minutes, and then miss little.
 pub(crate) const SPARE_AFTER: Duration = Duration::from_secs(300);
-/// How long after a leg was put out it is tried first to take it back, and how often then. Each return
-/// doubles it, so that a drive that comes and goes does not keep its mirror copying.
-const RETURN_AFTER: Duration = Duration::from_secs(10);
-const RETURN_DOUBLES_MAX: u32 = 6;
-
-/// See `RETURN_AFTER`.
-pub(crate) fn return_after(returns: u32) -> Duration {
-    RETURN_AFTER * (1 << returns.min(RETURN_DOUBLES_MAX))
-}
 
 /// How long a drive may take to come back from the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// In a spare's label: it is no leg.
 const NO_ARRAY: u32 = u32::MAX;
-
-/// A spare of an imported pool.
-#[derive(Clone)]
-pub(crate) struct SpareDesk {
-    pub uuid: Uuid,
-    pub path: String,
-    /// None: it was not found, or is not what it was.
-    pub open: Option<OpenDrive>,
-    pub found: Option<Found>,
-    /// Its smallest write, bytes: None if it was not seen in this life of the head.
-    pub block_bytes: Option<u32>,
-    /// When it is looked whether one that was not found is back; None if it is open, or could not be used. And how often
-    /// that was done.
-    pub look_at: Option<Instant>,
-    pub looks: u32,
-    /// Why it can stand in for nobody although it is open, and what helps.
-    pub ill: Option<SpareIll>,
-}
-
-/// See `SpareDesk::ill`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SpareIll {
-    /// The end of a sentence that names the spare.
-    pub words: String,
-    pub next: String,
-}
-
-impl SpareDesk {
-    /// It was not found, and is looked for again.
-    fn is_due(&self, now: Instant) -> bool {
-        self.open.is_none() && self.look_at.is_some_and(|at| at <= now)
-    }
-    /// Open, if it can stand in for a drive.
-    pub fn ready(&self) -> Option<&OpenDrive> {
-        self.open.as_ref().filter(|_| self.ill.is_none())
-    }
-    /// Why it is not ready: one sentence, empty if it is.
-    pub fn reason(&self) -> String {
-        match (&self.open, &self.found) {
-            (Some(_), _) => self.ill.as_ref().map_or(String::new(), |ill| ill.words.clone()),
-            (None, Some(found)) => found.words(),
-            (None, None) => "it was not found".into(),
-        }
-    }
-}
 
 /// The mirrors of its pool that a spare can stand in for.
 pub(crate) enum Fit {
@@ -105,11 +55,6 @@ impl Fit {
             Fit::None { why } => format!("fits no mirror: {why}"),
         }
     }
-}
-
-/// Whether a label is a spare's.
-pub(crate) fn is_spare(label: &Label) -> bool {
-    label.features.incompat & Features::SPARE != 0
 }
 
 impl PoolDesk {
@@ -523,7 +468,7 @@ impl Office {
                 let (desk, now) = (self.desk(), self.cx.now());
                 let Some(p) = desk.pool(pool) else { return };
                 interval =
-                    if p.is_looked_for() { crate::steward::legs::reopen::LOOK_AFTER } else { LOOK_INTERVAL };
+                    if p.is_looked_for() { crate::steward::patience::LOOK_AFTER } else { LOOK_INTERVAL };
                 if p.leaving || !desk.orders.is_empty() || desk.ordering {
                     continue;
                 }

@@ -10,7 +10,7 @@
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::Weight;
-use crate::steward::Office;
+use crate::steward::office::Office;
 use base::Duration;
 
 /// How long hosts wait for a record: with the time that a drive may take before it is given up, 5 s in all (promise 7).
@@ -77,10 +77,12 @@ impl Office {
     }
 }
 
-impl crate::steward::desk::PoolDesk {
+impl crate::steward::context::pool::PoolDesk {
     /// A record is being written, and answers wait for it or for the next one.
     fn is_losing(&self) -> bool {
-        let lost = |w: &crate::steward::desk::Wish| matches!(w, crate::steward::desk::Wish::Lost { .. });
+        let lost = |w: &crate::steward::context::array::Wish| {
+            matches!(w, crate::steward::context::array::Wish::Lost { .. })
+        };
         self.recording.is_some() && (self.losing || self.wishes.iter().any(lost))
     }
 }

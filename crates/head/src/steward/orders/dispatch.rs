@@ -3,20 +3,20 @@
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
-use crate::steward::Office;
-use crate::steward::desk::{Outlook, Wish, error_words, refuse};
-use crate::steward::health::drives::Probe;
+use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::found::Found;
+use crate::steward::context::probe::Probe;
 use crate::steward::health::watch::lacks_room_below;
 use crate::steward::join::{self, Boxed};
-use crate::steward::pools::create::NewPool;
-use crate::steward::pools::found::Found;
+use crate::steward::office::Office;
+use crate::steward::patience::RETURN_PATIENCE;
+use crate::steward::pools::fit::NewPool;
 use crate::steward::pools::import::Claim;
+use crate::steward::words::{error_words, refuse};
 use array::format::{Label, LegState, Return, judge_return};
 use base::machine::Shape;
 use base::{Duration, FileName, OpenError, Uuid};
 
-/// How long a drive may take to come back from the kernel.
-pub(crate) const RETURN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -268,7 +268,7 @@ impl Office {
         self.cx
             .until(move || {
                 let desk = office.desk();
-                let quiet = |p: &crate::steward::desk::PoolDesk| !p.keeping && p.wishes.is_empty();
+                let quiet = |p: &crate::steward::context::pool::PoolDesk| !p.keeping && p.wishes.is_empty();
                 desk.pool(pool).is_none_or(|p| {
                     p.leaving || (quiet(p) && (p.is_out(array, leg) || p.is_last(array, leg)))
                 })
@@ -396,14 +396,15 @@ impl Office {
         }
         match admitted {
             Ok(full) => {
-                let mut desk = self.desk_mut();
-                if let Some(p) = desk.pool_mut(pool) {
-                    let l = &mut p.arrays[array].legs[leg];
-                    (l.open, l.path) = (probe.opened(), probe.info.path.clone());
-                    p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
+                {
+                    let mut desk = self.desk_mut();
+                    if let Some(p) = desk.pool_mut(pool) {
+                        let l = &mut p.arrays[array].legs[leg];
+                        (l.open, l.path) = (probe.opened(), probe.info.path.clone());
+                        p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
+                    }
+                    desk.moved(pool, uuid, &probe.info.path);
                 }
-                desk.moved(pool, uuid, &probe.info.path);
-                drop(desk);
                 self.joined(pool, array, leg).await;
                 self.write_pools().await?;
                 Ok(Reply::Done)
@@ -505,7 +506,7 @@ impl Office {
             if label.array != array as u32 {
                 return Err("its label says another place in the pool".to_string().into());
             }
-            (judge_return(probe.record.as_ref().ok(), uuid, &p.record()), p.config_slot())
+            (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.config_slot())
         };
         let full = match verdict {
             Return::Partial => !probe.whole,
@@ -563,7 +564,7 @@ impl Office {
         self.cx
             .until(move || {
                 let desk = office.desk();
-                let done = |p: &crate::steward::desk::PoolDesk| {
+                let done = |p: &crate::steward::context::pool::PoolDesk| {
                     !p.keeping && !p.wishes.iter().any(|w| matches!(w, Wish::Joined { array: a, leg: l, .. } if (*a, *l) == (array, leg)))
                 };
                 desk.pool(pool).is_none_or(|p| p.leaving || done(p))

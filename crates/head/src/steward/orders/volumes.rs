@@ -5,11 +5,12 @@ use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{PoolDesk, Resting, count, refuse, size, size_there};
-use crate::steward::record::files::protocol_word;
+use crate::steward::context::pool::{PoolDesk, Resting};
+use crate::steward::office::Office;
+use crate::steward::record::texts::protocol_word;
 use crate::steward::sessions::table::{Identity, Session};
 use crate::steward::state::{Change, Edit};
+use crate::steward::words::{access_refusal, count, net_words, refuse, size, size_there, volume_refusal};
 use access::{AccessError, Grant, Host, LUN_MAX, lowest_free};
 use base::front::Close;
 use base::view::NSID_MAX;
@@ -24,70 +25,6 @@ const QUARANTINE: Duration = Duration::from_secs(10);
 
 /// The lowest cap, commands a second.
 const IOPS_LEAST: u32 = 10;
-
-fn volume_refusal(e: VolumeError) -> Refusal {
-    let kind = match e {
-        VolumeError::NameTaken(_) => RefusalKind::Conflict,
-        VolumeError::TooMany | VolumeError::TooScattered => RefusalKind::NoSpace,
-        VolumeError::Name(_)
-        | VolumeError::SizeZero
-        | VolumeError::SizeTooLarge(_)
-        | VolumeError::SizeUneven { .. }
-        | VolumeError::BlockSize(_)
-        | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
-    };
-    let next = match &e {
-        VolumeError::Name(_) => "the same command with a name such as vm1".into(),
-        VolumeError::NameTaken(_) | VolumeError::TooMany | VolumeError::TooScattered => {
-            "millrace volume ls".into()
-        }
-        VolumeError::SizeZero | VolumeError::SizeTooLarge(_) => {
-            "the same command with a size such as --size 100G".into()
-        }
-        VolumeError::SizeUneven { bytes, block_bytes } => {
-            format!("the same command with --size {}", bytes.next_multiple_of(u64::from(*block_bytes)))
-        }
-        VolumeError::BlockSize(_) | VolumeError::BlockTooSmall { .. } => {
-            "the same command with --block 4096".into()
-        }
-    };
-    refuse(kind, e.field(), e.to_string()).then(next)
-}
-
-pub(in crate::steward) fn access_refusal(e: AccessError) -> Refusal {
-    let kind = match e {
-        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => RefusalKind::Conflict,
-        AccessError::Lun(n) if n <= LUN_MAX => RefusalKind::Conflict,
-        AccessError::NoHost(_) => RefusalKind::NotFound,
-        AccessError::TooManyHosts | AccessError::Full => RefusalKind::NoSpace,
-        AccessError::HostName(_)
-        | AccessError::Nameless
-        | AccessError::TooManyNames
-        | AccessError::Nqn { .. }
-        | AccessError::Iqn { .. }
-        | AccessError::Secret { .. }
-        | AccessError::ChapUser
-        | AccessError::Lun(_) => RefusalKind::Invalid,
-    };
-    let next = match &e {
-        AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {
-            "millrace host ls".into()
-        }
-        AccessError::HostName(_) => "the same command with a name such as web1".into(),
-        AccessError::HostTaken(name) => {
-            format!("millrace host show {name}, or millrace host set {name} to change it")
-        }
-        AccessError::Nameless => "the same command with --nqn NQN, or --iqn IQN, or both".into(),
-        AccessError::Nqn { .. } => "cat /etc/nvme/hostnqn, on the host".into(),
-        AccessError::Iqn { .. } => "cat /etc/iscsi/initiatorname.iscsi, on the host".into(),
-        AccessError::NameOfAnother { host, .. } => format!("millrace host show {host}"),
-        AccessError::Secret { .. } => "openssl rand -hex 12 > FILE, and the same command with it".into(),
-        AccessError::ChapUser => "the same command with --chap-user NAME".into(),
-        AccessError::Lun(_) => "the same command without --lun, which takes the lowest free one".into(),
-        AccessError::Full => "millrace volume ls".into(),
-    };
-    refuse(kind, e.field(), e.to_string()).then(next)
-}
 
 fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
     list.into_iter().map(|(first, count)| Run { first, count }).collect()
@@ -678,14 +615,4 @@ fn merged(mut host: Host, s: HostSettings) -> Host {
 fn meet(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port()
         && (a.ip() == b.ip() || [a, b].iter().any(|s| s.ip().to_canonical().is_unspecified()))
-}
-
-/// Why a portal does not listen.
-pub(crate) fn net_words(e: base::NetError) -> String {
-    match e {
-        base::NetError::InUse => "somebody else listens there".into(),
-        base::NetError::NoAddress => "the address is not this machine's".into(),
-        base::NetError::Refused => "it was refused".into(),
-        base::NetError::Other(errno) => format!("error {errno}"),
-    }
 }

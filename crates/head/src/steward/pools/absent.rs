@@ -7,152 +7,26 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{Desk, PoolDesk, count};
-use crate::steward::health::drives::Probe;
+use crate::steward::context::absent::{AbsentPool, Kept, Shown};
+use crate::steward::context::desk::Desk;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::office::Office;
 use crate::steward::pools::import::{Claim, is_about};
-use crate::steward::record::files::state_words;
-use crate::steward::record::text::{self, TextError};
+use crate::steward::record::kept::{KeptFile, kept_name};
+use crate::steward::record::texts::state_words;
 use crate::steward::state::config::PoolConfig;
-use crate::steward::state::{Away, Change, PoolRow};
+use crate::steward::state::{Change, PoolRow};
 use array::format::{ConfigSlot, LegVerdict};
-use base::codec::{hex, unhex};
 use base::machine::{StateError, StateOp};
-use base::{Duration, Instant, Uuid, VolumeId};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use base::{Duration, Uuid, VolumeId};
+use std::collections::BTreeSet;
 
 /// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
 pub(crate) const LOOK_FIRST: Duration = Duration::from_secs(5);
 const LOOK_MOST: Duration = Duration::from_secs(60);
 /// Drives that hung together come back one by one: so long the others are waited for, which are there and do not answer.
 const SILENT_PATIENCE: Duration = Duration::from_secs(30);
-
-/// A pool that was looked for in vain.
-pub(crate) struct AbsentPool {
-    /// What is decided of it, as `Desk::apply` left it.
-    away: Arc<Away>,
-    pub reason: String,
-    pub next: Option<String>,
-    /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
-    pub kept: Option<Kept>,
-    /// Somebody holds drives of it, while it is being imported at the start.
-    pub held: bool,
-    /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
-    pub look_at: Option<Instant>,
-    pub looks: u32,
-    /// Since when nothing keeps it away but legs that are there and do not answer.
-    pub silent_since: Option<Instant>,
-}
-
-impl AbsentPool {
-    /// One that is being imported at the start.
-    pub fn new(away: Arc<Away>, kept: Option<Kept>) -> Self {
-        Self {
-            away,
-            reason: "it is being imported".into(),
-            next: None,
-            kept,
-            held: false,
-            look_at: None,
-            looks: 0,
-            silent_since: None,
-        }
-    }
-    /// Its name, and where its drives lay.
-    pub fn row(&self) -> &PoolRow {
-        self.away.row()
-    }
-    pub fn uuid(&self) -> Uuid {
-        self.away.row().uuid
-    }
-    pub fn name(&self) -> &str {
-        &self.away.row().name
-    }
-    /// Where its drives lay.
-    pub fn drives(&self) -> &[String] {
-        &self.away.row().drives
-    }
-    /// What is known of it, with the generation.
-    pub fn known(&self) -> Option<(&PoolConfig, u64)> {
-        self.away.config()
-    }
-    /// It is the one that is decided to be away under this UUID.
-    pub fn is(&mut self, away: &Arc<Away>) {
-        if away.row().uuid == self.uuid() {
-            self.away.clone_from(away);
-        }
-    }
-    /// Why it is not here, and what that means for hosts: one sentence.
-    pub fn words(&self) -> String {
-        let volumes = self.known().map_or(0, |(config, _)| config.volumes.iter().len());
-        match volumes {
-            0 => self.reason.clone(),
-            n => {
-                let are = if n == 1 { "is" } else { "are" };
-                format!("{}; {} {are} kept for the hosts, not ready", self.reason, count(n, "volume"))
-            }
-        }
-    }
-}
-
-/// What hosts are told of an absent pool.
-pub(crate) struct Kept {
-    pub deallocates: bool,
-    /// The numbers under which shards know its volumes: they stay at import.
-    pub volume_ids: BTreeMap<Uuid, VolumeId>,
-}
-
-/// A pool as hosts see it, absent or not.
-pub(crate) struct Shown<'a> {
-    /// None for an absent one.
-    pub id: Option<PoolId>,
-    pub config: &'a PoolConfig,
-    pub volume_ids: &'a BTreeMap<Uuid, VolumeId>,
-    pub ready: bool,
-    pub deallocates: bool,
-}
-
-/// The file `config-UUID`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct KeptFile {
-    pub slot: ConfigSlot,
-    pub deallocates: bool,
-}
-
-impl KeptFile {
-    pub fn text(&self) -> String {
-        let mut out = String::from(
-            "# What hosts are told of a pool while its drives are away: written at every change, do not edit.\n",
-        );
-        text::line(&mut out, "deallocate", if self.deallocates { "yes" } else { "no" });
-        text::line(&mut out, "config", &hex(&self.slot.encode().expect("it was written to drives or read")));
-        out
-    }
-    pub fn parse(bytes: &[u8]) -> Result<Self, TextError> {
-        let sections = text::parse(bytes, &[("", &["deallocate", "config"])])?;
-        let s = &sections[0];
-        let wrong = |message: &str| TextError { line: s.line, message: message.into() };
-        let deallocates = match s.must("deallocate")?.as_str() {
-            "yes" => true,
-            "no" => false,
-            _ => return Err(wrong("deallocate is yes or no")),
-        };
-        let bytes = unhex(&s.must("config")?).ok_or_else(|| wrong("config is not in hex digits"))?;
-        let slot = ConfigSlot::decode(&bytes)
-            .map_err(|fault| TextError { line: s.line, message: format!("config is {fault}") })?;
-        // As on drives: longer than a slot is none.
-        slot.encode().ok_or_else(|| wrong("config is too long"))?;
-        Ok(Self { slot, deallocates })
-    }
-}
-
-/// How these files are called, before the pool's UUID.
-pub(crate) const KEPT: &str = "config-";
-
-fn file_name(pool: Uuid) -> String {
-    format!("{KEPT}{pool}")
-}
 
 impl Office {
     /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. The error is a sentence: that cannot be
@@ -179,7 +53,7 @@ impl Office {
         Ok(self.read_kept_file(pool).await?.map(|(config, _)| config))
     }
     async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, String> {
-        let name = file_name(pool);
+        let name = kept_name(pool);
         let Some(bytes) = self.read_file(&name).await? else { return Ok(None) };
         let wrong = |words: String| {
             format!(
@@ -201,7 +75,7 @@ impl Office {
             self.desk().pool(pool).map(|p| (p.config().uuid, p.config().name.clone(), p.deallocates()));
         let Some((uuid, name, deallocates)) = found else { return };
         let text = KeptFile { slot: slot.clone(), deallocates }.text();
-        let op = StateOp::Write { name: file_name(uuid), contents: text.into_bytes() };
+        let op = StateOp::Write { name: kept_name(uuid), contents: text.into_bytes() };
         if let Err(e) = self.change_file(op).await {
             self.not_kept(uuid, &name, &e).await;
         }
@@ -225,13 +99,13 @@ impl Office {
             };
             kept.map(file).ok_or("the pool is away, and it was not known what it held")?
         };
-        let op = StateOp::Write { name: file_name(pool), contents: file.text().into_bytes() };
+        let op = StateOp::Write { name: kept_name(pool), contents: file.text().into_bytes() };
         self.change_file(op).await.map_err(|e| state_words("the kept configuration", &e))
     }
     /// The pool is not this head's any more.
     pub(crate) async fn remove_kept(&self, pool: Uuid) {
         // One that stays is found at the next start to be of a pool that this head let go of.
-        let _ = self.change_file(StateOp::Remove { name: file_name(pool) }).await;
+        let _ = self.change_file(StateOp::Remove { name: kept_name(pool) }).await;
     }
 
     /// Looks now and then whether the drives of absent pools are back.
@@ -349,7 +223,7 @@ impl Office {
             };
             let row = absent.filter(is_later).map(|p| {
                 p.kept = None;
-                p.away.row().clone()
+                p.row().clone()
             });
             if let Some(row) = row.clone() {
                 desk.apply(Change::PoolAway { row, generation: 0, config: None });

@@ -2,25 +2,25 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{
-    ArrayDesk, LegDesk, OpenDrive, count, error_words, not_labelled, refuse, size, size_there,
-};
-use crate::steward::health::drives::{Maps, Probe};
+use crate::steward::context::array::{ArrayDesk, LegDesk};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::probe::Probe;
+use crate::steward::health::drives::Maps;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
+use crate::steward::kind::anonymous;
+use crate::steward::office::Office;
+use crate::steward::pools::fit::{NewPool, bad, check_probes, one_drive};
 use crate::steward::pools::meant::{check_meant, less_redundant};
-use crate::steward::pools::released::anonymous;
 use crate::steward::pools::room::Promised;
-use crate::steward::pools::unfinished::{CREATING, listed};
-use crate::steward::record::files::POOLS;
-use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig, array_uuid, geometry_of};
+use crate::steward::record::texts::{CREATING, POOLS, listed};
+use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig, array_uuid};
 use crate::steward::state::extras::{Extras, Returned};
 use crate::steward::state::{Edit, PoolRow};
+use crate::steward::words::{STATE_DISK, count, error_words, not_labelled, refuse, size, size_there};
 use access::Grants;
 use array::format::{
-    BITMAP_AT, ConfigSlot, DRIVE_BYTES_MIN, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord,
-    RecordArray, tail_at,
+    BITMAP_AT, ConfigSlot, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord, RecordArray, tail_at,
 };
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::{DriveId, Uuid};
@@ -42,23 +42,6 @@ struct Plan {
 
 /// The generation of the configuration with which a new pool is whole: those before it are written while it is made.
 const GENERATION_FIRST: u64 = 3;
-
-/// What the operator asked for, with `PoolCreate`'s defaults filled in.
-pub(crate) struct NewPool {
-    pub name: String,
-    pub arrays: Vec<ArraySpec>,
-    pub chunk_bytes: Option<u32>,
-    pub block_bytes: Option<u32>,
-    pub measure: bool,
-    pub force: bool,
-}
-
-/// What helps against a state directory that takes nothing.
-pub(crate) const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
-
-fn bad(field: &str, message: impl Into<String>) -> Refusal {
-    refuse(RefusalKind::Invalid, field, message)
-}
 
 impl Office {
     /// Order: create.
@@ -792,7 +775,7 @@ impl Office {
                 failed.push(format!("{} still carries its label: the drive {}", o.info.path, error_words(e)));
             }
         }
-        self.forget(&[id], crate::steward::pools::leave::QUIET_PATIENCE).await;
+        self.forget(&[id], crate::steward::patience::QUIET_PATIENCE).await;
         self.remove_witness(uuid).await;
         self.leave_creating(uuid, vec![]).await;
         self.forget_released(uuid).await;
@@ -836,70 +819,4 @@ fn pool_refusal(e: PoolError) -> Refusal {
 fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
     let leg = |l: &LegRow| MemberLeg { drive: l.drive, state: LegState::InSync };
     rows.iter().map(|r| RecordArray { epoch, rivals: 0, legs: r.legs.iter().map(leg).collect() }).collect()
-}
-
-/// Two names of one drive.
-pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
-    if let Some(id) = a.info.wwid_with(&b.info) {
-        return format!(
-            "{} and {} are two paths to one drive ({id}), or to parts of it",
-            a.info.path, b.info.path
-        );
-    }
-    match a.info.path == b.info.path {
-        true => format!("{} and {} are the same drive", a.spec, b.spec),
-        false => format!("{} and {} are one drive, or one lies in the other", a.info.path, b.info.path),
-    }
-}
-
-/// What speaks against these drives.
-pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
-    for (i, p) in probes.iter().enumerate() {
-        let path = &p.info.path;
-        if !anonymous(path) && probes[..i].iter().any(|q| q.info.path == *path) {
-            return Some(bad(
-                "drives",
-                format!(
-                    "{} and {} are the same drive",
-                    probes.iter().find(|q| q.info.path == *path)?.spec,
-                    p.spec
-                ),
-            ));
-        }
-        if p.info.bytes < DRIVE_BYTES_MIN {
-            return Some(bad(
-                "drives",
-                format!(
-                    "{path} has {}, and a drive must have at least {}",
-                    size_there(p.info.bytes),
-                    size(DRIVE_BYTES_MIN)
-                ),
-            ));
-        }
-        if !matches!(p.info.block_bytes, 512 | 4096) {
-            return Some(bad(
-                "drives",
-                format!("{path} has blocks of {} bytes, neither 512 nor 4096", p.info.block_bytes),
-            ));
-        }
-    }
-    let objections: Vec<String> = probes.iter().filter_map(Probe::objection).collect();
-    if objections.is_empty() || force {
-        return None;
-    }
-    let message = format!("{}; what is there would be lost", objections.join("; "));
-    Some(
-        refuse(RefusalKind::Unsafe, "drives", message)
-            .then("the same command with --force, or other drives (millrace drive ls)"),
-    )
-}
-
-/// For words: how large a drive like this one must be to hold so much in front of its tail.
-pub(crate) fn bytes_needed(probe: &Probe, front: u64) -> u64 {
-    front + (probe.info.bytes - tail_at(probe.info.bytes))
-}
-
-/// For replaced legs: the layout that a new drive must take over.
-pub(crate) fn fits(probe: &Probe, like: &Label) -> bool {
-    tail_at(probe.info.bytes) >= geometry_of(like).data_at + like.data_bytes
 }

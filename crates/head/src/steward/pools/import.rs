@@ -2,20 +2,23 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{ArrayDesk, Desk, LegDesk, PoolDesk, array_word, refuse};
-use crate::steward::health::drives::Probe;
+use crate::steward::context::absent::AbsentPool;
+use crate::steward::context::array::{ArrayDesk, LegDesk};
+use crate::steward::context::desk::Desk;
+use crate::steward::context::found::Found;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::context::spare::SpareDesk;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
-use crate::steward::legs::spares::{SpareDesk, return_after};
-use crate::steward::pools::absent::AbsentPool;
-use crate::steward::pools::create::STATE_DISK;
-use crate::steward::pools::found::Found;
+use crate::steward::kind::in_memory;
+use crate::steward::office::Office;
+use crate::steward::patience::return_after;
 use crate::steward::pools::judge::Judged;
-use crate::steward::pools::released::in_memory;
-use crate::steward::record::files::POOLS;
+use crate::steward::record::texts::POOLS;
 use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
+use crate::steward::words::{STATE_DISK, array_word, refuse};
 use access::Grant;
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
@@ -477,13 +480,13 @@ impl Office {
             let p = desk.pool_mut(id).expect("it was just added");
             let why = format!(
                 "it could not be written at import: the drive {}",
-                crate::steward::desk::error_words(error)
+                crate::steward::words::error_words(error)
             );
             if p.is_last(a, l) {
                 return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
             }
-            let outlook = crate::steward::desk::outlook(error);
-            p.wishes.push_back(crate::steward::desk::Wish::Lost { array: a, leg: l, why, outlook });
+            let outlook = crate::steward::context::array::outlook(error);
+            p.wishes.push_back(crate::steward::context::array::Wish::Lost { array: a, leg: l, why, outlook });
         }
         Ok(())
     }
@@ -560,7 +563,7 @@ impl Office {
                 && !row.drives().is_empty()
                 && row.drives().iter().all(|d| in_memory(d))
             {
-                return Err(ended_with_the_daemon(&row.name(), &row.drives()));
+                return Err(ended_with_the_daemon(row.name(), row.drives()));
             }
             let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
             let in_use = !held.is_empty() && failures.is_empty();

@@ -1,14 +1,14 @@
 //! What may be done with the drives of a pool that were found: words for the wrong, the partial and the stale.
 
 use crate::order::{Refusal, RefusalKind};
-use crate::steward::Office;
-use crate::steward::desk::{array_word, refuse};
-use crate::steward::health::drives::Probe;
-use crate::steward::legs::spares::is_spare;
-use crate::steward::pools::create::one_drive;
-use crate::steward::pools::released::in_memory;
+use crate::steward::context::probe::Probe;
+use crate::steward::kind::in_memory;
+use crate::steward::office::Office;
+use crate::steward::patience::is_spare;
+use crate::steward::pools::fit::one_drive;
 use crate::steward::pools::unfinished::never_finished;
 use crate::steward::state::config::{LegRow, PoolConfig};
+use crate::steward::words::{array_word, refuse};
 use array::format::{
     Assembly, ConfigSlot, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict,
     assemble,

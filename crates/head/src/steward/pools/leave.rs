@@ -3,21 +3,22 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{OpenDrive, Outlook, PoolDesk, Wish, array_word, count, error_words, refuse};
+use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolDesk;
 use crate::steward::join::{self, Boxed};
+use crate::steward::kind::in_memory;
 use crate::steward::legs::members::losses;
-use crate::steward::pools::create::STATE_DISK;
-use crate::steward::pools::released::in_memory;
-use crate::steward::record::files::POOLS;
+use crate::steward::office::Office;
+use crate::steward::patience::QUIET_PATIENCE;
+use crate::steward::record::texts::POOLS;
 use crate::steward::state::{Edit, PoolRow};
+use crate::steward::words::{STATE_DISK, array_word, count, error_words, refuse};
 use array::format::LegState;
 use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// How long shards may take to become quiet, and drives to come back from the kernel.
-pub(crate) const QUIET_PATIENCE: Duration = Duration::from_secs(30);
 /// How long the refusal of a release waits until hosts are served again.
 const TAKE_BACK_PATIENCE: Duration = Duration::from_secs(5);
 

@@ -2,10 +2,11 @@
 
 use crate::layout::PoolId;
 use crate::order::{Refusal, RefusalKind};
-use crate::steward::Office;
-use crate::steward::desk::{Desk, refuse};
-use crate::steward::health::drives::Probe;
-use crate::steward::legs::spares::is_spare;
+use crate::steward::context::desk::Desk;
+use crate::steward::context::probe::Probe;
+use crate::steward::office::Office;
+use crate::steward::patience::is_spare;
+use crate::steward::words::refuse;
 use array::format::{ConfigSlot, Label};
 use base::DriveId;
 

@@ -4,10 +4,11 @@
 use crate::layout::PoolId;
 use crate::order::{ArraySpec, Refusal, RefusalKind};
 use crate::report::Counters;
-use crate::steward::Office;
-use crate::steward::desk::{PoolDesk, refuse, size, size_there};
-use crate::steward::health::drives::Probe;
-use crate::steward::pools::create::{bytes_needed, check_probes};
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::office::Office;
+use crate::steward::pools::fit::{bytes_needed, check_probes};
+use crate::steward::words::{refuse, size, size_there};
 use base::Uuid;
 
 /// A drive of which more than one part in so many stays unused is told.

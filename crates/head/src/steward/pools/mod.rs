@@ -2,7 +2,7 @@
 
 pub(crate) mod absent;
 pub(crate) mod create;
-pub(crate) mod found;
+pub(crate) mod fit;
 pub(crate) mod import;
 pub(crate) mod judge;
 pub(crate) mod leave;

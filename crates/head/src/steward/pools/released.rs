@@ -5,28 +5,14 @@
 //! import on the same head finds files too: who a drive is, its label says.
 
 use crate::order::{Refusal, Weight};
-use crate::steward::Office;
-use crate::steward::health::drives::Probe;
-use crate::steward::pools::absent::AbsentPool;
-use crate::steward::record::files::parse_pools;
+use crate::steward::context::absent::AbsentPool;
+use crate::steward::context::probe::Probe;
+use crate::steward::kind::in_memory;
+use crate::steward::office::Office;
+use crate::steward::record::texts::{RELEASED, parse_pools};
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, List, PoolRow};
 use base::Uuid;
-
-/// The file.
-pub(crate) const RELEASED: &str = "released";
-pub(crate) const RELEASED_IS: &str = "# Pools that this head let go of, and where their drives lay.";
-
-/// Whether a drive lives in the memory of the daemon that made it, and ends with it.
-pub(crate) fn in_memory(spec: &str) -> bool {
-    spec.starts_with("ram:") || spec.starts_with("null:")
-}
-
-/// Whether a drive has no name by which it could be meant again: each `ram:1G` is another.
-pub(crate) fn anonymous(spec: &str) -> bool {
-    let ram = spec.strip_prefix("ram:").is_some_and(|rest| !rest.contains(','));
-    ram || spec.starts_with("null:")
-}
 
 impl Office {
     /// Reads the list.

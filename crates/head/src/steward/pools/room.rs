@@ -4,8 +4,8 @@
 use crate::limits;
 use crate::mail::{Room, ShardMail};
 use crate::order::{Refusal, RefusalKind};
-use crate::steward::Office;
-use crate::steward::desk::refuse;
+use crate::steward::office::Office;
+use crate::steward::words::refuse;
 use array::Geometry;
 
 fn room_of<'a>(geometries: impl Iterator<Item = &'a Geometry>) -> Room {

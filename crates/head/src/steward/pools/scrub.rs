@@ -7,15 +7,14 @@
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{PoolDesk, array_word, refuse};
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::office::Office;
 use crate::steward::state::Edit;
-use crate::steward::state::config::PoolConfig;
 use crate::steward::state::extras::{Found, LastScrub, ScrubRun};
 use crate::steward::status::speed::Speed;
+use crate::steward::words::{array_word, refuse};
 use array::Note;
 use base::{Duration, Instant, Uuid};
-use std::collections::BTreeSet;
 use volume::GRANULE_BYTES;
 
 /// How often the shards are asked how far they are.
@@ -27,51 +26,6 @@ const LOOKS_PER_WRITE: u32 = 6;
 const FINDINGS_MAX: usize = 50;
 const FINDINGS_TOLD: usize = 5;
 const DAY_SECS: u64 = 24 * 3600;
-
-/// A scrub of an imported pool, as it is now.
-#[derive(Default)]
-pub(crate) struct ScrubDesk {
-    pub run: Option<ScrubRun>,
-    /// Arrays and shards that have done their part.
-    done: BTreeSet<(usize, u16)>,
-    /// What the one under way has found, first things first; and in how many places, since the daemon started.
-    findings: Vec<Finding>,
-    places: u64,
-    /// What the last one found: that holds until the next one has come to its end.
-    last_findings: Vec<Finding>,
-    last_places: u64,
-    /// How fast it is.
-    pub speed: Speed,
-}
-
-impl ScrubDesk {
-    /// What was found, by the last one and by the one under way, each once.
-    fn all_findings(&self) -> Vec<Finding> {
-        let mut all = self.last_findings.clone();
-        let place = |f: &Finding| (f.volume.clone(), f.array, f.at, f.bytes);
-        for new in &self.findings {
-            match all.iter_mut().find(|old| place(old) == place(new)) {
-                Some(old) => *old = new.clone(),
-                None => all.push(new.clone()),
-            }
-        }
-        all
-    }
-    /// In how many places that was: most of those of the one under way are those of the last one.
-    fn all_places(&self) -> u64 {
-        self.places.max(self.last_places).max(self.all_findings().len() as u64)
-    }
-    /// Arrays from this one on are gone, with what was found there.
-    pub fn forget_arrays(&mut self, first: usize) {
-        let stays = |f: &Finding| usize::from(f.array) < first;
-        self.findings.retain(stays);
-        self.last_findings.retain(stays);
-    }
-    /// Goes on with what the configuration says.
-    pub fn of(config: &PoolConfig) -> Self {
-        Self { run: config.extras.scrub.run.clone(), ..Self::default() }
-    }
-}
 
 impl PoolDesk {
     /// Which volumes lie at a place of an array: name, offset, bytes. None: nobody's space.

@@ -10,10 +10,13 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
-use crate::steward::Office;
-use crate::steward::desk::{ArrayDesk, OpenDrive, PoolDesk, refuse};
+use crate::steward::context::array::ArrayDesk;
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::office::Office;
 use crate::steward::state::Edit;
 use crate::steward::state::config::PoolConfig;
+use crate::steward::words::refuse;
 use array::{Geometry, UnclearedMap};
 use base::{Duration, Instant, Uuid};
 use std::collections::BTreeMap;
@@ -90,7 +93,7 @@ impl Office {
             let open = &legs[mend.leg];
             let at = array::format::tail_at(open.label.drive_bytes) + mend.at;
             if let Err(e) = self.cx.write(open.id, at, &mend.bytes).await {
-                let words = crate::steward::desk::error_words(e);
+                let words = crate::steward::words::error_words(e);
                 notices.push(format!(
                     "the uncleared map of {} is damaged, and the drive {words}",
                     open.info.path

@@ -9,49 +9,24 @@
 //! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.
 
 use crate::order::{ArraySpec, Refusal, RefusalKind, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{Desk, OpenDrive, refuse};
-use crate::steward::health::drives::Probe;
+use crate::steward::context::desk::Desk;
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::probe::Probe;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
-use crate::steward::record::files::{POOLS, parse_pools};
-use crate::steward::start::{CLAIM_PATIENCE, CLAIM_RETRY};
+use crate::steward::office::Office;
+use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
+use crate::steward::record::texts::{CREATING, LEAVES, MADE, POOLS, parse_pools, path_of};
 use crate::steward::state::{Change, List, PoolRow};
+use crate::steward::words::refuse;
 use array::format::ConfigSlot;
 use base::Uuid;
-
-/// In front of the path of a file that was made as a drive of the pool: the reactor takes it away with the drive, if it holds
-/// nothing.
-pub(crate) const MADE: &str = "made:";
-
-/// In front of the path of a drive that leaves the pool with its array (`shrink`).
-const LEAVES: &str = "leaves:";
-
-/// Where a drive of the list lies.
-pub(crate) fn path_of(listed: &str) -> &str {
-    listed.strip_prefix(MADE).or_else(|| listed.strip_prefix(LEAVES)).unwrap_or(listed)
-}
-
-/// How a drive is listed that leaves its pool.
-pub(crate) fn leaves(path: &str) -> String {
-    format!("{LEAVES}{path}")
-}
-
-/// How a drive is listed.
-pub(crate) fn listed(probe: &Probe) -> String {
-    let path = &probe.info.path;
-    if probe.info.made { format!("{MADE}{path}") } else { path.clone() }
-}
 
 /// The file that opening a drive makes, if it is missing (`file:PATH?size=SIZE`).
 fn makes(spec: &str) -> Option<&str> {
     let (path, options) = shaped::bare(spec).strip_prefix("file:")?.split_once('?')?;
     options.split('&').any(|o| o.starts_with("size=")).then_some(path)
 }
-
-/// The file.
-pub(crate) const CREATING: &str = "creating";
-pub(crate) const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
 
 /// What became of the drives of a list.
 #[derive(Default)]

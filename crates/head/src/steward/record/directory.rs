@@ -2,9 +2,10 @@
 
 use crate::layout::PoolId;
 use crate::order::Weight;
-use crate::steward::Office;
-use crate::steward::desk::{Desk, PoolDesk, Stop};
-use crate::steward::record::witness::BEHIND;
+use crate::steward::context::desk::{Desk, Stop};
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::witness::BEHIND;
+use crate::steward::office::Office;
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::{StateError, StateOp};
 use base::{DriveError, Duration};

@@ -2,39 +2,18 @@
 //! those know it, and told (docs/formats/state.md, "What is lost").
 
 use crate::order::Weight;
-use crate::steward::Office;
-use crate::steward::desk::Desk;
-use crate::steward::pools::absent::KEPT;
-use crate::steward::pools::released::RELEASED;
-use crate::steward::pools::unfinished::CREATING;
-use crate::steward::record::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, WITNESS};
+use crate::steward::context::desk::Desk;
+use crate::steward::context::loss::Loss;
+use crate::steward::office::Office;
+use crate::steward::record::kept::KEPT;
+use crate::steward::record::texts::{CREATING, EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, RELEASED, WITNESS};
 use crate::steward::state::PoolRow;
 use crate::steward::state::config::PoolConfig;
+use crate::steward::words::list;
 use array::format::MembershipRecord;
 use base::Uuid;
 use base::machine::StateOp;
 use std::collections::BTreeSet;
-
-/// What was found to be lost, and what helps.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Loss {
-    /// The file that is told as lost until it is written again; empty for what is not made good so.
-    pub file: String,
-    /// A sentence.
-    pub words: String,
-    pub next: String,
-}
-
-/// How many names a sentence bears.
-const SHOWN: usize = 4;
-
-/// Names in a sentence.
-pub(crate) fn list(names: &[String]) -> String {
-    match names.len() {
-        0..=SHOWN => names.join(", "),
-        n => format!("{} and {} more", names[..SHOWN - 1].join(", "), n - (SHOWN - 1)),
-    }
-}
 
 /// Whether a file tells of a head that was, and not only of somebody who tried whether one can be written.
 pub(crate) fn tells(name: &str) -> bool {

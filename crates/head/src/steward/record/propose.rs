@@ -3,14 +3,13 @@
 
 use crate::layout::PoolId;
 use crate::order::{Refusal, RefusalKind};
-use crate::steward::Office;
-use crate::steward::desk::refuse;
-use crate::steward::orders::volumes::access_refusal;
-use crate::steward::pools::released::{RELEASED, RELEASED_IS};
-use crate::steward::pools::unfinished::{CREATING, CREATING_IS};
-use crate::steward::record::files::pools_text;
-use crate::steward::record::files::{HOSTS, IDENTITY, PORTALS, hosts_text, identity_text, portals_text};
+use crate::steward::office::Office;
+use crate::steward::record::texts::{
+    CREATING, CREATING_IS, HOSTS, IDENTITY, PORTALS, RELEASED, RELEASED_IS, hosts_text, identity_text,
+    pools_text, portals_text,
+};
 use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
+use crate::steward::words::{access_refusal, refuse};
 use array::format::ConfigSlot;
 use base::{Bug, Uuid, planted};
 
@@ -197,7 +196,7 @@ impl Office {
     }
     /// Puts a pool on a list, in the place of what stood there of it; or takes it off, if none of its drives outlives this daemon.
     pub(crate) async fn list(&self, list: List, row: PoolRow) -> Result<(), Refusal> {
-        use crate::steward::pools::released::in_memory;
+        use crate::steward::kind::in_memory;
         let drives: Vec<String> = row.drives.into_iter().filter(|d| !in_memory(d)).collect();
         if drives.is_empty() {
             return self.unlist(list, row.uuid).await;

@@ -7,14 +7,15 @@
 use crate::layout::PoolId;
 use crate::mail::Unmended;
 use crate::order::{Answered, Order, Refusal, Reply, Weight};
-use crate::steward::Office;
-use crate::steward::desk::{Desk, PoolDesk};
-use crate::steward::pools::absent::KEPT;
-use crate::steward::pools::released::RELEASED;
-use crate::steward::pools::unfinished::CREATING;
-use crate::steward::record::files::{EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, WITNESS};
-use crate::steward::record::lost::{Loss, list, tells};
-use crate::steward::record::witness::Witness;
+use crate::steward::context::desk::Desk;
+use crate::steward::context::loss::Loss;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::witness::Witness;
+use crate::steward::office::Office;
+use crate::steward::record::kept::KEPT;
+use crate::steward::record::lost::tells;
+use crate::steward::record::texts::{CREATING, EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, RELEASED, WITNESS};
+use crate::steward::words::list;
 use base::Uuid;
 use base::machine::{StateError, StateOp};
 use std::collections::BTreeSet;
@@ -81,7 +82,7 @@ impl Office {
         for p in desk
             .pools
             .iter_mut()
-            .filter(|p| gone.contains(&crate::steward::record::files::witness_name(p.config().uuid)))
+            .filter(|p| gone.contains(&crate::steward::record::texts::witness_name(p.config().uuid)))
         {
             p.witness = Witness::Gone;
         }

@@ -1,8 +1,9 @@
 //! Hosts that are connected and would lose something by an order: who gives it is told, and says that it is meant.
 
 use crate::order::{Refusal, RefusalKind};
-use crate::steward::desk::{Desk, count, refuse};
+use crate::steward::context::desk::Desk;
 use crate::steward::sessions::table::Session;
+use crate::steward::words::{count, refuse};
 use base::{HostId, Uuid};
 
 /// A connected host: its name, and how many connections it has.

@@ -3,8 +3,9 @@
 use crate::layout::ArrayId;
 use crate::mail::Fate;
 use crate::order::Weight;
-use crate::steward::desk::{Desk, Outlook, PortalDesk, Wish, error_words, outlook};
-use crate::steward::orders::volumes::net_words;
+use crate::steward::context::array::{Outlook, Wish, outlook};
+use crate::steward::context::desk::{Desk, PortalDesk};
+use crate::steward::words::{error_words, net_words};
 use array::{Note, Verdict};
 use base::{Ask, Duration, Instant, NetError, PortalId};
 use core::net::SocketAddr;

@@ -70,7 +70,7 @@ impl TurnedAway {
         self.kinds.retain(|k| k.more > 0);
         for k in &mut self.kinds {
             let who = who(&k.name, &k.address.to_string());
-            let times = crate::steward::desk::count_of(k.more, "more time");
+            let times = crate::steward::words::count_of(k.more, "more time");
             out.push(format!("{who} {} {times} in {seconds} s: {}", words(k.fate.0), k.fate.1));
             k.more = 0;
         }

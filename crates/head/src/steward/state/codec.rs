@@ -28,6 +28,8 @@ macro_rules! coded_enum {
     }) => {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, Debug)]
+        // One is made, written and taken: it never lies in rows.
+        #[allow(clippy::large_enum_variant)]
         pub enum $name {
             $($(#[$doc])* $variant { $($(#[$field_doc])* $field: $type),* },)*
         }

@@ -6,18 +6,17 @@ use crate::order::{
     PortalState, Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
 };
 use crate::report::{self, ShardReport};
-use crate::steward::Office;
-use crate::steward::desk::{
-    ArrayDesk, Desk, Ill, LegDesk, NO_SPACE_BLOCK, PoolDesk, PortalDesk, StoodIn, Stop, array_word, count,
-    error_words,
-};
+use crate::steward::context::absent::Shown;
+use crate::steward::context::array::{ArrayDesk, LegDesk};
+use crate::steward::context::desk::{Desk, Ill, PortalDesk, StoodIn, Stop};
+use crate::steward::context::found::Found;
+use crate::steward::context::pool::PoolDesk;
 use crate::steward::legs::spares::Fit;
-use crate::steward::orders::volumes::net_words;
-use crate::steward::pools::absent::Shown;
-use crate::steward::pools::found::Found;
-use crate::steward::record::files::protocol_word;
+use crate::steward::office::Office;
+use crate::steward::record::texts::protocol_word;
 use crate::steward::sessions::table::Place;
 use crate::steward::status::speed::Work;
+use crate::steward::words::{NO_SPACE_BLOCK, array_word, count, error_words, net_words};
 use array::format::LegState;
 use base::view::Protocol;
 use base::{DriveError, Duration, Instant, PortalId};
@@ -148,7 +147,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     for unread in &desk.unread {
         // A head that lost its name keeps its own pools away: that comes before what they suggest, since nobody else has
         // them who could release them.
-        let keeps_away = unread.file == crate::steward::record::files::IDENTITY && !desk.absent.is_empty();
+        let keeps_away = unread.file == crate::steward::record::texts::IDENTITY && !desk.absent.is_empty();
         reasons.push(Reason {
             state: if keeps_away { State::Offline } else { State::Degraded },
             what: "state directory".into(),
@@ -202,7 +201,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
     }
     if let Some(words) = &desk.unwritable {
-        let (what, next) = ("state directory".into(), Some(crate::steward::pools::create::STATE_DISK.into()));
+        let (what, next) = ("state directory".into(), Some(crate::steward::words::STATE_DISK.into()));
         reasons.push(Reason { state: State::Degraded, what, message: words.clone(), next });
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));

@@ -2,8 +2,8 @@
 
 use super::world::{FakeDrive, World, create, drives, import, lose, mirror, synced, usual};
 use crate::order::{Order, Reply, State};
+use crate::steward::patience::START_MAX;
 use crate::steward::runtime::Patience;
-use crate::steward::start::START_MAX;
 use array::LegState;
 use base::{Duration, Instant};
 

@@ -320,7 +320,11 @@ fn a_block_device_that_has_no_space_is_told_as_cut_off_or_thin() {
                 assert!(w.events().iter().any(|e| e.contains(&words)), "{:?}", w.events());
             }
             false => {
-                assert!(reason.message.ends_with(crate::steward::desk::NO_SPACE_BLOCK), "{}", reason.message);
+                assert!(
+                    reason.message.ends_with(crate::steward::words::NO_SPACE_BLOCK),
+                    "{}",
+                    reason.message
+                );
                 assert!(next.starts_with("blockdev --getsize64 /dev/loop2, or lvs"), "{next}");
             }
         }

@@ -4,34 +4,29 @@ use crate::layout::{ArrayId, PoolId};
 use crate::mail::Room;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::report::ShardReport;
-use crate::steward::health::drives::Probe;
-use crate::steward::health::watch::Looks;
-use crate::steward::legs::spares::SpareDesk;
-use crate::steward::pools::absent::AbsentPool;
-use crate::steward::pools::found::Found;
-use crate::steward::pools::scrub::ScrubDesk;
-use crate::steward::record::files::protocol_word;
-use crate::steward::record::lost::Loss;
-use crate::steward::record::witness::Witness;
+use crate::steward::context::absent::AbsentPool;
+use crate::steward::context::found::Found;
+use crate::steward::context::looks::Looks;
+use crate::steward::context::loss::Loss;
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::context::spare::SpareDesk;
+use crate::steward::record::texts::protocol_word;
 use crate::steward::sessions::rejections::TurnedAway;
 use crate::steward::sessions::table::Sessions;
-use crate::steward::state::config::{PoolConfig, array_uuid};
 use crate::steward::state::journal::Journal;
-use crate::steward::state::{Change, Identity, List, Pool, PoolRow, State as Decided};
+use crate::steward::state::{Change, Identity, List, PoolRow, State as Decided};
 use crate::steward::status::speed::{Speed, Work};
 use crate::steward::status::times::Times;
+use crate::steward::words::refuse;
 use access::Hosts;
-use array::format::{Incarnation, Label, LegState, MembershipRecord};
-use array::{Bitmap, Geometry, UnclearedMap};
+use array::format::MembershipRecord;
 use base::machine::Shape;
-pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
 use base::view::{Portal, System};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
-use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use volume::Run;
 
 /// Events that are kept in memory for `status` and `events`.
 const EVENTS_KEPT: usize = 1000;
@@ -199,56 +194,6 @@ pub(crate) struct Ill {
     pub next: String,
 }
 
-/// An imported pool.
-pub(crate) struct PoolDesk {
-    pub id: PoolId,
-    /// What is decided of it, as `Desk::apply` left it; or, while it comes, what it will be.
-    state: Arc<Pool>,
-    /// The record in force, while it is not known to be where it must be: shards go by it, and nobody is answered.
-    proposed: Option<MembershipRecord>,
-    /// The generation that was used last, also for a configuration that was refused: whatever comes next is above it.
-    pub generation_used: u64,
-    /// A configuration is being written: the next one waits.
-    pub configuring: bool,
-    pub arrays: Vec<ArrayDesk>,
-    /// Returned runs to which writes may still be at the drives: they are not marked yet.
-    pub resting: Vec<Resting>,
-    /// Volumes that have shrunk to a part of a granule: until then writes behind their end may be at the drives.
-    pub shrunk: BTreeMap<Uuid, Instant>,
-    /// Returned runs that every array has marked: free with the next configuration.
-    pub marked: Vec<Run>,
-    pub volume_ids: BTreeMap<Uuid, VolumeId>,
-    /// Volumes that were made since the pool was imported: what hosts did with them, the shards have counted.
-    pub made_here: BTreeSet<Uuid>,
-    /// Its volumes answer commands.
-    pub serving: bool,
-    /// It is being let go of: volumes are gone from the hosts, the keeper stops.
-    pub leaving: bool,
-    pub wishes: VecDeque<Wish>,
-    pub keeping: bool,
-    /// The keeper shall wait: an order changes what it works on.
-    pub held: bool,
-    /// Its hot spares, in the order of its configuration.
-    pub spares: Vec<SpareDesk>,
-    /// The scrub under way, and what the last one found.
-    pub scrub: ScrubDesk,
-    /// What lies in the state directory.
-    pub witness: Witness,
-    /// A leg in sync of each array has the record that the witness has, or a later one. If not, the witness alone may
-    /// know of a loss, and it is not removed.
-    pub known_on_legs: bool,
-    /// Its configuration on some drive, or the witness, could not be written.
-    pub trouble: Option<String>,
-    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.
-    pub refused: Option<(MembershipRecord, Incarnation)>,
-    /// Since when the keeper tries to put a record somewhere.
-    pub recording: Option<Instant>,
-    /// A loss is told by that record: answers wait for it.
-    pub losing: bool,
-    /// Nothing takes it: the volumes are not ready until something does.
-    pub unrecorded: bool,
-}
-
 impl Desk {
     /// The record is where it must be. If it is the one in force, it is decided.
     pub fn decide(&mut self, id: PoolId, record: &MembershipRecord) {
@@ -256,7 +201,7 @@ impl Desk {
         if p.record().incarnation != record.incarnation || self.state.pool(p.config().uuid).is_none() {
             return;
         }
-        let record = self.pool_mut(id).and_then(|p| p.proposed.take());
+        let record = self.pool_mut(id).and_then(PoolDesk::take_proposed);
         if let Some(record) = record {
             self.apply(Change::Member { record });
         }
@@ -267,176 +212,14 @@ impl Desk {
         if p.record().incarnation != record.incarnation {
             return;
         }
+        let was_decided = !p.is_proposed();
         let mut settled = p.record().clone();
         settled.settle();
-        let known = p.proposed.is_none();
-        p.proposed = Some(settled.clone());
-        if known {
+        p.propose(settled.clone());
+        if was_decided {
             self.decide(id, &settled);
         }
     }
-}
-
-/// A run of a volume that was removed or has shrunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Resting {
-    pub run: Run,
-    pub until: Instant,
-}
-
-impl PoolDesk {
-    /// A pool that comes, with its arrays.
-    pub fn coming(
-        id: PoolId,
-        state: Pool,
-        arrays: Vec<ArrayDesk>,
-        volume_ids: BTreeMap<Uuid, VolumeId>,
-    ) -> Self {
-        Self {
-            id,
-            scrub: ScrubDesk::of(state.config()),
-            generation_used: state.generation(),
-            state: Arc::new(state),
-            proposed: None,
-            configuring: false,
-            arrays,
-            volume_ids,
-            spares: vec![],
-            resting: vec![],
-            shrunk: BTreeMap::new(),
-            marked: vec![],
-            made_here: BTreeSet::new(),
-            serving: false,
-            leaving: false,
-            wishes: VecDeque::new(),
-            keeping: false,
-            held: false,
-            trouble: None,
-            refused: None,
-            recording: None,
-            losing: false,
-            unrecorded: false,
-            witness: Witness::Older { behind: 0 },
-            known_on_legs: false,
-        }
-    }
-    /// Which granules are given away: those of the volumes in the configuration, and those that rest. Never kept beside
-    /// them, so that it cannot say anything else.
-    pub fn space(&self) -> Granules {
-        self.config().space().expect("volumes of a configuration do not overlap")
-    }
-    /// Bytes of what is returned: nobody's, and not yet free.
-    pub fn resting_bytes(&self) -> u64 {
-        self.config().returned().iter().map(|run| run.count * volume::GRANULE_BYTES).sum()
-    }
-}
-
-pub(crate) struct ArrayDesk {
-    pub id: ArrayId,
-    pub geometry: Geometry,
-    pub dirty: Arc<Bitmap>,
-    pub unclean: bool,
-    /// When shards were first told of it: from then on they compare what may differ.
-    pub compared_since: Option<Instant>,
-    /// Shards whose lanes are the same on all legs since the start.
-    pub clean: BTreeSet<u16>,
-    /// What the maps said at the start; the last mark of returned space since, the shards that have done their part of it, and those
-    /// that have no uncleared piece left since then.
-    pub uncleared: Arc<UnclearedMap>,
-    pub marks: u32,
-    pub marked: BTreeSet<u16>,
-    pub cleared: BTreeSet<u16>,
-    /// Shards that have marked every region dirty, durably.
-    pub all_dirty: BTreeSet<u16>,
-    pub legs: Vec<LegDesk>,
-    pub healed: u64,
-    pub medium_lost: u64,
-}
-
-pub(crate) struct LegDesk {
-    /// The drive's own name.
-    pub uuid: Uuid,
-    /// Its place in the shards' arrays, as long as it is a leg. The record and the configuration count without gaps.
-    pub place: usize,
-    pub path: String,
-    pub open: Option<OpenDrive>,
-    /// Why it is not in sync: one sentence.
-    pub reason: String,
-    /// It is out, and this is what was found instead.
-    pub found: Option<Found>,
-    /// Shards that have copied what it lacks.
-    pub synced: BTreeSet<u16>,
-    /// Epoch in which it joined.
-    pub joined: u64,
-    /// Everything is copied to it, not only what the bitmaps marked when it went.
-    pub full: bool,
-    /// Shards whose reads of it take far longer than those of other legs.
-    pub slow: BTreeSet<u16>,
-    /// An event said that it is slow, and none that it is well again.
-    pub told_slow: bool,
-    /// No shard finds it slow since then.
-    pub quiet_since: Option<Instant>,
-    /// When it was put out or missed first, by this head; and what is to be expected of it.
-    pub out_since: Option<Instant>,
-    pub outlook: Outlook,
-    /// `out_since` of when an event told that no spare fits in its place.
-    pub told_unfit: Option<Instant>,
-    /// When it is tried to take it back, and how often that was done.
-    pub return_at: Option<Instant>,
-    pub returns: u32,
-    /// The last one in sync, gone as it was opened: when it is looked for, and how often it was. And what was opened,
-    /// once nobody uses it.
-    pub look_at: Option<Instant>,
-    pub looks: u32,
-    pub dead: Option<DriveId>,
-}
-
-impl LegDesk {
-    pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
-        let (reason, found, synced, slow, told_slow, quiet_since) = Default::default();
-        let (full, out_since, outlook, return_at, returns) = Default::default();
-        let (look_at, looks, dead, told_unfit) = Default::default();
-        Self {
-            uuid,
-            place,
-            path,
-            open,
-            reason,
-            found,
-            synced,
-            joined,
-            full,
-            slow,
-            told_slow,
-            quiet_since,
-            out_since,
-            outlook,
-            told_unfit,
-            return_at,
-            returns,
-            look_at,
-            looks,
-            dead,
-        }
-    }
-}
-
-#[derive(Clone)]
-pub(crate) struct OpenDrive {
-    pub id: DriveId,
-    pub info: DriveInfo,
-    pub label: Label,
-}
-
-/// What a pool's keeper shall bring about.
-#[derive(Clone, Debug)]
-pub(crate) enum Wish {
-    /// A leg is out.
-    Lost { array: usize, leg: usize, why: String, outlook: Outlook },
-    /// A leg is there (its drive is open on the desk) and is resynced.
-    Joined { array: usize, leg: usize, full: bool, new: bool },
-    /// A leg has everything.
-    Synced { array: usize, leg: usize },
 }
 
 impl Desk {
@@ -520,9 +303,7 @@ impl Desk {
             away.for_each(|away| self.absent.iter_mut().for_each(|p| p.is(away)));
         }
         let Some(now) = pool.and_then(|uuid| self.state.pool(uuid)) else { return };
-        for p in self.pools.iter_mut().filter(|p| p.state.config().uuid == now.config().uuid) {
-            p.state.clone_from(now);
-        }
+        self.pools.iter_mut().for_each(|p| p.is(now));
     }
     /// A pool that was away is forgotten.
     pub fn forget_absent(&mut self, pool: Uuid) {
@@ -810,7 +591,7 @@ impl Desk {
     /// The pool of a drive that we hold, by its path or specification.
     pub fn holds(&self, spec: &str) -> Option<String> {
         let path = crate::steward::health::shaped::bare(spec);
-        if crate::steward::pools::released::anonymous(path) {
+        if crate::steward::kind::anonymous(path) {
             return None;
         }
         if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {
@@ -823,190 +604,5 @@ impl Desk {
                 .filter_map(move |l| Some((&p.config().name, l.open.as_ref()?, &l.path)))
         });
         legs.find(|(_, open, at)| open.info.path == path || *at == path).map(|(pool, ..)| pool.clone())
-    }
-}
-
-impl PoolDesk {
-    /// What is decided of it.
-    pub fn state(&self) -> &Pool {
-        &self.state
-    }
-    /// What it is.
-    pub fn config(&self) -> &PoolConfig {
-        self.state.config()
-    }
-    /// Generation of the configuration on the drives.
-    pub fn generation(&self) -> u64 {
-        self.state.generation()
-    }
-    /// The membership record in force.
-    pub fn record(&self) -> &MembershipRecord {
-        self.proposed.as_ref().unwrap_or(self.state.record())
-    }
-    /// The next record is in force. It is decided once it is where it must be (`Desk::decide`).
-    pub fn propose(&mut self, record: MembershipRecord) {
-        self.proposed = Some(record);
-    }
-    /// The change that brings it.
-    pub fn comes(&self) -> Change {
-        let (config, generation) = (self.config().clone(), self.generation());
-        Change::PoolCame { config, generation, record: self.record().clone() }
-    }
-    /// A pool that comes is another than it was thought to become.
-    pub fn comes_as(&mut self, state: Pool) {
-        self.state = Arc::new(state);
-    }
-    /// The state of a leg, as it is on record. One that is about to join is not there yet.
-    pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
-        // Who looked at an array that was removed meanwhile finds nobody there.
-        let row = self.record().arrays.get(array).and_then(|row| row.legs.get(leg));
-        row.map_or(LegState::Out, |l| l.state)
-    }
-    /// Whether a leg is being resynced.
-    pub fn rebuilds(&self, array: usize, leg: usize) -> bool {
-        matches!(self.leg_state(array, leg), LegState::Rebuilding | LegState::RebuildingFull)
-    }
-    /// Whether a leg gets nothing.
-    pub fn is_out(&self, array: usize, leg: usize) -> bool {
-        matches!(self.leg_state(array, leg), LegState::Out | LegState::JustOut)
-    }
-    /// Legs that get metadata: those that take part and whose drive is open.
-    pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {
-        let mut out = vec![];
-        for (a, array) in self.arrays.iter().enumerate() {
-            for (l, leg) in array.legs.iter().enumerate() {
-                let takes_part = !matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
-                if let Some(open) = leg.open.as_ref().filter(|_| takes_part) {
-                    out.push((a, l, open.clone()));
-                }
-            }
-        }
-        out
-    }
-    /// Whether the leg is the only one of its array in sync.
-    pub fn is_last(&self, array: usize, leg: usize) -> bool {
-        let legs = self.record().arrays.get(array).map_or(&[][..], |row| &row.legs);
-        let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
-        leg < legs.len() && in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
-    }
-    /// Every array can answer.
-    pub fn complete(&self) -> bool {
-        (0..self.arrays.len()).all(|a| {
-            let legs = self.arrays[a].legs.iter().enumerate();
-            legs.filter(|(l, leg)| leg.open.is_some() && self.leg_state(a, *l) == LegState::InSync).count()
-                > 0
-        })
-    }
-    pub fn array_uuid(&self, array: usize) -> Uuid {
-        array_uuid(self.config().uuid, array)
-    }
-    pub fn drive_path(&self, array: usize, leg: usize) -> &str {
-        &self.arrays[array].legs[leg].path
-    }
-}
-
-/// What may be expected of a leg that is out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Outlook {
-    /// It is gone or silent, and may come back.
-    #[default]
-    MayReturn,
-    /// It answers and refuses.
-    Broken,
-    /// The operator took it out, and will say when it comes back.
-    ByHand,
-    /// It leaves the pool.
-    Leaves,
-}
-
-/// A drive that answers and refuses does not come back by itself; one that is gone or silent may.
-pub(crate) fn outlook(error: DriveError) -> Outlook {
-    match error {
-        DriveError::Medium | DriveError::Other(_) => Outlook::Broken,
-        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace | DriveError::Cut => Outlook::MayReturn,
-    }
-}
-
-/// What a drive did, after "the drive".
-pub(crate) fn error_words(error: DriveError) -> String {
-    match error {
-        DriveError::Medium => "failed to read or write blocks".into(),
-        DriveError::Gone => "is gone".into(),
-        DriveError::NoSpace => "has no space left (the file system below it is full)".into(),
-        DriveError::Cut => "was cut off (its file is shorter than it was)".into(),
-        DriveError::TimedOut => "did not answer in time".into(),
-        // EPERM from a device that may not be written, EROFS from the file system below a file.
-        DriveError::Other(errno @ (1 | 30)) => format!("is read-only (error {errno})"),
-        DriveError::Other(errno) => format!("failed with error {errno}"),
-    }
-}
-
-/// What a drive did, after "the drive". A block device has no file system below it.
-fn did(info: &DriveInfo, error: DriveError) -> String {
-    match error {
-        DriveError::NoSpace if info.kind == "block" => NO_SPACE_BLOCK.into(),
-        _ => error_words(error),
-    }
-}
-
-/// Why a drive did not take its label, and the command that shows more.
-pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> (String, String) {
-    let path = &info.path;
-    let next = match error {
-        DriveError::NoSpace if info.kind == "file" => format!("df -h {path}"),
-        _ => "millrace drive ls".into(),
-    };
-    (format!("{path} could not be labelled: the drive {}", did(info, error)), next)
-}
-
-impl OpenDrive {
-    /// What it did, after "the drive".
-    pub(crate) fn did(&self, error: DriveError) -> String {
-        did(&self.info, error)
-    }
-}
-
-/// Writes behind the end of a block device fail so, and those that a thin volume has no block for.
-pub(crate) const NO_SPACE_BLOCK: &str =
-    "has no space left (it became smaller than it was, or is a thin volume whose pool is full)";
-
-/// `n` things: `1 volume`, `2 volumes`.
-pub(crate) fn count(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
-}
-
-/// The same of a number that is counted for long.
-pub(crate) fn count_of(n: u64, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
-}
-
-/// An array as `status` names it: `mirror-0`, `single-3`.
-pub(crate) fn array_word(mirror: bool, index: usize) -> String {
-    format!("{}-{index}", if mirror { "mirror" } else { "single" })
-}
-
-/// A refusal about a field, with the command that shows what there is of such things.
-pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>) -> Refusal {
-    let next = match (kind, field) {
-        (RefusalKind::Internal, _) | (_, "") => "millrace events, or journalctl -u millrace -n 20",
-        (_, "drive" | "drives" | "old" | "new" | "prefer") => "millrace drive ls",
-        (_, "host" | "nqns" | "iqns" | "chap_user" | "chap_secret" | "mutual_secret") => "millrace host ls",
-        (_, "volume" | "bytes" | "lun") => "millrace volume ls",
-        (_, "address") => "millrace portal ls",
-        (_, "pool" | "arrays" | "weight" | "chunk_bytes" | "block_bytes") => "millrace pool ls",
-        (..) => "millrace status",
-    };
-    let field = (!field.is_empty()).then(|| field.to_string());
-    Refusal { kind, field, message: message.into(), next: Some(next.into()) }
-}
-
-impl Refusal {
-    /// The command that helps.
-    pub(crate) fn then(self, next: impl Into<String>) -> Self {
-        Self { next: Some(next.into()), ..self }
-    }
-    /// The command that helps, if there is one.
-    pub(crate) fn then_try(self, next: Option<String>) -> Self {
-        Self { next: next.or(self.next), ..self }
     }
 }

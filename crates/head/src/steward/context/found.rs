@@ -1,8 +1,8 @@
 //! What was found where a drive of a pool should be, and is not that drive as it was: files that were truncated, partitions
 //! that were made anew, files that were made again empty, drives that changed places.
 
-use crate::steward::desk::OpenDrive;
-use crate::steward::health::drives::Probe;
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::probe::Probe;
 use array::format::Fault;
 use base::Uuid;
 

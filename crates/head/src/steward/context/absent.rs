@@ -1,0 +1,94 @@
+//! A pool of this head that is not here.
+
+use crate::layout::PoolId;
+use crate::steward::state::config::PoolConfig;
+use crate::steward::state::{Away, PoolRow};
+use crate::steward::words::count;
+use base::{Instant, Uuid, VolumeId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A pool that was looked for in vain.
+pub(crate) struct AbsentPool {
+    /// What is decided of it, as `Desk::apply` left it.
+    away: Arc<Away>,
+    pub reason: String,
+    pub next: Option<String>,
+    /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
+    pub kept: Option<Kept>,
+    /// Somebody holds drives of it, while it is being imported at the start.
+    pub held: bool,
+    /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
+    pub look_at: Option<Instant>,
+    pub looks: u32,
+    /// Since when nothing keeps it away but legs that are there and do not answer.
+    pub silent_since: Option<Instant>,
+}
+
+impl AbsentPool {
+    /// One that is being imported at the start.
+    pub fn new(away: Arc<Away>, kept: Option<Kept>) -> Self {
+        Self {
+            away,
+            reason: "it is being imported".into(),
+            next: None,
+            kept,
+            held: false,
+            look_at: None,
+            looks: 0,
+            silent_since: None,
+        }
+    }
+    /// Its name, and where its drives lay.
+    pub fn row(&self) -> &PoolRow {
+        self.away.row()
+    }
+    pub fn uuid(&self) -> Uuid {
+        self.away.row().uuid
+    }
+    pub fn name(&self) -> &str {
+        &self.away.row().name
+    }
+    /// Where its drives lay.
+    pub fn drives(&self) -> &[String] {
+        &self.away.row().drives
+    }
+    /// What is known of it, with the generation.
+    pub fn known(&self) -> Option<(&PoolConfig, u64)> {
+        self.away.config()
+    }
+    /// It is the one that is decided to be away under this UUID.
+    pub fn is(&mut self, away: &Arc<Away>) {
+        if away.row().uuid == self.uuid() {
+            self.away.clone_from(away);
+        }
+    }
+    /// Why it is not here, and what that means for hosts: one sentence.
+    pub fn words(&self) -> String {
+        let volumes = self.known().map_or(0, |(config, _)| config.volumes.iter().len());
+        match volumes {
+            0 => self.reason.clone(),
+            n => {
+                let are = if n == 1 { "is" } else { "are" };
+                format!("{}; {} {are} kept for the hosts, not ready", self.reason, count(n, "volume"))
+            }
+        }
+    }
+}
+
+/// What hosts are told of an absent pool.
+pub(crate) struct Kept {
+    pub deallocates: bool,
+    /// The numbers under which shards know its volumes: they stay at import.
+    pub volume_ids: BTreeMap<Uuid, VolumeId>,
+}
+
+/// A pool as hosts see it, absent or not.
+pub(crate) struct Shown<'a> {
+    /// None for an absent one.
+    pub id: Option<PoolId>,
+    pub config: &'a PoolConfig,
+    pub volume_ids: &'a BTreeMap<Uuid, VolumeId>,
+    pub ready: bool,
+    pub deallocates: bool,
+}

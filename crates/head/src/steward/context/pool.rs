@@ -1,0 +1,213 @@
+//! What the Steward knows of a pool beyond what is decided.
+
+use crate::layout::PoolId;
+use crate::steward::context::array::{ArrayDesk, Wish};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::scrub::ScrubDesk;
+use crate::steward::context::spare::SpareDesk;
+use crate::steward::context::witness::Witness;
+use crate::steward::state::config::{PoolConfig, array_uuid};
+use crate::steward::state::{Change, Pool};
+use array::format::{Incarnation, LegState, MembershipRecord};
+use base::{Instant, Uuid, VolumeId};
+use pool::Granules;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use volume::Run;
+
+/// An imported pool.
+pub(crate) struct PoolDesk {
+    pub id: PoolId,
+    /// What is decided of it, as `Desk::apply` left it; or, while it comes, what it will be.
+    state: Arc<Pool>,
+    /// The record in force, while it is not known to be where it must be: shards go by it, and nobody is answered.
+    proposed: Option<MembershipRecord>,
+    /// The generation that was used last, also for a configuration that was refused: whatever comes next is above it.
+    pub generation_used: u64,
+    /// A configuration is being written: the next one waits.
+    pub configuring: bool,
+    pub arrays: Vec<ArrayDesk>,
+    /// Returned runs to which writes may still be at the drives: they are not marked yet.
+    pub resting: Vec<Resting>,
+    /// Volumes that have shrunk to a part of a granule: until then writes behind their end may be at the drives.
+    pub shrunk: BTreeMap<Uuid, Instant>,
+    /// Returned runs that every array has marked: free with the next configuration.
+    pub marked: Vec<Run>,
+    pub volume_ids: BTreeMap<Uuid, VolumeId>,
+    /// Volumes that were made since the pool was imported: what hosts did with them, the shards have counted.
+    pub made_here: BTreeSet<Uuid>,
+    /// Its volumes answer commands.
+    pub serving: bool,
+    /// It is being let go of: volumes are gone from the hosts, the keeper stops.
+    pub leaving: bool,
+    pub wishes: VecDeque<Wish>,
+    pub keeping: bool,
+    /// The keeper shall wait: an order changes what it works on.
+    pub held: bool,
+    /// Its hot spares, in the order of its configuration.
+    pub spares: Vec<SpareDesk>,
+    /// The scrub under way, and what the last one found.
+    pub scrub: ScrubDesk,
+    /// What lies in the state directory.
+    pub witness: Witness,
+    /// A leg in sync of each array has the record that the witness has, or a later one. If not, the witness alone may
+    /// know of a loss, and it is not removed.
+    pub known_on_legs: bool,
+    /// Its configuration on some drive, or the witness, could not be written.
+    pub trouble: Option<String>,
+    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.
+    pub refused: Option<(MembershipRecord, Incarnation)>,
+    /// Since when the keeper tries to put a record somewhere.
+    pub recording: Option<Instant>,
+    /// A loss is told by that record: answers wait for it.
+    pub losing: bool,
+    /// Nothing takes it: the volumes are not ready until something does.
+    pub unrecorded: bool,
+}
+
+/// A run of a volume that was removed or has shrunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Resting {
+    pub run: Run,
+    pub until: Instant,
+}
+
+impl PoolDesk {
+    /// A pool that comes, with its arrays.
+    pub fn coming(
+        id: PoolId,
+        state: Pool,
+        arrays: Vec<ArrayDesk>,
+        volume_ids: BTreeMap<Uuid, VolumeId>,
+    ) -> Self {
+        Self {
+            id,
+            scrub: ScrubDesk::of(state.config()),
+            generation_used: state.generation(),
+            state: Arc::new(state),
+            proposed: None,
+            configuring: false,
+            arrays,
+            volume_ids,
+            spares: vec![],
+            resting: vec![],
+            shrunk: BTreeMap::new(),
+            marked: vec![],
+            made_here: BTreeSet::new(),
+            serving: false,
+            leaving: false,
+            wishes: VecDeque::new(),
+            keeping: false,
+            held: false,
+            trouble: None,
+            refused: None,
+            recording: None,
+            losing: false,
+            unrecorded: false,
+            witness: Witness::Older { behind: 0 },
+            known_on_legs: false,
+        }
+    }
+    /// Which granules are given away: those of the volumes in the configuration, and those that rest. Never kept beside
+    /// them, so that it cannot say anything else.
+    pub fn space(&self) -> Granules {
+        self.config().space().expect("volumes of a configuration do not overlap")
+    }
+    /// Bytes of what is returned: nobody's, and not yet free.
+    pub fn resting_bytes(&self) -> u64 {
+        self.config().returned().iter().map(|run| run.count * volume::GRANULE_BYTES).sum()
+    }
+}
+
+impl PoolDesk {
+    /// What is decided of it.
+    pub fn state(&self) -> &Pool {
+        &self.state
+    }
+    /// What it is.
+    pub fn config(&self) -> &PoolConfig {
+        self.state.config()
+    }
+    /// Generation of the configuration on the drives.
+    pub fn generation(&self) -> u64 {
+        self.state.generation()
+    }
+    /// The membership record in force.
+    pub fn record(&self) -> &MembershipRecord {
+        self.proposed.as_ref().unwrap_or(self.state.record())
+    }
+    /// The next record is in force. It is decided once it is where it must be (`Desk::decide`).
+    pub fn propose(&mut self, record: MembershipRecord) {
+        self.proposed = Some(record);
+    }
+    /// The record in force is not decided yet.
+    pub fn is_proposed(&self) -> bool {
+        self.proposed.is_some()
+    }
+    /// The record in force, if it is not decided yet: it is about to be.
+    pub fn take_proposed(&mut self) -> Option<MembershipRecord> {
+        self.proposed.take()
+    }
+    /// It is the one that is decided to be so under this UUID.
+    pub fn is(&mut self, pool: &Arc<Pool>) {
+        if pool.config().uuid == self.config().uuid {
+            self.state.clone_from(pool);
+        }
+    }
+    /// The change that brings it.
+    pub fn comes(&self) -> Change {
+        let (config, generation) = (self.config().clone(), self.generation());
+        Change::PoolCame { config, generation, record: self.record().clone() }
+    }
+    /// A pool that comes is another than it was thought to become.
+    pub fn comes_as(&mut self, state: Pool) {
+        self.state = Arc::new(state);
+    }
+    /// The state of a leg, as it is on record. One that is about to join is not there yet.
+    pub fn leg_state(&self, array: usize, leg: usize) -> LegState {
+        // Who looked at an array that was removed meanwhile finds nobody there.
+        let row = self.record().arrays.get(array).and_then(|row| row.legs.get(leg));
+        row.map_or(LegState::Out, |l| l.state)
+    }
+    /// Whether a leg is being resynced.
+    pub fn rebuilds(&self, array: usize, leg: usize) -> bool {
+        matches!(self.leg_state(array, leg), LegState::Rebuilding | LegState::RebuildingFull)
+    }
+    /// Whether a leg gets nothing.
+    pub fn is_out(&self, array: usize, leg: usize) -> bool {
+        matches!(self.leg_state(array, leg), LegState::Out | LegState::JustOut)
+    }
+    /// Legs that get metadata: those that take part and whose drive is open.
+    pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {
+        let mut out = vec![];
+        for (a, array) in self.arrays.iter().enumerate() {
+            for (l, leg) in array.legs.iter().enumerate() {
+                let takes_part = !matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                if let Some(open) = leg.open.as_ref().filter(|_| takes_part) {
+                    out.push((a, l, open.clone()));
+                }
+            }
+        }
+        out
+    }
+    /// Whether the leg is the only one of its array in sync.
+    pub fn is_last(&self, array: usize, leg: usize) -> bool {
+        let legs = self.record().arrays.get(array).map_or(&[][..], |row| &row.legs);
+        let in_sync = |i: &usize| legs[*i].state == LegState::InSync;
+        leg < legs.len() && in_sync(&leg) && (0..legs.len()).filter(in_sync).count() == 1
+    }
+    /// Every array can answer.
+    pub fn complete(&self) -> bool {
+        (0..self.arrays.len()).all(|a| {
+            let legs = self.arrays[a].legs.iter().enumerate();
+            legs.filter(|(l, leg)| leg.open.is_some() && self.leg_state(a, *l) == LegState::InSync).count()
+                > 0
+        })
+    }
+    pub fn array_uuid(&self, array: usize) -> Uuid {
+        array_uuid(self.config().uuid, array)
+    }
+    pub fn drive_path(&self, array: usize, leg: usize) -> &str {
+        &self.arrays[array].legs[leg].path
+    }
+}

@@ -1,0 +1,49 @@
+//! A drive that was opened and looked at.
+
+use crate::steward::context::open::OpenDrive;
+use array::format::{ConfigSlot, Fault, Label, MembershipRecord};
+use base::{DriveId, DriveInfo};
+
+/// A drive that was opened and looked at.
+pub(crate) struct Probe {
+    /// As it was asked for.
+    pub spec: String,
+    pub id: DriveId,
+    pub info: DriveInfo,
+    pub label: Result<Label, Fault>,
+    /// The name of what others left there.
+    pub foreign: Option<&'static str>,
+    /// Our label is there and something else too, in front.
+    pub front_written: bool,
+    /// Both copies of the label are there and the same. If not, part of the drive was overwritten or cut
+    /// off behind our back, and nothing that its records say of its data can be believed.
+    pub whole: bool,
+    pub record: Result<MembershipRecord, Fault>,
+    pub config: Result<ConfigSlot, Fault>,
+}
+
+impl Probe {
+    /// The label, if the drive has one that may be used.
+    pub fn good_label(&self) -> Option<&Label> {
+        self.label.as_ref().ok().filter(|l| l.drive_bytes <= self.info.bytes)
+    }
+    /// As a member of an array.
+    pub fn opened(&self) -> Option<OpenDrive> {
+        Some(OpenDrive { id: self.id, info: self.info.clone(), label: self.good_label()?.clone() })
+    }
+    /// Why the drive must not be taken without `force`; None if it is free. One sentence.
+    pub fn objection(&self) -> Option<String> {
+        let path = &self.info.path;
+        match (&self.label, self.foreign) {
+            (Ok(l), _) if self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) => Some(format!(
+                "{path} is labelled as a drive of pool {} ({}), which was never finished and holds nothing",
+                l.pool_name, l.pool
+            )),
+            (Ok(l), _) => Some(format!("{path} is labelled as a drive of pool {} ({})", l.pool_name, l.pool)),
+            (Err(Fault::Newer), _) => Some(format!("{path} carries a label of a newer version of millrace")),
+            (Err(Fault::Damaged), _) => Some(format!("{path} carries a damaged label of millrace")),
+            (Err(Fault::Absent), Some(name)) => Some(format!("{path} holds {name}")),
+            (Err(Fault::Absent), None) => None,
+        }
+    }
+}

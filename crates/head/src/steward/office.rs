@@ -1,0 +1,48 @@
+//! The office: what every procedure works with.
+
+use crate::mail::ShardMail;
+use crate::steward::context::desk::Desk;
+use crate::steward::runtime::Cx;
+use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
+
+/// What every procedure works with: the world and the desk. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Office {
+    pub(crate) cx: Cx,
+    desk: Rc<RefCell<Desk>>,
+}
+
+impl Office {
+    /// The office of a Steward.
+    pub(crate) fn new(cx: Cx, desk: Desk) -> Self {
+        Self { cx, desk: Rc::new(RefCell::new(desk)) }
+    }
+    /// The same with another patience.
+    pub(crate) fn with(&self, cx: Cx) -> Self {
+        Self { cx, desk: self.desk.clone() }
+    }
+    /// The desk, to be read; not held over an await.
+    pub(crate) fn desk(&self) -> Ref<'_, Desk> {
+        self.desk.borrow()
+    }
+    /// The desk, to be changed in what nobody waits for.
+    pub(crate) fn desk_quietly(&self) -> RefMut<'_, Desk> {
+        self.desk.borrow_mut()
+    }
+    /// The desk, to be changed; not held over an await.
+    pub(crate) fn desk_mut(&self) -> RefMut<'_, Desk> {
+        self.cx.changed();
+        self.desk.borrow_mut()
+    }
+}
+
+/// Sends the same to every shard.
+impl Office {
+    pub(crate) fn tell_shards(&self, mut mail: impl FnMut() -> ShardMail) {
+        let shards = self.desk().shards;
+        for shard in 0..shards {
+            self.cx.to_shard(shard, mail());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether a drive may become a pool's, and is large enough.
+
+use crate::order::{ArraySpec, Refusal, RefusalKind};
+use crate::steward::context::probe::Probe;
+use crate::steward::kind::anonymous;
+use crate::steward::state::config::geometry_of;
+use crate::steward::words::{refuse, size, size_there};
+use array::format::{DRIVE_BYTES_MIN, Label, tail_at};
+
+/// What the operator asked for, with `PoolCreate`'s defaults filled in.
+pub(crate) struct NewPool {
+    pub name: String,
+    pub arrays: Vec<ArraySpec>,
+    pub chunk_bytes: Option<u32>,
+    pub block_bytes: Option<u32>,
+    pub measure: bool,
+    pub force: bool,
+}
+
+pub(crate) fn bad(field: &str, message: impl Into<String>) -> Refusal {
+    refuse(RefusalKind::Invalid, field, message)
+}
+
+/// Two names of one drive.
+pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
+    if let Some(id) = a.info.wwid_with(&b.info) {
+        return format!(
+            "{} and {} are two paths to one drive ({id}), or to parts of it",
+            a.info.path, b.info.path
+        );
+    }
+    match a.info.path == b.info.path {
+        true => format!("{} and {} are the same drive", a.spec, b.spec),
+        false => format!("{} and {} are one drive, or one lies in the other", a.info.path, b.info.path),
+    }
+}
+
+/// What speaks against these drives.
+pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
+    for (i, p) in probes.iter().enumerate() {
+        let path = &p.info.path;
+        if !anonymous(path) && probes[..i].iter().any(|q| q.info.path == *path) {
+            return Some(bad(
+                "drives",
+                format!(
+                    "{} and {} are the same drive",
+                    probes.iter().find(|q| q.info.path == *path)?.spec,
+                    p.spec
+                ),
+            ));
+        }
+        if p.info.bytes < DRIVE_BYTES_MIN {
+            return Some(bad(
+                "drives",
+                format!(
+                    "{path} has {}, and a drive must have at least {}",
+                    size_there(p.info.bytes),
+                    size(DRIVE_BYTES_MIN)
+                ),
+            ));
+        }
+        if !matches!(p.info.block_bytes, 512 | 4096) {
+            return Some(bad(
+                "drives",
+                format!("{path} has blocks of {} bytes, neither 512 nor 4096", p.info.block_bytes),
+            ));
+        }
+    }
+    let objections: Vec<String> = probes.iter().filter_map(Probe::objection).collect();
+    if objections.is_empty() || force {
+        return None;
+    }
+    let message = format!("{}; what is there would be lost", objections.join("; "));
+    Some(
+        refuse(RefusalKind::Unsafe, "drives", message)
+            .then("the same command with --force, or other drives (millrace drive ls)"),
+    )
+}
+
+/// For words: how large a drive like this one must be to hold so much in front of its tail.
+pub(crate) fn bytes_needed(probe: &Probe, front: u64) -> u64 {
+    front + (probe.info.bytes - tail_at(probe.info.bytes))
+}
+
+/// For replaced legs: the layout that a new drive must take over.
+pub(crate) fn fits(probe: &Probe, like: &Label) -> bool {
+    tail_at(probe.info.bytes) >= geometry_of(like).data_at + like.data_bytes
+}

@@ -1,0 +1,172 @@
+//! Words that many procedures say.
+
+use crate::order::{Refusal, RefusalKind};
+use access::{AccessError, LUN_MAX};
+pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
+use base::{DriveError, DriveInfo};
+use volume::VolumeError;
+
+/// What a drive did, after "the drive".
+pub(crate) fn error_words(error: DriveError) -> String {
+    match error {
+        DriveError::Medium => "failed to read or write blocks".into(),
+        DriveError::Gone => "is gone".into(),
+        DriveError::NoSpace => "has no space left (the file system below it is full)".into(),
+        DriveError::Cut => "was cut off (its file is shorter than it was)".into(),
+        DriveError::TimedOut => "did not answer in time".into(),
+        // EPERM from a device that may not be written, EROFS from the file system below a file.
+        DriveError::Other(errno @ (1 | 30)) => format!("is read-only (error {errno})"),
+        DriveError::Other(errno) => format!("failed with error {errno}"),
+    }
+}
+
+/// What a drive did, after "the drive". A block device has no file system below it.
+pub(crate) fn did(info: &DriveInfo, error: DriveError) -> String {
+    match error {
+        DriveError::NoSpace if info.kind == "block" => NO_SPACE_BLOCK.into(),
+        _ => error_words(error),
+    }
+}
+
+/// Why a drive did not take its label, and the command that shows more.
+pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> (String, String) {
+    let path = &info.path;
+    let next = match error {
+        DriveError::NoSpace if info.kind == "file" => format!("df -h {path}"),
+        _ => "millrace drive ls".into(),
+    };
+    (format!("{path} could not be labelled: the drive {}", did(info, error)), next)
+}
+
+/// Writes behind the end of a block device fail so, and those that a thin volume has no block for.
+pub(crate) const NO_SPACE_BLOCK: &str =
+    "has no space left (it became smaller than it was, or is a thin volume whose pool is full)";
+
+/// `n` things: `1 volume`, `2 volumes`.
+pub(crate) fn count(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The same of a number that is counted for long.
+pub(crate) fn count_of(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// An array as `status` names it: `mirror-0`, `single-3`.
+pub(crate) fn array_word(mirror: bool, index: usize) -> String {
+    format!("{}-{index}", if mirror { "mirror" } else { "single" })
+}
+
+/// A refusal about a field, with the command that shows what there is of such things.
+pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>) -> Refusal {
+    let next = match (kind, field) {
+        (RefusalKind::Internal, _) | (_, "") => "millrace events, or journalctl -u millrace -n 20",
+        (_, "drive" | "drives" | "old" | "new" | "prefer") => "millrace drive ls",
+        (_, "host" | "nqns" | "iqns" | "chap_user" | "chap_secret" | "mutual_secret") => "millrace host ls",
+        (_, "volume" | "bytes" | "lun") => "millrace volume ls",
+        (_, "address") => "millrace portal ls",
+        (_, "pool" | "arrays" | "weight" | "chunk_bytes" | "block_bytes") => "millrace pool ls",
+        (..) => "millrace status",
+    };
+    let field = (!field.is_empty()).then(|| field.to_string());
+    Refusal { kind, field, message: message.into(), next: Some(next.into()) }
+}
+
+impl Refusal {
+    /// The command that helps.
+    pub(crate) fn then(self, next: impl Into<String>) -> Self {
+        Self { next: Some(next.into()), ..self }
+    }
+    /// The command that helps, if there is one.
+    pub(crate) fn then_try(self, next: Option<String>) -> Self {
+        Self { next: next.or(self.next), ..self }
+    }
+}
+
+pub(crate) fn volume_refusal(e: VolumeError) -> Refusal {
+    let kind = match e {
+        VolumeError::NameTaken(_) => RefusalKind::Conflict,
+        VolumeError::TooMany | VolumeError::TooScattered => RefusalKind::NoSpace,
+        VolumeError::Name(_)
+        | VolumeError::SizeZero
+        | VolumeError::SizeTooLarge(_)
+        | VolumeError::SizeUneven { .. }
+        | VolumeError::BlockSize(_)
+        | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
+    };
+    let next = match &e {
+        VolumeError::Name(_) => "the same command with a name such as vm1".into(),
+        VolumeError::NameTaken(_) | VolumeError::TooMany | VolumeError::TooScattered => {
+            "millrace volume ls".into()
+        }
+        VolumeError::SizeZero | VolumeError::SizeTooLarge(_) => {
+            "the same command with a size such as --size 100G".into()
+        }
+        VolumeError::SizeUneven { bytes, block_bytes } => {
+            format!("the same command with --size {}", bytes.next_multiple_of(u64::from(*block_bytes)))
+        }
+        VolumeError::BlockSize(_) | VolumeError::BlockTooSmall { .. } => {
+            "the same command with --block 4096".into()
+        }
+    };
+    refuse(kind, e.field(), e.to_string()).then(next)
+}
+
+pub(crate) fn access_refusal(e: AccessError) -> Refusal {
+    let kind = match e {
+        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => RefusalKind::Conflict,
+        AccessError::Lun(n) if n <= LUN_MAX => RefusalKind::Conflict,
+        AccessError::NoHost(_) => RefusalKind::NotFound,
+        AccessError::TooManyHosts | AccessError::Full => RefusalKind::NoSpace,
+        AccessError::HostName(_)
+        | AccessError::Nameless
+        | AccessError::TooManyNames
+        | AccessError::Nqn { .. }
+        | AccessError::Iqn { .. }
+        | AccessError::Secret { .. }
+        | AccessError::ChapUser
+        | AccessError::Lun(_) => RefusalKind::Invalid,
+    };
+    let next = match &e {
+        AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {
+            "millrace host ls".into()
+        }
+        AccessError::HostName(_) => "the same command with a name such as web1".into(),
+        AccessError::HostTaken(name) => {
+            format!("millrace host show {name}, or millrace host set {name} to change it")
+        }
+        AccessError::Nameless => "the same command with --nqn NQN, or --iqn IQN, or both".into(),
+        AccessError::Nqn { .. } => "cat /etc/nvme/hostnqn, on the host".into(),
+        AccessError::Iqn { .. } => "cat /etc/iscsi/initiatorname.iscsi, on the host".into(),
+        AccessError::NameOfAnother { host, .. } => format!("millrace host show {host}"),
+        AccessError::Secret { .. } => "openssl rand -hex 12 > FILE, and the same command with it".into(),
+        AccessError::ChapUser => "the same command with --chap-user NAME".into(),
+        AccessError::Lun(_) => "the same command without --lun, which takes the lowest free one".into(),
+        AccessError::Full => "millrace volume ls".into(),
+    };
+    refuse(kind, e.field(), e.to_string()).then(next)
+}
+
+/// Why a portal does not listen.
+pub(crate) fn net_words(e: base::NetError) -> String {
+    match e {
+        base::NetError::InUse => "somebody else listens there".into(),
+        base::NetError::NoAddress => "the address is not this machine's".into(),
+        base::NetError::Refused => "it was refused".into(),
+        base::NetError::Other(errno) => format!("error {errno}"),
+    }
+}
+
+/// What helps against a state directory that takes nothing.
+pub(crate) const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
+
+/// How many names a sentence bears.
+const SHOWN: usize = 4;
+
+/// Names in a sentence.
+pub(crate) fn list(names: &[String]) -> String {
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        n => format!("{} and {} more", names[..SHOWN - 1].join(", "), n - (SHOWN - 1)),
+    }
+}
