@@ -1,7 +1,6 @@
 //! How long procedures wait.
 
 use crate::steward::runtime::Patience;
-use array::format::{Features, Label};
 use base::Duration;
 
 /// How long after a leg was put out it is tried first to take it back, and how often then. Each return
@@ -13,11 +12,6 @@ const RETURN_DOUBLES_MAX: u32 = 6;
 /// See `RETURN_AFTER`.
 pub(crate) fn return_after(returns: u32) -> Duration {
     RETURN_AFTER * (1 << returns.min(RETURN_DOUBLES_MAX))
-}
-
-/// Whether a label is a spare's.
-pub(crate) fn is_spare(label: &Label) -> bool {
-    label.features.incompat & Features::SPARE != 0
 }
 
 /// How long a start waits for drives that somebody holds, and how often it looks. A pool with a leg that does not answer is

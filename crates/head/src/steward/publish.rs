@@ -20,7 +20,7 @@ impl Office {
     pub(crate) fn publish_now(&self) -> u64 {
         let (view, layout) = {
             let mut desk = self.desk_mut();
-            desk.generation += 1;
+            desk.next_view();
             desk.note_lives();
             desk.note_comparisons(self.cx.now());
             (Arc::new(view_of(&desk)), Arc::new(layout_of(&desk)))

@@ -49,12 +49,11 @@ impl Office {
             if let Some(why) = &hold
                 && let Some(absent) = self.desk_mut().absent.last_mut()
             {
-                absent.reason.clone_from(why);
-                absent.next = Some(format!("millrace pool import {}", row.name));
+                absent.is_told(why.clone(), Some(format!("millrace pool import {}", row.name)));
             }
         }
         if let Some(why) = hold {
-            self.desk_mut().held = true;
+            self.desk_mut().hold(true);
             notices.push(why);
         } else {
             let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
@@ -104,7 +103,7 @@ impl Office {
         {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
-            desk.ready = true;
+            desk.is_ready();
             notices.extend(
                 desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name(), p.reason)),
             );
@@ -124,11 +123,11 @@ impl Office {
             let office = self.clone();
             self.cx.until(move || !office.desk().orders.is_empty()).await;
             let (id, order) = self.desk_mut().orders.pop_front().expect("there is one");
-            self.desk_mut().ordering = true;
+            self.desk_mut().orders(true);
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.carry_out(order).await;
             self.desk_mut().forget_stand_ins();
-            self.desk_mut().ordering = false;
+            self.desk_mut().orders(false);
             if let Some(id) = id {
                 self.cx.to_manager(ManagerMail::Answered { id, answer });
             }
@@ -155,8 +154,7 @@ impl Office {
             if self.cx.now() >= begin + HELD_PATIENCE
                 && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
             {
-                p.held = true;
-                p.reason = held_words(failures.into_iter().filter(|f| f.held).collect()).join("; ");
+                p.is_held(Some(held_words(failures.into_iter().filter(|f| f.held).collect()).join("; ")));
             }
             self.cx.changed();
             self.cx.sleep(CLAIM_RETRY).await;
@@ -182,14 +180,14 @@ impl Office {
         if !row.drives.is_empty() && row.drives.iter().all(|d| in_memory(d)) {
             if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                 let r = ended_with_the_daemon(&row.name, &row.drives);
-                (p.reason, p.next) = (r.message, r.next);
+                p.is_told(r.message, r.next);
             }
             return;
         }
         let end = self.cx.now() + CLAIM_PATIENCE;
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
         if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
-            p.held = false;
+            p.is_held(None);
         }
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
         let added = self.added_to(&row);
@@ -262,7 +260,8 @@ impl Office {
                         false => r.next,
                     };
                     if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid() == row.uuid) {
-                        (p.reason, p.next, p.look_at) = (reason, next, Some(now + LOOK_FIRST));
+                        p.is_told(reason, next);
+                        p.is_looked_for(now + LOOK_FIRST);
                     }
                 }
             }

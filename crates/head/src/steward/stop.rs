@@ -42,7 +42,8 @@ impl Office {
                 return;
             }
             // Before the pools are there, hosts see nobody rather than a head without volumes.
-            desk.stop = if desk.ready { Stop::Asked(self.cx.now()) } else { Stop::Closed };
+            let stop = if desk.ready { Stop::Asked(self.cx.now()) } else { Stop::Closed };
+            desk.stops(stop);
             desk.orders.drain(..).collect()
         };
         for id in waiting.into_iter().filter_map(|(id, _)| id) {
@@ -68,7 +69,7 @@ impl Office {
         if let Some(answer) = self.cx.unless(over, self.execute(order)).await {
             return answer;
         }
-        self.desk_mut().cut_short |= !only_looks;
+        self.desk_mut().cuts_short(!only_looks);
         let message = "the head is being stopped: this was given up, and may have been carried out in part";
         Err(refuse(RefusalKind::NotReady, "", message).then("millrace status, once the head serves"))
     }
@@ -77,7 +78,7 @@ impl Office {
     pub(crate) async fn shutdown(&self) -> Answered {
         let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
         // Portals first: who is sent away and comes again at once shall find nobody, not a head without volumes.
-        self.desk_mut().stop = Stop::Closed;
+        self.desk_mut().stops(Stop::Closed);
         self.publish().await;
         let places = self.desk().sessions.places();
         for p in places {

@@ -39,6 +39,34 @@ impl AbsentPool {
             silent_since: None,
         }
     }
+    /// Why it is not here, and what helps.
+    pub fn is_told(&mut self, reason: String, next: Option<String>) {
+        self.reason = reason;
+        self.next = next;
+    }
+    /// Somebody holds drives of it, for this reason; or nobody does.
+    pub fn is_held(&mut self, why: Option<String>) {
+        self.held = why.is_some();
+        self.reason = why.unwrap_or_else(|| core::mem::take(&mut self.reason));
+    }
+    /// Its drives are looked for then.
+    pub fn is_looked_for(&mut self, at: Instant) {
+        self.look_at = Some(at);
+    }
+    /// They were, and are once more then.
+    pub fn is_looked_for_again(&mut self, at: Instant) {
+        self.look_at = Some(at);
+        self.looks += 1;
+    }
+    /// Nothing keeps it away but legs that do not answer; or something else does. Since when that is so.
+    pub fn is_silent(&mut self, silent: bool, now: Instant) -> Option<Instant> {
+        self.silent_since = silent.then(|| self.silent_since.unwrap_or(now));
+        self.silent_since
+    }
+    /// Hosts are told nothing of it any more.
+    pub fn is_elsewhere(&mut self) {
+        self.kept = None;
+    }
     /// Its name, and where its drives lay.
     pub fn row(&self) -> &PoolRow {
         self.away.row()

@@ -3,6 +3,7 @@
 use crate::layout::ArrayId;
 use crate::steward::context::found::Found;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::patience::return_after;
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::{DriveError, DriveId, Instant, Uuid};
 use std::collections::BTreeSet;
@@ -68,7 +69,125 @@ pub(crate) struct LegDesk {
     pub dead: Option<DriveId>,
 }
 
+impl ArrayDesk {
+    /// The shards begin to compare what may differ.
+    pub fn compares(&mut self, since: Instant) {
+        self.compared_since = Some(since);
+    }
+    /// What may have differed is the same on all legs.
+    pub fn compared(&mut self) {
+        self.unclean = false;
+    }
+    /// Returned space is to be marked, once more: nobody has, and nothing counts as cleared. Returns the mark's number.
+    pub fn marks_again(&mut self) -> u32 {
+        self.marks += 1;
+        self.marked.clear();
+        self.cleared.clear();
+        self.marks
+    }
+    /// A block of a leg was mended from another.
+    pub fn was_healed(&mut self) {
+        self.healed += 1;
+    }
+    /// A block is on no leg any more.
+    pub fn lost_medium(&mut self) {
+        self.medium_lost += 1;
+    }
+}
+
 impl LegDesk {
+    /// It is written from the record with this counter on, and what it lacks is copied: everything, or what it missed.
+    pub fn joins(&mut self, counter: u64, full: bool, reason: String) {
+        self.joined = counter;
+        self.full = full;
+        self.synced.clear();
+        self.out_since = None;
+        self.is_told(reason, None);
+    }
+    /// It is put out.
+    pub fn goes(&mut self, now: Instant, why: String, outlook: Outlook) {
+        self.reason = why;
+        self.synced.clear();
+        self.slow.clear();
+        self.told_slow = false;
+        self.quiet_since = None;
+        self.out_since = Some(now);
+        self.outlook = outlook;
+        self.is_tried_again(now);
+    }
+    /// Why it is not in sync, and what was found instead.
+    pub fn is_told(&mut self, reason: String, found: Option<Found>) {
+        self.reason = reason;
+        self.found = found;
+    }
+    /// What was found instead of it.
+    pub fn finds(&mut self, found: Found) {
+        self.found = Some(found);
+    }
+    /// Its drive is open, at this path.
+    pub fn takes(&mut self, open: Option<OpenDrive>, path: &str) {
+        self.open = open;
+        self.path = path.into();
+    }
+    /// Another drive takes its place.
+    pub fn becomes(&mut self, uuid: Uuid, open: Option<OpenDrive>, path: &str) {
+        self.uuid = uuid;
+        self.takes(open, path);
+    }
+    /// Its drive lies there today.
+    pub fn lies_at(&mut self, path: &str) {
+        self.path = path.into();
+    }
+    /// What is open is none of its own any more.
+    pub fn let_go(&mut self) -> Option<OpenDrive> {
+        self.open.take()
+    }
+    /// What was opened is gone for good. It is looked for.
+    pub fn dies(&mut self) -> Option<OpenDrive> {
+        let dead = self.open.take();
+        self.dead = dead.as_ref().map(|o| o.id).or(self.dead);
+        dead
+    }
+    /// The drive of a last leg that was gone is open anew.
+    pub fn is_back(&mut self, open: Option<OpenDrive>, path: &str) {
+        self.takes(open, path);
+        self.dead = None;
+        self.is_there();
+    }
+    /// What was opened is gone, or is not; it is looked for at once.
+    pub fn is_gone(&mut self, gone: bool, now: Instant) {
+        self.look_at = gone.then(|| self.look_at.unwrap_or(now));
+    }
+    /// It is not looked for any more.
+    pub fn is_there(&mut self) {
+        self.look_at = None;
+        self.looks = 0;
+    }
+    /// It was looked for, and is once more then.
+    pub fn is_looked_for(&mut self, at: Instant) {
+        self.look_at = Some(at);
+        self.looks += 1;
+    }
+    /// It is tried to take it back, the later the more often that was done.
+    pub fn is_tried_again(&mut self, now: Instant) {
+        self.return_at = Some(now + return_after(self.returns));
+    }
+    /// It has come back by itself.
+    pub fn has_returned(&mut self) {
+        self.returns += 1;
+    }
+    /// It was told that no spare fits in its place, this time.
+    pub fn unfit_told(&mut self) {
+        self.told_unfit = self.out_since;
+    }
+    /// It was told that it is slow, or that it is well again.
+    pub fn slow_told(&mut self, slow: bool) {
+        self.told_slow = slow;
+    }
+    /// Whether some shard finds it slow may have changed.
+    pub fn is_judged(&mut self, now: Instant) {
+        self.quiet_since = self.slow.is_empty().then(|| self.quiet_since.unwrap_or(now));
+    }
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, found, synced, slow, told_slow, quiet_since) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();

@@ -140,6 +140,14 @@ pub(crate) struct PortalDesk {
 }
 
 impl PortalDesk {
+    /// It is being added, or was.
+    pub fn is_tried(&mut self, tried: bool) {
+        self.tried = tried;
+    }
+    /// What a shard said.
+    pub fn is_told(&mut self, shard: u16, result: Result<SocketAddr, NetError>) {
+        self.results[usize::from(shard)] = Some(result);
+    }
     /// Why it is not open on some shard.
     pub fn failure(&self) -> Option<NetError> {
         self.results.iter().find_map(|r| r.and_then(Result::err))
@@ -281,6 +289,70 @@ impl Desk {
         }
     }
 
+    /// These block devices were not there at the start.
+    pub fn appear(&mut self, devices: Vec<String>) {
+        self.appeared = devices;
+    }
+    /// No pool is imported on purpose; or somebody has said that they shall be.
+    pub fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+    /// The head is up.
+    pub fn is_ready(&mut self) {
+        self.ready = true;
+    }
+    /// An order is carried out, or none is.
+    pub fn orders(&mut self, ordering: bool) {
+        self.ordering = ordering;
+    }
+    /// The head is being stopped so far.
+    pub fn stops(&mut self, stop: Stop) {
+        self.stop = stop;
+    }
+    /// An order under way was given up for that.
+    pub fn cuts_short(&mut self, cut: bool) {
+        self.cut_short |= cut;
+    }
+    /// A file of the state directory is being written, or none is.
+    pub fn files(&mut self, filing: bool) {
+        self.filing = filing;
+    }
+    /// The file of hosts was not there at the start, and others were.
+    pub fn misses_hosts(&mut self, missing: bool) {
+        self.hosts_missing = missing;
+    }
+    /// The head begins, at this moment of the clock in milliseconds.
+    pub fn starts(&mut self, now: Instant, unix_ms: Option<u64>) {
+        self.clock = unix_ms.map(|ms| (now, ms));
+        self.started = now;
+    }
+    /// Why the state directory takes nothing, if that is so.
+    pub fn is_unwritable(&mut self, why: Option<String>) {
+        self.unwritable = why;
+    }
+    /// The shards are about to be told of a new view and layout.
+    pub fn next_view(&mut self) {
+        self.generation += 1;
+    }
+    /// Somebody asks the shards for room.
+    pub fn asks_room(&mut self) {
+        self.asking_room = true;
+        self.rooms = vec![None; usize::from(self.shards)];
+    }
+    /// He has his answer.
+    pub fn room_asked(&mut self) {
+        self.asking_room = false;
+    }
+    /// So much more memory is kept for arrays that come.
+    pub fn promises(&mut self, more: Room) {
+        self.promised.mirrors += more.mirrors;
+        self.promised.singles += more.singles;
+    }
+    /// They are here, or do not come.
+    pub fn keeps_promise(&mut self, room: Room) {
+        self.promised.mirrors -= room.mirrors;
+        self.promised.singles -= room.singles;
+    }
     /// What is decided.
     pub fn state(&self) -> &Decided {
         &self.state
@@ -462,7 +534,9 @@ impl Desk {
         self.unlogged.push_back(line.clone());
         self.keep_event(line);
     }
+    /// An event that is not new to the log.
     pub fn keep_event(&mut self, line: EventLine) {
+        self.event_next = self.event_next.max(line.number + 1);
         self.events.push_back(line);
         if self.events.len() > EVENTS_KEPT {
             self.events.pop_front();

@@ -140,6 +140,75 @@ impl PoolDesk {
     pub fn propose(&mut self, record: MembershipRecord) {
         self.proposed = Some(record);
     }
+    /// The keeper works, or waits.
+    pub fn is_kept(&mut self, keeping: bool) {
+        self.keeping = keeping;
+    }
+    /// The keeper shall wait, or go on.
+    pub fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+    /// The record in force tells of a loss: answers wait for it.
+    pub fn loses(&mut self) {
+        self.losing = true;
+    }
+    /// The keeper tries to put the record somewhere, since then; or has given up.
+    pub fn records(&mut self, since: Option<Instant>) {
+        self.recording = since;
+    }
+    /// The record is where it must be. True if the pool was not ready for it.
+    pub fn has_recorded(&mut self) -> bool {
+        self.recording = None;
+        self.losing = false;
+        core::mem::take(&mut self.unrecorded)
+    }
+    /// Nothing takes the record.
+    pub fn cannot_record(&mut self) {
+        self.unrecorded = true;
+    }
+    /// What could not be written.
+    pub fn is_troubled(&mut self, trouble: Option<String>) {
+        self.trouble = trouble;
+    }
+    /// A record that puts a leg in sync was not taken, and this is the one in its place; or none is.
+    pub fn promotion_refused(&mut self, refused: Option<(MembershipRecord, Incarnation)>) {
+        self.refused = refused;
+    }
+    /// What lies in the state directory, and whether a leg in sync of each array has as much.
+    pub fn witness_is(&mut self, witness: Witness, known_on_legs: bool) {
+        self.witness = witness;
+        self.known_on_legs = known_on_legs;
+    }
+    /// Its volumes answer commands, with these spares beside its legs.
+    pub fn serves(&mut self) {
+        self.serving = true;
+        self.leaving = false;
+    }
+    /// It is being let go of: its volumes answer nobody any more.
+    pub fn leaves(&mut self) {
+        self.serving = false;
+        self.leaving = true;
+    }
+    /// It is not let go of after all.
+    pub fn stays(&mut self) {
+        self.leaving = false;
+    }
+    /// Its spares were found.
+    pub fn has_spares(&mut self, spares: Vec<SpareDesk>) {
+        self.spares = spares;
+    }
+    /// Every array has marked these returned runs.
+    pub fn has_marked(&mut self, runs: Vec<Run>) {
+        self.marked = runs;
+    }
+    /// It is this procedure's turn to write the configuration, or nobody's.
+    pub fn is_configured(&mut self, configuring: bool) {
+        self.configuring = configuring;
+    }
+    /// A configuration of this generation is about to be written.
+    pub fn uses_generation(&mut self, generation: u64) {
+        self.generation_used = generation;
+    }
     /// The record in force is not decided yet.
     pub fn is_proposed(&self) -> bool {
         self.proposed.is_some()

@@ -2,6 +2,8 @@
 
 use crate::steward::context::found::Found;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::patience::return_after;
+use array::format::{Features, Label};
 use base::{Instant, Uuid};
 
 /// A spare of an imported pool.
@@ -31,6 +33,37 @@ pub(crate) struct SpareIll {
 }
 
 impl SpareDesk {
+    /// Its drive was opened; or not, and that was found instead.
+    pub fn comes(&mut self, open: Option<OpenDrive>, found: Option<Found>) {
+        self.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(self.block_bytes);
+        if open.is_some() {
+            self.look_at = None;
+            self.looks = 0;
+        }
+        self.open = open;
+        self.found = found;
+        self.ill = None;
+    }
+    /// Its drive is gone, and is looked for at once.
+    pub fn goes(&mut self, now: Instant) {
+        self.open = None;
+        self.ill = None;
+        self.look_at = Some(now);
+        self.looks = 0;
+    }
+    /// It can stand in for nobody, or it can again.
+    pub fn is_ill(&mut self, ill: Option<SpareIll>) {
+        self.ill = ill;
+    }
+    /// It is looked for once more, the later the more often that was done.
+    pub fn is_looked_for(&mut self, now: Instant) {
+        self.look_at = Some(now + return_after(self.looks));
+        self.looks += 1;
+    }
+    /// What is open is none of its own any more.
+    pub fn let_go(&mut self) {
+        self.open = None;
+    }
     /// It was not found, and is looked for again.
     pub fn is_due(&self, now: Instant) -> bool {
         self.open.is_none() && self.look_at.is_some_and(|at| at <= now)
@@ -47,4 +80,9 @@ impl SpareDesk {
             (None, None) => "it was not found".into(),
         }
     }
+}
+
+/// Whether a label is a spare's.
+pub(crate) fn is_spare(label: &Label) -> bool {
+    label.features.incompat & Features::SPARE != 0
 }

@@ -295,7 +295,7 @@ impl Office {
             }
             if witness.is_err() {
                 let removable = self.desk_mut().pool_mut(pool).is_some_and(|p| {
-                    p.witness = p.witness.missed(false);
+                    p.witness_is(p.witness.missed(false), p.known_on_legs);
                     p.known_on_legs
                 });
                 self.remove_stale_witness(pool, uuid, removable).await;
@@ -321,10 +321,13 @@ impl Office {
                 // A last leg that is being opened anew has not got it.
                 && p.all_in_sync_are_open();
             let on_each = p.is_on_each_array(record, &failed);
-            (p.witness, p.known_on_legs) = match witness {
-                Ok(()) => (Witness::Newest, on_each),
-                Err(_) => (p.witness.missed(on_all && !puts_out(record)), p.known_on_legs || on_each),
-            };
+            match witness {
+                Ok(()) => p.witness_is(Witness::Newest, on_each),
+                Err(_) => {
+                    let missed = p.witness.missed(on_all && !puts_out(record));
+                    p.witness_is(missed, p.known_on_legs || on_each);
+                }
+            }
             if on_all {
                 desk.settle(pool, record);
             }
@@ -344,7 +347,7 @@ impl Office {
             && self.remove_witness(uuid).await
             && let Some(p) = self.desk_mut().pool_mut(pool)
         {
-            p.witness = Witness::Gone;
+            p.witness_is(Witness::Gone, p.known_on_legs);
         }
     }
 

@@ -165,7 +165,7 @@ impl Office {
                 let gone = matches!(look, Look::Failed(DriveError::Gone)) && !shaped;
                 if let Some(p) = desk.pool_mut(w.pool) {
                     let leg = &mut p.arrays[w.array].legs[w.leg];
-                    leg.look_at = gone.then(|| leg.look_at.unwrap_or(now));
+                    leg.is_gone(gone, now);
                     self.cx.changed();
                 }
             } else if let Some(p) = desk.pool_mut(w.pool) {
@@ -181,7 +181,7 @@ impl Office {
         }
         if let Some(p) = desk.pool_mut(w.pool) {
             let leg = &mut p.arrays[w.array].legs[w.leg];
-            (leg.look_at, leg.looks) = (None, 0);
+            leg.is_there();
         }
         let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
         let ill = nameless(path, &look, last).or_else(|| match &look {

@@ -624,7 +624,7 @@ impl Office {
             match legs.get_mut(leg) {
                 Some(l) => {
                     departed = Some((l.uuid, l.path.clone()));
-                    (l.uuid, l.path, l.open) = (uuid, path, open);
+                    l.becomes(uuid, open, &path);
                 }
                 None => {
                     let mut places = 0..PLACES_MAX;

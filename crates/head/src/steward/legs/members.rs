@@ -53,7 +53,7 @@ impl Office {
             let wishes = match self.desk_mut().pool_mut(pool) {
                 None => return,
                 Some(p) => {
-                    p.keeping = true;
+                    p.is_kept(true);
                     next_wishes(&mut p.wishes)
                 }
             };
@@ -65,7 +65,7 @@ impl Office {
                 Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
             }
             if let Some(p) = self.desk_mut().pool_mut(pool) {
-                p.keeping = false;
+                p.is_kept(false);
             }
         }
     }
@@ -73,7 +73,7 @@ impl Office {
     /// Keeps the keeper from its work, once it has ended what it is at.
     pub(crate) async fn hold_keeper(&self, pool: PoolId) {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.held = true;
+            p.hold(true);
         }
         let office = self.clone();
         self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.keeping)).await;
@@ -81,7 +81,7 @@ impl Office {
     /// Lets the keeper go on.
     pub(crate) fn free_keeper(&self, pool: PoolId) {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.held = false;
+            p.hold(false);
         }
     }
     /// Legs that failed to take something are put out, unless they are the last.
@@ -114,7 +114,7 @@ impl Office {
         };
         self.publish().await;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.losing = true;
+            p.loses();
         }
         self.put_on_record(pool, &changed, &[]).await;
         for (array, leg) in put_out {
@@ -142,10 +142,10 @@ impl Office {
         let Some(found) = Found::cut_off(&open, health.bytes) else { return };
         let (what, words) = (format!("drive {}", l.path), found.words());
         let news = !l.reason.contains("cut off");
-        if news {
-            l.reason = words.clone();
+        match news {
+            true => l.is_told(words.clone(), Some(found)),
+            false => l.finds(found),
         }
-        l.found = Some(found);
         if news {
             desk.event(now, Weight::Error, what, words);
         }
@@ -184,12 +184,7 @@ impl Office {
                 (true, _) => "everything is being copied to it".to_string(),
                 (false, _) => "what it missed is being copied to it".to_string(),
             };
-            let desk_leg = &mut p.arrays[array].legs[leg];
-            desk_leg.joined = record.counter;
-            desk_leg.out_since = None;
-            desk_leg.synced.clear();
-            desk_leg.full = full;
-            (desk_leg.reason, desk_leg.found) = (reason, None);
+            p.arrays[array].legs[leg].joins(record.counter, full, reason);
             p.propose(record);
             desk.speeds.insert(Work::Leg(drive), Speed::begun(now));
             let p = desk.pool(pool).expect("seen above");
@@ -231,7 +226,7 @@ impl Office {
     ) {
         let began = self.cx.now();
         let record = self.desk_mut().pool_mut(pool).map(|p| {
-            p.recording = Some(began);
+            p.records(Some(began));
             p.record().clone()
         });
         let Some(record) = record else { return };
@@ -241,7 +236,7 @@ impl Office {
             self.recorded(changed);
             self.end_of_recording(pool).await;
         } else if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.recording = None;
+            p.records(None);
         }
     }
     /// Writes a record to where it must be, however long that takes. A leg that fails to take it is wished away;
@@ -296,7 +291,7 @@ impl Office {
                     if !p.arrays[a].unclean || p.arrays[a].clean.len() < shards {
                         continue;
                     }
-                    p.arrays[a].unclean = false;
+                    p.arrays[a].compared();
                     done.push(p.arrays[a].id);
                     lines.extend(p.compared_words(a, now));
                 }
@@ -339,12 +334,7 @@ impl Desk {
             put_out.push((array, leg));
             let pool = p.config().name.clone();
             let desk_leg = &mut p.arrays[array].legs[leg];
-            desk_leg.reason = why.clone();
-            desk_leg.synced.clear();
-            desk_leg.slow.clear();
-            (desk_leg.told_slow, desk_leg.quiet_since) = (false, None);
-            (desk_leg.out_since, desk_leg.outlook) = (Some(now), outlook);
-            desk_leg.return_at = Some(now + crate::steward::patience::return_after(desk_leg.returns));
+            desk_leg.goes(now, why.clone(), outlook);
             let (weight, what) = match outlook {
                 Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => (Weight::Error, "was taken out of"),
                 Outlook::Leaves => (Weight::Note, "leaves"),
@@ -363,7 +353,7 @@ impl Desk {
         for p in &mut self.pools {
             for a in 0..p.arrays.len() {
                 if p.arrays[a].unclean && p.arrays[a].compared_since.is_none() {
-                    p.arrays[a].compared_since = Some(now);
+                    p.arrays[a].compares(now);
                     self.speeds.insert(Work::Array(p.arrays[a].id), Speed::begun(now));
                     lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config().name), l)));
                 }
@@ -424,7 +414,7 @@ impl PoolDesk {
         failed: &[(usize, usize, DriveError)],
         witness: &Result<(), String>,
     ) -> bool {
-        self.trouble = witness.as_ref().err().cloned();
+        let mut trouble = witness.as_ref().err().cloned();
         let mut stuck = false;
         for (array, leg, error) in failed {
             let words = error_words(*error);
@@ -432,8 +422,8 @@ impl PoolDesk {
                 // It stays, and so the witness alone must hold what it could not take.
                 stuck |= witness.is_err();
                 let also = format!("{}: the drive {words}", self.drive_path(*array, *leg));
-                let before = self.trouble.take().filter(|_| stuck);
-                self.trouble = before.map(|w| format!("{w}; {also}"));
+                let before = trouble.take().filter(|_| stuck);
+                trouble = before.map(|w| format!("{w}; {also}"));
             } else {
                 let why = format!("it could not take the membership record: the drive {words}");
                 let outlook = outlook(*error);
@@ -441,12 +431,14 @@ impl PoolDesk {
             }
         }
         if witness.is_ok() {
+            self.is_troubled(trouble);
             return true;
         }
         let provable = self.loss_is_provable(self.record(), failed);
-        if !provable && let Some(words) = &mut self.trouble {
+        if !provable && let Some(words) = &mut trouble {
             words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
         }
+        self.is_troubled(trouble);
         // Without a witness the record must at least be on every leg that goes on (or that is put out next).
         !stuck && provable && failed.len() < self.reachable().len()
     }

@@ -82,7 +82,7 @@ impl Office {
             let Some(p) = desk.pool_mut(pool) else { return };
             let changed = p.changed(&record);
             p.propose(record);
-            p.refused = None;
+            p.promotion_refused(None);
             p.arrays[array].legs[leg].reason.clear();
             let what = format!("drive {}", p.drive_path(array, leg));
             let message = format!("it is in sync in pool {}", p.config().name);
@@ -128,7 +128,7 @@ impl Office {
         behind.arrays[array].legs[leg].state = p.leg_state(array, leg);
         behind.arrays[array].epoch = p.record().arrays[array].epoch;
         p.propose(behind);
-        p.refused = Some((record, incarnation));
+        p.promotion_refused(Some((record, incarnation)));
     }
 
     fn promote_later(&self, pool: PoolId, array: usize, leg: usize) {

@@ -87,7 +87,7 @@ impl Office {
         let mut desk = self.desk_mut();
         let p = desk.pool_mut(pool)?;
         // A promotion that was refused before is tried as it was only while nothing was written behind it.
-        p.refused = None;
+        p.promotion_refused(None);
         Some(p.record().clone())
     }
 
@@ -102,7 +102,7 @@ impl Office {
                 .map(|(a, l)| {
                     let leg = &mut p.arrays[a].legs[l];
                     let everywhere = leg.looks.is_multiple_of(LOOKS_NEAR);
-                    (leg.look_at, leg.looks) = (Some(now + LOOK_AFTER), leg.looks + 1);
+                    leg.is_looked_for(now + LOOK_AFTER);
                     (a, l, everywhere)
                 })
                 .collect()
@@ -184,10 +184,9 @@ impl Office {
             if !ours || p.leaving || p.keeping || p.held || !p.is_last(array, leg) {
                 return None;
             }
-            p.held = true;
-            let dead = p.arrays[array].legs[leg].open.take();
-            if let Some(dead) = &dead {
-                p.arrays[array].legs[leg].dead = Some(dead.id);
+            p.hold(true);
+            let dead = p.arrays[array].legs[leg].dies();
+            if dead.is_some() {
                 // The shards need a number for a mirror without this leg. It is written nowhere: a crash finds the
                 // leg in sync, as it is.
                 let mut record = p.record().next(me, incarnation);
@@ -212,8 +211,7 @@ impl Office {
             let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let p = desk.pool_mut(pool)?;
             let desk_leg = &mut p.arrays[array].legs[leg];
-            (desk_leg.open, desk_leg.path) = (probe.opened(), probe.info.path.clone());
-            (desk_leg.dead, desk_leg.look_at, desk_leg.looks) = (None, None, 0);
+            desk_leg.is_back(probe.opened(), &probe.info.path);
             let mut record = p.record().next(me, incarnation);
             record.arrays[array].epoch = record.counter;
             let changed = p.changed(&record);

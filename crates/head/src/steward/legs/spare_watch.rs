@@ -81,16 +81,16 @@ impl Office {
         let words = match verdict(&name, &path, open, look, times, shaped) {
             Verdict::Unsure => return,
             Verdict::Well => {
-                spare.ill = None;
+                spare.is_ill(None);
                 was.is_some().then(|| (Weight::Note, format!("its spare {path} is well again")))
             }
             Verdict::Ill(ill) => {
-                spare.ill = Some(ill.clone());
+                spare.is_ill(Some(ill.clone()));
                 let words = format!("its spare {path} is of no use: {}", ill.words);
                 (was.map(|w| w.words) != Some(ill.words)).then_some((Weight::Warning, words))
             }
             Verdict::Gone(why) => {
-                (spare.open, spare.ill, spare.look_at, spare.looks) = (None, None, Some(now), 0);
+                spare.goes(now);
                 gone = true;
                 Some((Weight::Warning, format!("its spare {path} is of no use: {why}")))
             }

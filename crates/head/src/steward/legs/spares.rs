@@ -15,9 +15,9 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareDesk;
+use crate::steward::context::spare::is_spare;
 use crate::steward::legs::exchange::Seat;
 use crate::steward::office::Office;
-use crate::steward::patience::{is_spare, return_after};
 use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
 use crate::steward::state::Edit;
 use crate::steward::state::extras::SpareRow;
@@ -370,7 +370,7 @@ impl Office {
             let due = p.due_to_return(now);
             for (a, l) in &due {
                 let leg = &mut p.arrays[*a].legs[*l];
-                leg.return_at = Some(now + return_after(leg.returns));
+                leg.is_tried_again(now);
             }
             due.into_iter().map(|(a, l)| (a, l, p.arrays[a].legs[l].uuid.to_string())).collect::<Vec<_>>()
         };
@@ -378,7 +378,7 @@ impl Office {
             if self.drive_return(&drive).await.is_ok()
                 && let Some(p) = self.desk_mut().pool_mut(pool)
             {
-                p.arrays[array].legs[leg].returns += 1;
+                p.arrays[array].legs[leg].has_returned();
             }
         }
         Ok(Reply::Done)
@@ -392,8 +392,7 @@ impl Office {
             let Some(p) = desk.pool_mut(pool) else { return };
             let due = p.spares.iter_mut().filter(|s| s.is_due(now));
             due.map(|s| {
-                s.look_at = Some(now + return_after(s.looks));
-                s.looks += 1;
+                s.is_looked_for(now);
                 s.uuid
             })
             .collect()
@@ -433,11 +432,7 @@ impl Office {
             let spare = spares.find(|s| s.uuid == uuid && s.open.is_none());
             let taken = spare.is_some();
             if let Some(s) = spare {
-                s.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(s.block_bytes);
-                (s.open, s.found, s.ill) = (open, found, None);
-                if opened.is_some() {
-                    (s.look_at, s.looks) = (None, 0);
-                }
+                s.comes(open, found);
             }
             taken
         };
@@ -498,7 +493,7 @@ impl Office {
         let told = p.newly_unfit();
         for (a, l, _) in &told {
             let leg = &mut p.arrays[*a].legs[*l];
-            leg.told_unfit = leg.out_since;
+            leg.unfit_told();
         }
         for (.., words) in told {
             desk.event(now, Weight::Warning, format!("pool {name}"), words);
@@ -535,7 +530,7 @@ impl Office {
             if let Some(p) = self.desk_mut().pool_mut(pool)
                 && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
             {
-                s.open = None;
+                s.let_go();
             }
         }
         result
@@ -546,7 +541,7 @@ impl Office {
         if let Some(p) = self.desk_mut().pool_mut(pool)
             && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
         {
-            s.open = None;
+            s.let_go();
         }
         if !self.let_go_wholly(open.id, PATIENCE).await {
             let message = format!("{} does not answer", spare.path);

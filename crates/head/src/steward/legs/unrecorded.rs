@@ -37,7 +37,7 @@ impl Office {
         {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
-            p.unrecorded = true;
+            p.cannot_record();
             let why = p.trouble.clone().unwrap_or_else(|| "nothing answers".into());
             let message = format!(
                 "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {why}"
@@ -62,8 +62,7 @@ impl Office {
         let arrays = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
-            (p.recording, p.losing) = (None, false);
-            if !core::mem::take(&mut p.unrecorded) {
+            if !p.has_recorded() {
                 return;
             }
             let epochs =

@@ -352,7 +352,7 @@ impl Office {
         }
         if let Some(o) = open {
             if let Some(p) = self.desk_mut().pool_mut(pool) {
-                p.arrays[array].legs[leg].open = None;
+                p.arrays[array].legs[leg].let_go();
             }
             // No shard has it in its layout any more before it is closed.
             self.publish().await;
@@ -400,7 +400,7 @@ impl Office {
                     let mut desk = self.desk_mut();
                     if let Some(p) = desk.pool_mut(pool) {
                         let l = &mut p.arrays[array].legs[leg];
-                        (l.open, l.path) = (probe.opened(), probe.info.path.clone());
+                        l.takes(probe.opened(), &probe.info.path);
                         p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
                     }
                     desk.moved(pool, uuid, &probe.info.path);
@@ -436,12 +436,12 @@ impl Office {
                     && (cut_off || *here == path)
                 {
                     let l = &mut p.arrays[array].legs[leg];
-                    l.path = here.clone();
+                    l.lies_at(here);
                     // The drive itself, whole, may not return for what happened to it elsewhere.
-                    (l.reason, l.found) = match cut_off || apart || found.drive() != Some(uuid) {
-                        true => (found.words(), Some(found)),
-                        false => (r.clone(), None),
-                    };
+                    match cut_off || apart || found.drive() != Some(uuid) {
+                        true => l.is_told(found.words(), Some(found)),
+                        false => l.is_told(r.clone(), None),
+                    }
                 }
                 Err(Refusal {
                     message: format!("{here} cannot return to pool {pool_name}: {r}"),
@@ -470,7 +470,10 @@ impl Office {
             (Some(p), Some(open)) => {
                 let l = &mut p.arrays[array].legs[leg];
                 let own = l.open.is_none() && open.label.drive == l.uuid && open.info.path == l.path;
-                l.open = l.open.take().or(Some(open).filter(|_| own));
+                if own {
+                    let path = open.info.path.clone();
+                    l.takes(Some(open), &path);
+                }
                 own
             }
             (None, _) | (_, None) => false,

@@ -423,7 +423,7 @@ impl Office {
             let last = desk.last_portal();
             let id = desk.new_portal();
             desk.put_portal(Portal { id, protocol, address });
-            desk.portals.last_mut().expect("just added").tried = true;
+            desk.portals.last_mut().expect("just added").is_tried(true);
             (last, id)
         };
         self.publish().await;
@@ -473,7 +473,7 @@ impl Office {
             return Err(r);
         }
         if let Some(row) = self.desk_mut().portals.iter_mut().find(|p| p.portal.id == id) {
-            row.tried = false;
+            row.is_tried(false);
         }
         self.note(what, "it was added");
         Ok(Reply::Done)

@@ -127,10 +127,10 @@ impl Office {
             if desk.held || desk.ordering || !desk.orders.is_empty() {
                 continue;
             }
-            desk.appeared = here.difference(&known).cloned().collect();
+            desk.appear(here.difference(&known).cloned().collect());
             for p in desk.absent.iter_mut().filter(|p| p.look_at.is_some_and(|at| at <= now)) {
                 let wait = Duration::from_secs(LOOK_FIRST.as_secs() << p.looks.min(8)).min(LOOK_MOST);
-                (p.look_at, p.looks) = (Some(now + wait), p.looks + 1);
+                p.is_looked_for_again(now + wait);
                 desk.orders.push_back((None, Order::PoolReturn { pool: p.uuid() }));
             }
         }
@@ -175,8 +175,7 @@ impl Office {
         }
         let (now, mut waited) = (self.cx.now(), false);
         if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == uuid) {
-            p.silent_since = silent.then(|| p.silent_since.unwrap_or(now));
-            waited = p.silent_since.is_some_and(|since| now.since(since) >= SILENT_PATIENCE);
+            waited = p.is_silent(silent, now).is_some_and(|since| now.since(since) >= SILENT_PATIENCE);
         }
         if !complete && !waited {
             probes.iter().for_each(|p| self.let_go(p.id));
@@ -222,7 +221,7 @@ impl Office {
                 p.known().is_some_and(|(_, known)| slot.generation > known && config.holder != me)
             };
             let row = absent.filter(is_later).map(|p| {
-                p.kept = None;
+                p.is_elsewhere();
                 p.row().clone()
             });
             if let Some(row) = row.clone() {

@@ -241,7 +241,7 @@ impl Office {
             return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
         }
         self.write_pools().await?;
-        self.desk_mut().pool_mut(id).expect("it was just added").serving = true;
+        self.desk_mut().pool_mut(id).expect("it was just added").serves();
         Ok(())
     }
     /// A pool that could not be made leaves nothing behind: its drives are free as they were.

@@ -330,8 +330,8 @@ impl Office {
         let (name, worst) = {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
-            p.serving = true;
-            p.spares = spares;
+            p.serves();
+            p.has_spares(spares);
             (p.config().name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
         };
         let drives: Vec<&str> =
@@ -453,7 +453,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
             p.comes_as(p.state().renewed());
-            p.generation_used = p.generation();
+            p.uses_generation(p.generation());
             let comes = p.comes();
             let (record, slot) = (p.record().clone(), p.config_slot());
             desk.journal.proposed(&comes);
@@ -472,7 +472,7 @@ impl Office {
             if !self.write_record(id, &record, &[]).await.0.is_empty() {
                 return Err(no());
             }
-            self.desk_mut().pool_mut(id).expect("it was just added").trouble = Some(words);
+            self.desk_mut().pool_mut(id).expect("it was just added").is_troubled(Some(words));
         }
         let also = self.write_config(id, &slot).await;
         for (a, l, error) in failed.into_iter().chain(also) {
@@ -672,7 +672,7 @@ impl Office {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
             desk.absent.retain(|p| p.uuid() != uuid);
-            desk.held = false;
+            desk.hold(false);
             let name = desk.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.config().name.clone());
             for n in &notices {
                 desk.event(

@@ -2,9 +2,9 @@
 
 use crate::order::{Refusal, RefusalKind};
 use crate::steward::context::probe::Probe;
+use crate::steward::context::spare::is_spare;
 use crate::steward::kind::in_memory;
 use crate::steward::office::Office;
-use crate::steward::patience::is_spare;
 use crate::steward::pools::fit::one_drive;
 use crate::steward::pools::unfinished::never_finished;
 use crate::steward::state::config::{LegRow, PoolConfig};

@@ -253,7 +253,7 @@ impl Office {
                 let mut record = p.record().next(me, incarnation);
                 record.open = true;
                 p.propose(record);
-                p.leaving = false;
+                p.stays();
                 (p.config().uuid, p.config().holder.is_nil().then_some(Edit::Held { holder: me }))
             })
         };
@@ -283,7 +283,7 @@ impl Office {
         let arrays: Vec<_> = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(id) else { return };
-            (p.leaving, p.serving) = (false, true);
+            p.serves();
             p.arrays.iter().map(|a| a.id).collect()
         };
         for array in arrays {
@@ -366,7 +366,7 @@ impl Office {
             let mut desk = self.desk_mut();
             for id in ids {
                 let Some(p) = desk.pool_mut(*id) else { continue };
-                (p.leaving, p.serving) = (true, false);
+                p.leaves();
                 // Of an attempt before that came to nothing.
                 let arrays: Vec<_> = p.arrays.iter().map(|a| a.id).collect();
                 desk.quiesced.retain(|(array, _)| !arrays.contains(array));
@@ -453,9 +453,7 @@ impl Office {
     pub(crate) async fn forget(&self, ids: &[PoolId], patience: Duration) {
         let open: Vec<DriveId> = {
             let mut desk = self.desk_mut();
-            let (gone, left) =
-                core::mem::take(&mut desk.pools).into_iter().partition(|p| ids.contains(&p.id));
-            desk.pools = left;
+            let gone = desk.pools.extract_if(.., |p| ids.contains(&p.id)).collect();
             let drives = |p: PoolDesk| {
                 let spares = p.spares.into_iter().filter_map(|s| s.open);
                 let legs = p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open);

@@ -30,9 +30,7 @@ pub(crate) struct Promised {
 
 impl Drop for Promised {
     fn drop(&mut self) {
-        let promised = &mut self.office.desk_mut().promised;
-        promised.mirrors -= self.room.mirrors;
-        promised.singles -= self.room.singles;
+        self.office.desk_mut().keeps_promise(self.room);
     }
 }
 
@@ -41,7 +39,7 @@ struct Asking(Office);
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.desk_mut().asking_room = false;
+        self.0.desk_mut().room_asked();
     }
 }
 
@@ -56,8 +54,7 @@ impl Office {
         self.cx.until(move || !office.desk().asking_room).await;
         let (asking, before) = {
             let mut desk = self.desk_mut();
-            desk.asking_room = true;
-            desk.rooms = vec![None; usize::from(desk.shards)];
+            desk.asks_room();
             let arrays = desk.pools.iter().flat_map(|p| &p.arrays);
             let here = room_of(arrays.map(|a| &a.geometry));
             (Asking(self.clone()), sum(here, desk.promised))
@@ -69,7 +66,7 @@ impl Office {
         let rooms: Vec<(Room, u32)> = self.desk().rooms.iter().copied().flatten().collect();
         if rooms.iter().all(|(room, _)| room.mirrors >= all.mirrors && room.singles >= all.singles) {
             let mut desk = self.desk_mut();
-            desk.promised = sum(desk.promised, more);
+            desk.promises(more);
             return Ok(Promised { office: self.clone(), room: more });
         }
         // Back to what there was. The answers are waited for: the next who asks must not take them for its own.

@@ -259,7 +259,7 @@ impl Office {
             let mut record = p.record().clone();
             record.arrays.truncate(cut.first);
             p.propose(record);
-            p.refused = None;
+            p.promotion_refused(None);
             let is_here = |w: &Wish| {
                 let (Wish::Lost { array, .. } | Wish::Joined { array, .. } | Wish::Synced { array, .. }) = w;
                 *array < cut.first

@@ -150,7 +150,7 @@ impl Office {
                 continue;
             }
             if let Some(p) = self.desk_mut().pool_mut(pool) {
-                p.marked = runs;
+                p.has_marked(runs);
             }
             // By an order, so that nobody else changes the configuration meanwhile.
             self.desk_mut().orders.push_back((None, crate::order::Order::SpaceMarked { pool }));
@@ -205,9 +205,7 @@ impl Office {
             let life = p.config().extras.uncleared.as_ref().map_or(0, |u| u.life);
             for (array, ranges) in p.ranges_of(ranges) {
                 let array = &mut p.arrays[array];
-                array.marks += 1;
-                (array.marked, array.cleared) = Default::default();
-                letters.push((array.id, life, array.marks, Arc::new(ranges)));
+                letters.push((array.id, life, array.marks_again(), Arc::new(ranges)));
             }
         }
         let marked: Vec<ArrayId> = letters.iter().map(|(id, ..)| *id).collect();

@@ -66,7 +66,7 @@ impl Office {
                 (true, None) => desk.event(now, Weight::Note, "state directory", "it can be written again"),
                 (true, Some(_)) | (false, None) => {}
             }
-            desk.unwritable = words;
+            desk.is_unwritable(words);
         }
         let ids: Vec<PoolId> = {
             let desk = self.desk();

@@ -87,14 +87,12 @@ impl Office {
             let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
             let now = self.cx.now();
             let mut desk = self.desk_mut();
-            desk.clock = unix.map(|ms| (now, ms));
-            desk.started = now;
+            desk.starts(now, unix);
         }
         match self.read_file(EVENTS).await {
             Ok(bytes) => {
                 let mut desk = self.desk_mut();
                 for line in parse_events(&bytes.unwrap_or_default()) {
-                    desk.event_next = desk.event_next.max(line.number + 1);
                     desk.keep_event(line);
                 }
             }
@@ -136,7 +134,7 @@ impl Office {
         let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await;
         {
             let mut desk = self.desk_mut();
-            desk.hosts_missing = !first && matches!(hosts, Some(None));
+            desk.misses_hosts(!first && matches!(hosts, Some(None)));
             for host in hosts.flatten().unwrap_or_default().iter() {
                 desk.apply(Change::HostPut { host: host.clone() });
             }

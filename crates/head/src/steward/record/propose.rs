@@ -42,10 +42,10 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut desk = self.office.desk_mut();
         match self.pool {
-            None => desk.filing = false,
+            None => desk.files(false),
             Some(id) => {
                 if let Some(p) = desk.pool_mut(id) {
-                    p.configuring = false;
+                    p.is_configured(false);
                 }
             }
         }
@@ -60,7 +60,7 @@ impl Office {
     pub(crate) async fn propose(&self, change: Change) -> Result<(), Refusal> {
         let office = self.clone();
         self.cx.until(move || !office.desk().filing).await;
-        self.desk_mut().filing = true;
+        self.desk_mut().files(true);
         let _turn = Turn { office: self.clone(), pool: None };
         let texts = {
             let mut desk = self.desk_mut();
@@ -88,7 +88,7 @@ impl Office {
     pub(crate) async fn write_again(&self, file: &'static str) -> Result<(), Refusal> {
         let office = self.clone();
         self.cx.until(move || !office.desk().filing).await;
-        self.desk_mut().filing = true;
+        self.desk_mut().files(true);
         let _turn = Turn { office: self.clone(), pool: None };
         let text = text_of(self.desk().state(), file);
         self.write_file(file, text).await
@@ -138,7 +138,7 @@ impl Office {
         let mut desk = self.desk_mut();
         let (uuid, generation, name) = {
             let p = desk.pool_mut(pool).ok_or_else(gone)?;
-            p.configuring = true;
+            p.is_configured(true);
             (p.config().uuid, p.generation().max(p.generation_used) + 1, p.config().name.clone())
         };
         drop(desk);
@@ -152,7 +152,7 @@ impl Office {
         let change = Change::Configured { pool: uuid, generation, edits };
         let checked = checked.map_err(|e| refusal(e, &name));
         if checked.is_ok() {
-            desk.pool_mut(pool).expect("seen above").generation_used = generation;
+            desk.pool_mut(pool).expect("seen above").uses_generation(generation);
             desk.journal.proposed(&change);
         }
         drop(desk);

@@ -84,7 +84,7 @@ impl Office {
             .iter_mut()
             .filter(|p| gone.contains(&crate::steward::record::texts::witness_name(p.config().uuid)))
         {
-            p.witness = Witness::Gone;
+            p.witness_is(Witness::Gone, p.known_on_legs);
         }
         desk.event(now, Weight::Warning, "state directory", vanished(&gone));
         for file in &gone {

@@ -25,7 +25,7 @@ impl Desk {
         // A portal that was removed meanwhile has no row: nothing to note.
         let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) else { return };
         let was = row.failure();
-        row.results[usize::from(shard)] = Some(result);
+        row.is_told(shard, result);
         let (is, what, tried) = (row.failure(), row.words(), row.tried);
         let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
         match (was, is) {
@@ -138,7 +138,7 @@ impl Desk {
                     pool.arrays[a].cleared.insert(shard);
                 }
             }
-            Note::Healed { .. } => pool.arrays[a].healed += 1,
+            Note::Healed { .. } => pool.arrays[a].was_healed(),
             Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
             Note::Mismatch { .. } | Note::Unreadable { .. } | Note::Scrubbed { .. } => {
                 let what = format!("pool {}", pool.config().name);
@@ -146,7 +146,7 @@ impl Desk {
                     self.event(now, weight, what.clone(), message);
                 }
             }
-            Note::MediumLost { .. } => pool.arrays[a].medium_lost += 1,
+            Note::MediumLost { .. } => pool.arrays[a].lost_medium(),
             Note::Judged { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::Judged { leg: _, verdict, epoch: _ } => {
                 let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config().name.clone());
@@ -155,18 +155,18 @@ impl Desk {
                     Verdict::Slow => desk.slow.insert(shard),
                     Verdict::Well | Verdict::Stale => desk.slow.remove(&shard),
                 };
-                desk.quiet_since = desk.slow.is_empty().then(|| desk.quiet_since.unwrap_or(now));
+                desk.is_judged(now);
                 // What is forgotten because nobody reads is no event at once, nor is that it is seen again soon.
                 match verdict {
                     Verdict::Slow if !desk.told_slow => {
-                        desk.told_slow = true;
+                        desk.slow_told(true);
                         let message = format!(
                             "it is slow: its reads take far longer than those of the other legs in pool {name}, which serve most of them now"
                         );
                         self.event(now, Weight::Warning, what, message);
                     }
                     Verdict::Well if desk.told_slow && desk.slow.is_empty() => {
-                        desk.told_slow = false;
+                        desk.slow_told(false);
                         let message = format!("it is as fast as the other legs in pool {name} again");
                         self.event(now, Weight::Note, what, message);
                     }
@@ -183,7 +183,7 @@ impl Desk {
             for leg in p.arrays.iter_mut().flat_map(|a| &mut a.legs) {
                 let quiet = leg.quiet_since.is_some_and(|since| now.since(since) >= QUIET_TIME);
                 if leg.told_slow && quiet {
-                    leg.told_slow = false;
+                    leg.slow_told(false);
                     told.push((format!("drive {}", leg.path), pool.clone()));
                 }
             }
