@@ -12,21 +12,19 @@ use crate::door::{
 use crate::door::{TRANSFER_MAX, Ticket};
 use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
 use crate::geometry::{Geometry, LANES, PLACES_MAX};
-use crate::hedge::{HEDGES_MAX, Hedging};
-use crate::intent::Intent;
-use crate::latency::{Judging, Latency};
+use crate::hedge::state::{HEDGES_MAX, Hedging};
+use crate::intent::state::Intent;
+use crate::latency::state::{Judging, Latency};
 use crate::locks::Locks;
-use crate::resync::Resync;
-use crate::scrub::Scrubbing;
-use crate::uncleared::{CLEARS_MAX, Meeting, Uncleared};
-use base::{
-    Bug, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Slots, Status, Token, Uuid, planted,
-};
+use crate::resync::state::Resync;
+use crate::scrub::state::Scrubbing;
+use crate::standing::{Sets, Standing};
+use crate::uncleared::state::{CLEARS_MAX, Meeting, Uncleared};
+use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
 use std::collections::VecDeque;
 
-/// A leg that answers nothing is tried with commands of no more than that, and not before so long.
+/// A leg that answers nothing is tried with commands of no more than that.
 const TRY_BYTES: u64 = 64 << 10;
-const TRY_MIN: Duration = Duration::from_secs(1);
 /// Heals under way at once; more wait for the next time that somebody reads the blocks.
 pub(crate) const HEALS_MAX: u32 = 4;
 /// Flights that are not a host's.
@@ -40,94 +38,6 @@ const MAP_OPS_MAX: u32 = crate::buffers::MAP_BUFFERS;
 /// Operations of one leg that were given up and hang in the kernel: no command starts while it is so
 /// many on a leg in use, so it is never more than this and what was under way.
 const GIVEN_UP_MAX: u32 = 2 * COMMANDS_MAX + LANES;
-
-/// A leg as this instance sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    /// None: no such member.
-    pub(crate) leg: Option<Leg>,
-    /// It failed here, and the Steward has not decided yet: as good as Missing.
-    pub(crate) lost: bool,
-    /// The Steward keeps it although it was lost here: it is used again once nothing can land there.
-    pub(crate) kept: bool,
-    /// The membership that took it out, if one did.
-    pub(crate) missing_since: u64,
-    /// Operations under way.
-    pub(crate) in_flight: u32,
-    /// Operations that were given up and are not over.
-    pub(crate) given_up: u32,
-    /// When something ended there last.
-    pub(crate) answered: Instant,
-    /// Nothing has ended there since something was given up: since when, and when it is tried.
-    pub(crate) silent: bool,
-    pub(crate) silent_since: Instant,
-    pub(crate) try_at: Instant,
-    /// Where the last read ended, for locality.
-    pub(crate) last_end: u64,
-    /// Read errors, weighted; forgotten slowly.
-    pub(crate) errors: u32,
-    /// When `errors` was last brought up to date.
-    pub(crate) errors_at: Instant,
-    /// How long its reads take.
-    pub(crate) latency: Latency,
-}
-
-impl Standing {
-    /// Something ended there.
-    #[inline]
-    pub(crate) fn answers(&mut self, now: Instant) {
-        self.answered = now;
-        self.silent = false;
-    }
-    /// Something was given up there, and nothing has ended since it began.
-    #[cold]
-    fn falls_silent(&mut self, now: Instant) {
-        if !core::mem::replace(&mut self.silent, true) {
-            self.silent_since = now;
-        }
-        self.try_at = now + now.since(self.silent_since).max(TRY_MIN);
-    }
-}
-
-/// What follows from the legs' standing, kept at hand for every command.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Sets {
-    writable: Legs,
-    in_sync: Legs,
-    rebuilding: Legs,
-    volatile: Legs,
-    /// Members that are lost here: their loss is in no membership yet, or never will be.
-    lost: Legs,
-    /// Those of them that the Steward keeps: their loss is never on record.
-    kept: Legs,
-    /// The last membership that took a leg out that is still out.
-    gone_since: u64,
-}
-
-impl Sets {
-    fn of(legs: &[Standing]) -> Self {
-        let mut sets = Self::default();
-        for (i, standing) in legs.iter().enumerate() {
-            let Some(leg) = standing.leg.filter(|leg| leg.state != LegState::Missing) else {
-                sets.gone_since = sets.gone_since.max(standing.missing_since);
-                continue;
-            };
-            sets.volatile |= if leg.volatile_cache { bit(i) } else { 0 };
-            if standing.lost {
-                sets.lost |= bit(i);
-                sets.kept |= if standing.kept { bit(i) } else { 0 };
-                continue;
-            }
-            sets.writable |= bit(i);
-            match leg.state {
-                LegState::InSync => sets.in_sync |= bit(i),
-                LegState::Rebuilding => sets.rebuilding |= bit(i),
-                LegState::Missing => unreachable!("passed over"),
-            }
-        }
-        sets
-    }
-}
 
 #[inline]
 fn view(op: &DriveTag) -> OpView {

@@ -6,7 +6,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::geometry::Geometry;
-use crate::uncleared::UnclearedMap;
+use crate::uncleared::map::UnclearedMap;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Uuid};
 
 /// Host commands under way in one instance, at most. The head holds back what is beyond.

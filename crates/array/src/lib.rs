@@ -21,7 +21,9 @@ mod members;
 mod read;
 mod resync;
 mod scrub;
+mod standing;
 mod uncleared;
+mod writing;
 
 pub use array::Array;
 pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};

@@ -88,7 +88,7 @@ impl Array {
     /// If the only leg in sync is one that was lost here, the Steward keeps it: it is used again, once
     /// none of the operations that were given up on it can land any more.
     pub(crate) fn take_back(&mut self, io: &mut impl ArrayIo) {
-        let is_in_sync = |s: &crate::array::Standing| s.leg.is_some_and(|l| l.state == LegState::InSync);
+        let is_in_sync = |s: &crate::standing::Standing| s.leg.is_some_and(|l| l.state == LegState::InSync);
         let mut decided = (0..self.legs.len()).filter(|i| is_in_sync(&self.legs[*i]));
         if let (Some(only), None) = (decided.next(), decided.next())
             && self.legs[only].lost

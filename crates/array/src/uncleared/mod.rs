@@ -14,7 +14,8 @@
 //! A block of the map is written by one write at a time, to every leg that is written. Where legs in sync differ after a
 //! crash, *uncleared* counts: a write is answered only when every leg that is in sync on record has the block.
 
-mod map;
+pub(crate) mod map;
+pub(crate) mod state;
 
 pub use map::{Mend, Merged, UNCLEARED_AREA_BYTES, UNCLEARED_MAGIC, UnclearedMap};
 
@@ -22,226 +23,17 @@ use crate::array::Array;
 use crate::bitmap::Bitmap;
 use crate::buffers::BufferId;
 use crate::door::{ArrayIo, Kind, Note, Progress};
-use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, Plan, bit, members, status_of};
+use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, Plan, members, status_of};
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK, LANES};
-use crate::intent::Writing;
+use crate::writing::Writing;
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Status, planted};
 use map::Pieces;
-use std::collections::VecDeque;
+use state::{Block, CLEARS_MAX, Meeting, Touch};
 
-/// Clearings in the background, and writes of zeroes to the ends of returned space, under way at once.
-pub(crate) const CLEARS_MAX: u32 = 4;
 /// Bytes that the background clears at once, unless a piece is larger.
 const CLEAR_BYTES: u64 = 4 << 20;
 /// What could not be cleared is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// A block of the map, of one of our lanes.
-#[derive(Debug)]
-struct Block {
-    lane: u32,
-    index: u32,
-    /// The number of its first piece here.
-    from: u32,
-    generation: u64,
-    writing: Option<Writing>,
-    /// It must be written (again).
-    stale: bool,
-    /// Flights whose pieces the write under way says are cleared.
-    current: List,
-    /// Those of the next one.
-    next: List,
-    /// Legs that have had it since they joined.
-    holds: Legs,
-    /// It must be written once more before the marks are durable.
-    marking: bool,
-}
-
-/// The uncleared pieces of one instance.
-#[derive(Debug)]
-pub(crate) struct Uncleared {
-    pieces: Pieces,
-    /// Regions of all lanes that may have uncleared pieces. Empty: none has.
-    regions: Bitmap,
-    /// Own pieces, numbered by lane. Empty until there is one.
-    own: Bitmap,
-    left: u32,
-    blocks: Vec<Block>,
-    /// The map's life, 0 while there is no map.
-    life: u64,
-    /// A leg in sync lacks a block.
-    behind: bool,
-    /// Which of the Steward's marks was the last.
-    marks: u32,
-    /// It is not durable yet, or ends of the returned space are not zero yet.
-    marking: bool,
-    /// Ends of returned space that share a piece with something else: to be written with zeroes.
-    edges: VecDeque<(u64, u64)>,
-    /// Clearings and edges under way.
-    works: u32,
-    /// Where the background goes on, and when.
-    cursor: u32,
-    next_at: Instant,
-    /// That nothing is left was reported after this mark.
-    told: Option<u32>,
-}
-
-impl Uncleared {
-    pub(crate) fn new(
-        geometry: &crate::Geometry,
-        map: &UnclearedMap,
-        (shard, shards): (u16, u16),
-        epoch: u64,
-        in_sync: Legs,
-    ) -> Self {
-        let pieces = Pieces::of(geometry);
-        let lanes = (0..LANES).filter(|lane| *lane % u32::from(shards) == u32::from(shard));
-        let mut blocks = vec![];
-        for (nth, lane) in lanes.enumerate() {
-            for index in 0..pieces.blocks_per_lane() {
-                let generation = (epoch << 32).max(map.newest(lane, index));
-                // The next copy must not lie where the newest one does.
-                let generation = generation + (generation + map.newest(lane, index)) % 2;
-                blocks.push(Block {
-                    lane,
-                    index,
-                    from: nth as u32 * pieces.per_lane + index * BITS_PER_BLOCK,
-                    generation,
-                    writing: None,
-                    stale: false,
-                    current: List::EMPTY,
-                    next: List::EMPTY,
-                    holds: in_sync,
-                    marking: false,
-                });
-            }
-        }
-        let mut uncleared = Self {
-            pieces,
-            regions: Bitmap::default(),
-            own: Bitmap::default(),
-            left: 0,
-            blocks,
-            life: map.life,
-            behind: false,
-            marks: 0,
-            marking: false,
-            edges: VecDeque::new(),
-            works: 0,
-            cursor: 0,
-            next_at: Instant(0),
-            told: (map.life == 0).then_some(0),
-        };
-        if !map.is_clear() {
-            uncleared.regions = Bitmap::new(geometry.regions());
-            for piece in map.pieces.iter() {
-                uncleared.regions.set(piece / pieces.per_region);
-                if (piece / pieces.per_region) % LANES % u32::from(shards) == u32::from(shard) {
-                    uncleared.set(piece);
-                }
-            }
-        }
-        uncleared
-    }
-    /// Whether any region may have uncleared pieces.
-    #[inline]
-    pub(crate) fn any(&self) -> bool {
-        !self.regions.is_nothing()
-    }
-    fn may_have(&self, region: u32) -> bool {
-        self.any() && self.regions.get(region)
-    }
-    /// An own piece's number here.
-    fn local(&self, piece: u32) -> u32 {
-        let (lane, nth) = self.pieces.in_lane(piece);
-        self.blocks[self.first_block(lane) as usize].from + nth
-    }
-    fn first_block(&self, lane: u32) -> u32 {
-        self.blocks.iter().position(|b| b.lane == lane).expect("a piece of an own lane") as u32
-    }
-    /// The piece with a number here; it may lie beyond the array's end.
-    fn of_local(&self, local: u32) -> u32 {
-        let lane = local / self.pieces.per_lane * self.pieces.blocks_per_lane();
-        self.pieces.of_lane(self.blocks[lane as usize].lane, local % self.pieces.per_lane)
-    }
-    fn block_of(&self, piece: u32) -> u32 {
-        let (lane, nth) = self.pieces.in_lane(piece);
-        self.first_block(lane) + nth / BITS_PER_BLOCK
-    }
-    fn is_set(&self, piece: u32) -> bool {
-        self.left > 0 && self.own.get(self.local(piece))
-    }
-    fn set(&mut self, piece: u32) {
-        if self.own.is_nothing() {
-            self.own =
-                Bitmap::new(self.blocks.len() as u32 / self.pieces.blocks_per_lane() * self.pieces.per_lane);
-        }
-        let local = self.local(piece);
-        self.left += u32::from(self.own.set(local));
-    }
-    fn clear(&mut self, piece: u32) {
-        if !self.is_set(piece) {
-            return;
-        }
-        let local = self.local(piece);
-        self.left -= u32::from(self.own.clear(local));
-        let region = piece / self.pieces.per_region;
-        let first = self.local(region * self.pieces.per_region);
-        if self.own.next(first).is_none_or(|next| next >= first + self.pieces.per_region) {
-            self.forget(region);
-        }
-    }
-    /// The region has none any more.
-    fn forget(&mut self, region: u32) {
-        if self.any() {
-            self.regions.clear(region);
-            if self.regions.is_empty() {
-                self.regions = Bitmap::default();
-            }
-        }
-    }
-    /// Own pieces in this range, all of one region, that are uncleared: none, some, or all of them.
-    fn touch(&self, at: u64, len: u64) -> Touch {
-        let (first, last) = (self.pieces.piece(at), self.pieces.piece(at + len - 1));
-        if !self.may_have(first / self.pieces.per_region) {
-            return Touch::None;
-        }
-        match (first..=last).filter(|p| self.is_set(*p)).count() as u32 {
-            0 => Touch::None,
-            n if n == last - first + 1 => Touch::All,
-            _ => Touch::Some,
-        }
-    }
-    /// Whether nothing is under way, and no block waits to be written.
-    pub(crate) fn idle(&self) -> bool {
-        self.works == 0 && self.blocks.iter().all(|b| b.writing.is_none_or(|w| w.pending == 0) && !b.stale)
-    }
-    /// Legs that hold every block.
-    pub(crate) fn held_by_all_blocks(&self) -> Legs {
-        if self.life == 0 {
-            return !0;
-        }
-        self.blocks.iter().fold(!0, |legs, b| legs & b.holds)
-    }
-    /// A leg is used for writing that was not before: it gets every block, if there is a map.
-    pub(crate) fn rewrite(&mut self, leg: usize) {
-        if self.life == 0 {
-            return;
-        }
-        for block in &mut self.blocks {
-            block.holds &= !bit(leg);
-            block.stale = true;
-        }
-    }
-}
-
-/// How much of a range is uncleared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Touch {
-    None,
-    Some,
-    All,
-}
 
 impl Array {
     /// Whether this shard owns the pieces of this region, also in an array without redundancy.
@@ -767,15 +559,4 @@ impl Array {
             assert!(uncleared.may_have(piece / uncleared.pieces.per_region), "a piece without its region");
         }
     }
-}
-
-/// What a command finds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Meeting {
-    /// No uncleared piece, or none that changes anything.
-    Nothing,
-    /// Nothing but zeroes: it is over.
-    Zeroes,
-    /// A piece that must be cleared before it is written.
-    ClearFirst,
 }

@@ -14,11 +14,14 @@
 //! knows without a checksum: the difference is told, and is mended only if `repair` was asked for and the leg that
 //! counts was named. Read errors prove nothing: the leg that has had none may be the one that was never written.
 
+pub(crate) mod state;
+
 use crate::array::Array;
 use crate::buffers::PIECE_BYTES;
 use crate::door::{ArrayIo, Kind, Note, Progress, Scrub};
 use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members};
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, planted};
+use state::{Run, Scrubbing};
 
 /// Pieces are multiples of the largest block that a drive may have.
 const BLOCK: u32 = 4096;
@@ -26,36 +29,6 @@ const BLOCK: u32 = 4096;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Of what a resync may have while hosts are busy, a scrub takes one part in so many: it has no hurry.
 const FLOOR_SHARE: u64 = 4;
-
-/// The scrub of one instance.
-#[derive(Debug)]
-pub(crate) struct Scrubbing {
-    order: Scrub,
-    /// The next piece, and the end of its region.
-    next: u64,
-    end: u64,
-    /// Bytes of own regions, all of them and those done.
-    total: u64,
-    done: u64,
-    under_way: bool,
-    next_at: Instant,
-    /// The piece is read a second time since it could not be read, or was repaired at this byte.
-    again: bool,
-    repaired_at: Option<u64>,
-    repair: Option<Run>,
-}
-
-/// Blocks that differ in the same way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Run {
-    at: u64,
-    len: u32,
-    /// In the piece.
-    offset: u32,
-    bad: Legs,
-    source: usize,
-    known: bool,
-}
 
 impl Array {
     /// Begins a scrub, or goes on with one where another instance or life was; None ends it.

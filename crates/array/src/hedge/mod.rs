@@ -16,10 +16,13 @@
 //! are over. A read that is beyond the floor gets a flight, and a place in another list, where it is looked at until
 //! it is over: that costs nothing while all are fast.
 
+pub(crate) mod state;
+
 use crate::array::Array;
 use crate::door::{ArrayIo, Kind};
-use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, bit};
+use crate::flight::{Flight, Job, Legs, NONE, Owner, Phase, bit};
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, planted};
+use state::{CREDIT_FOR_ONE, CREDIT_MAX, HEDGES_MAX};
 
 /// No read is late before this time, however fast its leg usually is.
 const FLOOR: Duration = Duration::from_millis(5);
@@ -31,50 +34,8 @@ const FACTOR: u32 = 2;
 const UNKNOWN: Duration = Duration::from_millis(50);
 /// How often reads beyond the floor are looked at again.
 const TICK: Duration = Duration::from_millis(2);
-/// Hedged reads of one instance whose second operation is not over, and their bytes.
-pub(crate) const HEDGES_MAX: u32 = 32;
+/// Their bytes, of those whose second operation is not over.
 const HEDGED_BYTES_MAX: u64 = 4 << 20;
-/// One in so many reads may be hedged, and so many at once after a time without.
-const CREDIT_FOR_ONE: u32 = 32;
-const CREDIT_MAX: u32 = HEDGES_MAX * CREDIT_FOR_ONE;
-/// The hedging of one instance.
-#[derive(Debug)]
-pub(crate) struct Hedging {
-    /// Operations of reads without a flight, oldest first; linked by `DriveTag::next` and `DriveTag::previous`.
-    young: List,
-    /// Reads beyond the floor, oldest first; linked by `Flight::next` and `Flight::previous`.
-    reads: List,
-    /// Those beyond the floor were looked at; not again before.
-    next_at: Instant,
-    credit: u32,
-    out: u32,
-    out_bytes: u64,
-    pub(crate) sent: u64,
-    pub(crate) won: u64,
-}
-
-impl Hedging {
-    pub(crate) fn new() -> Self {
-        Self {
-            young: List::EMPTY,
-            reads: List::EMPTY,
-            next_at: Instant(0),
-            credit: CREDIT_MAX,
-            out: 0,
-            out_bytes: 0,
-            sent: 0,
-            won: 0,
-        }
-    }
-    /// An operation that held a share of the pool is over in the kernel.
-    pub(crate) fn give_back(&mut self, len: u64) {
-        self.out -= 1;
-        self.out_bytes -= len;
-    }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.young.is_empty() && self.reads.is_empty() && self.out == 0 && self.out_bytes == 0
-    }
-}
 
 impl Array {
     /// Legs that late reads may be sent to.

@@ -19,207 +19,22 @@
 //!
 //! Own regions are numbered by lane and place in the lane: `local`.
 
+pub(crate) mod state;
+
 use crate::array::Array;
 use crate::bitmap::{Bitmap, encode_block};
 use crate::buffers::BufferId;
 use crate::door::{ArrayIo, LegState, Note, Progress};
-use crate::flight::{Flight, Legs, List, NONE, Owner, Phase, Plan, bit, members, status_of};
-use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK, Geometry, LANES};
+use crate::flight::{Flight, List, NONE, Owner, Phase, Plan, bit, members, status_of};
+use crate::geometry::BITMAP_BLOCK_BYTES;
+use crate::writing::Writing;
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, Status, planted};
+use state::{Block, Clearing, TICK_SHIFT};
 
 /// A region without changes for so long may have its bit cleared.
 pub(crate) const CLEAR_AFTER: Duration = Duration::from_secs(5);
 /// How often it is looked whether bits may be cleared, and failed work is tried again.
 const CLEAR_INTERVAL: Duration = Duration::from_secs(1);
-/// Unit of `touched`, as a shift of nanoseconds: 134 ms.
-const TICK_SHIFT: u32 = 27;
-
-/// A block of the bitmap under way to the legs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Writing {
-    pub(crate) pending: u8,
-    /// Given-up writes on a leg that stays in use: the next write may not overtake them.
-    pub(crate) late: u8,
-    /// Legs that have it.
-    pub(crate) took: Legs,
-    pub(crate) refused: Option<DriveError>,
-    /// It was begun after everything was marked.
-    pub(crate) marks: bool,
-}
-
-impl Writing {
-    /// A write to these legs begins.
-    pub(crate) fn begun(targets: Legs, marks: bool) -> Self {
-        Self { pending: targets.count_ones() as u8, late: 0, took: targets, refused: None, marks }
-    }
-    /// It ended on one leg; `refused`: that leg stays in use. Whether it is still waited for although it was given up.
-    pub(crate) fn ended(&mut self, leg: usize, result: Result<(), DriveError>, refused: bool) -> bool {
-        self.pending -= 1;
-        let Err(error) = result else { return false };
-        self.took &= !bit(leg);
-        if !refused {
-            return false;
-        }
-        self.refused = Some(error);
-        let keeps = error == DriveError::TimedOut;
-        self.late += u8::from(keeps);
-        keeps
-    }
-}
-
-/// One block of the bitmap, of one of our lanes.
-#[derive(Debug)]
-struct Block {
-    /// Its place on the drive.
-    index: u32,
-    /// First of its regions, as `local`.
-    from: u32,
-    /// Number of its regions.
-    len: u32,
-    generation: u64,
-    writing: Option<Writing>,
-    /// It must be written (again).
-    stale: bool,
-    /// Only bits are to be cleared by the next write: nobody waits.
-    sets: bool,
-    /// What the write under way says, by bit.
-    image: Bitmap,
-    /// Flights whose bits are in the write under way.
-    current: List,
-    /// Flights whose bits are in the next one.
-    next: List,
-    /// Legs that have had a whole block since they joined.
-    holds: Legs,
-    /// It must be written once more before everything counts as marked.
-    marking: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Clearing {
-    Quiet,
-    /// Caches are being flushed; `spoilt` if something happened that makes it void.
-    Flushing {
-        pending: u8,
-        spoilt: bool,
-    },
-}
-
-/// The bitmap of one instance's lanes.
-#[derive(Debug)]
-pub(crate) struct Intent {
-    shard: u32,
-    shards: u32,
-    per_lane: u32,
-    blocks: Vec<Block>,
-    wanted: Bitmap,
-    durable: Bitmap,
-    /// Changes under way, by region.
-    changes: Vec<u16>,
-    /// End of the last change, by region, in ticks.
-    touched: Vec<u32>,
-    clearing: Clearing,
-    candidates: Bitmap,
-    next_clear: Instant,
-    marking: bool,
-    /// Everything was marked for a leg that has not joined yet.
-    hold_marks: bool,
-    dirty: u32,
-}
-
-impl Intent {
-    pub(crate) fn new(geometry: &Geometry, shard: u16, shards: u16, dirty: &Bitmap, epoch: u64) -> Self {
-        let (shard, shards) = (u32::from(shard), u32::from(shards));
-        let per_lane = if geometry.redundant() { geometry.regions_per_lane() } else { 0 };
-        let lanes = (0..LANES).filter(|lane| lane % shards == shard);
-        let mut blocks = Vec::new();
-        let mut from = 0;
-        for lane in lanes {
-            for nth in 0..geometry.blocks_per_lane() {
-                let len = BITS_PER_BLOCK.min(per_lane.saturating_sub(nth * BITS_PER_BLOCK));
-                blocks.push(Block {
-                    index: lane * geometry.blocks_per_lane() + nth,
-                    from,
-                    len,
-                    generation: epoch << 32,
-                    writing: None,
-                    stale: false,
-                    sets: false,
-                    image: Bitmap::new(len),
-                    current: List::EMPTY,
-                    next: List::EMPTY,
-                    holds: 0,
-                    marking: false,
-                });
-                from += len;
-            }
-        }
-        let mut intent = Self {
-            shard,
-            shards,
-            per_lane,
-            blocks,
-            wanted: Bitmap::new(from),
-            durable: Bitmap::new(from),
-            changes: vec![0; from as usize],
-            touched: vec![0; from as usize],
-            clearing: Clearing::Quiet,
-            candidates: Bitmap::new(from),
-            next_clear: Instant(0),
-            marking: false,
-            hold_marks: false,
-            dirty: 0,
-        };
-        if geometry.redundant() {
-            for region in dirty.iter() {
-                if region % LANES % shards == shard {
-                    let local = intent.local(region);
-                    intent.want(local);
-                }
-            }
-        }
-        intent
-    }
-    /// Number of own regions (some of them beyond the array's end, and never used).
-    pub(crate) fn locals(&self) -> u32 {
-        self.wanted.len()
-    }
-    /// An own region's number here.
-    pub(crate) fn local(&self, region: u32) -> u32 {
-        let (lane, nth) = (region % LANES, region / LANES);
-        assert_eq!(lane % self.shards, self.shard, "a region of another shard");
-        lane / self.shards * self.per_lane + nth
-    }
-    /// The region of a number here.
-    pub(crate) fn region(&self, local: u32) -> u32 {
-        let lane = local / self.per_lane * self.shards + self.shard;
-        local % self.per_lane * LANES + lane
-    }
-    /// Regions whose bit is set or about to be.
-    pub(crate) fn wanted(&self) -> &Bitmap {
-        &self.wanted
-    }
-    fn want(&mut self, local: u32) {
-        self.dirty += u32::from(self.wanted.set(local));
-    }
-    fn block_of(&self, local: u32) -> u32 {
-        let found = self.blocks.partition_point(|b| b.from + b.len <= local);
-        assert!(found < self.blocks.len(), "a region without a block");
-        found as u32
-    }
-    /// The range of a change in this region is free again.
-    pub(crate) fn leave(&mut self, now: Instant, local: u32) {
-        self.changes[local as usize] -= 1;
-        self.touched[local as usize] = (now.0 >> TICK_SHIFT) as u32;
-    }
-    /// Whether the bit of an own region is durable on every leg in sync.
-    pub(crate) fn is_durable(&self, region: u32) -> bool {
-        self.durable.get(self.local(region))
-    }
-    /// Legs that hold every block.
-    pub(crate) fn held_by_all_blocks(&self) -> Legs {
-        self.blocks.iter().fold(!0, |legs, b| legs & b.holds)
-    }
-}
 
 impl Array {
     /// The flight holds its range: is the bit of its region durable?
@@ -554,7 +369,7 @@ impl Array {
     /// Whether any bit may be cleared: every member is present.
     fn may_clear(&self) -> bool {
         let present =
-            |s: &crate::array::Standing| s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost);
+            |s: &crate::standing::Standing| s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost);
         let all = self.legs.iter().all(present) || planted(Bug::BitClearedDegraded);
         !self.intent.hold_marks && self.in_sync() != 0 && all
     }

@@ -12,88 +12,19 @@
 //!
 //! Pace: the floor while hosts are busy, the ceiling while they are quiet.
 
+pub(crate) mod state;
+
 use crate::array::Array;
-use crate::bitmap::Bitmap;
 use crate::buffers::{PIECE_BYTES, PIECES_MAX};
 use crate::door::{ArrayIo, Kind, Note, Progress};
 use crate::flight::{Flight, Job, Legs, Owner, Plan, bit, members};
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, Status, planted};
+use state::{Current, Pass};
 
 /// A region that could not be copied is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// How long until a pass without a buffer looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Pass {
-    /// Nothing to do.
-    Quiet,
-    /// Regions are copied.
-    Copying,
-    /// The targets' caches are flushed; `spoilt` if a leg joined or left meanwhile.
-    Flushing { pending: u8, spoilt: bool },
-}
-
-/// The region under way.
-#[derive(Clone, Copy, Debug)]
-struct Current {
-    local: u32,
-    next: u64,
-    end: u64,
-    in_flight: u32,
-    good: bool,
-    /// A leg joined meanwhile: what was copied does not count.
-    void: bool,
-    /// Nothing is copied any more: the legs' caches are flushed, or have been.
-    flushed: bool,
-}
-
-/// The resync of one instance's lanes.
-#[derive(Debug)]
-pub(crate) struct Resync {
-    pass: Pass,
-    /// Rebuilding legs that this pass copies to.
-    targets: Legs,
-    /// Own regions that the targets lack.
-    need: Bitmap,
-    cursor: u32,
-    current: Option<Current>,
-    failed: bool,
-    next_at: Instant,
-    retry_at: Option<Instant>,
-    /// Our lanes were reported clean after the crash.
-    clean_told: bool,
-    /// Bytes of our lanes that might differ between legs in sync when this instance began.
-    pub(crate) crash_total: u64,
-    /// A step may be possible.
-    pub(crate) poke: bool,
-    total: u64,
-    done: u64,
-}
-
-impl Resync {
-    pub(crate) fn new(locals: u32) -> Self {
-        Self {
-            pass: Pass::Quiet,
-            targets: 0,
-            need: Bitmap::new(locals),
-            cursor: 0,
-            current: None,
-            failed: false,
-            next_at: Instant(0),
-            retry_at: None,
-            clean_told: false,
-            crash_total: 0,
-            poke: false,
-            total: 0,
-            done: 0,
-        }
-    }
-    /// Whether every rebuilding leg has this region.
-    pub(crate) fn has_copied(&self, local: u32) -> bool {
-        !self.need.get(local)
-    }
-}
 
 impl Array {
     /// Legs joined as rebuilding: a new pass, over everything dirty now, to all that are rebuilding.

@@ -16,13 +16,15 @@
 //!                                  └▶ and the last one says nothing ▶ Stale ▶ Slow or Well
 //! ```
 
-use crate::array::{Array, Standing};
+pub(crate) mod state;
+
+use crate::array::Array;
 use crate::door::{ArrayIo, Note, Verdict};
 use crate::flight::{Flight, Job, Legs, bit, members};
+use crate::standing::Standing;
 use base::{Duration, Instant};
+use state::{CLASSES, Latency, Window, class_of};
 
-/// Size classes of reads: up to 16 KiB, up to 128 KiB, larger.
-const CLASSES: usize = 3;
 /// Reads that begin within this distance of the last one's end count as close.
 const CLOSE_BYTES: u64 = 1 << 20;
 const _: () =
@@ -31,8 +33,6 @@ const _: () =
 const EQUAL: u64 = 2;
 /// Weight of a slow leg's queue, at most.
 const WEIGHT_MAX: u64 = 64;
-/// Reads further apart than this are rare.
-const RARE: Duration = Duration::from_millis(200);
 /// A leg that gets fewer reads than others gets one after this time.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 /// How often it is looked whether there is a leg of which nothing is known.
@@ -44,97 +44,10 @@ const UNKNOWN_TIMES: u8 = 2;
 const WINDOW: Duration = Duration::from_secs(5);
 /// So many windows in a row must say the same before it is told.
 const WINDOWS: u8 = 2;
-/// Reads of a class that a leg must have ended within a window to be judged by, or held against.
-const ENOUGH: u32 = 4;
-/// Times are counted by their binary logarithm; the last step holds what is longer too (8 s).
-const STEPS: usize = 32;
 /// A leg is slow if the median of its reads is so many steps above another's: more than four times it.
 const SLOW_STEPS: usize = 3;
 /// Nobody is slow below this step: 4.2 ms.
 const SLOW_FLOOR: usize = 22;
-
-/// When legs are looked at and judged.
-#[derive(Debug, Default)]
-pub(crate) struct Judging {
-    look_at: Instant,
-    window_end: Instant,
-    /// A leg is called slow.
-    slow: bool,
-}
-
-/// Reads of a window by the time that they took, for each class.
-#[derive(Clone, Copy, Debug, Default)]
-struct Window([[u32; STEPS]; CLASSES]);
-
-impl Window {
-    fn add(&mut self, class: usize, took: u64) {
-        // At most one for each read of five seconds.
-        self.0[class][(took.max(1).ilog2() as usize).min(STEPS - 1)] += 1;
-    }
-    /// The step in which the median lies; None where reads are too few.
-    fn median(&self, class: usize) -> Option<usize> {
-        let counts = &self.0[class];
-        let half = Some(counts.iter().sum::<u32>()).filter(|n| *n >= ENOUGH)?.div_ceil(2);
-        let mut below = 0;
-        counts.iter().position(|n| {
-            below += n;
-            below >= half
-        })
-    }
-}
-
-/// What is known of a leg's reads.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Latency {
-    /// Nanoseconds, 0 where nothing was read yet.
-    mean: [u64; CLASSES],
-    high: [u64; CLASSES],
-    /// The last read that was sent there, or that ended; the last one that ended.
-    seen_at: Instant,
-    ended_at: Instant,
-    /// Reads sent there since the legs last changed: at a tie, the leg with fewer is next.
-    pub(crate) picked: u64,
-    /// What was told of it.
-    told: Verdict,
-    /// Whether the last windows found it slow, and how many of them in a row said so.
-    accused: bool,
-    times: u8,
-    /// How many times in a row nothing was known of it.
-    unknown: u8,
-    /// The reads of this window.
-    window: Window,
-}
-
-fn class_of(len: u64) -> usize {
-    usize::from(len > 16 << 10) + usize::from(len > 128 << 10)
-}
-
-impl Latency {
-    #[inline]
-    fn sample(&mut self, now: Instant, class: usize, took: u64) {
-        // Where reads are rare, one of them says more.
-        let shift = if now >= self.ended_at + RARE { 1 } else { 4 };
-        self.ended_at = now;
-        let (mean, high) = (&mut self.mean[class], &mut self.high[class]);
-        if *mean == 0 {
-            (*mean, *high) = (took.max(1), 2 * took.max(1));
-            return;
-        }
-        *mean = (*mean - (*mean >> shift) + (took >> shift)).max(1);
-        // Up by an eighth, down by a thousandth: it comes to rest where one read of 128 is above it.
-        *high = if took > *high { (*high + *high / 8 + 1).min(took) } else { *high - *high / 1024 };
-    }
-    /// A read takes so long and has not ended: enough to send fewer there, before the first one ends.
-    pub(crate) fn late(&mut self, len: u64, age: Duration) {
-        let mean = &mut self.mean[class_of(len)];
-        *mean += (age.as_nanos() as u64 >> 4).saturating_sub(*mean >> 4);
-    }
-    /// What nearly all reads of this size stay below; None if nothing is known.
-    pub(crate) fn usual(&self, len: u64) -> Option<Duration> {
-        let high = self.high[class_of(len)];
-        (high > 0).then(|| Duration::from_nanos(high))
-    }
-}
 
 impl Array {
     /// A leg in sync, not yet tried by this flight: the one with the least to do, weighed by how long its
@@ -288,28 +201,5 @@ impl Array {
                 standing.latency = Latency::default();
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::Prng;
-
-    #[test]
-    fn the_usual_latency_is_what_nearly_all_reads_stay_below() {
-        let mut rng = Prng::new(1);
-        let mut latency = Latency::default();
-        for _ in 0..20_000 {
-            // One in twenty takes ten times as long.
-            let took = if rng.chance(1, 20) { 1_000_000 } else { rng.between(80_000, 120_000) };
-            latency.sample(Instant(0), 0, took);
-        }
-        let usual = latency.usual(4096).expect("there were reads");
-        assert!(usual > Duration::from_micros(500) && usual <= Duration::from_micros(1000), "{usual:?}");
-        assert_eq!(latency.usual(1 << 20), None, "other sizes are other classes");
-        // It follows when the drive is fast again.
-        (0..5000).for_each(|_| latency.sample(Instant(0), 0, 100_000));
-        assert!(latency.usual(4096).expect("known") < Duration::from_micros(200));
     }
 }
