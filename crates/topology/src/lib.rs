@@ -20,6 +20,7 @@ mod record;
 mod recording;
 mod svg;
 pub mod tune;
+mod words;
 
 pub use cpu::{Cpu, Node, Socket, cores_busy};
 pub use drive::{Activity, Drive, DriveKind, Temperature, Usual};

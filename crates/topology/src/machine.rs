@@ -2,7 +2,6 @@
 
 use crate::cpu::{self, Cpu, Node, Socket};
 use crate::drive::{self, Drive, DriveKind};
-use crate::explain::Crowd;
 use crate::interrupt::{self, Interrupt};
 use crate::net::{self, Port};
 use crate::own::Own;
@@ -72,6 +71,19 @@ pub struct Measured {
     pub bytes: u32,
     /// Operations a second.
     pub iops: f64,
+}
+
+/// What all hosts did together.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Crowd {
+    /// Hosts that asked for anything.
+    pub hosts: usize,
+    /// Commands a second.
+    pub rate: f64,
+    /// In flight.
+    pub in_flight: f64,
+    /// Mean bytes of a command.
+    pub bytes: f64,
 }
 
 impl Machine {

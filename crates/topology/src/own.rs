@@ -4,6 +4,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
+/// Loads below this many commands a second are too small to explain, or to conclude anything from.
+pub(crate) const LOAD_MIN: f64 = 50.0;
+
 /// Commands and bytes since the daemon's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counters {

@@ -1,6 +1,8 @@
 //! Shards, the cores below them, and what else takes these.
 
-use super::{FULL, Finding, Kind, View, capital, count, micros, names, percent};
+use super::finding::{Finding, Kind};
+use super::view::{FULL, View};
+use crate::words::{capital, count, micros, names, percent};
 
 pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
     let m = view.m;

@@ -1,21 +1,11 @@
 //! More hosts that give less: what a recording of before tells of the same head with fewer of them.
 
-use super::{Finding, Kind, LOAD_MIN, View, count, micros};
-use crate::machine::Machine;
+use super::finding::{Finding, Kind};
+use super::view::View;
+use crate::machine::{Crowd, Machine};
+use crate::own::LOAD_MIN;
+use crate::words::{count, micros};
 use std::collections::BTreeMap;
-
-/// What all hosts did together.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Crowd {
-    /// Hosts that asked for anything.
-    pub hosts: usize,
-    /// Commands a second.
-    pub rate: f64,
-    /// In flight.
-    pub in_flight: f64,
-    /// Mean bytes of a command.
-    pub bytes: f64,
-}
 
 /// Rates differ by so much from one moment to the next without a reason.
 const LESS: f64 = 0.92;

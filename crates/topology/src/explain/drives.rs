@@ -1,10 +1,12 @@
 //! Drives that hold others up, mirrors that lack a leg, and work of our own on them.
 
-use super::{APART, Finding, Kind, LOAD_MIN, View, count, mb, median, micros, names, percent};
+use super::finding::{Finding, Kind};
+use super::view::{APART, View, median};
 use crate::drive::Drive;
 use crate::health::{Health, Warning};
-use crate::own::OwnPool;
+use crate::own::{LOAD_MIN, OwnPool};
 use crate::record::plain_name;
+use crate::words::{count, mb, micros, names, percent};
 
 /// A drive of a pool that holds the others up, and why.
 pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {

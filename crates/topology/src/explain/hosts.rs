@@ -1,9 +1,12 @@
 //! What hosts do: their paths, what they keep in flight, and what would be full next if they did more.
 
+use super::finding::{Finding, Kind};
 use super::links::below;
 use super::scope::Scope;
+use super::view::{FULL, Flow, View};
 use super::waiting::Waiting;
-use super::{FULL, Finding, Flow, Kind, LOAD_MIN, View, count, mb, micros, names, percent};
+use crate::own::LOAD_MIN;
+use crate::words::{count, mb, micros, names, percent};
 use std::collections::BTreeMap;
 
 pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {

@@ -1,8 +1,10 @@
 //! Links that several drives share, and network ports.
 
-use super::{APART, FULL, Finding, Kind, View, mb, micros, percent};
+use super::finding::{Finding, Kind};
+use super::view::{APART, FULL, View};
 use crate::own::OwnDrive;
 use crate::record::plain_name;
+use crate::words::{mb, micros, names, percent};
 
 /// What each drive below a switch moves, bytes a second: the greater direction, since a link has one for each.
 pub(super) fn below(view: &View, switch: usize) -> Vec<(String, f64, f64)> {
@@ -119,15 +121,15 @@ pub(super) fn own_links(view: &View, out: &mut Vec<Finding>) {
         }
     }
     for Filled { link, limit, drives } in full {
-        let names: Vec<String> = drives.iter().map(|d| d.0.clone()).collect();
+        let filled: Vec<String> = drives.iter().map(|d| d.0.clone()).collect();
         let moved = drives.iter().map(|d| d.1).sum::<f64>() / drives.len() as f64;
-        let sentence = match &names[..] {
+        let sentence = match &filled[..] {
             [one] => format!("The link of {one} is full: {link}."),
-            all => format!("The links of {} drives are full, {link} each: {}.", all.len(), super::names(all)),
+            all => format!("The links of {} drives are full, {link} each: {}.", all.len(), names(all)),
         };
         out.push(Finding {
             kind: Kind::Link,
-            about: names,
+            about: filled,
             sentence,
             arithmetic: vec![format!(
                 "{} of {} that {link} passes as payload: {}",

@@ -4,9 +4,11 @@
 mod cores;
 mod crowd;
 mod drives;
+mod finding;
 mod hosts;
 mod links;
 mod scope;
+mod view;
 mod waiting;
 
 use self::cores::{cores, digests, shards};
@@ -14,104 +16,18 @@ use self::crowd::crowd;
 use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
 use self::links::{own_links, ports, uplinks};
-use self::scope::{Scope, drive_called, pool_of};
+use self::scope::Scope;
+use self::view::{View, words};
 use self::waiting::saturated;
 use crate::machine::Machine;
-use crate::own::{Counters, Own, OwnConnection, OwnDrive, OwnVolume};
+use crate::own::LOAD_MIN;
 use crate::record::plain_name;
+use crate::words::{mb, micros};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
-pub use self::crowd::Crowd;
-
-/// What kind of limit. The order is that of importance: what stands first hides what follows.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Somebody set it.
-    Cap,
-    /// A link that several drives share passes no more.
-    Uplink,
-    /// A drive's own link passes no more.
-    Link,
-    /// Drives can no more by themselves.
-    Drives,
-    /// A network port passes no more.
-    Port,
-    /// A shard has no time left.
-    Shard,
-    /// All cores together have no time left, whoever uses them.
-    Cores,
-    /// A core has no time left for the network.
-    Softirq,
-    /// A drive is slower than those beside it.
-    SlowDrive,
-    /// A mirror lacks a leg.
-    Degraded,
-    /// A resync or scrub takes its part.
-    Repair,
-    /// Writes wait for the bitmap.
-    ColdBitmap,
-    /// Interrupts take time from a shard.
-    Interrupts,
-    /// A path of several does nothing, or little.
-    Path,
-    /// Shards compute checksums that hosts asked for.
-    Digests,
-    /// More hosts together get less than fewer did.
-    MoreHosts,
-    /// Commands wait in line.
-    TooMany,
-    /// There is not enough to do at a time.
-    TooFew,
-    /// Most of what is under way waits in drives of which nobody knows whether they can more.
-    InDrives,
-    /// Data crosses from node to node.
-    FarNode,
-}
-
-impl Kind {
-    /// Something passes no more: what comes beside it can wait.
-    fn is_full(self) -> bool {
-        match self {
-            Kind::Cap
-            | Kind::Uplink
-            | Kind::Link
-            | Kind::Drives
-            | Kind::Port
-            | Kind::Shard
-            | Kind::Cores
-            | Kind::Softirq => true,
-            Kind::SlowDrive
-            | Kind::Degraded
-            | Kind::Repair
-            | Kind::ColdBitmap
-            | Kind::Interrupts
-            | Kind::Path
-            | Kind::Digests
-            | Kind::MoreHosts
-            | Kind::TooMany
-            | Kind::TooFew
-            | Kind::InDrives
-            | Kind::FarNode => false,
-        }
-    }
-}
-
-/// Something that limits.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Finding {
-    /// Of which kind.
-    pub kind: Kind,
-    /// What it is about: names of pools, drives, hosts; empty for the whole head.
-    pub about: Vec<String>,
-    /// The limit, one sentence.
-    pub sentence: String,
-    /// The numbers that it follows from.
-    pub arithmetic: Vec<String>,
-    /// What to do.
-    pub next: String,
-}
+pub use self::finding::{Finding, Kind};
+pub use crate::machine::Crowd;
+pub use crate::words::count;
 
 /// What limits, and what would next.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -124,143 +40,6 @@ pub struct Explanation {
     pub next_limit: String,
     /// Limits of what was not asked for.
     pub elsewhere: usize,
-}
-
-/// From here on a link, a port, a core counts as full.
-const FULL: f64 = 0.92;
-/// Two of a kind differ from here on.
-const APART: f64 = 0.15;
-/// Loads below this many commands a second are too small to explain.
-pub(crate) const LOAD_MIN: f64 = 50.0;
-
-/// A number as people say it: `157 K`.
-pub fn count(n: f64) -> String {
-    match n {
-        n if n >= 999_500.0 => format!("{:.2} M", n / 1e6),
-        n if n >= 9_950.0 => format!("{:.0} K", n / 1e3),
-        n if n >= 1_000.0 => format!("{:.1} K", n / 1e3),
-        n => format!("{n:.0}"),
-    }
-}
-
-fn mb(bytes: f64) -> String {
-    format!("{:.0} MB/s", bytes / 1e6)
-}
-
-fn micros(us: f64) -> String {
-    match us {
-        us if us >= 9_950.0 => format!("{:.0} ms", us / 1e3),
-        us if us >= 100.0 => format!("{us:.0} µs"),
-        us => format!("{us:.1} µs"),
-    }
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0} %", part * 100.0)
-}
-
-fn names(list: &[String]) -> String {
-    match list {
-        [] => String::new(),
-        [one] => one.clone(),
-        [all @ .., last] if all.len() < 4 => format!("{} and {last}", all.join(", ")),
-        all => format!("{} and {} more", all[..3].join(", "), all.len() - 3),
-    }
-}
-
-/// What changed between the readings.
-struct View<'a> {
-    m: &'a Machine,
-    before: &'a Own,
-    after: &'a Own,
-    /// Between the two.
-    seconds: f64,
-}
-
-/// A connection's part.
-struct Flow<'a> {
-    connection: &'a OwnConnection,
-    /// Commands a second.
-    rate: f64,
-    /// Under way, mean of both readings.
-    depth: f64,
-}
-
-impl<'a> View<'a> {
-    fn flows(&self) -> Vec<Flow<'a>> {
-        let key = |c: &OwnConnection| (c.host.clone(), c.peer.clone(), c.session, c.queue);
-        let before: BTreeMap<_, &OwnConnection> =
-            self.before.connections.iter().map(|c| (key(c), c)).collect();
-        let flow = |c: &'a OwnConnection| {
-            let was = before.get(&key(c))?;
-            Some(Flow {
-                connection: c,
-                rate: c.commands.saturating_sub(was.commands) as f64 / self.seconds,
-                depth: (c.in_flight as f64 + was.in_flight as f64) / 2.0,
-            })
-        };
-        // NVMe's queue 0 carries no I/O, and discovery none either.
-        let io = |c: &&OwnConnection| c.protocol == "iscsi" || c.protocol == "nvme" && c.queue > 0;
-        self.after.connections.iter().filter(io).filter_map(flow).collect()
-    }
-
-    /// Commands of those volumes a second: reads, writes, bytes read, bytes written.
-    fn volumes(&self, which: impl Fn(&OwnVolume) -> bool) -> [f64; 4] {
-        let mut out = [0.0; 4];
-        for volume in self.after.volumes.iter().filter(|v| which(v)) {
-            let Some(was) = self.before.volumes.iter().find(|v| v.name == volume.name) else { continue };
-            for (sum, rate) in out.iter_mut().zip(self.rates(&volume.counters, &was.counters)) {
-                *sum += rate;
-            }
-        }
-        out
-    }
-
-    /// Reads, writes, bytes read and bytes written a second between two counts.
-    fn rates(&self, now: &Counters, then: &Counters) -> [f64; 4] {
-        [
-            (now.reads, then.reads),
-            (now.writes, then.writes),
-            (now.read_bytes, then.read_bytes),
-            (now.write_bytes, then.write_bytes),
-        ]
-        .map(|(now, then)| now.saturating_sub(then) as f64 / self.seconds)
-    }
-
-    /// What `name` itself does: a volume, a pool or a drive reads and writes, of a host only its commands are counted. None
-    /// of what has no counters.
-    fn own_load(&self, m: &Machine, name: &str) -> Option<String> {
-        if self.after.volumes.iter().any(|v| v.name == name) {
-            return Some(format!("{name}: {}", words(self.volumes(|v| v.name == name))));
-        }
-        if self.after.pools.iter().any(|p| p.name == name) {
-            return Some(format!("{name}: {}", words(self.volumes(|v| pool_of(v) == name))));
-        }
-        let at = m.drive_at(name);
-        let on = |d: &&OwnDrive| at.is_some_and(|at| plain_name(&d.path) == at.name);
-        if let Some(drive) = drive_called(self.after, name).or_else(|| self.after.drives.iter().find(on)) {
-            let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
-            let was = self.before.drives.iter().find(same)?;
-            let rates = self.rates(&drive.counters, &was.counters);
-            return Some(format!("{}: {}", plain_name(&drive.path), words(rates)));
-        }
-        let flows: Vec<f64> =
-            self.flows().iter().filter(|f| f.connection.host == name).map(|f| f.rate).collect();
-        (!flows.is_empty()).then(|| format!("{name}: {} commands a second.", count(flows.iter().sum())))
-    }
-
-    /// What the head did to a drive a second: operations, bytes.
-    fn drive_rate(&self, drive: &OwnDrive) -> Option<(f64, f64)> {
-        // Drives in memory may have one path, and have labels of their own.
-        let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
-        let was = self.before.drives.iter().find(same)?;
-        let gone = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.seconds;
-        let (a, b) = (&drive.counters, &was.counters);
-        Some((
-            gone(a.reads, b.reads) + gone(a.writes, b.writes),
-            gone(a.read_bytes, b.read_bytes) + gone(a.write_bytes, b.write_bytes),
-        ))
-    }
 }
 
 /// Explains what limits the head on this machine.
@@ -333,20 +112,6 @@ fn explained(m: &Machine, scope: &Scope, name: Option<&str>) -> Explanation {
     Explanation { load, findings, next_limit, elsewhere }
 }
 
-/// Reads, writes, bytes read and bytes written a second.
-fn words([reads, writes, read_bytes, write_bytes]: [f64; 4]) -> String {
-    match reads + writes {
-        r if r < LOAD_MIN => format!("Hardly anything is asked of it: {r:.0} commands a second."),
-        _ => format!(
-            "{} reads and {} writes a second, {} and {}.",
-            count(reads),
-            count(writes),
-            mb(read_bytes),
-            mb(write_bytes)
-        ),
-    }
-}
-
 fn caps(view: &View, out: &mut Vec<Finding>) {
     for drive in &view.after.drives {
         let Some((ops, bytes)) = view.drive_rate(drive) else { continue };
@@ -403,14 +168,4 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
             });
         }
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
-}
-
-fn median(mut list: Vec<f64>) -> Option<f64> {
-    list.sort_by(f64::total_cmp);
-    list.get(list.len() / 2).copied()
 }

@@ -1,8 +1,10 @@
 //! Commands that wait in drives. Little's law holds of each of them too: what is under way in a drive is its rate times
 //! its time, and where that time has grown with what is under way, more of it brings nothing.
 
-use super::{FULL, Finding, Kind, View, count, micros, names, percent};
+use super::finding::{Finding, Kind};
+use super::view::{FULL, View};
 use crate::drive::Drive;
+use crate::words::{count, micros, names, percent};
 
 /// What drives have under way.
 #[derive(Default)]

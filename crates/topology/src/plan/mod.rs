@@ -16,9 +16,9 @@ pub use propose::{pair, propose};
 pub use seats::{Seats, seats};
 pub use site::{Shaped, Site, is_memory};
 
-use crate::explain::count;
 use crate::machine::Machine;
 use crate::record::plain_name;
+use crate::words::count;
 use flow::{Net, SINK, SOURCE, UNLIMITED};
 use serde::Serialize;
 use site::{Ability, Drive, Says};

@@ -1,10 +1,11 @@
 //! What a plan stands on: drives, what each can, and the parts that their data pass on the way to hosts.
 
-use crate::explain::{LOAD_MIN, count};
 use crate::machine::Machine;
+use crate::own::LOAD_MIN;
 use crate::own::Own;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
+use crate::words::count;
 use std::collections::BTreeMap;
 
 /// Bytes of a command by which small ones are counted.

@@ -1,0 +1,127 @@
+//! What changed between two readings of a head's counters.
+
+use super::scope::{drive_called, pool_of};
+use crate::machine::Machine;
+use crate::own::{Counters, LOAD_MIN, Own, OwnConnection, OwnDrive, OwnVolume};
+use crate::record::plain_name;
+use crate::words::{count, mb};
+use std::collections::BTreeMap;
+
+/// From here on a link, a port, a core counts as full.
+pub(super) const FULL: f64 = 0.92;
+/// Two of a kind differ from here on.
+pub(super) const APART: f64 = 0.15;
+
+/// What changed between the readings.
+pub(super) struct View<'a> {
+    pub(super) m: &'a Machine,
+    pub(super) before: &'a Own,
+    pub(super) after: &'a Own,
+    /// Between the two.
+    pub(super) seconds: f64,
+}
+
+/// A connection's part.
+pub(super) struct Flow<'a> {
+    pub(super) connection: &'a OwnConnection,
+    /// Commands a second.
+    pub(super) rate: f64,
+    /// Under way, mean of both readings.
+    pub(super) depth: f64,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn flows(&self) -> Vec<Flow<'a>> {
+        let key = |c: &OwnConnection| (c.host.clone(), c.peer.clone(), c.session, c.queue);
+        let before: BTreeMap<_, &OwnConnection> =
+            self.before.connections.iter().map(|c| (key(c), c)).collect();
+        let flow = |c: &'a OwnConnection| {
+            let was = before.get(&key(c))?;
+            Some(Flow {
+                connection: c,
+                rate: c.commands.saturating_sub(was.commands) as f64 / self.seconds,
+                depth: (c.in_flight as f64 + was.in_flight as f64) / 2.0,
+            })
+        };
+        // NVMe's queue 0 carries no I/O, and discovery none either.
+        let io = |c: &&OwnConnection| c.protocol == "iscsi" || c.protocol == "nvme" && c.queue > 0;
+        self.after.connections.iter().filter(io).filter_map(flow).collect()
+    }
+
+    /// Commands of those volumes a second: reads, writes, bytes read, bytes written.
+    pub(super) fn volumes(&self, which: impl Fn(&OwnVolume) -> bool) -> [f64; 4] {
+        let mut out = [0.0; 4];
+        for volume in self.after.volumes.iter().filter(|v| which(v)) {
+            let Some(was) = self.before.volumes.iter().find(|v| v.name == volume.name) else { continue };
+            for (sum, rate) in out.iter_mut().zip(self.rates(&volume.counters, &was.counters)) {
+                *sum += rate;
+            }
+        }
+        out
+    }
+
+    /// Reads, writes, bytes read and bytes written a second between two counts.
+    pub(super) fn rates(&self, now: &Counters, then: &Counters) -> [f64; 4] {
+        [
+            (now.reads, then.reads),
+            (now.writes, then.writes),
+            (now.read_bytes, then.read_bytes),
+            (now.write_bytes, then.write_bytes),
+        ]
+        .map(|(now, then)| now.saturating_sub(then) as f64 / self.seconds)
+    }
+
+    /// What `name` itself does: a volume, a pool or a drive reads and writes, of a host only its commands are counted. None
+    /// of what has no counters.
+    pub(super) fn own_load(&self, m: &Machine, name: &str) -> Option<String> {
+        if self.after.volumes.iter().any(|v| v.name == name) {
+            return Some(format!("{name}: {}", words(self.volumes(|v| v.name == name))));
+        }
+        if self.after.pools.iter().any(|p| p.name == name) {
+            return Some(format!("{name}: {}", words(self.volumes(|v| pool_of(v) == name))));
+        }
+        let at = m.drive_at(name);
+        let on = |d: &&OwnDrive| at.is_some_and(|at| plain_name(&d.path) == at.name);
+        if let Some(drive) = drive_called(self.after, name).or_else(|| self.after.drives.iter().find(on)) {
+            let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
+            let was = self.before.drives.iter().find(same)?;
+            let rates = self.rates(&drive.counters, &was.counters);
+            return Some(format!("{}: {}", plain_name(&drive.path), words(rates)));
+        }
+        let flows: Vec<f64> =
+            self.flows().iter().filter(|f| f.connection.host == name).map(|f| f.rate).collect();
+        (!flows.is_empty()).then(|| format!("{name}: {} commands a second.", count(flows.iter().sum())))
+    }
+
+    /// What the head did to a drive a second: operations, bytes.
+    pub(super) fn drive_rate(&self, drive: &OwnDrive) -> Option<(f64, f64)> {
+        // Drives in memory may have one path, and have labels of their own.
+        let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
+        let was = self.before.drives.iter().find(same)?;
+        let gone = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.seconds;
+        let (a, b) = (&drive.counters, &was.counters);
+        Some((
+            gone(a.reads, b.reads) + gone(a.writes, b.writes),
+            gone(a.read_bytes, b.read_bytes) + gone(a.write_bytes, b.write_bytes),
+        ))
+    }
+}
+
+/// Reads, writes, bytes read and bytes written a second.
+pub(super) fn words([reads, writes, read_bytes, write_bytes]: [f64; 4]) -> String {
+    match reads + writes {
+        r if r < LOAD_MIN => format!("Hardly anything is asked of it: {r:.0} commands a second."),
+        _ => format!(
+            "{} reads and {} writes a second, {} and {}.",
+            count(reads),
+            count(writes),
+            mb(read_bytes),
+            mb(write_bytes)
+        ),
+    }
+}
+
+pub(super) fn median(mut list: Vec<f64>) -> Option<f64> {
+    list.sort_by(f64::total_cmp);
+    list.get(list.len() / 2).copied()
+}
