@@ -3,27 +3,25 @@
 //! Owns addresses, time, tokens, the memory door, the effect sinks, the machine door, a few small
 //! containers, and how sizes are written. Promise: plain data, no clock, no thread, no entropy, no I/O. Does not know any room.
 
-pub mod codec;
 pub mod command;
-pub mod crc;
+mod containers;
 pub mod drive;
+mod encoding;
 pub mod fake;
 pub mod front;
-pub mod histogram;
 pub mod host;
 pub mod id;
 pub mod machine;
 pub mod memory;
-pub mod outbox;
 pub mod planted;
 pub mod prng;
-pub mod size;
-pub mod slots;
 pub mod time;
 pub mod view;
 
 pub use command::{Command, Op, Status};
+pub use containers::{histogram, outbox, slots};
 pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError, Place};
+pub use encoding::{codec, crc, size};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use histogram::{Coarse, Histogram};
 pub use host::{Fault, FaultKind, HostCommand, HostDone, HostIo, HostStatus};

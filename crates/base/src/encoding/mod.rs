@@ -1,0 +1,5 @@
+//! How numbers become bytes, and sizes words.
+
+pub mod codec;
+pub mod crc;
+pub mod size;
