@@ -3,11 +3,11 @@
 use crate::clock;
 use crate::drive::Drives;
 use crate::filler::Filler;
-use crate::listen::Portals;
 use crate::mail::{Control, Post, Routes};
+use crate::net::listen::Portals;
+use crate::net::staging::Staging;
 use crate::reactor::{Counters, Place, Shared, World};
 use crate::region::{Region, RegionPart, ZEROES};
-use crate::staging::Staging;
 use base::{Address, Machine};
 use std::any::Any;
 use std::path::PathBuf;

@@ -18,31 +18,23 @@
 
 mod clock;
 mod count;
-mod disk;
 mod drive;
-pub mod ethtool;
 mod filler;
-mod holder;
 mod house;
-mod listen;
 mod mail;
 mod net;
-pub mod nvme;
 mod probe;
 pub mod process;
-mod ram;
 mod reactor;
 mod region;
 mod ring;
-mod shaper;
-mod spec;
-mod staging;
 mod state;
-mod sysfs;
 
 pub use count::Counting;
+pub use drive::nvme;
 pub use house::{Config, House, MachineConfig, Panicked, Watch};
 pub use mail::Post;
+pub use net::ethtool;
 pub use probe::{Support, probe};
 pub use reactor::{Counters, TURN_BUDGET};
 pub use region::RegionPart;

@@ -2,14 +2,14 @@
 //! wants, enter the kernel once.
 
 use crate::clock;
-use crate::disk::Disk;
 use crate::drive::Drives;
-use crate::listen::Portals;
+use crate::drive::disk::Disk;
 use crate::mail::{Control, Inbox, Letter, Routes};
-use crate::net::{Kind, Net, net_error};
+use crate::net::listen::Portals;
+use crate::net::staging::Staging;
+use crate::net::{Net, net_error};
 use crate::region::Region;
-use crate::ring::{Done, Ring, Wait, wait_until};
-use crate::staging::Staging;
+use crate::ring::{Done, Kind, Ring, Wait, wait_until};
 use crate::state::StateThread;
 use base::{Address, DriveError, DriveId, Effect, Effects, Event, Instant, Machine, Slice, Token};
 use io_uring::{opcode, types};

@@ -22,6 +22,39 @@ const ENTER_EXT_ARG: u32 = 8;
 const ENTER_REGISTERED_RING: u32 = 16;
 const ENTER_NO_IOWAIT: u32 = 128;
 
+/// What a completion belongs to; the low half of its user data is an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Wake = 1,
+    Accept,
+    Receive,
+    Send,
+    Connect,
+    Cancel,
+    Drive,
+}
+
+impl Kind {
+    pub(crate) fn user(self, index: u32) -> u64 {
+        (self as u64) << 56 | u64::from(index)
+    }
+    /// The inverse of `user`.
+    pub(crate) fn of(user: u64) -> (Kind, u32) {
+        let kind = match user >> 56 {
+            1 => Kind::Wake,
+            2 => Kind::Accept,
+            3 => Kind::Receive,
+            4 => Kind::Send,
+            5 => Kind::Connect,
+            6 => Kind::Cancel,
+            7 => Kind::Drive,
+            _ => unreachable!("every entry was marked by `user`"),
+        };
+        (kind, user as u32)
+    }
+}
+
 /// A completion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {

@@ -1,7 +1,7 @@
 //! The state directory: small files, replaced atomically and durably, by a helper thread that may wait.
 
+use crate::drive::sysfs;
 use crate::mail::{Control, Inbox};
-use crate::sysfs;
 use base::Token;
 use base::machine::{StateError, StateOp};
 use std::fs::{self, File, OpenOptions};

@@ -1,7 +1,6 @@
 //! Listening: portals shared by the shards of a house, multishot accept, and the sockets' options.
 
-use crate::net::Kind;
-use crate::ring::{Done, Ring};
+use crate::ring::{Done, Kind, Ring};
 use base::PortalId;
 use io_uring::{cqueue, opcode, types};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};

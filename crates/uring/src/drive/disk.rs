@@ -8,12 +8,11 @@
 //!                       └─ in process: ram, null ─▶ DriveDone
 //! ```
 
-use crate::drive::{Backend, Drive, Drives};
+use crate::drive::shaper::Verdict;
+use crate::drive::{Backend, Drive, Drives, drive_error};
 use crate::mail::Routes;
-use crate::net::Kind;
 use crate::region::{CHUNK_BITS, Region, ZEROES};
-use crate::ring::{Done, Ring};
-use crate::shaper::Verdict;
+use crate::ring::{Done, Kind, Ring};
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Instant, Slice, Slots, Token};
 use io_uring::{opcode, squeue, types};
 use std::cmp::Reverse;
@@ -461,16 +460,6 @@ fn advance(flight: &mut Flight, local: &mut Local, result: i32) -> Option<Result
     // Nothing moved and no error: it ends here, though it was longer when it was opened.
     let error = if local.file { DriveError::Cut } else { DriveError::Medium };
     (moved < u64::from(local.drive.info.block_bytes)).then_some(Err(error))
-}
-
-/// An errno as rooms know it.
-pub(crate) fn drive_error(errno: i32) -> DriveError {
-    match errno {
-        libc::EIO | libc::ENODATA | libc::EILSEQ | libc::EREMOTEIO | libc::EBADMSG => DriveError::Medium,
-        libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF => DriveError::Gone,
-        libc::ENOSPC | libc::EDQUOT => DriveError::NoSpace,
-        other => DriveError::Other(other),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Who holds a drive that cannot be claimed: what /proc tells of other processes. A guess is worse than nothing, so
 //! what is not known is not said.
 
-use crate::sysfs;
+use crate::drive::sysfs;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,12 +1,18 @@
 //! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
 
-use crate::disk::drive_error;
-use crate::holder;
+pub(crate) mod disk;
+mod holder;
+pub mod nvme;
+mod ram;
+mod shaper;
+mod spec;
+pub(crate) mod sysfs;
+
+use crate::drive::ram::Ram;
+use crate::drive::shaper::Shaper;
+use crate::drive::spec::Spec;
+use crate::drive::sysfs::BlockDevice;
 use crate::mail::{Control, Routes};
-use crate::ram::Ram;
-use crate::shaper::Shaper;
-use crate::spec::Spec;
-use crate::sysfs::{self, BlockDevice};
 use base::machine::Shape;
 use base::{DriveError, DriveHealth, DriveId, DriveInfo, FileName, OpenError, Place, Token};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -675,5 +681,15 @@ fn explain_words(at: &Path, error: &io::Error, device: Option<&BlockDevice>) -> 
             format!("{path} cannot be read (input/output error): the drive or its cabling is broken")
         }
         _ => format!("{path} cannot be opened: {error}"),
+    }
+}
+
+/// An errno as rooms know it.
+pub(crate) fn drive_error(errno: i32) -> DriveError {
+    match errno {
+        libc::EIO | libc::ENODATA | libc::EILSEQ | libc::EREMOTEIO | libc::EBADMSG => DriveError::Medium,
+        libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF => DriveError::Gone,
+        libc::ENOSPC | libc::EDQUOT => DriveError::NoSpace,
+        other => DriveError::Other(other),
     }
 }

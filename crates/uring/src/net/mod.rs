@@ -1,10 +1,14 @@
 //! Sockets' connections: a slot each, at most one receive and one send in the kernel, and an end that is
 //! reported only when the kernel holds nothing any more.
 
-use crate::listen::{self, Listeners};
+pub mod ethtool;
+pub(crate) mod listen;
+pub(crate) mod staging;
+
+use crate::net::listen::Listeners;
+use crate::net::staging::{STAGING_BYTES, Staging};
 use crate::region::Region;
-use crate::ring::{Done, Ring};
-use crate::staging::{STAGING_BYTES, Staging};
+use crate::ring::{Done, Kind, Ring};
 use base::{ConnectionId, Event, NetError, Slice};
 use io_uring::{cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -19,39 +23,6 @@ pub(crate) const SEGMENTS_MAX: usize = 256;
 const WORTH_A_TURN: u32 = 64;
 /// Frames made ahead of need; there are never more than sends under way.
 const FRAMES: u32 = 128;
-
-/// What a completion belongs to; the low half of its user data is an index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    Wake = 1,
-    Accept,
-    Receive,
-    Send,
-    Connect,
-    Cancel,
-    Drive,
-}
-
-impl Kind {
-    pub(crate) fn user(self, index: u32) -> u64 {
-        (self as u64) << 56 | u64::from(index)
-    }
-    /// The inverse of `user`.
-    pub(crate) fn of(user: u64) -> (Kind, u32) {
-        let kind = match user >> 56 {
-            1 => Kind::Wake,
-            2 => Kind::Accept,
-            3 => Kind::Receive,
-            4 => Kind::Send,
-            5 => Kind::Connect,
-            6 => Kind::Cancel,
-            7 => Kind::Drive,
-            _ => unreachable!("every entry was marked by `user`"),
-        };
-        (kind, user as u32)
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
