@@ -1,23 +1,12 @@
 //! The installed `fio` beside our own generator, so that nobody has to trust ours.
 
 use super::Mode;
-use super::report::Figures;
+use super::result::drives::Fio;
+use super::result::report::Figures;
 use super::work::WorkArgs;
 use crate::failure::Failure;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::process::{Command, Stdio};
-
-/// What fio said of one drive.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Fio {
-    /// Its version.
-    pub version: String,
-    /// The command line.
-    pub command: String,
-    /// Reads and writes together; latencies are fio's completion latencies of the direction with more operations.
-    pub total: Figures,
-}
 
 /// fio's version, if it is installed.
 pub fn installed() -> Option<String> {

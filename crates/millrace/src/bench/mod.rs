@@ -7,25 +7,22 @@
 //! | `bench sweep` | depth × jobs × block size, and the knee ([`sweep`]) |
 //! | `bench drives` | 1..n drives, and where their sum bends ([`drives`]) |
 //! | `bench hosts` | several processes started at one instant, summed ([`hosts`]) |
-//! | `bench report` | nothing: makes one report of results that were kept ([`doc`]) |
+//! | `bench report` | nothing: makes one report of results that were kept ([`finish`]) |
 //!
 //! Owns the command lines, the figures and how they are shown; `load` decides what a load does, `head` knows the
 //! order of the rooms, `uring` does it.
 
-mod doc;
 mod drives;
-mod figures;
+mod finish;
 mod fio;
 mod holds;
 mod hosts;
 mod html;
 mod inner;
 mod ladder;
-mod machine;
-mod report;
+mod result;
 mod single;
 mod stand;
-mod svg;
 mod sweep;
 mod target;
 mod watch;
@@ -35,10 +32,10 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use load::Pattern;
 
-pub use doc::Doc;
+pub use result::doc::Doc;
 #[cfg(test)]
-pub use drives::Drives;
-pub use report::{Line, Progress, Report, micros};
+pub use result::drives::Drives;
+pub use result::report::{Line, Progress, Report, micros};
 pub use single::{Repeated, SingleArgs};
 pub use target::Url;
 pub use watch::Live;
@@ -73,7 +70,7 @@ enum What {
     /// Several hosts at once on one target, summed, and every path apart
     Hosts(hosts::HostsArgs),
     /// One report of results that were kept with --json
-    Report(doc::ReportArgs),
+    Report(finish::ReportArgs),
 }
 
 /// Runs it. Fails if anything went wrong at the target.
@@ -84,7 +81,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), Failure> {
         Some(What::Sweep(args)) => sweep::run(&args, json),
         Some(What::Drives(args)) => drives::run(&args, json),
         Some(What::Hosts(args)) => hosts::run(&args, json),
-        Some(What::Report(args)) => doc::run(&args, json),
+        Some(What::Report(args)) => finish::run(&args, json),
     }
 }
 

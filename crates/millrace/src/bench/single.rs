@@ -4,7 +4,7 @@
 //! anybody's.
 
 use super::holds;
-use super::report::{Line, Progress, Report};
+use super::result::report::{Line, Progress, Report};
 use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
 use super::work;

@@ -1,5 +1,6 @@
 //! While a benchmark runs: CPU time of the threads that matter, the live line, Ctrl-C.
 
+use super::result::report::micros;
 use crate::failure::Failure;
 use crate::screen::columns;
 use base::size::print_count;
@@ -155,7 +156,7 @@ impl Live {
     /// How it goes.
     pub fn progress(&self, p: &load::Progress) {
         let done = p.done.map_or(String::new(), |d| format!("{:>3.0} %", d * 100.0));
-        let p99 = super::micros(p.p99_us);
+        let p99 = micros(p.p99_us);
         let rate = print_count(p.iops as u64);
         self.say(&format!("{:<9} {done:>5}  {rate:>6} IOPS  {:>6.0} MB/s  p99 {p99}", p.phase, p.mb_per_s));
     }

@@ -1,7 +1,7 @@
 //! What the benchmarks of this process have in common: the load, the drives, the cores.
 
-use super::figures::Measured;
 use super::inner::At;
+use super::result::figures::Measured;
 use super::stand::{IQN, NQN, Shape, Stand};
 use super::target::{self, Url};
 use super::watch::{Cpu, Live, Window};

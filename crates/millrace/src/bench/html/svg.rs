@@ -1,5 +1,6 @@
 //! Plots as inline SVG. Colours are those of the page (CSS variables), so that both of its looks fit.
 
+use crate::bench::result::report::micros_fine;
 use std::fmt::Write;
 use topology::escape;
 
@@ -105,7 +106,7 @@ pub fn latencies(title: &str, rows: &[Marks]) -> String {
                 out,
                 "<path d=\"M{at:.1} {:.1} l6 7 l-6 7 l-6 -7 z\" class=\"alone\"><title>alone, mean {}</title></path>",
                 y - 7.0,
-                escape(&super::ladder::micros_fine(row.alone))
+                escape(&micros_fine(row.alone))
             );
         }
         for (j, (us, name)) in row.at.iter().zip(["p50", "p90", "p99", "p99.9", "slowest"]).enumerate() {
@@ -114,7 +115,7 @@ pub fn latencies(title: &str, rows: &[Marks]) -> String {
                     out,
                     "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"5.5\" class=\"p{j}\"><title>{name} {}</title></circle>",
                     x(*us),
-                    escape(&super::ladder::micros_fine(*us))
+                    escape(&micros_fine(*us))
                 );
             }
         }

@@ -1,14 +1,17 @@
 //! The report: one HTML file with everything in it, light or dark as the reader's system is.
 
-use super::doc::Doc;
-use super::drives::Drives;
-use super::hosts::Hosts;
-use super::ladder::{LARGE, Ladder, Step, micros_fine, title};
-use super::micros;
-use super::svg::{self, Bar, Field, Marks};
-use super::sweep::Sweep;
+mod svg;
+
+use super::result::doc::Doc;
+use super::result::drives::Drives;
+use super::result::figures::Measured;
+use super::result::hosts::Hosts;
+use super::result::ladder::{Ladder, Step, title};
+use super::result::report::{LARGE, micros, micros_fine};
+use super::result::sweep::Sweep;
 use base::size::{print, print_count, print_ns};
 use std::fmt::Write;
+use svg::{Bar, Field, Marks};
 use topology::escape;
 
 const STYLE: &str = include_str!("report.css");
@@ -246,7 +249,7 @@ fn grown(out: &mut String, drives: &Drives) {
         |v: f64| if drives.block_bytes >= LARGE { format!("{v:.0} MB/s") } else { print_count(v as u64) };
     let _ = write!(out, "<figure>{}</figure>", svg::growth("Rate of 1 to n drives", &points, words));
     if !drives.alone.is_empty() {
-        let bar = |(name, run): (&String, &super::figures::Measured)| Bar {
+        let bar = |(name, run): (&String, &Measured)| Bar {
             label: shortened(name),
             value: drives.rate(run),
             text: drives.rate_text(run),
@@ -312,7 +315,7 @@ fn shortened(name: &str) -> String {
 }
 
 /// Every path apart.
-fn paths(out: &mut String, of: &str, run: &super::figures::Measured) {
+fn paths(out: &mut String, of: &str, run: &Measured) {
     let best = run.paths.iter().map(|p| p.figures.iops).fold(0.0, f64::max).max(1e-9);
     let _ = write!(
         out,
@@ -358,11 +361,11 @@ fn machines(out: &mut String, docs: &[Doc]) {
 
 #[cfg(test)]
 mod tests {
+    use super::svg::tests::well_formed;
     use super::*;
-    use crate::bench::figures::{Measured, Path};
-    use crate::bench::ladder::StageMean;
-    use crate::bench::report::Figures;
-    use crate::bench::svg::tests::well_formed;
+    use crate::bench::result::figures::Path;
+    use crate::bench::result::ladder::StageMean;
+    use crate::bench::result::report::Figures;
 
     /// A ladder with names that would break a page.
     fn doc() -> Doc {
@@ -387,14 +390,15 @@ mod tests {
             ..Ladder::default()
         };
         let notes = vec!["1 < 2 & \"quoted\"".into()];
-        let point = |depth: u16| crate::bench::sweep::Point {
+        let point = |depth: u16| crate::bench::result::sweep::Point {
             block_bytes: 4096,
             jobs: 2,
             depth,
             run: run(f64::from(depth)),
         };
         let sweep = Sweep { target: "a<b".into(), rw: "rw".into(), points: [1, 8, 9].map(point).to_vec() };
-        let together = |drives: usize| crate::bench::drives::Together { drives, run: run(drives as f64) };
+        let together =
+            |drives: usize| crate::bench::result::drives::Together { drives, run: run(drives as f64) };
         let drives = Drives {
             drives: vec!["a & a very long name of a drive".into(), "b".into()],
             alone: vec![run(1.0), run(2.0)],

@@ -1,8 +1,8 @@
 //! What was measured, and the arithmetic on it: medians, knees, bends, starved paths.
 
-use super::inner::Tally;
 use super::report::Figures;
-use super::watch::Spent;
+use crate::bench::inner::Tally;
+use crate::bench::watch::Spent;
 use base::Histogram;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! What a load prints: figures for people, JSON for programs.
 
-use super::Url;
+use crate::bench::target::Url;
 use crate::screen::{Cell, Look, Table, Terminal};
 use base::size::{print, print_count};
 use serde::{Deserialize, Serialize};
@@ -240,6 +240,14 @@ impl Report {
     }
 }
 
+/// Blocks from which on bytes say more than operations.
+pub const LARGE: u32 = 64 << 10;
+
+/// Microseconds with a digit behind the point, as single operations need.
+pub fn micros_fine(us: f64) -> String {
+    if us < 100.0 { format!("{us:.1} µs") } else { micros(us) }
+}
+
 /// Microseconds as people read them.
 pub fn micros(us: f64) -> String {
     match us {
@@ -326,6 +334,16 @@ impl Line {
     }
 }
 
+/// A bar of `part` of `width` columns, in eighths.
+pub fn bar(part: f64, width: usize) -> String {
+    let eighths = (part.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let mut out = "█".repeat(eighths / 8);
+    out.extend(
+        [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|_| !eighths.is_multiple_of(8)),
+    );
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,5 +401,14 @@ mod tests {
     #[test]
     fn times_have_the_unit_that_fits() {
         assert_eq!([micros(12.3), micros(1234.0), micros(2_500_000.0)], ["12 µs", "1.2 ms", "2.5 s"]);
+    }
+
+    #[test]
+    fn a_bar_is_as_long_as_its_part() {
+        assert_eq!(bar(1.0, 4), "████");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.53125, 4), "██▏");
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(7.0, 2), "██");
     }
 }
