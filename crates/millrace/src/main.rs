@@ -4,17 +4,20 @@
 //! Promise: the command line is a client of the API and of nothing else; every failure is a cause and
 //! a next command on stderr, and an exit code. Does not know layouts, sessions or the kernel.
 
+mod arguments;
 mod backend;
 mod bench;
 mod cli;
 mod client;
 mod config;
+mod context;
 mod convert;
 mod daemon;
 mod demo;
 mod failure;
 mod http;
 mod machine;
+mod output;
 mod screen;
 mod words;
 

@@ -3,8 +3,8 @@
 
 use super::html;
 use super::result::doc::Doc;
-use crate::cli::{pretty, put};
 use crate::failure::Failure;
+use crate::output::{pretty, put};
 use crate::screen::{Look, Terminal};
 use clap::Args;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use super::single::{SingleArgs, carry_out, hint, sessions};
 use super::watch::Cpu;
 use super::work::in_process;
 use super::{Report, Url};
-use crate::cli::{Ask, asks};
+use crate::context::{Ask, by_terminal};
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal};
 use load::{Pattern, Plan};
@@ -81,7 +81,7 @@ fn check_target(args: &SingleArgs, url: &Url, json: bool) -> Result<(), Failure>
     let io = FRONT_BYTES.min(1 << whole.trailing_zeros()).max(io);
     let front = look(Pattern::Sequential, whole / io * io, io, whole / io, FRONT_TIME)?;
     match front.not_zero_at.or(samples.not_zero_at) {
-        Some(at) => meant(&url.to_string(), at, asks(json)),
+        Some(at) => meant(&url.to_string(), at, by_terminal(json)),
         None => Ok(()),
     }
 }
@@ -90,7 +90,7 @@ fn check_target(args: &SingleArgs, url: &Url, json: bool) -> Result<(), Failure>
 pub fn check_drives(specs: &[String], force: bool, json: bool) -> Result<(), Failure> {
     for spec in specs.iter().filter(|s| !force && !in_process(s)) {
         if let Some(at) = not_zero_at(path_of(spec)) {
-            meant(spec, at, asks(json))?;
+            meant(spec, at, by_terminal(json))?;
         }
     }
     Ok(())

@@ -9,8 +9,8 @@ use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
 use super::work;
 use super::{Mode, block, offset};
-use crate::cli::put;
 use crate::failure::Failure;
+use crate::output::put;
 use base::Address;
 use clap::Args;
 use load::{Load, Mail, Plan, Target};
@@ -172,7 +172,7 @@ pub fn run(args: &SingleArgs, json: bool) -> Result<(), Failure> {
         // A table of zeros hides the reason.
         (true, false) | (false, _) if nothing => {}
         (true, true) => put(&Line::Report(Box::new(report.clone())).text())?,
-        (true, false) => put(&crate::cli::pretty(&report))?,
+        (true, false) => put(&crate::output::pretty(&report))?,
         (false, _) => put(&report.screen(crate::screen::Terminal::for_stdout()))?,
     }
     match report.failure() {

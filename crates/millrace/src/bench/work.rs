@@ -125,7 +125,7 @@ impl StageArgs {
         }
         let mut all = vec![];
         for given in &self.drives {
-            let spec = crate::cli::drive_path(&whole(given));
+            let spec = crate::arguments::drive_path(&whole(given));
             let named = plain(&spec).starts_with("ram:") && spec.contains(',');
             let many = in_process(&spec) && !named;
             if self.copies > 1 && !many {

@@ -2,11 +2,10 @@
 //!
 //! A daemon that does not answer at once is none: a shell must not wait for it.
 
-use super::Cli;
 use crate::client::Client;
 use crate::config;
 use api::Status;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
@@ -30,10 +29,10 @@ pub fn script(shell: &str) -> String {
     String::from_utf8(out).expect("completions are text")
 }
 
-/// Answers the shell, if it is the shell who asks.
-pub fn answer(words: &[OsString]) -> bool {
+/// Answers the shell, if it is the shell who asks; `line` makes the definition of the command line.
+pub fn answer(line: fn() -> Command, words: &[OsString]) -> bool {
     let folder = std::env::current_dir().ok();
-    let engine = CompleteEnv::with_factory(Cli::command).var(VARIABLE);
+    let engine = CompleteEnv::with_factory(line).var(VARIABLE);
     // What goes wrong while somebody types is nobody's news.
     engine.try_complete(words.iter().cloned(), folder.as_deref()).unwrap_or(true)
 }

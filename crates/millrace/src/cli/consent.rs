@@ -3,14 +3,10 @@
 //! The daemon decides what that is and refuses it (`disconnect`), so that nobody who connects between the
 //! question and the deed goes unnoticed; only then somebody is asked.
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use api::ErrorKind;
 use clap::Args;
-use std::io::{IsTerminal, Write};
-
-/// Shows a question; the answer.
-pub type Ask = fn(&str) -> std::io::Result<bool>;
 
 /// `--yes`.
 #[derive(Args, Clone, Copy, Debug)]
@@ -48,19 +44,4 @@ impl Failure {
     fn but(self, message: &str) -> Self {
         Self { message: message.into(), ..self }
     }
-}
-
-/// Asks the person at the terminal, if there is one and a screen is wanted.
-pub fn by_terminal(json: bool) -> Option<Ask> {
-    let there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    (there && !json).then_some(ask_person as Ask)
-}
-
-fn ask_person(question: &str) -> std::io::Result<bool> {
-    let mut err = std::io::stderr().lock();
-    write!(err, "{question}Go on? [y/N] ")?;
-    err.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

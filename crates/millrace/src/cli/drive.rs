@@ -1,7 +1,9 @@
 //! `millrace drive`.
 
-use super::{Context, drive_path, times};
+use super::times;
+use crate::arguments::{drive_name, drive_path};
 use crate::client::segment;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, look_of};
 use api::{Drive, DriveRole, Shape};
@@ -443,14 +445,6 @@ fn natural(name: &str) -> Vec<(String, u64)> {
         rest = tail;
     }
     parts
-}
-
-/// The drive's path, or its UUID if the path is not known.
-pub fn drive_name(drive: &Drive) -> String {
-    match &drive.uuid {
-        Some(uuid) if drive.path.is_empty() => uuid.clone(),
-        _ => drive.path.clone(),
-    }
 }
 
 fn show(d: &Drive, context: &Context) -> String {

@@ -1,7 +1,8 @@
 //! `millrace events`.
 
-use super::{Context, put};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::output::put;
 use crate::screen::{Look, Terminal, columns};
 use api::{ErrorKind, Event, Events, Weight};
 use clap::Args;

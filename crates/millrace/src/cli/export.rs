@@ -1,8 +1,9 @@
 //! `millrace export` and `millrace unexport`.
 
 use super::consent::Consent;
-use super::{Context, volume_name};
+use crate::arguments::volume_name;
 use crate::client::segment;
+use crate::context::Context;
 use crate::failure::Failure;
 use api::{ExportAdd, Host, Portal, Protocol, Status};
 use clap::Args;

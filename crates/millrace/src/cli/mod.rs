@@ -10,25 +10,23 @@ mod host;
 mod pool;
 mod portal;
 mod scrub;
-mod status;
+pub mod status;
 pub mod times;
 mod volume;
 
 use crate::client::Client;
 use crate::config;
+use crate::context::{Context, by_terminal};
 use crate::failure::Failure;
-use crate::screen::{Look, Terminal};
+use crate::output::put;
+use crate::screen::Terminal;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
-use serde::Serialize;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub use drive::drive_name;
 use export::{ExportArgs, UnexportArgs};
-pub use status::{pace_words, watchless as status_screen};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Yellow.on_default().bold())
@@ -126,87 +124,9 @@ Examples:
     Openapi,
 }
 
-/// What a command has at hand.
-pub struct Context {
-    /// The way to the daemon.
-    pub client: Client,
-    /// Print JSON.
-    pub json: bool,
-    /// Where the screen goes.
-    pub terminal: Terminal,
-    /// Asks whoever sits at the terminal; None if nobody does.
-    pub ask: Option<consent::Ask>,
-}
-
-impl Context {
-    /// What to print for `value`: JSON if that was asked for, else `screen`'s text.
-    pub fn show<T: Serialize>(&self, value: &T, screen: impl FnOnce(&T) -> String) -> String {
-        if self.json { pretty(value) } else { screen(value) }
-    }
-    /// What to print when something was done.
-    pub fn done(&self, what: impl Into<String>, next: &str) -> String {
-        self.created(&api::Created::default(), what, next)
-    }
-    /// What to print when something new exists.
-    fn created(&self, created: &api::Created, what: impl Into<String>, next: &str) -> String {
-        self.created_with(created, what, "", &[], next)
-    }
-
-    /// The same with lines for people behind the sentence, and commands in them for programs.
-    fn created_with(
-        &self,
-        created: &api::Created,
-        what: impl Into<String>,
-        lines: &str,
-        commands: &[String],
-        next: &str,
-    ) -> String {
-        let next = (!next.is_empty()).then(|| next.to_string());
-        let api::Created { uuid, notices } = created.clone();
-        let commands = commands.to_vec();
-        self.show(&Outcome { what: what.into(), uuid, notices, commands, next }, |o| {
-            let mut out = self.terminal.paragraph(Look::Plain, "", &o.what, 2) + lines;
-            for notice in &o.notices {
-                out.push_str(&self.terminal.paragraph(Look::Plain, "Note: ", notice, 6));
-            }
-            out + &o.next.as_ref().map_or(String::new(), |n| self.terminal.next(n))
-        })
-    }
-}
-
-/// What a command that changes something has to say; the shape stays, keys may be added.
-#[derive(Serialize)]
-struct Outcome {
-    /// What was done, one sentence.
-    what: String,
-    /// The identity of what was made.
-    uuid: Option<String>,
-    /// Worth knowing: sentences.
-    notices: Vec<String>,
-    /// What the host does now, if it is told that: whole command lines.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    commands: Vec<String>,
-    /// What is likely to be done next.
-    next: Option<String>,
-}
-
-/// JSON for people and programs.
-pub fn pretty(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("plain data without maps of odd keys") + "\n"
-}
-
-/// Prints to stdout. A reader that has seen enough (`| head`) is no failure.
-pub fn put(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        other => other.map_err(|e| Failure::internal(format!("cannot write to stdout: {e}"))),
-    }
-}
-
 /// The program: what `words` say, and the exit code.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    if complete::answer(&words) {
+    if complete::answer(<Cli as clap::CommandFactory>::command, &words) {
         return ExitCode::SUCCESS;
     }
     let what = command_of(&words);
@@ -278,7 +198,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         // The variable is for clients: a daemon obeys its configuration.
         let named = socket.clone().or_else(|| std::env::var_os("MILLRACE_SOCKET").map(PathBuf::from));
         let socket = named.filter(|s| !s.as_os_str().is_empty()).unwrap_or_else(config::default_socket);
-        let ask = consent::by_terminal(json);
+        let ask = by_terminal(json);
         Ok(Context { client: Client::new(socket)?, json, terminal: Terminal::for_stdout(), ask })
     };
     match command {
@@ -321,55 +241,6 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
             unreachable!("handled by `run`")
         }
     }
-}
-
-pub use consent::{Ask, by_terminal as asks};
-pub use pool::{arrays_words, layout};
-
-/// A size argument of at most 4 GiB - 1.
-fn small_size(text: &str) -> Result<u32, String> {
-    let bytes = base::size::parse(text)?;
-    u32::try_from(bytes).map_err(|_| format!("\"{text}\" is too large here: sizes end below 4G"))
-}
-
-/// `pool/volume` split, or a sentence.
-fn volume_name(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        Some((pool, volume)) if !pool.is_empty() && !volume.is_empty() && !volume.contains('/') => {
-            Ok(text.to_string())
-        }
-        _ => Err(format!("\"{text}\" does not name a volume: write POOL/VOLUME, such as tank/vm1")),
-    }
-}
-
-/// The path of a volume's resource.
-fn volume_path(name: &str) -> String {
-    let (pool, volume) = name.split_once('/').expect("checked by `volume_name`");
-    format!("/volumes/{}/{}", crate::client::segment(pool), crate::client::segment(volume))
-}
-
-/// The daemon has another working directory: paths are made absolute here. `sdb` means `/dev/sdb`
-/// unless a file of that name lies here.
-pub fn drive_path(text: &str) -> String {
-    if text.starts_with("shape:")
-        && let Some((shape, drive)) = text.split_once('@')
-    {
-        return format!("{shape}@{}", drive_path(drive));
-    }
-    let special = ["ram:", "null:", "file:/", "block:/"].iter().any(|prefix| text.starts_with(prefix));
-    if special || text.starts_with('/') || text.is_empty() {
-        return text.to_string();
-    }
-    if let Some(kind) = ["file:", "block:"].into_iter().find(|kind| text.starts_with(kind)) {
-        let rest = &text[kind.len()..];
-        return std::path::absolute(rest)
-            .map_or_else(|_| text.to_string(), |p| format!("{kind}{}", p.display()));
-    }
-    let device = format!("/dev/{text}");
-    if !std::path::Path::new(text).exists() && std::path::Path::new(&device).exists() {
-        return device;
-    }
-    std::path::absolute(text).map_or_else(|_| text.to_string(), |p| p.display().to_string())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `millrace portal`.
 
-use super::Context;
 use super::consent::Consent;
 use crate::client::segment;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
 use api::{Portal, PortalAdd, Protocol};

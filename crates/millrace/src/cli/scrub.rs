@@ -1,7 +1,8 @@
 //! `millrace pool scrub`, and scrubs as `pool show` tells them.
 
-use super::{Context, drive_path};
+use crate::arguments::drive_path;
 use crate::client::segment;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::count;
 use api::{PoolScrub, Scrub};

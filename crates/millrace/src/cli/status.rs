@@ -1,8 +1,10 @@
 //! `millrace status`: the whole head on one screen, and what to do next.
 
 use super::volume::{caps_words, exports_words, weight_words};
-use super::{Context, events, host, portal, put, times};
+use super::{events, host, portal, times};
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::put;
 use crate::screen::{Cell, Look, Table, Terminal, bar, columns, count, look_of};
 use api::{Array, ArrayLayout, Counters, Drive, Leg, Pool, Resync, State, Status, Volume};
 use base::size::{print, print_count, print_free, print_rate, print_seconds};

@@ -1,6 +1,7 @@
 //! The command line: what parses, what it looks like, and what it asks of the daemon.
 
 use super::*;
+use crate::arguments::drive_path;
 use crate::failure::Exit;
 use crate::http::tests::{Fake, fake};
 use clap::CommandFactory;
@@ -310,7 +311,7 @@ fn what_sends_connected_hosts_away_is_asked_first() {
         }
         other => crate::http::tests::obedient(other),
     };
-    let asked = |ask: Option<consent::Ask>, line: &str| {
+    let asked = |ask: Option<crate::context::Ask>, line: &str| {
         let fake = crate::http::tests::serve(script, Default::default());
         let cli = Cli::try_parse_from(line.split(' ')).expect(line);
         let answer = answer(cli.command, &Context { ask, ..context(&fake, false, 80) });
@@ -325,7 +326,7 @@ fn what_sends_connected_hosts_away_is_asked_first() {
     // Somebody is, and says no, or yes.
     let (refused, orders) = asked(Some(|_| Ok(false)), line);
     assert_eq!((refused.expect_err("no").message.as_str(), orders), ("nothing was done", 1));
-    let yes: consent::Ask = |question| {
+    let yes: crate::context::Ask = |question| {
         assert_eq!(question, "Host esx1 is connected (3 connections) and would lose volume tank/vm1.\n");
         Ok(true)
     };
@@ -451,7 +452,7 @@ fn a_wrong_layout_is_a_sentence() {
 fn layouts_mean_what_they_say() {
     let parse = |text: &str| {
         let words: Vec<String> = text.split(' ').map(String::from).collect();
-        let arrays = pool::parse_layout(&words, &[], str::to_string).expect(text);
+        let arrays = crate::machine::parse_layout(&words, &[], str::to_string).expect(text);
         arrays
             .iter()
             .map(|a| format!("{}:{}", a.layout.word(), a.drives.join("+")))

@@ -1,6 +1,6 @@
 //! Where the time of commands goes, as `status -v` and `bench` show it.
 
-use super::drive_name;
+use crate::arguments::drive_name;
 use crate::screen::{Cell, Look, Table, Terminal};
 use api::{Drive, Stages, Times, Volume};
 use base::size::{print_count, print_ns};

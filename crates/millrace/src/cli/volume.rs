@@ -1,8 +1,10 @@
 //! `millrace volume`.
 
 use super::consent::Consent;
-use super::pool::block_size;
-use super::{Context, times, volume_name, volume_path};
+use super::times;
+use crate::arguments::block_size;
+use crate::arguments::{volume_name, volume_path};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
 use api::{Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};

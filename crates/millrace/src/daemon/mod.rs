@@ -140,7 +140,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
                 socket: config.socket.display().to_string(),
                 state_dir: config.state_dir.display().to_string(),
             };
-            crate::cli::put(&(serde_json::to_string(&ready).expect("plain data") + "\n"))?;
+            crate::output::put(&(serde_json::to_string(&ready).expect("plain data") + "\n"))?;
         }
         wait_stop(&news, &machines, &mut keeper);
     }

@@ -109,7 +109,7 @@ pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
     if json {
         let socket = folder.socket().display().to_string();
         let (reports, status, serving) = (&end.reports[..], &end.status, !args.once);
-        crate::cli::put(&crate::cli::pretty(&Told { socket, serving, reports, status, connect }))?;
+        crate::output::put(&crate::output::pretty(&Told { socket, serving, reports, status, connect }))?;
     } else {
         show.connect(&connect, args.once);
     }
@@ -177,7 +177,7 @@ fn story(
 
     let status: Status = client.get("/status")?;
     show.line("");
-    show.line(crate::cli::status_screen(&status, Terminal::for_stdout()).trim_end());
+    show.line(crate::cli::status::watchless(&status, Terminal::for_stdout()).trim_end());
     show.table(&reports);
     judge(&reports, &status)?;
     Ok(End { portals, status, reports })

@@ -53,7 +53,7 @@ impl Show {
         self.bars.suspend(|| match self.aside {
             true => eprintln!("{text}"),
             false => {
-                let _ = crate::cli::put(&format!("{text}\n"));
+                let _ = crate::output::put(&format!("{text}\n"));
             }
         });
     }
@@ -158,7 +158,7 @@ impl ResyncBar<'_> {
         if r.seconds_left.is_none() && self.begun.elapsed() < RATE_PATIENCE {
             return;
         }
-        let pace = crate::cli::pace_words(r.done_bytes, r.rate, r.seconds_left);
+        let pace = crate::cli::status::pace_words(r.done_bytes, r.rate, r.seconds_left);
         let text = format!("{} of {}  {pace}", print(r.done_bytes), print(r.total_bytes));
         if self.show.live {
             self.bar.set_length(r.total_bytes.max(1));

@@ -116,17 +116,17 @@ fn encode(status: &Status) -> String {
         let name = format!("drive_{name}");
         out.family(&name, "counter", help);
         for d in &status.drives {
-            out.sample(&name, &[("drive", &crate::cli::drive_name(d))], read(&d.counters));
+            out.sample(&name, &[("drive", &crate::arguments::drive_name(d))], read(&d.counters));
         }
     }
     out.family("drive_errors_total", "counter", "Operations that failed or were late.");
     for d in &status.drives {
-        out.sample("drive_errors_total", &[("drive", &crate::cli::drive_name(d))], d.errors);
+        out.sample("drive_errors_total", &[("drive", &crate::arguments::drive_name(d))], d.errors);
     }
     out.family("drive_state", "gauge", "The drive's state: 1 for the one it is in.");
     for d in &status.drives {
         for state in STATES {
-            let labels = [("drive", &*crate::cli::drive_name(d)), ("state", state.word())];
+            let labels = [("drive", &*crate::arguments::drive_name(d)), ("state", state.word())];
             out.sample("drive_state", &labels, u64::from(d.state == Some(state)));
         }
     }
@@ -259,7 +259,7 @@ fn times(status: &Status, out: &mut Text) {
     for d in &status.drives {
         for (op, of) in ways {
             if let Some(times) = of(d) {
-                let labels = [("drive", &*crate::cli::drive_name(d)), ("op", op)];
+                let labels = [("drive", &*crate::arguments::drive_name(d)), ("op", op)];
                 out.summary("drive_seconds", &labels, times);
             }
         }

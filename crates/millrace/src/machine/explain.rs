@@ -1,7 +1,7 @@
 //! `millrace explain`.
 
 use super::MachineArgs;
-use crate::cli::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal, count};
 use clap::Args;

@@ -1,11 +1,22 @@
 //! `millrace tune --for`: what to set on hosts, for this head's own portals.
 
 use super::PATIENCE;
-use super::tune::HostSystem;
-use crate::cli::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use api::Protocol;
+use clap::ValueEnum;
 use serde::Serialize;
+
+/// A host's system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum HostSystem {
+    /// Linux
+    Linux,
+    /// VMware ESXi
+    Esxi,
+    /// Windows
+    Windows,
+}
 
 /// What a host should do: a heading and commands, or sentences that begin with `#`.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@
 //! (NPEM, Linux 6.13), and a hot-plug slot with an attention light. They are looked for in this order.
 
 use super::files::Files;
-use crate::cli::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use std::path::PathBuf;
 use topology::{Drive, Machine, Source, plain_name};

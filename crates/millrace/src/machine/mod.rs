@@ -6,6 +6,7 @@
 mod explain;
 mod files;
 mod hosts;
+mod layout;
 mod locate;
 mod plan;
 mod sizes;
@@ -13,7 +14,7 @@ mod topology;
 mod tree;
 mod tune;
 
-use crate::cli::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use ::topology::{Missing, Recorder, Recording, Source};
 use clap::Args;
@@ -22,10 +23,12 @@ use std::time::{Duration, SystemTime};
 
 pub use explain::{ExplainArgs, run as explain};
 pub use files::Files;
+#[cfg(test)]
+pub use layout::parse_layout;
+pub use layout::{arrays_words, layout};
 pub use locate::locate;
 pub use plan::{
-    PlanArgs, about_to_add, about_to_create, about_to_join, paired, results, run as plan, site_here,
-    whereabouts,
+    PlanArgs, about_to_add, about_to_create, about_to_join, results, run as plan, site_here, whereabouts,
 };
 pub use sizes::bytes_of;
 pub use topology::{TopologyArgs, run as topology};

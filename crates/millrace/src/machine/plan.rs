@@ -1,7 +1,8 @@
 //! `millrace plan`, and what `pool create` says of where drives are.
 
+use super::layout::{arrays_words, known, layout};
 use super::{MachineArgs, sizes};
-use crate::cli::{Context, arrays_words};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
 use api::{ArrayLayout, ArraySpec};
@@ -9,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use topology::explain::count as commands;
-use topology::plan::{self, Array, Plan, Prediction, Seats, Shaped, Site};
+use topology::plan::{self, Array, Plan, Prediction, Seats, Site};
 use topology::{Machine, Measured};
 
 /// `millrace plan`.
@@ -112,7 +113,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         measured(&mut site, path, here)?;
     }
     let plans = if !args.layout.is_empty() {
-        let specs = crate::cli::layout(&args.layout, &args.weights, &site, here)?;
+        let specs = layout(&args.layout, &args.weights, &site, here)?;
         let arrays = arrays(&mut site, &specs, here)?;
         let plan = made(&site, &arrays)?;
         let warnings = if here { sizes::unused(&sizes::sized(&specs)) } else { Vec::new() };
@@ -231,42 +232,6 @@ fn check_there(site: &Site, spec: &str, here: bool) -> Result<(), Failure> {
     }
     let next = if here { "millrace drive ls" } else { "millrace topology, with the same --machine" };
     Err(Failure::usage(format!("there is no drive {bare}")).with_next(next))
-}
-
-/// The name of a drive at a place, with the shape that its specification has.
-fn known(site: &mut Site, spec: &str) -> String {
-    let (shape, bare) = head::steward::split_shape(spec).unwrap_or((None, spec));
-    let name = site.know(bare);
-    if let Some(s) = shape {
-        let [iops_max, mbps_max, uplink, uplink_mbps, uplink_share] =
-            [s.iops_max, s.mbps_max, s.uplink, s.uplink_mbps, s.uplink_share].map(u64::from);
-        site.shape(&name, Shaped { iops_max, mbps_max, uplink, uplink_mbps, uplink_share });
-    }
-    name
-}
-
-/// Drives in mirrors of two, their legs apart.
-pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
-    let mut site = site.clone();
-    let names: Vec<String> = drives.iter().map(|d| known(&mut site, d)).collect();
-    let (mirrors, rest) = plan::pair(&site, &names, 2).map_err(Failure::usage)?;
-    if !rest.is_empty() || mirrors.is_empty() {
-        let what = format!(
-            "mirrors have two drives each, and {} given",
-            count(drives.len(), "drive is").replace("drive iss", "drives are")
-        );
-        return Err(Failure::usage(what).with_next("millrace pool create --help"));
-    }
-    let spec = |name: &String| {
-        let at = names.iter().position(|n| n == name).expect("it is one of them");
-        drives[at].clone()
-    };
-    let mirror = |m: &Vec<String>| ArraySpec {
-        layout: ArrayLayout::Mirror,
-        drives: m.iter().map(spec).collect(),
-        weight: None,
-    };
-    Ok(mirrors.iter().map(mirror).collect())
 }
 
 /// Refuses drives that are some pool's.
@@ -539,7 +504,7 @@ mod tests {
         let machine = of(MACHINES[2]);
         let mut site = Site::of(&machine);
         let drives = ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"].map(String::from);
-        let specs = crate::cli::layout(&drives, &[], &site, false).expect("a layout");
+        let specs = layout(&drives, &[], &site, false).expect("a layout");
         let arrays = arrays(&mut site, &specs, false).expect("its drives");
         let plan = made(&site, &arrays).expect("a plan");
         let named = Named::there("this layout".into(), plan);
@@ -572,7 +537,7 @@ mod tests {
     fn mirrors_are_ours_to_pair_and_words_go_wrong_with_a_reason() {
         let site = Site::of(&of(MACHINES[0]));
         let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
-        let layout = |text: &str| crate::cli::layout(&words(text), &[], &site, false);
+        let layout = |text: &str| super::layout(&words(text), &[], &site, false);
         let legs: Vec<Vec<String>> = layout("mirrors nvme0n1 nvme1n1 nvme12n1 nvme13n1")
             .expect("a layout")
             .into_iter()
@@ -603,7 +568,7 @@ mod tests {
         let link = "uplink=1,uplink-mbps=300";
         let words =
             [format!("shape:mbps-max=200,{link}@ram:1G"), format!("shape:mbps-max=200,{link}@ram:1G")];
-        let specs = crate::cli::layout(&words, &[], &site, true).expect("a layout");
+        let specs = layout(&words, &[], &site, true).expect("a layout");
         let arrays = arrays(&mut site, &specs, true).expect("its drives");
         let plan = made(&site, &arrays).expect("a plan");
         let read = &plan.predictions[2];
@@ -658,7 +623,7 @@ mod tests {
         let mut site = Site::of(&of(MACHINES[0]));
         let mut planned = |drives: &[&str], here: bool| {
             let words: Vec<String> = drives.iter().map(|d| d.to_string()).collect();
-            let specs = crate::cli::layout(&words, &[], &site, false).expect("a layout");
+            let specs = layout(&words, &[], &site, false).expect("a layout");
             arrays(&mut site, &specs, here).map(|a| a.len()).map_err(|e| e.to_string())
         };
         assert_eq!(planned(&["mirror", "nvme0n1", "/dev/nvme1n1"], false), Ok(1));

@@ -1,7 +1,7 @@
 //! `millrace topology`.
 
 use super::{MachineArgs, tree};
-use crate::cli::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use clap::Args;
 use std::path::{Path, PathBuf};

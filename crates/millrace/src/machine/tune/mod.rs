@@ -3,12 +3,13 @@
 mod measure;
 mod place;
 
-use super::{Files, MachineArgs, hosts};
+use super::hosts::{self, HostSystem};
+use super::{Files, MachineArgs};
 use crate::bench;
-use crate::cli::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser};
 use place::Place;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,17 +74,6 @@ pub struct TuneArgs {
 struct Loads {
     #[command(flatten)]
     load: bench::SingleArgs,
-}
-
-/// A host's system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum HostSystem {
-    /// Linux
-    Linux,
-    /// VMware ESXi
-    Esxi,
-    /// Windows
-    Windows,
 }
 
 /// Changes, measures, keeps and restores, group by group.
