@@ -67,6 +67,20 @@ const BANS: &[(&str, &str)] = &[
 /// Where long, restartable procedures may be `async`, on the Steward's own deterministic executor.
 const PROCEDURES: &str = "crates/head/src/steward/";
 
+/// So many files of a crate may use each other in a circle. In a larger one nothing can be read, tested or moved without
+/// all the rest.
+const CIRCLE_MAX: usize = 6;
+
+/// Places where less is allowed.
+const CIRCLES_WITHIN: &[(&str, usize)] = &[("crates/head/src/steward/", 3)];
+
+/// Crates that do not keep the rule yet, and how large their largest circle may still be. Temporary: numbers here only
+/// fall, and a crate that keeps the rule leaves the list.
+const OPEN: &[(&str, usize)] = &[("head", 25)];
+
+/// So many source files may lie in one folder: beyond it nobody finds anything by looking.
+const FOLDER_MAX: usize = 15;
+
 /// A source file: its path below the repository, and its text.
 struct Source {
     path: String,
@@ -301,6 +315,289 @@ fn dead_links(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String>
     found
 }
 
+/// Code alone: comments, what strings and characters say, and what is compiled for tests only become blanks.
+fn code_alone(text: &str) -> Vec<char> {
+    let mut code: Vec<char> = text.chars().collect();
+    let mut at = 0;
+    while at < code.len() {
+        let rest = &code[at..];
+        let end = match rest {
+            ['/', '/', ..] => rest.iter().position(|c| *c == '\n').unwrap_or(rest.len()),
+            ['/', '*', ..] => comment_end(rest),
+            ['r', '"' | '#', ..] if at == 0 || !is_word(code[at - 1]) => raw_string_end(rest),
+            ['"', ..] => quoted_end(rest, '"'),
+            ['\'', '\\', ..] => quoted_end(rest, '\''),
+            ['\'', _, '\'', ..] => 3,
+            _ => 0,
+        };
+        code[at..at + end].fill(' ');
+        at += end.max(1);
+    }
+    let marker: Vec<char> = "#[cfg(test)]".chars().collect();
+    let mut at = 0;
+    while at + marker.len() <= code.len() {
+        let end = if code[at..].starts_with(&marker) { item_end(&code[at..]) } else { 0 };
+        code[at..at + end].fill(' ');
+        at += end.max(1);
+    }
+    code
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Where a comment ends that may hold others.
+fn comment_end(code: &[char]) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < code.len() {
+        match &code[at..] {
+            ['/', '*', ..] => (depth, at) = (depth + 1, at + 2),
+            ['*', '/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// Where a raw string ends; 0 if it is none.
+fn raw_string_end(code: &[char]) -> usize {
+    let hashes = code[1..].iter().take_while(|c| **c == '#').count();
+    if code.get(1 + hashes) != Some(&'"') {
+        return 0;
+    }
+    let closing =
+        |from: &[char]| from[0] == '"' && from[1..].iter().take_while(|c| **c == '#').count() >= hashes;
+    let begin = 2 + hashes;
+    let body = (begin..code.len()).find(|at| closing(&code[*at..]));
+    body.map_or(code.len(), |end| end + 1 + hashes)
+}
+
+/// Where a string or a character ends.
+fn quoted_end(code: &[char], quote: char) -> usize {
+    let mut at = 1;
+    while at < code.len() && code[at] != quote {
+        at += if code[at] == '\\' { 2 } else { 1 };
+    }
+    (at + 1).min(code.len())
+}
+
+/// Where the item behind an attribute ends: at its semicolon, or where its braces close.
+fn item_end(code: &[char]) -> usize {
+    let mut depth = 0usize;
+    for (at, c) in code.iter().enumerate() {
+        match c {
+            '{' | '[' | '(' => depth += 1,
+            '}' | ']' | ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && matches!(c, ';' | '}') {
+            return at + 1;
+        }
+    }
+    code.len()
+}
+
+/// A module's path below its crate: `["bench", "result"]`.
+type Module = Vec<String>;
+
+/// Words, `::` and single signs of the code.
+fn tokens(text: &str) -> Vec<String> {
+    let code = code_alone(text);
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < code.len() {
+        let len = match code[at..] {
+            [c, ..] if is_word(c) => code[at..].iter().take_while(|c| is_word(**c)).count(),
+            [':', ':', ..] => 2,
+            _ => 1,
+        };
+        if !code[at].is_whitespace() {
+            out.push(code[at..at + len].iter().collect());
+        }
+        at += len;
+    }
+    out
+}
+
+/// The paths from `crate`, `super` or `self` on that the code of a module's file names, as the crate's root sees them.
+fn named_paths(text: &str, module: &[String]) -> BTreeSet<Module> {
+    let tokens = tokens(text);
+    let token = |at: usize| tokens.get(at).map_or("", String::as_str);
+    // Modules within the file, and how deep they began: there `super` is the file itself.
+    let (mut inside, mut began) = (module.to_vec(), Vec::new());
+    let (mut found, mut depth, mut at) = (BTreeSet::new(), 0usize, 0);
+    while at < tokens.len() {
+        let before = |n: usize| at.checked_sub(n).map_or("", token);
+        match token(at) {
+            "mod" if token(at + 2) == "{" => {
+                inside.push(token(at + 1).into());
+                began.push(depth);
+            }
+            "{" => depth += 1,
+            "}" => {
+                depth = depth.saturating_sub(1);
+                if began.last() == Some(&depth) {
+                    began.pop();
+                    inside.pop();
+                }
+            }
+            // `pub(in crate::x)` uses nothing.
+            "crate" | "super" | "self"
+                if token(at + 1) == "::" && before(1) != "::" && [before(2), before(1)] != ["(", "in"] =>
+            {
+                let mut paths = Vec::new();
+                at = path_tree(&tokens, at, &[], &mut paths);
+                found.extend(paths.iter().filter_map(|path| from_root(path, &inside)));
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Reads the path, or the tree of paths, that begins at `at` and continues `prefix`; where it ends.
+fn path_tree(tokens: &[String], mut at: usize, prefix: &[String], out: &mut Vec<Module>) -> usize {
+    let token = |at: usize| tokens.get(at).map_or("", String::as_str);
+    if token(at) == "{" {
+        at += 1;
+        while !matches!(token(at), "}" | "") {
+            at = path_tree(tokens, at, prefix, out);
+            // What it is called here is of no interest.
+            while !matches!(token(at), "," | "}" | "") {
+                at += 1;
+            }
+            at += usize::from(token(at) == ",");
+        }
+        return at + 1;
+    }
+    let mut path = prefix.to_vec();
+    // Behind a prefix `self` is what the prefix names.
+    if token(at).starts_with(is_word) && (path.is_empty() || token(at) != "self") {
+        path.push(token(at).into());
+    }
+    let goes_on = token(at + 1) == "::" && (token(at + 2) == "{" || token(at + 2).starts_with(is_word));
+    if goes_on {
+        return path_tree(tokens, at + 2, &path, out);
+    }
+    out.push(path);
+    at + 1
+}
+
+/// A path as its crate's root sees it.
+fn from_root(path: &[String], module: &[String]) -> Option<Module> {
+    let (first, mut rest) = path.split_first()?;
+    let mut base = match first.as_str() {
+        "crate" => Vec::new(),
+        "self" => module.to_vec(),
+        _ => module.split_last()?.1.to_vec(),
+    };
+    while let Some((_, more)) = rest.split_first().filter(|(next, _)| *next == "super") {
+        base.pop()?;
+        rest = more;
+    }
+    base.extend(rest.iter().cloned());
+    Some(base)
+}
+
+/// The root of a file's crate (the library, or a program beside it), and the file's module there. None for tests.
+fn module_of(path: &str) -> Option<(String, Module)> {
+    let (before, below) = path.strip_suffix(".rs")?.split_once("/src/")?;
+    let mut parts: Vec<&str> = below.split('/').collect();
+    if parts.contains(&"tests") {
+        return None;
+    }
+    let mut root = format!("{before}/src");
+    if parts.len() > 1 && parts[0] == "bin" {
+        root = format!("{root}/bin/{}", parts[1]);
+        parts.drain(..2);
+    }
+    if parts.last() == Some(&"mod") || matches!(parts[..], ["lib" | "main"]) {
+        parts.pop();
+    }
+    Some((root, parts.iter().map(|part| part.to_string()).collect()))
+}
+
+/// Files of one crate that use each other in a circle. A file uses another if it names a path in the module
+/// that the other one is.
+fn circles(sources: &[&Source], modules: &BTreeMap<Module, usize>) -> Vec<Vec<usize>> {
+    let mut uses = vec![BTreeSet::new(); sources.len()];
+    for (module, from) in modules {
+        for path in named_paths(&sources[*from].text, module) {
+            let file = (0..=path.len()).rev().find_map(|n| modules.get(&path[..n]));
+            uses[*from].extend(file.filter(|to| *to != from));
+        }
+    }
+    let reaches = |from: usize| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(at) = next.pop() {
+            next.extend(uses[at].iter().filter(|to| seen.insert(**to)));
+        }
+        seen
+    };
+    let reached: Vec<BTreeSet<usize>> = (0..sources.len()).map(reaches).collect();
+    let circle = |of: usize| -> Vec<usize> {
+        reached[of].iter().copied().filter(|at| reached[*at].contains(&of)).collect()
+    };
+    // Each of its members tells the same circle.
+    let found: BTreeSet<Vec<usize>> = (0..sources.len()).map(circle).filter(|c| c.len() > 1).collect();
+    found.into_iter().collect()
+}
+
+/// Circles that are larger than they may be. `open`: crates whose circles may still be so large.
+fn large_circles(sources: &[Source], open: &[(&str, usize)]) -> Vec<String> {
+    let mut crates: BTreeMap<String, (Vec<&Source>, BTreeMap<Module, usize>)> = BTreeMap::new();
+    for source in sources {
+        let Some((root, module)) = module_of(&source.path) else { continue };
+        let (files, modules) = crates.entry(root).or_default();
+        // Of a library and a program in one folder the library counts: it is listed first.
+        modules.entry(module).or_insert(files.len());
+        files.push(source);
+    }
+    let mut found = Vec::new();
+    for (root, (files, modules)) in &crates {
+        for circle in circles(files, modules) {
+            let paths: Vec<&str> = circle.iter().map(|at| files[*at].path.as_str()).collect();
+            let within = |place: &str| paths.iter().any(|path| path.starts_with(place));
+            let strict = CIRCLES_WITHIN.iter().filter(|(place, _)| within(place)).map(|(_, max)| *max).min();
+            let still = open.iter().find(|(name, _)| *name == files[0].room()).map(|(_, max)| *max);
+            let max = still.or(strict).unwrap_or(CIRCLE_MAX);
+            if paths.len() > max {
+                let names: Vec<&str> = paths.iter().map(|path| &path[root.len() + 1..]).collect();
+                found.push(format!(
+                    "{root}: {} files use each other in a circle, at most {max} may: {}; move what they share to a file \
+                     that uses none of them",
+                    paths.len(),
+                    names.join(" ")
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Folders with more source files than somebody can survey.
+fn crowded_folders(sources: &[Source]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for source in sources.iter().filter(|s| s.path.ends_with(".rs") && s.path.contains("/src/")) {
+        let (folder, _) = source.path.rsplit_once('/').expect("it lies in a folder, as was seen above");
+        if !format!("{folder}/").contains("/tests/") {
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    let crowded = folders.into_iter().filter(|(_, files)| *files > FOLDER_MAX);
+    let sentence = |(folder, files)| {
+        format!(
+            "{folder} has {files} source files, at most {FOLDER_MAX} may lie there: group them by subject"
+        )
+    };
+    crowded.map(sentence).collect()
+}
+
 fn assert_none(found: Vec<String>) {
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
@@ -338,6 +635,16 @@ fn nothing_asks_for_real_time_priority() {
 #[test]
 fn documents_link_to_files_that_are_there() {
     assert_none(dead_links(&tracked(), |path| root().join(path).exists()));
+}
+
+#[test]
+fn few_files_of_a_crate_use_each_other_in_a_circle() {
+    assert_none(large_circles(&tracked(), OPEN));
+}
+
+#[test]
+fn no_folder_is_crowded() {
+    assert_none(crowded_folders(&tracked()));
 }
 
 #[test]
@@ -443,4 +750,102 @@ fn a_path_of_a_machine_and_a_dead_link_are_found() {
     let sources = [source("README.md", text)];
     assert_eq!(machine_paths(&sources).len(), 1);
     assert_eq!(dead_links(&sources, |path| path == Path::new("there.md")), ["README.md: docs/gone.md"]);
+}
+
+/// `n` files of the crate array that use each other in a ring, by the path that `named` makes of the next one's name.
+fn ring(folder: &str, n: usize, named: impl Fn(&str) -> String) -> Vec<Source> {
+    let file = |i: usize| source(&format!("{folder}/m{i}.rs"), &named(&format!("m{}", (i + 1) % n)));
+    (0..n).map(file).collect()
+}
+
+#[test]
+fn a_large_circle_is_found_however_it_is_written() {
+    for way in [
+        "use crate::NEXT::Thing;",
+        "use super::NEXT;",
+        "use crate::{bitmap::Bitmap, NEXT::{self, Thing as Other}};",
+        "use super::{\n    bitmap,\n    NEXT::{deep::{Thing}, *},\n};",
+        "fn f() -> u32 { 'a'; crate::NEXT::deep::f(\"\\\"\") }",
+        "fn f(x: &crate :: NEXT :: Thing) {}",
+        "mod inner { use super::super::NEXT::Thing; }",
+        "fn f<'a>(x: &'a str) -> crate::NEXT::Thing<'a> { g(x) }",
+    ] {
+        let named = |next: &str| way.replace("NEXT", next);
+        assert_none(large_circles(&ring("crates/array/src", CIRCLE_MAX, named), &[]));
+        let found = large_circles(&ring("crates/array/src", CIRCLE_MAX + 1, named), &[]);
+        assert_eq!(found.len(), 1, "{way}: {found:?}");
+        assert!(
+            found[0]
+                .starts_with("crates/array/src: 7 files use each other in a circle, at most 6 may: m0.rs")
+        );
+    }
+}
+
+#[test]
+fn what_is_no_use_of_another_file_makes_no_circle() {
+    for way in [
+        "// crate::NEXT::Thing\n/* crate::NEXT /* crate::NEXT */ crate::NEXT */",
+        "const A: &str = \"\\\\\\\"crate::NEXT\\n\n crate::NEXT\"; const B: &str = r#\"\"crate::NEXT\"#;",
+        "#[cfg(test)]\nmod tests { use crate::NEXT::Thing; fn f() { crate::NEXT::g() } }",
+        "#[cfg(test)]\nuse crate::NEXT::Thing;",
+        "use other::NEXT::Thing; use array::{NEXT};",
+        "mod inner { use super::NEXT::Thing; }",
+        "pub(in crate::NEXT) fn f() {}",
+    ] {
+        let found = large_circles(&ring("crates/array/src", 9, |next| way.replace("NEXT", next)), &[]);
+        assert!(found.is_empty(), "{way}: {found:?}");
+    }
+    let tests = ring("crates/array/src/tests", 9, |next| format!("use super::{next}::Thing;"));
+    assert_none(large_circles(&tests, &[]));
+}
+
+#[test]
+fn a_path_belongs_to_the_deepest_file_that_it_names() {
+    // The parent uses its children, and they each other through `super`, but none of them the parent.
+    let mut sources = ring("crates/array/src/deep", 5, |next| format!("use super::{next}::Thing;"));
+    sources.push(source("crates/array/src/deep/mod.rs", "use self::m0::Thing; use crate::deep::m1::g;"));
+    sources.push(source("crates/array/src/lib.rs", "pub use crate::deep::Thing;"));
+    assert_none(large_circles(&sources, &[]));
+    // One of them takes a type from the parent, another one from the root.
+    sources[0].text += "use super::{Plain, m3};";
+    sources[1].text += "use crate::Name;";
+    let found = large_circles(&sources, &[]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("7 files") && found[0].contains("deep/mod.rs") && found[0].contains("lib.rs"));
+}
+
+#[test]
+fn programs_of_a_crate_are_crates_of_their_own() {
+    let mut sources = ring("crates/judge/src", 4, |next| format!("use crate::{next}::Thing;"));
+    sources.extend(ring("crates/judge/src/bin/soak", 4, |next| format!("use crate::{next}::Thing;")));
+    assert_none(large_circles(&sources, &[]));
+}
+
+#[test]
+fn some_places_may_have_smaller_circles_and_open_crates_larger_ones() {
+    let named = |next: &str| format!("use super::{next}::Thing;");
+    assert_none(large_circles(&ring("crates/head/src/steward", 3, named), &[]));
+    let found = large_circles(&ring("crates/head/src/steward", 4, named), &[]);
+    assert!(found.len() == 1 && found[0].contains("at most 3 may"), "{found:?}");
+    assert_none(large_circles(&ring("crates/head/src/path", 6, named), &[]));
+    for folder in ["crates/head/src/path", "crates/head/src/steward"] {
+        assert_none(large_circles(&ring(folder, 25, named), &[("head", 25)]));
+        assert_eq!(large_circles(&ring(folder, 26, named), &[("head", 25)]).len(), 1);
+    }
+}
+
+#[test]
+fn a_crowded_folder_is_found() {
+    let files =
+        |folder: &str, n: usize| (0..n).map(|i| source(&format!("{folder}/f{i}.rs"), "")).collect::<Vec<_>>();
+    let mut sources = files("crates/uring/src", FOLDER_MAX);
+    sources.extend(files("crates/uring/src/net", FOLDER_MAX));
+    sources.extend(files("crates/uring/src/net/tests", 40));
+    sources.extend(files("crates/uring/tests/all", 40));
+    sources.push(source("crates/uring/src/report.css", ""));
+    assert_none(crowded_folders(&sources));
+    sources.push(source("crates/uring/src/net/more.rs", ""));
+    let found = crowded_folders(&sources);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("crates/uring/src/net has 16 source files, at most 15 may"), "{found:?}");
 }
