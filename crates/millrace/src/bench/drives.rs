@@ -3,14 +3,15 @@
 
 use super::finish::finish;
 use super::fio;
-use super::inner::At;
+use super::holds;
+use super::options::block;
 use super::result::doc::Doc;
 use super::result::drives::{Drives, Together};
 use super::result::figures::Measured;
+use super::stand::inner::At;
 use super::stand::{POOL, Stand};
 use super::watch::{self, Live};
 use super::work::{StageArgs, WorkArgs, in_process, inside};
-use super::{block, holds};
 use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::DriveId;

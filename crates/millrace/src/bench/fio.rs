@@ -1,6 +1,6 @@
 //! The installed `fio` beside our own generator, so that nobody has to trust ours.
 
-use super::Mode;
+use super::options::Mode;
 use super::result::drives::Fio;
 use super::result::report::Figures;
 use super::work::WorkArgs;

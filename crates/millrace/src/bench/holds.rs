@@ -4,10 +4,11 @@
 //! All of it is read that can be read in a second, from its beginning, where file systems and partition tables begin; beyond
 //! it samples are read. What reads as zeroes everywhere is taken as empty.
 
-use super::single::{SingleArgs, carry_out, hint, sessions};
+use super::result::report::Report;
+use super::session::{SingleArgs, carry_out, hint, sessions};
+use super::target::Url;
 use super::watch::Cpu;
 use super::work::in_process;
-use super::{Report, Url};
 use crate::context::{Ask, by_terminal};
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal};
@@ -107,7 +108,7 @@ fn path_of(spec: &str) -> &str {
 /// write says why.
 fn not_zero_at(path: &str) -> Option<u64> {
     let file = std::fs::File::open(path).ok()?;
-    let bytes = crate::machine::bytes_of(path)?;
+    let bytes = crate::machine::sizes::bytes_of(path)?;
     let began = Instant::now();
     let front = (0..bytes).step_by(FRONT_BYTES as usize).map(|at| (at, FRONT_BYTES));
     let front = front.take_while(|_| began.elapsed() < FRONT_TIME);

@@ -5,7 +5,7 @@ use super::finish::finish;
 use super::holds;
 use super::result::doc::Doc;
 use super::result::hosts::Hosts;
-use super::single::SingleArgs;
+use super::session::SingleArgs;
 use super::target::Url;
 use super::watch::{self, Live};
 use crate::failure::{Exit, Failure};

@@ -4,13 +4,14 @@
 //! Everything is in this process; the rooms are the product's, entered by `head::path::direct`.
 
 use super::finish::finish;
-use super::inner::At;
+use super::holds;
+use super::options::block;
 use super::result::doc::Doc;
 use super::result::ladder::{Ladder, StageMean, Step};
+use super::stand::inner::At;
 use super::stand::{Stand, Timed};
 use super::watch::{self, Live};
 use super::work::{ISCSI_DEPTH_MAX, StageArgs, WorkArgs, in_process, inside, is_null, lanes, outside};
-use super::{block, holds};
 use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::size::print;

@@ -18,9 +18,10 @@ mod fio;
 mod holds;
 mod hosts;
 mod html;
-mod inner;
 mod ladder;
+mod options;
 mod result;
+mod session;
 mod single;
 mod stand;
 mod sweep;
@@ -29,14 +30,14 @@ mod watch;
 mod work;
 
 use crate::failure::Failure;
-use clap::{Args, Subcommand, ValueEnum};
-use load::Pattern;
+use clap::{Args, Subcommand};
 
 pub use result::doc::Doc;
 #[cfg(test)]
 pub use result::drives::Drives;
 pub use result::report::{Line, Progress, Report, micros};
-pub use single::{Repeated, SingleArgs};
+pub use session::SingleArgs;
+pub use single::Repeated;
 pub use target::Url;
 pub use watch::Live;
 
@@ -56,7 +57,7 @@ pub struct BenchArgs {
     #[command(subcommand)]
     what: Option<What>,
     #[command(flatten)]
-    single: single::SingleArgs,
+    single: SingleArgs,
 }
 
 #[derive(Subcommand, Debug)]
@@ -83,62 +84,4 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), Failure> {
         Some(What::Hosts(args)) => hosts::run(&args, json),
         Some(What::Report(args)) => finish::run(&args, json),
     }
-}
-
-/// What to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Mode {
-    /// Reads at random places
-    Randread,
-    /// Writes at random places
-    Randwrite,
-    /// Both, at random places
-    Randrw,
-    /// Reads in order
-    Read,
-    /// Writes in order
-    Write,
-    /// Both, in order
-    Rw,
-}
-
-impl Mode {
-    /// Order of places, and reads among 100 operations if those of a mix are `mix`.
-    fn shape(self, mix: u8) -> (Pattern, u8) {
-        let pattern = match self {
-            Mode::Randread | Mode::Randwrite | Mode::Randrw => Pattern::Random,
-            Mode::Read | Mode::Write | Mode::Rw => Pattern::Sequential,
-        };
-        let reads = match self {
-            Mode::Randread | Mode::Read => 100,
-            Mode::Randwrite | Mode::Write => 0,
-            Mode::Randrw | Mode::Rw => mix,
-        };
-        (pattern, reads)
-    }
-    /// The word of the command line.
-    fn word(self) -> &'static str {
-        match self {
-            Mode::Randread => "randread",
-            Mode::Randwrite => "randwrite",
-            Mode::Randrw => "randrw",
-            Mode::Read => "read",
-            Mode::Write => "write",
-            Mode::Rw => "rw",
-        }
-    }
-}
-
-fn block(text: &str) -> Result<u32, String> {
-    match base::size::parse(text)? {
-        bytes if bytes.is_multiple_of(512) && bytes <= u64::from(load::IO_BYTES_MAX) => Ok(bytes as u32),
-        _ => Err(format!(
-            "\"{text}\" is not a multiple of 512 of at most {}",
-            base::size::print(load::IO_BYTES_MAX.into())
-        )),
-    }
-}
-
-fn offset(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { base::size::parse(text) }
 }

@@ -2,15 +2,16 @@
 //! more depth buys waiting and no work?
 
 use super::finish::finish;
-use super::inner::At;
+use super::holds;
+use super::options::block;
 use super::result::doc::Doc;
 use super::result::sweep::{Point, Sweep};
-use super::single::{SingleArgs, sessions};
+use super::session::{SingleArgs, sessions};
 use super::stand::Stand;
+use super::stand::inner::At;
 use super::target::Url;
 use super::watch::{self, Cpu, Live};
 use super::work::{StageArgs, WorkArgs, inside, is_null, lanes, outside};
-use super::{block, holds};
 use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::size::print;

@@ -1,11 +1,12 @@
 //! What the benchmarks of this process have in common: the load, the drives, the cores.
 
-use super::inner::At;
+use super::options::{Mode, seconds, some_seconds};
 use super::result::figures::Measured;
+use super::session;
+use super::stand::inner::At;
 use super::stand::{IQN, NQN, Shape, Stand};
 use super::target::{self, Url};
 use super::watch::{Cpu, Live, Window};
-use super::{Mode, single};
 use crate::failure::Failure;
 use clap::Args;
 use load::{Plan, Target};
@@ -65,29 +66,6 @@ pub struct StageArgs {
     /// Cores: those of the shards, then the load generator's [default: the first ones, and the last]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub cores: Vec<u16>,
-}
-
-/// Longest time that the command line takes, seconds: a year.
-const SECONDS_MAX: f64 = 31_536_000.0;
-
-/// `0.5`, `3`.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("\"{text}\" is no number of seconds from 0 to {SECONDS_MAX}, like 0.5 or 3");
-    let n: f64 = text.parse().map_err(|_| wrong())?;
-    if (0.0..=SECONDS_MAX).contains(&n) { Ok(Duration::from_secs_f64(n)) } else { Err(wrong()) }
-}
-
-/// The same, and not none.
-fn some_seconds(text: &str) -> Result<Duration, String> {
-    seconds(text).and_then(|time| match time < Duration::from_millis(10) {
-        true => Err(format!("\"{text}\" is too short to measure anything: 0.01 or more")),
-        false => Ok(time),
-    })
-}
-
-/// The same, or 0, which stands for "until Ctrl-C".
-pub fn some_or_no_end(text: &str) -> Result<Duration, String> {
-    seconds(text).and_then(|time| if time.is_zero() { Ok(time) } else { some_seconds(text) })
 }
 
 impl WorkArgs {
@@ -229,7 +207,7 @@ pub fn inside(
 pub fn outside(plan: Plan, core: Option<u16>, target: &Cpu, live: &Live) -> Result<Measured, Failure> {
     plan.check().map_err(Failure::usage)?;
     let (client, mut window) = (Cpu::default(), Window::default());
-    let report = single::carry_out(plan, core, &client.clone(), |p| {
+    let report = session::carry_out(plan, core, &client.clone(), |p| {
         window.see(p, target, &client);
         live.progress(p);
         Ok(())
@@ -262,18 +240,6 @@ mod tests {
             assert_eq!(stage(&[one], 1).all().expect("one").len(), 1);
         }
         assert!(stage(&[], 1).all().expect_err("none").message.contains("no drive"));
-    }
-
-    #[test]
-    fn seconds_are_read_and_refused_in_words() {
-        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        for text in ["", "-1", "1e9", "ten", "inf", "NaN"] {
-            assert!(seconds(text).expect_err(text).contains("number of seconds"), "{text}");
-        }
-        assert!(seconds("0").is_ok() && some_seconds("0").expect_err("no time").contains("too short"));
-        assert_eq!(some_or_no_end("0"), Ok(Duration::ZERO));
-        assert_eq!(some_or_no_end("0.5"), Ok(Duration::from_millis(500)));
-        assert!(some_or_no_end("0.001").expect_err("too little time").contains("too short"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `millrace explain`.
 
-use super::MachineArgs;
+use super::plan::results;
+use super::recording::{MachineArgs, read};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal, count};
@@ -41,10 +42,10 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<String, Failure> {
     let recording = args.machine.recording(context, false)?;
     let mut machine = Machine::of(&recording);
     for path in &args.measured {
-        machine.measured.extend(super::results(path)?);
+        machine.measured.extend(results(path)?);
     }
     if let Some(path) = &args.before {
-        let earlier = Crowd::of(&Machine::of(&super::read(path)?)).ok_or_else(|| {
+        let earlier = Crowd::of(&Machine::of(&read(path)?)).ok_or_else(|| {
             let what = format!("{} has no load of hosts in two readings", path.display());
             Failure::usage(what).with_next("millrace topology --record FILE, while hosts work")
         })?;

@@ -1,6 +1,6 @@
 //! `millrace tune --for`: what to set on hosts, for this head's own portals.
 
-use super::PATIENCE;
+use super::recording::PATIENCE;
 use crate::context::Context;
 use crate::failure::Failure;
 use api::Protocol;

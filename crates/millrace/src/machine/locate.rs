@@ -58,7 +58,7 @@ fn light(files: &mut Files, m: &Machine, drive: &Drive) -> Option<PathBuf> {
 
 /// Lights the bay of a drive, or no longer.
 pub fn locate(context: &Context, name: &str, on: bool) -> Result<String, Failure> {
-    let machine = super::here(context);
+    let machine = super::recording::here(context);
     let done = switch(&mut Files::new("/"), &machine, name, on)?;
     let next = if on { format!("millrace drive locate {name} --off") } else { String::new() };
     Ok(context.done(done, &next))

@@ -1,7 +1,8 @@
 //! `millrace plan`, and what `pool create` says of where drives are.
 
 use super::layout::{arrays_words, known, layout};
-use super::{MachineArgs, sizes};
+use super::recording::{MachineArgs, PATIENCE, here};
+use super::sizes;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
@@ -145,7 +146,7 @@ fn made(site: &Site, arrays: &[Array]) -> Result<Plan, Failure> {
 
 /// Drives of this machine that a pool may be made of: what the head calls free; without a head, what nobody uses.
 fn free_here(site: &mut Site, context: &Context) -> Vec<String> {
-    match context.client.get_within::<Vec<api::Drive>>("/drives", super::PATIENCE) {
+    match context.client.get_within::<Vec<api::Drive>>("/drives", PATIENCE) {
         Ok(drives) => {
             let free = drives.iter().filter(|d| d.role == api::DriveRole::Free);
             free.map(|d| site.know(&d.path)).collect()
@@ -308,7 +309,7 @@ pub fn whereabouts(mut site: Site, specs: &[ArraySpec], terminal: Terminal) -> S
 
 /// This machine, and what drives on it can, as far as that is known without load.
 pub fn site_here(context: &Context) -> Site {
-    Site::of(&super::here(context))
+    Site::of(&here(context))
 }
 
 fn command(verb: &str, layout: &[String], weights: &[u32]) -> String {

@@ -1,6 +1,7 @@
 //! `millrace topology`.
 
-use super::{MachineArgs, tree};
+use super::recording::MachineArgs;
+use super::tree;
 use crate::context::Context;
 use crate::failure::Failure;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! What was measured, and the arithmetic on it: medians, knees, bends, starved paths.
 
 use super::report::Figures;
-use crate::bench::inner::Tally;
+use crate::bench::stand::inner::Tally;
 use crate::bench::watch::Spent;
 use base::Histogram;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,9 @@
 mod measure;
 mod place;
 
+use super::files::Files;
 use super::hosts::{self, HostSystem};
-use super::{Files, MachineArgs};
+use super::recording::MachineArgs;
 use crate::bench;
 use crate::context::Context;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 //! before the first write, and leaves the record only once it is back: a change that is cut off can be undone, now or
 //! after a restart.
 
-use super::super::Files;
+use super::super::files::Files;
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,9 @@
 //! Nothing here knows the order of the rooms: pools and volumes are made by orders to the Steward, as always, and so
 //! drives that hold somebody's data are refused as always. The pool is destroyed at the end.
 
-use super::inner::{Ask, At, Inner, Job, News, Tally};
+pub mod inner;
+
+use super::target::Url;
 use super::watch::{Cpu, Live, interrupted};
 use crate::failure::{Exit, Failure};
 use base::view::Protocol;
@@ -15,6 +17,7 @@ use head::path::direct::Place;
 use head::path::stages::STAGES;
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
+use inner::{Ask, At, Inner, Job, News, Tally};
 use load::Plan;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -259,7 +262,7 @@ impl Stand {
     }
 
     /// Opens portals on this machine, lets our host in, and says where the volume is by either protocol.
-    pub fn serve(&mut self) -> Result<[super::Url; 2], Failure> {
+    pub fn serve(&mut self) -> Result<[Url; 2], Failure> {
         let (nvme, iscsi) = (self.portal(Protocol::Nvme)?, self.portal(Protocol::Iscsi)?);
         let settings = HostSettings {
             nqns: Some(vec![NQN.into()]),
@@ -274,8 +277,8 @@ impl Stand {
         let nsid = snapshot.volumes.first().map_or(1, |v| v.nsid);
         let system = &snapshot.system;
         Ok([
-            super::Url::Nvme { peer: nvme, nqn: system.nqn.clone(), nsid },
-            super::Url::Iscsi { peer: iscsi, iqn: system.iqn.clone(), lun: 0 },
+            Url::Nvme { peer: nvme, nqn: system.nqn.clone(), nsid },
+            Url::Iscsi { peer: iscsi, iqn: system.iqn.clone(), lun: 0 },
         ])
     }
 
