@@ -11,7 +11,7 @@ use crate::door::{
 };
 use crate::door::{TRANSFER_MAX, Ticket};
 use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
-use crate::geometry::{Geometry, LANES, PLACES_MAX};
+use crate::geometry::{Geometry, LANES, LEGS_MAX, PLACES_MAX};
 use crate::hedge::state::{HEDGES_MAX, Hedging};
 use crate::intent::state::Intent;
 use crate::latency::state::{Judging, Latency};
@@ -416,7 +416,7 @@ impl Array {
             self.answer(id, Status::Aborted, io);
             // It flies on, and nobody waits for it any more.
             (self.flights[id].job, self.heals) =
-                (Job::Heal { leg: crate::LEGS_MAX, rest: 0 }, self.heals + 1);
+                (Job::Heal { leg: LEGS_MAX, rest: 0 }, self.heals + 1);
             return;
         }
         if flight.clears
