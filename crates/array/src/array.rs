@@ -415,8 +415,7 @@ impl Array {
         {
             self.answer(id, Status::Aborted, io);
             // It flies on, and nobody waits for it any more.
-            (self.flights[id].job, self.heals) =
-                (Job::Heal { leg: LEGS_MAX, rest: 0 }, self.heals + 1);
+            (self.flights[id].job, self.heals) = (Job::Heal { leg: LEGS_MAX, rest: 0 }, self.heals + 1);
             return;
         }
         if flight.clears
