@@ -1,6 +1,6 @@
 //! Queues of block devices.
 
-use super::{About, Group, List, Verdict};
+use super::setting::{About, Group, List, Verdict};
 use crate::drive::DriveKind;
 use crate::machine::Machine;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Frequency and sleep of cores.
 
-use super::{About, Group, List, Verdict, shard_cpus};
+use super::setting::{About, Group, List, Verdict, shard_cpus};
 use crate::machine::Machine;
 
 /// A sleep state: its name, how long waking takes in microseconds, whose it is and the file that turns it off.

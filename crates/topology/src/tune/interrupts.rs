@@ -1,6 +1,6 @@
 //! Who takes which interrupt.
 
-use super::{About, Group, List, Verdict, Write, near, shard_cpus};
+use super::setting::{About, Group, List, Verdict, Write, near, shard_cpus};
 use crate::machine::Machine;
 use crate::recording::ranges;
 use std::collections::BTreeSet;

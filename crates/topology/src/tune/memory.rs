@@ -1,6 +1,6 @@
 //! Memory of the kernel and of the head.
 
-use super::{About, Group, List, Verdict};
+use super::setting::{About, Group, List, Verdict};
 use crate::machine::Machine;
 
 /// A limit of the head's process: soft value, None for unlimited.

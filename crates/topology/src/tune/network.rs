@@ -1,6 +1,6 @@
 //! TCP and network ports.
 
-use super::{About, Group, List, Verdict, Write, near};
+use super::setting::{About, Group, List, Verdict, Write, near};
 use crate::machine::Machine;
 use crate::net::Port;
 use crate::recording::ranges;

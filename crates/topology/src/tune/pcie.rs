@@ -1,6 +1,6 @@
 //! Links.
 
-use super::{About, Group, List, Verdict};
+use super::setting::{About, Group, List, Verdict};
 use crate::machine::Machine;
 
 pub(super) fn settings(out: &mut List, m: &Machine) {
