@@ -3,6 +3,8 @@
 //! The machines lie in files of their own, each an `impl Array`: `read` (balancing, retry, healing),
 //! `change` (order, fan-out, loss), `intent` (the bitmap), `resync` (rebuilding legs, crash), and
 //! `members` (what the Steward decides).
+//!
+//! What a machine remembers between calls lies in a `state` of its own, below this file; the machine lies above it.
 
 use crate::bitmap::Bitmap;
 use crate::buffers::{BufferId, Buffers};
