@@ -1,6 +1,6 @@
 //! What rooms ask of a drive, and what it says.
 
-use crate::{DriveId, Slice, Token};
+use crate::{DriveId, DriveKind, Slice, Token};
 
 /// What to do to a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -69,8 +69,8 @@ pub struct DriveInfo {
     pub made: bool,
     /// Never written: every block is known to read as zeroes (a new file, RAM).
     pub reads_zeroes: bool,
-    /// `block`, `file`, `ram` or `null`.
-    pub kind: String,
+    /// What kind it is.
+    pub kind: DriveKind,
     /// The drive's canonical path or specification.
     pub path: String,
     /// Model, empty if unknown.

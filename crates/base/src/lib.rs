@@ -6,6 +6,7 @@
 pub mod command;
 mod containers;
 pub mod drive;
+pub mod drive_kind;
 mod encoding;
 pub mod fake;
 pub mod front;
@@ -21,6 +22,7 @@ pub mod view;
 pub use command::{Command, Op, Status};
 pub use containers::{histogram, outbox, slots};
 pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError, Place};
+pub use drive_kind::DriveKind;
 pub use encoding::{codec, crc, size};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use histogram::{Coarse, Histogram};

@@ -8,6 +8,7 @@
 //! of the drive, and lands whole or not at all.
 
 use crate::world::Image;
+use base::DriveKind;
 use base::{DriveError, DriveInfo, DriveOpKind, Prng};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -153,7 +154,7 @@ impl Disk {
             volatile_cache: self.volatile_cache,
             deallocate_zeroes: self.deallocate_zeroes,
             reads_zeroes: self.durable.is_empty() && self.cached.is_empty(),
-            kind: "sim".into(),
+            kind: DriveKind::Block,
             path: self.spec.clone(),
             model: "simulated".into(),
             serial: self.spec.clone(),

@@ -15,7 +15,6 @@ mod dma;
 pub mod fuzz;
 mod health;
 mod join;
-mod kind;
 mod legs;
 mod office;
 mod orders;

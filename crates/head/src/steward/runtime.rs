@@ -11,7 +11,7 @@
 
 use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::{Mail, ManagerMail, ShardMail, to_manager, to_shard};
-use crate::steward::kind::anonymous;
+use base::DriveKind;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
     Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects,
@@ -329,7 +329,7 @@ impl Cx {
             }
         });
         let opened = opened.await.unwrap_or_else(|| Err(silent(spec)));
-        if let Some(info) = opened.as_ref().ok().filter(|_| !anonymous(spec)) {
+        if let Some(info) = opened.as_ref().ok().filter(|_| DriveKind::of(spec).has_name()) {
             self.0.borrow_mut().open.insert(drive, [spec.to_owned(), info.path.clone()]);
         }
         opened

@@ -5,13 +5,13 @@ use crate::order::{RefusalKind, Weight};
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::desk::Stop;
 use crate::steward::context::probe::Probe;
-use crate::steward::kind::in_memory;
 use crate::steward::office::Office;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::steward::pools::absent::LOOK_FIRST;
 use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is_about, words};
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
+use base::DriveKind;
 use base::{Duration, Instant, Uuid};
 use std::collections::BTreeSet;
 
@@ -142,7 +142,8 @@ impl Office {
     async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<String>) {
         let begin = self.cx.now();
         let end = begin + CLAIM_PATIENCE;
-        let drives: Vec<String> = row.drives.iter().filter(|d| !in_memory(d)).cloned().collect();
+        let drives: Vec<String> =
+            row.drives.iter().filter(|d| DriveKind::of(d).survives_restart()).cloned().collect();
         loop {
             let (probes, failures) = self.gather(&drives, Some(row.uuid)).await;
             if !failures.iter().any(|f| f.held) || self.cx.now() >= end {
@@ -177,7 +178,7 @@ impl Office {
     }
 
     async fn import_at_start(&self, row: PoolRow) {
-        if !row.drives.is_empty() && row.drives.iter().all(|d| in_memory(d)) {
+        if !row.drives.is_empty() && row.drives.iter().all(|d| DriveKind::of(d).is_volatile()) {
             if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                 let r = ended_with_the_daemon(&row.name, &row.drives);
                 p.is_told(r.message, r.next);

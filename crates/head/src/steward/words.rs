@@ -2,6 +2,7 @@
 
 use crate::order::{Refusal, RefusalKind};
 use access::{AccessError, LUN_MAX};
+use base::DriveKind;
 pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
 use base::{DriveError, DriveInfo};
 use volume::VolumeError;
@@ -23,7 +24,7 @@ pub(crate) fn error_words(error: DriveError) -> String {
 /// What a drive did, after "the drive". A block device has no file system below it.
 pub(crate) fn did(info: &DriveInfo, error: DriveError) -> String {
     match error {
-        DriveError::NoSpace if info.kind == "block" => NO_SPACE_BLOCK.into(),
+        DriveError::NoSpace if info.kind == DriveKind::Block => NO_SPACE_BLOCK.into(),
         _ => error_words(error),
     }
 }
@@ -32,7 +33,7 @@ pub(crate) fn did(info: &DriveInfo, error: DriveError) -> String {
 pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> (String, String) {
     let path = &info.path;
     let next = match error {
-        DriveError::NoSpace if info.kind == "file" => format!("df -h {path}"),
+        DriveError::NoSpace if info.kind == DriveKind::File => format!("df -h {path}"),
         _ => "millrace drive ls".into(),
     };
     (format!("{path} could not be labelled: the drive {}", did(info, error)), next)

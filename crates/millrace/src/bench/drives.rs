@@ -163,8 +163,8 @@ fn kernel_path(spec: &str) -> Option<&str> {
     if in_process(spec) || spec.starts_with("shape:") {
         return None;
     }
-    let path = spec.strip_prefix("file:").or(spec.strip_prefix("block:")).unwrap_or(spec);
-    path.split('?').next()
+    let path = base::drive_kind::path_in(spec);
+    Some(path)
 }
 
 #[cfg(test)]

@@ -100,8 +100,7 @@ pub fn check_drives(specs: &[String], force: bool, json: bool) -> Result<(), Fai
 /// Where a drive lies.
 fn path_of(spec: &str) -> &str {
     let bare = head::steward::split_shape(spec).map_or(spec, |(_, bare)| bare);
-    let path = bare.strip_prefix("file:").or(bare.strip_prefix("block:")).unwrap_or(bare);
-    path.split('?').next().unwrap_or(path)
+    base::drive_kind::path_in(bare)
 }
 
 /// Where the first byte that is not zero was found in a file or device. None too where it cannot be read: whoever opens it to

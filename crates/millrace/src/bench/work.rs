@@ -8,6 +8,7 @@ use super::stand::{IQN, NQN, Shape, Stand};
 use super::target::{self, Url};
 use super::watch::{Cpu, Live, Window};
 use crate::failure::Failure;
+use base::DriveKind;
 use clap::Args;
 use load::{Plan, Target};
 use std::path::PathBuf;
@@ -104,7 +105,7 @@ impl StageArgs {
         let mut all = vec![];
         for given in &self.drives {
             let spec = crate::arguments::drive_path(&whole(given));
-            let named = plain(&spec).starts_with("ram:") && spec.contains(',');
+            let named = DriveKind::of(plain(&spec)) == DriveKind::Ram { named: true };
             let many = in_process(&spec) && !named;
             if self.copies > 1 && !many {
                 return Err(Failure::usage(format!(
@@ -153,12 +154,12 @@ fn plain(spec: &str) -> &str {
 /// Whether it is a drive that forgets all.
 pub fn is_null(spec: &str) -> bool {
     let spec = plain(spec);
-    spec == "null" || spec.starts_with("null:")
+    spec == "null" || DriveKind::of(spec) == DriveKind::Null
 }
 
 /// Whether it holds nobody's data for certain.
 pub fn in_process(spec: &str) -> bool {
-    is_null(spec) || plain(spec).starts_with("ram:")
+    is_null(spec) || DriveKind::of(plain(spec)).is_volatile()
 }
 
 /// Sessions with one of a stand's portals: `jobs` connections of depth `depth`.

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, look_of};
 use api::{Drive, DriveRole, Shape};
+use base::DriveKind;
 use base::size::{print, print_count};
 use clap::{Args, Subcommand};
 
@@ -308,7 +309,7 @@ fn list_path(drives: &[String]) -> String {
 /// only one of our drives has it.
 fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> {
     let uuid = name.parse::<base::Uuid>().is_ok();
-    let known = if uuid || (name.contains(['/', ':']) && !name.starts_with("ram:")) {
+    let known = if uuid || (name.contains(['/', ':']) && DriveKind::of(name).survives_restart()) {
         if uuid { name.to_string() } else { drive_path(name) }
     } else {
         let drives: Vec<Drive> = context.client.get("/drives")?;

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::machine::{arrays_words, layout};
 use crate::screen::{Cell, Look, Table, look_of};
 use api::{ArrayLayout, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport, Status};
+use base::DriveKind;
 use base::size::{print, print_free};
 use clap::{Args, Subcommand};
 
@@ -310,7 +311,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                 let what = format!("Pool {pool} is forgotten here; nothing on its drives was changed.");
                 return Ok(context.done(what, ""));
             }
-            let in_memory = |l: &Leg| l.path.starts_with("ram:") || l.path.starts_with("null:");
+            let in_memory = |l: &Leg| DriveKind::of(&l.path).is_volatile();
             let ends = shown.arrays.iter().any(|a| a.legs.iter().all(in_memory));
             let next = match files.is_empty() {
                 _ if ends => String::new(),

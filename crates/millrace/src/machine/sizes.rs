@@ -11,8 +11,8 @@ pub fn bytes_of(spec: &str) -> Option<u64> {
     if let Some(size) = bare.strip_prefix("ram:").or_else(|| bare.strip_prefix("null:")) {
         return base::size::parse(size).ok();
     }
-    let (path, options) = bare.split_once('?').unwrap_or((bare, ""));
-    let path = path.strip_prefix("file:").or_else(|| path.strip_prefix("block:")).unwrap_or(path);
+    let options = bare.split_once('?').map_or("", |(_, options)| options);
+    let path = base::drive_kind::path_in(bare);
     let Ok(meta) = std::fs::metadata(path) else {
         let size = options.split('&').find_map(|o| o.strip_prefix("size="))?;
         return base::size::parse(size).ok();

@@ -13,6 +13,7 @@ use crate::drive::{Backend, Drive, Drives, drive_error};
 use crate::mail::Routes;
 use crate::region::{CHUNK_BITS, Region, ZEROES};
 use crate::ring::{Done, Kind, Ring};
+use base::DriveKind;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Instant, Slice, Slots, Token};
 use io_uring::{opcode, squeue, types};
 use std::cmp::Reverse;
@@ -136,7 +137,7 @@ impl Disk {
         if slot.is_none() {
             let drive = self.drives.attach(id)?;
             let fd = drive.fd();
-            let file = drive.info.kind == "file";
+            let file = drive.info.kind == DriveKind::File;
             let fixed = fd.is_some_and(|fd| ring.register_file(u32::from(id.0), fd));
             *slot = Some(Local {
                 target: if fixed { i32::from(id.0) } else { fd.unwrap_or(-1) },

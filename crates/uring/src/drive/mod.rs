@@ -13,6 +13,7 @@ use crate::drive::shaper::Shaper;
 use crate::drive::spec::Spec;
 use crate::drive::sysfs::BlockDevice;
 use crate::mail::{Control, Routes};
+use base::DriveKind;
 use base::machine::Shape;
 use base::{DriveError, DriveHealth, DriveId, DriveInfo, FileName, OpenError, Place, Token};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -225,7 +226,7 @@ fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
         return Ok(DriveHealth { bytes: drive.info.bytes, ..DriveHealth::default() });
     };
     let failed = |e: io::Error| drive_error(e.raw_os_error().unwrap_or(0));
-    if drive.info.kind == "block" {
+    if drive.info.kind == DriveKind::Block {
         let mut bytes = 0u64;
         // SAFETY: BLKGETSIZE64 writes one u64 to a live variable.
         check(unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) }).map_err(failed)?;
@@ -317,7 +318,7 @@ fn remove_unused(drive: &Drive) {
 fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize, routes: Arc<Routes<M>>) {
     run_cold("drive-close", move || {
         // A file's lock is given up at once; a device's claim goes with its last descriptor.
-        let node = drive.path.clone().filter(|_| drive.info.kind == "block");
+        let node = drive.path.clone().filter(|_| drive.info.kind == DriveKind::Block);
         remove_unused(&drive);
         match &drive.backend {
             Backend::Kernel(file) => {
@@ -345,10 +346,10 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
 /// Claims and opens a drive.
 fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
     match Spec::parse(text)? {
-        Spec::Null { bytes } => Ok(in_process(text, "null", bytes, Backend::Null, true)),
+        Spec::Null { bytes } => Ok(in_process(text, bytes, Backend::Null, true)),
         Spec::Ram { name, bytes } => {
             let (ram, new) = Ram::open(name.as_deref(), bytes)?;
-            Ok(in_process(text, "ram", bytes, Backend::Ram(ram), new))
+            Ok(in_process(text, bytes, Backend::Ram(ram), new))
         }
         Spec::File { path, size, block_bytes } => {
             let new = make_file(&path, size)?;
@@ -390,14 +391,14 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
     }
 }
 
-fn in_process(text: &str, kind: &str, bytes: u64, backend: Backend, zeroes: bool) -> Drive {
+fn in_process(text: &str, bytes: u64, backend: Backend, zeroes: bool) -> Drive {
     let info = DriveInfo {
         bytes,
         block_bytes: 512,
         volatile_cache: false,
         deallocate_zeroes: true,
         reads_zeroes: zeroes,
-        kind: kind.into(),
+        kind: DriveKind::of(text),
         path: text.into(),
         model: String::new(),
         serial: String::new(),
@@ -467,7 +468,7 @@ fn open_block(
         // Linux gives blocks back by "write zeroes, may unmap", so they read as zeroes.
         deallocate_zeroes: device.as_ref().is_some_and(BlockDevice::zeroes_itself),
         reads_zeroes: false,
-        kind: "block".into(),
+        kind: DriveKind::Block,
         path: path.display().to_string(),
         model,
         serial,
@@ -573,7 +574,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         volatile_cache: true,
         deallocate_zeroes: true,
         reads_zeroes: is_hole(&file, &meta),
-        kind: "file".into(),
+        kind: DriveKind::File,
         // Opened by this, it is the same drive again.
         path: match block_bytes {
             4096 => path.display().to_string(),

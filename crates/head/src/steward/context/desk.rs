@@ -22,6 +22,7 @@ use crate::steward::status::times::Times;
 use crate::steward::words::refuse;
 use access::Hosts;
 use array::format::MembershipRecord;
+use base::DriveKind;
 use base::machine::Shape;
 use base::view::{Portal, System};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
@@ -665,7 +666,7 @@ impl Desk {
     /// The pool of a drive that we hold, by its path or specification.
     pub fn holds(&self, spec: &str) -> Option<String> {
         let path = crate::steward::health::shaped::bare(spec);
-        if crate::steward::kind::anonymous(path) {
+        if !DriveKind::of(path).has_name() {
             return None;
         }
         if let Some((id, _)) = self.spare_named(path).filter(|(_, s)| s.open.is_some()) {

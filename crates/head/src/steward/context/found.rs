@@ -4,6 +4,7 @@
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use array::format::Fault;
+use base::DriveKind;
 use base::Uuid;
 
 /// What lies at a path.
@@ -40,7 +41,7 @@ impl Found {
                 drive: l.drive,
                 bytes: probe.info.bytes,
                 needed: l.drive_bytes,
-                file: probe.info.kind == "file",
+                file: probe.info.kind == DriveKind::File,
                 path,
             },
             (Ok(l), _) => Self::Drive { drive: l.drive, pool: l.pool_name.clone(), path },
@@ -58,7 +59,7 @@ impl Found {
             path: open.info.path.clone(),
             bytes,
             needed: open.label.drive_bytes,
-            file: open.info.kind == "file",
+            file: open.info.kind == DriveKind::File,
         })
     }
     pub fn path(&self) -> &str {

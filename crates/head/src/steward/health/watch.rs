@@ -14,6 +14,7 @@ use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::words::error_words;
 use array::format::{LABEL_AT, LegState, RECORD_BYTES};
+use base::DriveKind;
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
 use std::collections::BTreeMap;
 
@@ -267,7 +268,7 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
         Look::Cut(_) | Look::Failed(_) => None,
     };
     let since = now.since(seen.errors_at?);
-    if seen.last_error == Some(DriveError::NoSpace) && open.info.kind == "block" {
+    if seen.last_error == Some(DriveError::NoSpace) && open.info.kind == DriveKind::Block {
         // It is as large as it was: else the look had found it cut off.
         let words = "writes fail for want of space: a thin volume whose pool is full, it seems".into();
         let next = format!("lvs, or whatever gives {path} its space: give it more");

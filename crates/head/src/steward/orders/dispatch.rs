@@ -155,7 +155,7 @@ impl Office {
                     out.push(Drive {
                         path: p.info.path.clone(),
                         uuid: p.label.as_ref().map_or(Uuid::default(), |l| l.drive),
-                        kind: p.info.kind.clone(),
+                        kind: p.info.kind.word().into(),
                         model: p.info.model.clone(),
                         serial: p.info.serial.clone(),
                         bytes: p.info.bytes,

@@ -8,7 +8,6 @@ use crate::steward::context::probe::Probe;
 use crate::steward::health::drives::Maps;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
-use crate::steward::kind::anonymous;
 use crate::steward::office::Office;
 use crate::steward::pools::fit::{NewPool, bad, check_probes, one_drive};
 use crate::steward::pools::meant::{check_meant, less_redundant};
@@ -23,6 +22,7 @@ use array::format::{
     BITMAP_AT, ConfigSlot, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord, RecordArray, tail_at,
 };
 use array::{Bitmap, Geometry, UnclearedMap};
+use base::DriveKind;
 use base::{DriveId, Uuid};
 use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
 use std::collections::BTreeSet;
@@ -306,7 +306,7 @@ impl Office {
                     .then("millrace drive ls"));
                 }
                 let bare = shaped::bare(d);
-                if !anonymous(bare) && !seen.insert(bare.to_string()) {
+                if DriveKind::of(bare).has_name() && !seen.insert(bare.to_string()) {
                     return Err(bad("drives", format!("{d} is named twice")));
                 }
             }

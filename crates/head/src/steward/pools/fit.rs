@@ -2,10 +2,10 @@
 
 use crate::order::{ArraySpec, Refusal, RefusalKind};
 use crate::steward::context::probe::Probe;
-use crate::steward::kind::anonymous;
 use crate::steward::state::config::geometry_of;
 use crate::steward::words::{refuse, size, size_there};
 use array::format::{DRIVE_BYTES_MIN, Label, tail_at};
+use base::DriveKind;
 
 /// What the operator asked for, with `PoolCreate`'s defaults filled in.
 pub(crate) struct NewPool {
@@ -39,7 +39,7 @@ pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
 pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
     for (i, p) in probes.iter().enumerate() {
         let path = &p.info.path;
-        if !anonymous(path) && probes[..i].iter().any(|q| q.info.path == *path) {
+        if DriveKind::of(path).has_name() && probes[..i].iter().any(|q| q.info.path == *path) {
             return Some(bad(
                 "drives",
                 format!(

@@ -11,7 +11,6 @@ use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareDesk;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
-use crate::steward::kind::in_memory;
 use crate::steward::office::Office;
 use crate::steward::patience::return_after;
 use crate::steward::pools::judge::Judged;
@@ -22,6 +21,8 @@ use crate::steward::words::{STATE_DISK, array_word, refuse};
 use access::Grant;
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
+use base::DriveKind;
+use base::drive_kind::path_in;
 use base::machine::StateOp;
 use base::{Bug, OpenError, Uuid, planted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -520,8 +521,7 @@ impl Office {
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
         let (mut probes, failures) = self.patient().gather(&named, None).await;
         // What is not where it was explains more than what somebody else uses.
-        let file =
-            |spec: &str| bare(spec).trim_start_matches("file:").split('?').next().unwrap_or("").to_string();
+        let file = |spec: &str| path_in(bare(spec)).to_string();
         let is_away = |path: &String| failures.iter().any(|f| f.missing && is_about(f, path));
         let away: Vec<String> = named.iter().map(|spec| file(spec)).filter(is_away).collect();
         let mut failures = words(failures);
@@ -561,7 +561,7 @@ impl Office {
                 && let Some(row) =
                     self.desk().absent.iter().find(|p| p.name() == *name || wanted == Some(p.uuid()))
                 && !row.drives().is_empty()
-                && row.drives().iter().all(|d| in_memory(d))
+                && row.drives().iter().all(|d| DriveKind::of(d).is_volatile())
             {
                 return Err(ended_with_the_daemon(row.name(), row.drives()));
             }
@@ -826,7 +826,7 @@ fn imported_already(pool: &str) -> Refusal {
 /// The end of a pool whose drives were in memory.
 pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
     let list = drives.join(", ");
-    let message = match drives.iter().all(|d| d.starts_with("null:")) {
+    let message = match drives.iter().all(|d| !DriveKind::of(d).keeps_data()) {
         true => format!("its drives ({list}) were those of a daemon that has ended, and kept nothing"),
         false => format!(
             "its drives ({list}) were in the memory of a daemon that has ended: what they held is gone"

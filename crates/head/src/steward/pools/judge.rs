@@ -3,7 +3,6 @@
 use crate::order::{Refusal, RefusalKind};
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
-use crate::steward::kind::in_memory;
 use crate::steward::office::Office;
 use crate::steward::pools::fit::one_drive;
 use crate::steward::pools::unfinished::never_finished;
@@ -13,6 +12,7 @@ use array::format::{
     Assembly, ConfigSlot, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict,
     assemble,
 };
+use base::DriveKind;
 use base::Uuid;
 use std::collections::BTreeSet;
 
@@ -339,7 +339,7 @@ fn check_array(
             current.join(", ")
         );
         (message, attach, Some(""))
-    } else if stale.is_empty() && missing.iter().all(|d| in_memory(d)) {
+    } else if stale.is_empty() && missing.iter().all(|d| DriveKind::of(d).is_volatile()) {
         let message = format!(
             "of {array} of pool {name} every drive ({}) was in the memory of a daemon that has ended: what they held is gone",
             missing.join(", ")

@@ -7,7 +7,6 @@ use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::join::{self, Boxed};
-use crate::steward::kind::in_memory;
 use crate::steward::legs::members::losses;
 use crate::steward::office::Office;
 use crate::steward::patience::QUIET_PATIENCE;
@@ -15,6 +14,7 @@ use crate::steward::record::texts::POOLS;
 use crate::steward::state::{Edit, PoolRow};
 use crate::steward::words::{STATE_DISK, array_word, count, error_words, refuse};
 use array::format::LegState;
+use base::DriveKind;
 use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -486,12 +486,16 @@ fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
     (0..p.arrays.len()).find_map(|a| {
         let legs = &p.arrays[a].legs;
         let in_sync = || legs.iter().enumerate().filter(|(l, _)| p.leg_state(a, *l) == LegState::InSync);
-        let all = in_sync().next().is_some() && in_sync().all(|(_, l)| in_memory(&l.path));
+        let all = in_sync().next().is_some() && in_sync().all(|(_, l)| DriveKind::of(&l.path).is_volatile());
         let drives: Vec<&str> = in_sync().map(|(_, l)| l.path.as_str()).collect();
         all.then(|| InMemory {
             array: array_word(p.config().arrays[a].mirror, a),
             drives: drives.join(", "),
-            others: legs.iter().map(|l| l.path.clone()).filter(|path| !in_memory(path)).collect(),
+            others: legs
+                .iter()
+                .map(|l| l.path.clone())
+                .filter(|path| DriveKind::of(path).survives_restart())
+                .collect(),
         })
     })
 }
@@ -501,7 +505,7 @@ fn left_behind(p: &PoolDesk) -> Vec<(usize, usize)> {
     let mut out = vec![];
     for (a, array) in p.arrays.iter().enumerate() {
         let in_sync = |l: &usize| p.leg_state(a, *l) == LegState::InSync;
-        let is_here = |l: &usize| in_memory(&array.legs[*l].path);
+        let is_here = |l: &usize| DriveKind::of(&array.legs[*l].path).is_volatile();
         let legs = || (0..array.legs.len()).filter(in_sync);
         if legs().any(|l| !is_here(&l)) {
             out.extend(legs().filter(is_here).map(|l| (a, l)));

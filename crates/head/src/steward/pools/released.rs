@@ -7,11 +7,11 @@
 use crate::order::{Refusal, Weight};
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::probe::Probe;
-use crate::steward::kind::in_memory;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{RELEASED, parse_pools};
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, List, PoolRow};
+use base::DriveKind;
 use base::Uuid;
 
 impl Office {
@@ -64,7 +64,7 @@ impl Office {
         let wanted: Option<Uuid> = pool.and_then(|p| p.parse().ok());
         let rows = desk.absent.iter().map(AbsentPool::row).chain(desk.released());
         let mine = rows.filter(|r| pool.is_none_or(|p| p == r.name) || wanted == Some(r.uuid));
-        mine.flat_map(|r| &r.drives).filter(|d| !in_memory(d)).cloned().collect()
+        mine.flat_map(|r| &r.drives).filter(|d| DriveKind::of(d).survives_restart()).cloned().collect()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::steward::record::texts::{
 use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
 use crate::steward::words::{access_refusal, refuse};
 use array::format::ConfigSlot;
+use base::DriveKind;
 use base::{Bug, Uuid, planted};
 
 /// A change of a pool's configuration that was checked, and is not durable yet. Nobody else changes that configuration as long
@@ -196,8 +197,8 @@ impl Office {
     }
     /// Puts a pool on a list, in the place of what stood there of it; or takes it off, if none of its drives outlives this daemon.
     pub(crate) async fn list(&self, list: List, row: PoolRow) -> Result<(), Refusal> {
-        use crate::steward::kind::in_memory;
-        let drives: Vec<String> = row.drives.into_iter().filter(|d| !in_memory(d)).collect();
+        let drives: Vec<String> =
+            row.drives.into_iter().filter(|d| DriveKind::of(d).survives_restart()).collect();
         if drives.is_empty() {
             return self.unlist(list, row.uuid).await;
         }

@@ -615,7 +615,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 drive.writes = desk.times.drive(ids, true);
                 drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).cloned();
                 if let Some(o) = &leg.open {
-                    drive.kind = o.info.kind.clone();
+                    drive.kind = o.info.kind.word().into();
                     drive.model = o.info.model.clone();
                     drive.serial = o.info.serial.clone();
                     (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
@@ -634,7 +634,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 ..Drive::default()
             };
             if let Some(o) = &spare.open {
-                drive.kind = o.info.kind.clone();
+                drive.kind = o.info.kind.word().into();
                 (drive.model, drive.serial) = (o.info.model.clone(), o.info.serial.clone());
                 (drive.bytes, drive.block_bytes) = (o.info.bytes, o.info.block_bytes);
                 drive.volatile_cache = o.info.volatile_cache;

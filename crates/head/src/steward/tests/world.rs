@@ -3,7 +3,7 @@
 use super::*;
 use crate::steward::state::State;
 use crate::steward::state::journal::JournalEntry;
-use base::Duration;
+use base::{DriveKind, Duration};
 
 #[derive(Clone)]
 pub(super) struct FakeDrive {
@@ -267,7 +267,7 @@ impl World {
                             block_bytes: d.block_bytes,
                             made: d.made,
                             reads_zeroes: d.zero,
-                            kind: if spec.starts_with("/dev/") { "block" } else { "file" }.into(),
+                            kind: if spec.starts_with("/dev/") { DriveKind::Block } else { DriveKind::File },
                             // As a file's inode, its own is among them.
                             places: core::iter::once(base::Place::whole(spec.clone()))
                                 .chain(d.places.clone())
