@@ -64,6 +64,8 @@ pub(crate) struct Latency {
     pub(super) window: Window,
 }
 
+// It is asked for every read, from another file.
+#[inline]
 pub(super) fn class_of(len: u64) -> usize {
     usize::from(len > 16 << 10) + usize::from(len > 128 << 10)
 }

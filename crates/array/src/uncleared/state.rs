@@ -123,6 +123,7 @@ impl Uncleared {
     pub(crate) fn any(&self) -> bool {
         !self.regions.is_nothing()
     }
+    #[inline]
     pub(super) fn may_have(&self, region: u32) -> bool {
         self.any() && self.regions.get(region)
     }
