@@ -74,9 +74,20 @@ const CIRCLE_MAX: usize = 6;
 /// Places where less is allowed.
 const CIRCLES_WITHIN: &[(&str, usize)] = &[("crates/head/src/steward/", 3)];
 
-/// Crates that do not keep the rule yet, and how large their largest circle may still be. Temporary: numbers here only
-/// fall, and a crate that keeps the rule leaves the list.
-const OPEN: &[(&str, usize)] = &[("head", 25)];
+/// What the Steward knows beyond what is decided lies here, and is changed by its own methods.
+const CONTEXT: &str = "crates/head/src/steward/context/";
+
+/// So many files beside its own may assign to a struct's fields: who assigns to the same fields depends on each other as who uses
+/// the same names does.
+const WRITERS_MAX: usize = 2;
+
+/// Names of fields that structs outside `CONTEXT` have, too.
+const COMMON_FIELDS: &[&str] =
+    &["at", "full", "legs", "open", "path", "reason", "run", "state", "uncleared", "witness"];
+
+/// What is decided, and the structs of it whose fields nobody else may see.
+const STATE: &str = "crates/head/src/steward/state/mod.rs";
+const STATE_STRUCTS: &[&str] = &["State", "Pool", "Away"];
 
 /// So many source files may lie in one folder: beyond it nobody finds anything by looking.
 const FOLDER_MAX: usize = 15;
@@ -548,8 +559,8 @@ fn circles(sources: &[&Source], modules: &BTreeMap<Module, usize>) -> Vec<Vec<us
     found.into_iter().collect()
 }
 
-/// Circles that are larger than they may be. `open`: crates whose circles may still be so large.
-fn large_circles(sources: &[Source], open: &[(&str, usize)]) -> Vec<String> {
+/// Circles that are larger than they may be.
+fn large_circles(sources: &[Source]) -> Vec<String> {
     let mut crates: BTreeMap<String, (Vec<&Source>, BTreeMap<Module, usize>)> = BTreeMap::new();
     for source in sources {
         let Some((root, module)) = module_of(&source.path) else { continue };
@@ -564,8 +575,7 @@ fn large_circles(sources: &[Source], open: &[(&str, usize)]) -> Vec<String> {
             let paths: Vec<&str> = circle.iter().map(|at| files[*at].path.as_str()).collect();
             let within = |place: &str| paths.iter().any(|path| path.starts_with(place));
             let strict = CIRCLES_WITHIN.iter().filter(|(place, _)| within(place)).map(|(_, max)| *max).min();
-            let still = open.iter().find(|(name, _)| *name == files[0].room()).map(|(_, max)| *max);
-            let max = still.or(strict).unwrap_or(CIRCLE_MAX);
+            let max = strict.unwrap_or(CIRCLE_MAX);
             if paths.len() > max {
                 let names: Vec<&str> = paths.iter().map(|path| &path[root.len() + 1..]).collect();
                 found.push(format!(
@@ -574,6 +584,97 @@ fn large_circles(sources: &[Source], open: &[(&str, usize)]) -> Vec<String> {
                     paths.len(),
                     names.join(" ")
                 ));
+            }
+        }
+    }
+    found
+}
+
+/// A struct's fields as they are written, by its name.
+fn structs(source: &Source) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut within: Option<String> = None;
+    for (_, line) in source.code() {
+        let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        if let Some(at) = words.iter().position(|w| *w == "struct").filter(|_| line.trim_end().ends_with('{'))
+        {
+            within = words.get(at + 1).map(|name| name.to_string());
+        } else if line.starts_with('}') {
+            within = None;
+        } else if let (Some(name), Some((field, _))) = (&within, line.trim().split_once(':')) {
+            found.entry(name.clone()).or_default().push(field.to_string());
+        }
+    }
+    found
+}
+
+/// Fields to which a line assigns: `x.field = …`, `x.field[i] += …`, `(x.one, x.other) = …`.
+fn assigned(line: &str) -> Vec<String> {
+    let mut found = vec![];
+    for sign in [" = ", " += ", " -= ", " |= "] {
+        let Some((left, _)) = line.split_once(sign).filter(|(left, _)| !left.contains("let ")) else {
+            continue;
+        };
+        let tuple = left.trim().strip_prefix('(').and_then(|l| l.strip_suffix(')'));
+        let places = tuple.map_or(vec![left.trim()], |inner| inner.split(',').map(str::trim).collect());
+        for place in places {
+            let mut depth = 0;
+            let indexed = |c: &char| {
+                depth += i32::from(*c == '[');
+                let inside = depth > 0;
+                depth -= i32::from(*c == ']');
+                !inside
+            };
+            let place: String = place.chars().filter(indexed).collect();
+            let is_place = |c: char| c.is_alphanumeric() || ['_', '.', '*', '(', ')', '?', '&'].contains(&c);
+            if let Some((_, field)) = place.rsplit_once('.').filter(|_| place.chars().all(is_place)) {
+                found.push(field.to_string());
+            }
+        }
+    }
+    found
+}
+
+/// Structs of the context to whose fields too many files assign.
+fn many_writers(sources: &[Source]) -> Vec<String> {
+    let mut found = vec![];
+    for own in sources.iter().filter(|s| s.path.starts_with(CONTEXT)) {
+        for (name, fields) in structs(own) {
+            let bare = |f: &String| f.rsplit(' ').next().unwrap_or(f).to_string();
+            let fields: BTreeSet<String> =
+                fields.iter().map(bare).filter(|f| !COMMON_FIELDS.contains(&f.as_str())).collect();
+            let writes = |s: &&Source| {
+                let apart = [CONTEXT, STATE.strip_suffix("mod.rs").unwrap_or(STATE)];
+                let is_apart = apart.iter().any(|place| s.path.starts_with(place));
+                let is_other = s.path.starts_with(PROCEDURES) && !is_apart && s.is_product();
+                is_other && s.code().iter().any(|(_, line)| assigned(line).iter().any(|f| fields.contains(f)))
+            };
+            let writers: Vec<&str> = sources.iter().filter(writes).map(|s| s.path.as_str()).collect();
+            if writers.len() > WRITERS_MAX {
+                found.push(format!(
+                    "{} files assign to fields of {name} ({}): {}; give it methods that say what happens",
+                    writers.len(),
+                    own.path,
+                    writers.join(" ")
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Fields of what is decided that others could write.
+fn open_state(sources: &[Source]) -> Vec<String> {
+    let mut found = vec![];
+    for source in sources.iter().filter(|s| s.path == STATE) {
+        let structs = structs(source);
+        for name in STATE_STRUCTS {
+            match structs.get(*name) {
+                None => found
+                    .push(format!("{STATE} has no struct {name}: name it in tidy.rs as it is called today")),
+                Some(fields) => found.extend(fields.iter().filter(|f| f.starts_with("pub")).map(|f| {
+                    format!("{STATE}: {name} has a field that others can write, {f}: only `apply` may")
+                })),
             }
         }
     }
@@ -639,7 +740,17 @@ fn documents_link_to_files_that_are_there() {
 
 #[test]
 fn few_files_of_a_crate_use_each_other_in_a_circle() {
-    assert_none(large_circles(&tracked(), OPEN));
+    assert_none(large_circles(&tracked()));
+}
+
+#[test]
+fn what_the_steward_knows_is_changed_by_its_own_methods() {
+    assert_none(many_writers(&tracked()));
+}
+
+#[test]
+fn what_is_decided_is_written_by_apply_alone() {
+    assert_none(open_state(&tracked()));
 }
 
 #[test]
@@ -771,8 +882,8 @@ fn a_large_circle_is_found_however_it_is_written() {
         "fn f<'a>(x: &'a str) -> crate::NEXT::Thing<'a> { g(x) }",
     ] {
         let named = |next: &str| way.replace("NEXT", next);
-        assert_none(large_circles(&ring("crates/array/src", CIRCLE_MAX, named), &[]));
-        let found = large_circles(&ring("crates/array/src", CIRCLE_MAX + 1, named), &[]);
+        assert_none(large_circles(&ring("crates/array/src", CIRCLE_MAX, named)));
+        let found = large_circles(&ring("crates/array/src", CIRCLE_MAX + 1, named));
         assert_eq!(found.len(), 1, "{way}: {found:?}");
         assert!(
             found[0]
@@ -792,11 +903,11 @@ fn what_is_no_use_of_another_file_makes_no_circle() {
         "mod inner { use super::NEXT::Thing; }",
         "pub(in crate::NEXT) fn f() {}",
     ] {
-        let found = large_circles(&ring("crates/array/src", 9, |next| way.replace("NEXT", next)), &[]);
+        let found = large_circles(&ring("crates/array/src", 9, |next| way.replace("NEXT", next)));
         assert!(found.is_empty(), "{way}: {found:?}");
     }
     let tests = ring("crates/array/src/tests", 9, |next| format!("use super::{next}::Thing;"));
-    assert_none(large_circles(&tests, &[]));
+    assert_none(large_circles(&tests));
 }
 
 #[test]
@@ -805,11 +916,11 @@ fn a_path_belongs_to_the_deepest_file_that_it_names() {
     let mut sources = ring("crates/array/src/deep", 5, |next| format!("use super::{next}::Thing;"));
     sources.push(source("crates/array/src/deep/mod.rs", "use self::m0::Thing; use crate::deep::m1::g;"));
     sources.push(source("crates/array/src/lib.rs", "pub use crate::deep::Thing;"));
-    assert_none(large_circles(&sources, &[]));
+    assert_none(large_circles(&sources));
     // One of them takes a type from the parent, another one from the root.
     sources[0].text += "use super::{Plain, m3};";
     sources[1].text += "use crate::Name;";
-    let found = large_circles(&sources, &[]);
+    let found = large_circles(&sources);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("7 files") && found[0].contains("deep/mod.rs") && found[0].contains("lib.rs"));
 }
@@ -818,20 +929,51 @@ fn a_path_belongs_to_the_deepest_file_that_it_names() {
 fn programs_of_a_crate_are_crates_of_their_own() {
     let mut sources = ring("crates/judge/src", 4, |next| format!("use crate::{next}::Thing;"));
     sources.extend(ring("crates/judge/src/bin/soak", 4, |next| format!("use crate::{next}::Thing;")));
-    assert_none(large_circles(&sources, &[]));
+    assert_none(large_circles(&sources));
 }
 
 #[test]
-fn some_places_may_have_smaller_circles_and_open_crates_larger_ones() {
+fn the_control_plane_may_have_smaller_circles() {
     let named = |next: &str| format!("use super::{next}::Thing;");
-    assert_none(large_circles(&ring("crates/head/src/steward", 3, named), &[]));
-    let found = large_circles(&ring("crates/head/src/steward", 4, named), &[]);
+    assert_none(large_circles(&ring("crates/head/src/steward", 3, named)));
+    let found = large_circles(&ring("crates/head/src/steward", 4, named));
     assert!(found.len() == 1 && found[0].contains("at most 3 may"), "{found:?}");
-    assert_none(large_circles(&ring("crates/head/src/path", 6, named), &[]));
-    for folder in ["crates/head/src/path", "crates/head/src/steward"] {
-        assert_none(large_circles(&ring(folder, 25, named), &[("head", 25)]));
-        assert_eq!(large_circles(&ring(folder, 26, named), &[("head", 25)]).len(), 1);
+    assert_none(large_circles(&ring("crates/head/src/path", 6, named)));
+}
+
+#[test]
+fn a_struct_that_many_files_write_is_found() {
+    let own = source(
+        &format!("{CONTEXT}pool.rs"),
+        "pub(crate) struct PoolDesk {\n    pub held: bool,\n    pub path: String,\n    marks: u32,\n}\nimpl X { fn f(&mut self) { self.held = true; } }",
+    );
+    let writer = |n: usize, line: &str| source(&format!("{PROCEDURES}legs/f{n}.rs"), line);
+    let lines = [
+        "    p.held = true;",
+        "        (p.marks, p.leg) = (1, 2);",
+        "    self.desk_mut().pools[3].held |= x;",
+    ];
+    let mut sources = vec![own];
+    sources.extend(lines.iter().enumerate().take(WRITERS_MAX).map(|(n, line)| writer(n, line)));
+    for harmless in
+        ["let p.held = 1;", "if p.held == q {}", "x.path = y;", "// p.held = true;", "f(p.held, marks = 1)"]
+    {
+        sources.push(writer(9, harmless));
+        assert_none(many_writers(&sources));
+        sources.pop();
     }
+    sources.push(writer(WRITERS_MAX, lines[WRITERS_MAX]));
+    let found = many_writers(&sources);
+    assert!(found.len() == 1 && found[0].starts_with("3 files assign to fields of PoolDesk"), "{found:?}");
+}
+
+#[test]
+fn a_field_of_the_state_that_others_can_write_is_found() {
+    let text = "pub struct State {\n    number: u64,\n}\npub struct Pool {\n    pub(crate) record: u8,\n}\n";
+    let found = open_state(&[source(STATE, text)]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("Pool has a field that others can write, pub(crate) record"), "{found:?}");
+    assert!(found[1].contains("no struct Away"), "{found:?}");
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn folder() -> tempfile::TempDir {
 
 fn contract_of(spec: &str, kind: &str, keeps: bool) {
     let mut bench = Bench::with(spec);
-    assert_eq!(bench.info.kind, kind);
+    assert_eq!(bench.info.kind.word(), kind);
     crate::contract::check(&mut bench, keeps);
     bench.close(0);
     bench.house.stop().unwrap();
