@@ -1,5 +1,6 @@
 //! Procedures of legs: lost, returned, exchanged, promoted; and of spares.
 
+pub(crate) mod come_back;
 pub(crate) mod exchange;
 pub(crate) mod members;
 pub(crate) mod promote;

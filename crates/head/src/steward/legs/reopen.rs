@@ -10,13 +10,14 @@
 //! answered when it was pulled may have landed or not; hosts were told that the volume is not ready, and come again.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, Refusal, RefusalKind, Weight};
 use crate::steward::context::probe::Probe;
+use crate::steward::legs::come_back::Lacking;
 use crate::steward::office::Office;
 use crate::steward::patience::{LOOK_AFTER, RETURN_PATIENCE};
 use crate::steward::words::refuse;
 use array::format::{LegState, MembershipRecord, is_current};
-use base::{DriveError, Instant, Uuid};
+use base::{DriveError, Instant};
 
 /// Records that a leg may miss before no other leg returns: half of those that a record names.
 const LAG_MAX: u64 = 16;
@@ -108,7 +109,8 @@ impl Office {
                 .collect()
         };
         for (array, leg, everywhere) in due {
-            self.reopen_last(pool, array, leg, everywhere).await;
+            // Why it is not back is told by `status`.
+            let _ = self.come_back(pool, Lacking::LastLeg { array, leg, everywhere }).await;
         }
     }
     /// Order: return, of a leg that is in sync on record. It is looked for at once if it is the last one, and what
@@ -128,50 +130,20 @@ impl Office {
         if !gone || !last {
             return no(RefusalKind::Conflict, format!("{path} is in sync: there is nothing to return"));
         }
-        match self.reopen_last(pool, array, leg, true).await {
-            true => Ok(Reply::Done),
-            false => no(
-                RefusalKind::NotReady,
-                format!("{path} is not back yet: it is looked for every second, and taken back by itself"),
-            ),
-        }
-    }
-    /// Looks for a leg, and takes it back; false if it is not found, or may not return yet.
-    async fn reopen_last(&self, pool: PoolId, array: usize, leg: usize, everywhere: bool) -> bool {
-        let named = {
-            let desk = self.desk();
-            let leg = desk.pool(pool).and_then(|p| p.arrays.get(array)?.legs.get(leg));
-            leg.map(|leg| (leg.uuid, leg.path.clone()))
-        };
-        let Some((uuid, path)) = named else { return false };
-        let Some(probe) = self.find_leg(uuid, &path, everywhere).await else { return false };
-        let back = self.swap_last(pool, array, leg, &probe).await.is_some();
-        if !back {
-            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
-        }
-        back
-    }
-    /// The drive of this name, where it was, or `everywhere`, wherever it is today.
-    async fn find_leg(&self, uuid: Uuid, path: &str, everywhere: bool) -> Option<Probe> {
-        let mut specs = vec![path.to_string()];
-        if everywhere {
-            specs.extend(self.candidates().await.into_iter().filter(|spec| spec != path));
-        }
-        for spec in specs {
-            // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
-            if spec != path && self.desk().holds(&spec).is_some() {
-                continue;
-            }
-            let Ok(probe) = self.probe(&spec).await else { continue };
-            if probe.good_label().is_some_and(|l| l.drive == uuid) {
-                return Some(probe);
-            }
-            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
-        }
-        None
+        let back = self.come_back(pool, Lacking::LastLeg { array, leg, everywhere: true }).await;
+        back.or_else(|_| {
+            let words = "it is looked for every second, and taken back by itself";
+            no(RefusalKind::NotReady, format!("{path} is not back yet: {words}"))
+        })
     }
     /// The leg that was found takes the place of what was opened; None if it may not, or not yet.
-    async fn swap_last(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) -> Option<()> {
+    pub(in crate::steward) async fn swap_last(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        probe: &Probe,
+    ) -> Option<()> {
         let (dead, before) = {
             let mut desk = self.desk_mut();
             let (me, incarnation) = (desk.me(), desk.new_incarnation());

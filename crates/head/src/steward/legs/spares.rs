@@ -10,12 +10,11 @@ use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
 use crate::steward::context::array::{LegDesk, Outlook};
 use crate::steward::context::desk::StoodIn;
-use crate::steward::context::found::Found;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareDesk;
-use crate::steward::context::spare::is_spare;
+use crate::steward::legs::come_back::Lacking;
 use crate::steward::legs::exchange::Seat;
 use crate::steward::office::Office;
 use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
@@ -399,53 +398,9 @@ impl Office {
         };
         for spare in due {
             // Why it is not back is on the desk.
-            let _ = self.spare_return(pool, spare).await;
+            let _ = self.come_back(pool, Lacking::Spare(spare)).await;
         }
     }
-    /// Opens a spare that was not found, if it is there now.
-    pub(crate) async fn spare_return(&self, pool: PoolId, uuid: Uuid) -> Answered {
-        let there = |p: &PoolDesk| {
-            let spare = p.spares.iter().find(|s| s.uuid == uuid && s.open.is_none())?;
-            Some((spare.path.clone(), p.config().name.clone()))
-        };
-        let Some((path, name)) = self.desk().pool(pool).and_then(there) else { return Ok(Reply::Done) };
-        let probe = self.probe(&path).await;
-        let ours = |p: &Probe| p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
-        let (open, found, answer) = match &probe {
-            Ok(p) if ours(p) => (p.opened(), None, Ok(Reply::Done)),
-            Ok(p) => {
-                self.let_go(p.id);
-                let found = Found::of(p);
-                let message = format!("{path} is not the spare that was there: {}", found.words());
-                (None, Some(found), Err(refuse(RefusalKind::Conflict, "drive", message)))
-            }
-            Err(e) => {
-                let found = self.desk().found_for(uuid, &path);
-                (None, found, Err(refuse(RefusalKind::NotReady, "drive", e.words.clone())))
-            }
-        };
-        let opened = open.as_ref().map(|o| o.id);
-        let taken = {
-            let mut desk = self.desk_mut();
-            // Meanwhile an order may have taken it out, or the keeper have found it.
-            let mut spares = desk.pool_mut(pool).into_iter().flat_map(|p| &mut p.spares);
-            let spare = spares.find(|s| s.uuid == uuid && s.open.is_none());
-            let taken = spare.is_some();
-            if let Some(s) = spare {
-                s.comes(open, found);
-            }
-            taken
-        };
-        if let Some(id) = opened.filter(|_| !taken) {
-            self.let_go(id);
-        } else if opened.is_some() {
-            let now = self.cx.now();
-            let message = format!("its spare {path} is back");
-            self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
-        }
-        answer.map_err(|r| r.then("millrace status"))
-    }
-
     /// Looks now and then whether a leg of the pool is back, needs a spare, or has been replaced.
     pub(crate) async fn watch_spares(&self, pool: PoolId) {
         let mut interval = LOOK_INTERVAL;

@@ -4,36 +4,20 @@ use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
 use crate::steward::context::array::{Outlook, Wish};
-use crate::steward::context::found::Found;
 use crate::steward::context::probe::Probe;
-use crate::steward::health::watch::lacks_room_below;
 use crate::steward::join::{self, Boxed};
+use crate::steward::legs::come_back::Lacking;
 use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::pools::fit::NewPool;
 use crate::steward::pools::import::Claim;
-use crate::steward::words::{error_words, refuse};
-use array::format::{Label, LegState, Return, judge_return};
+use crate::steward::words::refuse;
+use array::format::{Label, LegState};
 use base::machine::Shape;
 use base::{Duration, FileName, OpenError, Uuid};
 
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
-
-/// Why a drive may not return.
-#[derive(PartialEq, Eq, Debug)]
-enum Unfit {
-    /// Somebody used it without the others.
-    Apart,
-    /// The end of a sentence.
-    Other(String),
-}
-
-impl From<String> for Unfit {
-    fn from(words: String) -> Self {
-        Self::Other(words)
-    }
-}
 
 impl Office {
     /// Carries out an order that changes something, or looks at drives.
@@ -290,20 +274,6 @@ impl Office {
         }
     }
 
-    /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.
-    async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {
-        let path = &probe.info.path;
-        match self.cx.inspect(probe.id).await {
-            Ok(health) if lacks_room_below(&health) => {
-                let message =
-                    format!("the file system below {path} is full: what it missed does not fit there");
-                Err(refuse(RefusalKind::NotReady, "drive", message)
-                    .then(format!("free some space: df {path}")))
-            }
-            Ok(_) | Err(_) => Ok(()),
-        }
-    }
-
     /// Order: return. The drive is claimed anew: that succeeds only when nothing of ours is left on it (promise 5).
     pub(crate) async fn drive_return(&self, drive: &str) -> Answered {
         self.check_one_meant("drive", drive)?;
@@ -313,7 +283,7 @@ impl Office {
             Err(r) if self.desk().spare_named(drive).is_some() => {
                 let spare = self.desk().spare_named(drive).filter(|(_, s)| s.open.is_none());
                 let Some((pool, spare)) = spare else { return Err(r) };
-                return self.patient().spare_return(pool, spare.uuid).await;
+                return self.patient().come_back(pool, Lacking::Spare(spare.uuid)).await;
             }
             // It may have another path today: then its label says whose it is.
             Err(r) => {
@@ -325,11 +295,10 @@ impl Office {
                 found.map_err(|r| self.once_a_drive(drive, &label).unwrap_or(r))?
             }
         };
-        let (state, open, uuid, path, pool_name) = {
+        let (state, path) = {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
-            let l = &p.arrays[array].legs[leg];
-            (p.leg_state(array, leg), l.open.clone(), l.uuid, l.path.clone(), p.config().name.clone())
+            (p.leg_state(array, leg), p.drive_path(array, leg).to_string())
         };
         match state {
             LegState::Rebuilding | LegState::RebuildingFull => {
@@ -343,145 +312,7 @@ impl Office {
             LegState::InSync => return self.return_in_sync(pool, array, leg).await,
             LegState::Out | LegState::JustOut => {}
         }
-        self.catch_up(pool).await?;
-        let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
-        if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
-            let how = if s.gone { "gone" } else { "hanging" };
-            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
-                .then(format!("millrace drive shape {path} --clear")));
-        }
-        if let Some(o) = open {
-            if let Some(p) = self.desk_mut().pool_mut(pool) {
-                p.arrays[array].legs[leg].let_go();
-            }
-            // No shard has it in its layout any more before it is closed.
-            self.publish().await;
-            if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
-                let message = format!("{path} still holds operations that were begun before it failed");
-                return Err(refuse(RefusalKind::NotReady, "drive", message)
-                    .then("millrace status, and return it once it answers or was unplugged"));
-            }
-        }
-        // By its UUID it is meant wherever it was seen last.
-        let moved = match self.desk().found_for(uuid, &path) {
-            Some(Found::Moved { path, .. }) => Some(path),
-            Some(_) | None => None,
-        };
-        let spec = match (drive.parse::<Uuid>(), moved) {
-            (Ok(_), Some(at)) if self.lies_at(uuid, &at).await => at,
-            (Ok(_), _) => path.clone(),
-            (Err(_), _) => drive.to_string(),
-        };
-        let probe = self.patient().probe(&spec).await;
-        // What was shaped for a test stays so until somebody says otherwise, whether it can be opened now or later.
-        if let Some(shape) = shape {
-            match &probe {
-                Ok(probe) => self.shape(probe.id, shape),
-                Err(_) => self.shape_later(&path, shape),
-            }
-        }
-        let probe = probe.map_err(|e| {
-            let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
-            refuse(RefusalKind::NotReady, "drive", e.words).then(next)
-        })?;
-        if let Err(r) = self.check_room_below(&probe).await {
-            self.stays_out(pool, array, leg, &probe).await;
-            return Err(r);
-        }
-        let admitted = self.readmit(pool, array, uuid, &probe).await;
-        let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
-        if let Err(r) = marked {
-            self.stays_out(pool, array, leg, &probe).await;
-            return Err(r);
-        }
-        match admitted {
-            Ok(full) => {
-                {
-                    let mut desk = self.desk_mut();
-                    if let Some(p) = desk.pool_mut(pool) {
-                        let l = &mut p.arrays[array].legs[leg];
-                        l.takes(probe.opened(), &probe.info.path);
-                        p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
-                    }
-                    desk.moved(pool, uuid, &probe.info.path);
-                }
-                self.joined(pool, array, leg).await;
-                self.write_pools().await?;
-                Ok(Reply::Done)
-            }
-            Err(r) => {
-                self.stays_out(pool, array, leg, &probe).await;
-                // The leg may have lain elsewhere.
-                let here = &probe.info.path;
-                let found = match r {
-                    Unfit::Apart => Found::Apart { drive: uuid, path: here.clone(), pool: pool_name.clone() },
-                    Unfit::Other(_) => Found::of(&probe),
-                };
-                let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
-                let apart = matches!(&found, Found::Apart { .. });
-                let r = match r {
-                    Unfit::Apart => found.words(),
-                    Unfit::Other(words) => words,
-                };
-                // A drive of another pool of this head has its place there, and is not to be overwritten.
-                let listed = self.desk().listing(&probe, &[]).filter(|_| found.drive() != Some(uuid));
-                let next = match (cut_off || apart, listed) {
-                    (true, _) => found.way_back(&path),
-                    (false, Some(listed)) => listed.way_back(here),
-                    (false, None) => {
-                        format!("millrace drive replace {path} {here} --force (copies everything to it)")
-                    }
-                };
-                if let Some(p) = self.desk_mut().pool_mut(pool)
-                    && (cut_off || *here == path)
-                {
-                    let l = &mut p.arrays[array].legs[leg];
-                    l.lies_at(here);
-                    // The drive itself, whole, may not return for what happened to it elsewhere.
-                    match cut_off || apart || found.drive() != Some(uuid) {
-                        true => l.is_told(found.words(), Some(found)),
-                        false => l.is_told(r.clone(), None),
-                    }
-                }
-                Err(Refusal {
-                    message: format!("{here} cannot return to pool {pool_name}: {r}"),
-                    next: Some(next),
-                    field: Some("drive".into()),
-                    kind: RefusalKind::Conflict,
-                })
-            }
-        }
-    }
-    /// Whether a drive lies at a path now.
-    async fn lies_at(&self, drive: Uuid, path: &str) -> bool {
-        match self.patient().probe(path).await {
-            Ok(probe) => {
-                self.desk_mut().note_found(&probe);
-                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
-                probe.good_label().is_some_and(|l| l.drive == drive)
-            }
-            Err(_) => false,
-        }
-    }
-    /// A return was refused. The leg's own drive, where it always was, stays open and out as it was before, with its shape:
-    /// it is there, and nobody must attach it. It gets no records (`reachable`). Anything else is let go of.
-    async fn stays_out(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) {
-        let stays = match (self.desk_mut().pool_mut(pool), probe.opened()) {
-            (Some(p), Some(open)) => {
-                let l = &mut p.arrays[array].legs[leg];
-                let own = l.open.is_none() && open.label.drive == l.uuid && open.info.path == l.path;
-                if own {
-                    let path = open.info.path.clone();
-                    l.takes(Some(open), &path);
-                }
-                own
-            }
-            (None, _) | (_, None) => false,
-        };
-        match stays {
-            true => self.publish().await,
-            false => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
-        }
+        self.come_back(pool, Lacking::Leg { array, leg, named: drive.into() }).await
     }
     /// A drive that carries the label of a pool that is here, and is none of its drives.
     fn once_a_drive(&self, drive: &str, label: &Label) -> Option<Refusal> {
@@ -491,45 +322,6 @@ impl Office {
         let message = format!("{drive} was a drive of pool {name} once: another one has taken its place");
         let next = format!("millrace pool add {name} spare {drive}");
         Some(refuse(RefusalKind::Conflict, "drive", message).then(next))
-    }
-    /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
-    /// to date. The error is the end of a sentence.
-    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, Unfit> {
-        let label = match (&probe.label, probe.good_label()) {
-            (_, Some(l)) => l,
-            (Ok(_), None) => return Err(Found::of(probe).words().into()),
-            (Err(fault), None) => return Err(format!("its label is {fault}").into()),
-        };
-        if label.drive != uuid {
-            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name).into());
-        }
-        let (verdict, slot) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).ok_or_else(|| "the pool is gone".to_string())?;
-            if label.array != array as u32 {
-                return Err("its label says another place in the pool".to_string().into());
-            }
-            (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.config_slot())
-        };
-        let full = match verdict {
-            Return::Partial => !probe.whole,
-            Return::Full => true,
-            Return::Diverged => return Err(Unfit::Apart),
-        };
-        let bytes = slot.encode().expect("it lies on the other drives");
-        let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
-        written
-            .map_err(|e| format!("its configuration could not be written: the drive {}", error_words(e)))?;
-        if !probe.whole {
-            // What was overwritten may be anything: all is copied, and the label's copies are made good.
-            let bytes = label.encode();
-            for at in [array::format::label_copy_at(label.drive_bytes), array::format::LABEL_AT] {
-                let written = self.cx.write(probe.id, at, &bytes).await;
-                written
-                    .map_err(|e| format!("its label could not be written: the drive {}", error_words(e)))?;
-            }
-        }
-        Ok(full)
     }
     /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
     /// the bitmaps say what is left to copy, over any crash.

@@ -1,0 +1,388 @@
+//! A drive that a pool lacks comes back: a leg that is out, the last leg in sync of a mirror, or a spare. How it is found and let go of
+//! again is the same for all; who may return, and what it returns to, is not.
+//!
+//! ```text
+//! nothing of ours is left of what was opened ▶ found: where it was, where it lies today, or at all drives that nobody holds
+//!   ├─ a leg that is out     its own record says what it lacks ▶ open on the desk ▶ joins, and is copied to
+//!   ├─ a last leg            nobody went on from it (`reopen`) ▶ takes the place of what was opened
+//!   └─ a spare               its label says so ▶ open on the desk
+//! it may not, or not yet ▶ let go of, and why is told
+//! ```
+
+use crate::layout::PoolId;
+use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::steward::context::array::Wish;
+use crate::steward::context::found::Found;
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::probe::Probe;
+use crate::steward::context::spare::is_spare;
+use crate::steward::health::watch::lacks_room_below;
+use crate::steward::office::Office;
+use crate::steward::patience::RETURN_PATIENCE;
+use crate::steward::words::{error_words, refuse};
+use array::format::{Return, judge_return};
+use base::machine::Shape;
+use base::{OpenError, Uuid};
+
+/// A drive that a pool lacks.
+pub(crate) enum Lacking {
+    /// A leg that is out. By its UUID it is meant wherever it was seen last; else it lies where it is named.
+    Leg { array: usize, leg: usize, named: String },
+    /// The last leg in sync of a mirror, which was gone. It is looked for where it was, or everywhere.
+    LastLeg { array: usize, leg: usize, everywhere: bool },
+    /// A spare that was not found.
+    Spare(Uuid),
+}
+
+impl Lacking {
+    /// The drive's own name, and where it was; None if it is here, or is not the pool's any more.
+    fn drive(&self, p: &PoolDesk) -> Option<(Uuid, String)> {
+        match self {
+            Self::Leg { array, leg, .. } | Self::LastLeg { array, leg, .. } => {
+                let leg = p.arrays.get(*array)?.legs.get(*leg)?;
+                Some((leg.uuid, leg.path.clone()))
+            }
+            Self::Spare(uuid) => {
+                let spare = p.spares.iter().find(|s| s.uuid == *uuid && s.open.is_none())?;
+                Some((spare.uuid, spare.path.clone()))
+            }
+        }
+    }
+}
+
+/// Why a drive may not return.
+#[derive(PartialEq, Eq, Debug)]
+enum Unfit {
+    /// Somebody used it without the others.
+    Apart,
+    /// The end of a sentence.
+    Other(String),
+}
+
+impl From<String> for Unfit {
+    fn from(words: String) -> Self {
+        Self::Other(words)
+    }
+}
+
+impl Office {
+    /// Looks for a drive that the pool lacks, and takes it back.
+    ///
+    /// # Errors
+    /// It is not found, or may not return, and why: then it is as it was.
+    pub(crate) async fn come_back(&self, pool: PoolId, who: Lacking) -> Answered {
+        let drive = self.desk().pool(pool).and_then(|p| who.drive(p));
+        let Some((uuid, path)) = drive else { return Ok(Reply::Done) };
+        let shape = match &who {
+            Lacking::Leg { array, leg, .. } => self.let_go_of_dead(pool, *array, *leg, &path).await?,
+            Lacking::LastLeg { .. } | Lacking::Spare(_) => None,
+        };
+        let places = self.places_of(&who, uuid, &path).await;
+        let found = match &who {
+            Lacking::Leg { .. } => self.patient().find(uuid, &path, places).await,
+            Lacking::LastLeg { .. } | Lacking::Spare(_) => self.find(uuid, &path, places).await,
+        };
+        // What was shaped for a test stays so until somebody says otherwise, whether it can be opened now or later.
+        if let Some(shape) = shape {
+            match &found {
+                Ok(probe) => self.shape(probe.id, shape),
+                Err(_) => self.shape_later(&path, shape),
+            }
+        }
+        match who {
+            Lacking::Leg { array, leg, .. } => {
+                let probe = found.map_err(|e| {
+                    let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
+                    refuse(RefusalKind::NotReady, "drive", e.words).then(next)
+                })?;
+                self.rejoin(pool, (array, leg), (uuid, &path), &probe).await
+            }
+            Lacking::LastLeg { array, leg, .. } => {
+                let away = |words: String| refuse(RefusalKind::NotReady, "drive", words);
+                let probe = found.map_err(|e| away(e.words))?;
+                if probe.good_label().is_some_and(|l| l.drive == uuid)
+                    && self.swap_last(pool, array, leg, &probe).await.is_some()
+                {
+                    return Ok(Reply::Done);
+                }
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                Err(away(format!("{path} may not return yet")))
+            }
+            Lacking::Spare(uuid) => self.take_spare(pool, uuid, &path, found),
+        }
+    }
+
+    /// What is open of a leg that is out is let go of: nothing of ours may be left on it (promise 5). Returns its shape.
+    async fn let_go_of_dead(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+        path: &str,
+    ) -> Result<Option<Shape>, Refusal> {
+        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
+        self.catch_up(pool).await?;
+        let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
+        if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
+            let how = if s.gone { "gone" } else { "hanging" };
+            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
+                .then(format!("millrace drive shape {path} --clear")));
+        }
+        if let Some(o) = open {
+            if let Some(p) = self.desk_mut().pool_mut(pool) {
+                p.arrays[array].legs[leg].let_go();
+            }
+            // No shard has it in its layout any more before it is closed.
+            self.publish().await;
+            if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
+                let message = format!("{path} still holds operations that were begun before it failed");
+                return Err(refuse(RefusalKind::NotReady, "drive", message)
+                    .then("millrace status, and return it once it answers or was unplugged"));
+            }
+        }
+        Ok(shape)
+    }
+    /// Where a drive is looked for, in this order.
+    async fn places_of(&self, who: &Lacking, uuid: Uuid, path: &str) -> Vec<String> {
+        match who {
+            Lacking::Leg { named, .. } => {
+                let moved = match self.desk().found_for(uuid, path) {
+                    Some(Found::Moved { path, .. }) => Some(path),
+                    Some(_) | None => None,
+                };
+                match (named.parse::<Uuid>(), moved) {
+                    (Ok(_), Some(at)) if self.lies_at(uuid, &at).await => vec![at],
+                    (Ok(_), _) => vec![path.to_string()],
+                    (Err(_), _) => vec![named.clone()],
+                }
+            }
+            Lacking::LastLeg { everywhere: true, .. } => {
+                let others = self.candidates().await.into_iter().filter(|spec| spec != path);
+                core::iter::once(path.to_string()).chain(others).collect()
+            }
+            Lacking::LastLeg { .. } | Lacking::Spare(_) => vec![path.to_string()],
+        }
+    }
+    /// Opens the drive of this name, at one of these places. Of one place alone whatever lies there is told: who asked says why it
+    /// is not the one.
+    async fn find(&self, uuid: Uuid, path: &str, places: Vec<String>) -> Result<Probe, OpenError> {
+        let alone = places.len() == 1;
+        for spec in places {
+            // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
+            if !alone && spec != path && self.desk().holds(&spec).is_some() {
+                continue;
+            }
+            match self.probe(&spec).await {
+                Ok(probe) if alone || probe.good_label().is_some_and(|l| l.drive == uuid) => {
+                    return Ok(probe);
+                }
+                Ok(probe) => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
+                Err(e) if alone => return Err(e),
+                Err(_) => {}
+            }
+        }
+        Err(format!("{path} is not there, and nowhere else").into())
+    }
+
+    /// A leg that is out may join, or stays out.
+    async fn rejoin(
+        &self,
+        pool: PoolId,
+        (array, leg): (usize, usize),
+        (uuid, path): (Uuid, &str),
+        probe: &Probe,
+    ) -> Answered {
+        let pool_name = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
+        if let Err(r) = self.check_room_below(probe).await {
+            self.stays_out(pool, array, leg, probe).await;
+            return Err(r);
+        }
+        let admitted = self.readmit(pool, array, uuid, probe).await;
+        let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
+        if let Err(r) = marked {
+            self.stays_out(pool, array, leg, probe).await;
+            return Err(r);
+        }
+        match admitted {
+            Ok(full) => {
+                {
+                    let mut desk = self.desk_mut();
+                    if let Some(p) = desk.pool_mut(pool) {
+                        let l = &mut p.arrays[array].legs[leg];
+                        l.takes(probe.opened(), &probe.info.path);
+                        p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
+                    }
+                    desk.moved(pool, uuid, &probe.info.path);
+                }
+                self.joined(pool, array, leg).await;
+                self.write_pools().await?;
+                Ok(Reply::Done)
+            }
+            Err(r) => {
+                self.stays_out(pool, array, leg, probe).await;
+                // The leg may have lain elsewhere.
+                let here = &probe.info.path;
+                let found = match r {
+                    Unfit::Apart => Found::Apart { drive: uuid, path: here.clone(), pool: pool_name.clone() },
+                    Unfit::Other(_) => Found::of(probe),
+                };
+                let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
+                let apart = matches!(&found, Found::Apart { .. });
+                let r = match r {
+                    Unfit::Apart => found.words(),
+                    Unfit::Other(words) => words,
+                };
+                // A drive of another pool of this head has its place there, and is not to be overwritten.
+                let listed = self.desk().listing(probe, &[]).filter(|_| found.drive() != Some(uuid));
+                let next = match (cut_off || apart, listed) {
+                    (true, _) => found.way_back(path),
+                    (false, Some(listed)) => listed.way_back(here),
+                    (false, None) => {
+                        format!("millrace drive replace {path} {here} --force (copies everything to it)")
+                    }
+                };
+                if let Some(p) = self.desk_mut().pool_mut(pool)
+                    && (cut_off || here.as_str() == path)
+                {
+                    let l = &mut p.arrays[array].legs[leg];
+                    l.lies_at(here);
+                    // The drive itself, whole, may not return for what happened to it elsewhere.
+                    match cut_off || apart || found.drive() != Some(uuid) {
+                        true => l.is_told(found.words(), Some(found)),
+                        false => l.is_told(r.clone(), None),
+                    }
+                }
+                Err(Refusal {
+                    message: format!("{here} cannot return to pool {pool_name}: {r}"),
+                    next: Some(next),
+                    field: Some("drive".into()),
+                    kind: RefusalKind::Conflict,
+                })
+            }
+        }
+    }
+    /// Whether a drive lies at a path now.
+    async fn lies_at(&self, drive: Uuid, path: &str) -> bool {
+        match self.patient().probe(path).await {
+            Ok(probe) => {
+                self.desk_mut().note_found(&probe);
+                self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+                probe.good_label().is_some_and(|l| l.drive == drive)
+            }
+            Err(_) => false,
+        }
+    }
+    /// A return was refused. The leg's own drive, where it always was, stays open and out as it was before, with its shape:
+    /// it is there, and nobody must attach it. It gets no records (`reachable`). Anything else is let go of.
+    async fn stays_out(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) {
+        let stays = match (self.desk_mut().pool_mut(pool), probe.opened()) {
+            (Some(p), Some(open)) => {
+                let l = &mut p.arrays[array].legs[leg];
+                let own = l.open.is_none() && open.label.drive == l.uuid && open.info.path == l.path;
+                if own {
+                    let path = open.info.path.clone();
+                    l.takes(Some(open), &path);
+                }
+                own
+            }
+            (None, _) | (_, None) => false,
+        };
+        match stays {
+            true => self.publish().await,
+            false => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
+        }
+    }
+    /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.
+    async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {
+        let path = &probe.info.path;
+        match self.cx.inspect(probe.id).await {
+            Ok(health) if lacks_room_below(&health) => {
+                let message =
+                    format!("the file system below {path} is full: what it missed does not fit there");
+                Err(refuse(RefusalKind::NotReady, "drive", message)
+                    .then(format!("free some space: df {path}")))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+    /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
+    /// to date. The error is the end of a sentence.
+    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, Unfit> {
+        let label = match (&probe.label, probe.good_label()) {
+            (_, Some(l)) => l,
+            (Ok(_), None) => return Err(Found::of(probe).words().into()),
+            (Err(fault), None) => return Err(format!("its label is {fault}").into()),
+        };
+        if label.drive != uuid {
+            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name).into());
+        }
+        let (verdict, slot) = {
+            let desk = self.desk();
+            let p = desk.pool(pool).ok_or_else(|| "the pool is gone".to_string())?;
+            if label.array != array as u32 {
+                return Err("its label says another place in the pool".to_string().into());
+            }
+            (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.config_slot())
+        };
+        let full = match verdict {
+            Return::Partial => !probe.whole,
+            Return::Full => true,
+            Return::Diverged => return Err(Unfit::Apart),
+        };
+        let bytes = slot.encode().expect("it lies on the other drives");
+        let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
+        written
+            .map_err(|e| format!("its configuration could not be written: the drive {}", error_words(e)))?;
+        if !probe.whole {
+            // What was overwritten may be anything: all is copied, and the label's copies are made good.
+            let bytes = label.encode();
+            for at in [array::format::label_copy_at(label.drive_bytes), array::format::LABEL_AT] {
+                let written = self.cx.write(probe.id, at, &bytes).await;
+                written
+                    .map_err(|e| format!("its label could not be written: the drive {}", error_words(e)))?;
+            }
+        }
+        Ok(full)
+    }
+
+    /// A spare was found, or something else.
+    fn take_spare(&self, pool: PoolId, uuid: Uuid, path: &str, found: Result<Probe, OpenError>) -> Answered {
+        let ours = |p: &Probe| p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
+        let (open, found, answer) = match &found {
+            Ok(p) if ours(p) => (p.opened(), None, Ok(Reply::Done)),
+            Ok(p) => {
+                self.let_go(p.id);
+                let found = Found::of(p);
+                let message = format!("{path} is not the spare that was there: {}", found.words());
+                (None, Some(found), Err(refuse(RefusalKind::Conflict, "drive", message)))
+            }
+            Err(e) => {
+                let found = self.desk().found_for(uuid, path);
+                (None, found, Err(refuse(RefusalKind::NotReady, "drive", e.words.clone())))
+            }
+        };
+        let opened = open.as_ref().map(|o| o.id);
+        let taken = {
+            let mut desk = self.desk_mut();
+            // Meanwhile an order may have taken it out, or the keeper have found it.
+            let p = desk.pool_mut(pool);
+            let name = p.as_ref().map_or(String::new(), |p| p.config().name.clone());
+            let mut spares = p.into_iter().flat_map(|p| &mut p.spares);
+            let spare = spares.find(|s| s.uuid == uuid && s.open.is_none());
+            spare.map(|s| {
+                s.comes(open, found);
+                name
+            })
+        };
+        match (opened, taken) {
+            (Some(id), None) => self.let_go(id),
+            (Some(_), Some(name)) => {
+                let now = self.cx.now();
+                let message = format!("its spare {path} is back");
+                self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+            }
+            (None, _) => {}
+        }
+        answer.map_err(|r| r.then("millrace status"))
+    }
+}
