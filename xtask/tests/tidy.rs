@@ -89,6 +89,24 @@ const COMMON_FIELDS: &[&str] =
 const STATE: &str = "crates/head/src/steward/state/mod.rs";
 const STATE_STRUCTS: &[&str] = &["State", "Pool", "Away"];
 
+/// Letters of whom, and where alone they are taken out of what travels. Whoever writes one calls `to_shard`, `to_steward` or
+/// `to_manager`, so that the compiler knows who may get what.
+const RECEIVERS: &[(&str, &[&str])] = &[
+    ("Mail::Shard(", &["crates/head/src/shard.rs"]),
+    ("Mail::Steward(", &["crates/head/src/steward/mod.rs"]),
+    (
+        "Mail::Manager(",
+        &[
+            "crates/millrace/src/daemon/run.rs",
+            "crates/millrace/src/bench/stand/mod.rs",
+            "crates/sim/src/world/mod.rs",
+        ],
+    ),
+];
+
+/// Where those are made.
+const POST_OFFICE: &str = "crates/head/src/mail.rs";
+
 /// So many source files may lie in one folder: beyond it nobody finds anything by looking.
 const FOLDER_MAX: usize = 15;
 
@@ -124,7 +142,7 @@ impl Source {
         let mut tests_next = false;
         for (number, line) in (1..).zip(self.text.lines()) {
             let bare = bare(line);
-            if tests_next && bare.trim_start().starts_with("mod ") && bare.trim_end().ends_with('{') {
+            if tests_next && bare.split(' ').any(|word| word == "mod") && bare.trim_end().ends_with('{') {
                 break;
             }
             tests_next = bare.trim() == "#[cfg(test)]" || tests_next && bare.trim().starts_with("#[");
@@ -681,6 +699,26 @@ fn open_state(sources: &[Source]) -> Vec<String> {
     found
 }
 
+/// Letters that somebody else than their receiver takes apart, or writes by hand.
+fn strange_letters(sources: &[Source]) -> Vec<String> {
+    let mut found = vec![];
+    for source in
+        sources.iter().filter(|s| s.path.ends_with(".rs") && s.is_product() && s.path != POST_OFFICE)
+    {
+        for (number, line) in source.code() {
+            for (words, takers) in RECEIVERS {
+                if line.contains(words) && !takers.contains(&source.path.as_str()) {
+                    found.push(format!(
+                        "{}:{number} says {words}…): only its receiver takes such a letter; write one with {POST_OFFICE}",
+                        source.path
+                    ));
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Folders with more source files than somebody can survey.
 fn crowded_folders(sources: &[Source]) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
@@ -751,6 +789,11 @@ fn what_the_steward_knows_is_changed_by_its_own_methods() {
 #[test]
 fn what_is_decided_is_written_by_apply_alone() {
     assert_none(open_state(&tracked()));
+}
+
+#[test]
+fn nobody_takes_the_letters_of_another() {
+    assert_none(strange_letters(&tracked()));
 }
 
 #[test]
@@ -974,6 +1017,15 @@ fn a_field_of_the_state_that_others_can_write_is_found() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("Pool has a field that others can write, pub(crate) record"), "{found:?}");
     assert!(found[1].contains("no struct Away"), "{found:?}");
+}
+
+#[test]
+fn a_letter_in_the_wrong_hands_is_found() {
+    let takes = "fn f(m: Mail) {\n    let Mail::Steward(m) = m else { panic!() };\n}\n#[cfg(test)]\nmod tests {\n    Mail::Shard(x)\n}\n";
+    assert_none(strange_letters(&[source("crates/head/src/steward/mod.rs", takes)]));
+    let found = strange_letters(&[source("crates/head/src/shard/letters.rs", takes)]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("crates/head/src/shard/letters.rs:2 says Mail::Steward("), "{found:?}");
 }
 
 #[test]

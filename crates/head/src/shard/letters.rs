@@ -99,10 +99,7 @@ impl<M: Memory> Shard<M> {
             ShardMail::Quiesce { array } => self.core.quiesce(now, array, fx),
             ShardMail::Room(room) => {
                 let (room, mirrors_max) = self.core.keep_scratch(room);
-                fx.push(Effect::Mail {
-                    to: from,
-                    mail: Mail::Steward(StewardMail::HasRoom { room, mirrors_max }),
-                });
+                fx.push(to_steward(StewardMail::HasRoom { room, mirrors_max }));
             }
             ShardMail::Returned { array, life, marks, ranges } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_returned(now, (life, marks), &ranges, io));
@@ -116,7 +113,7 @@ impl<M: Memory> Shard<M> {
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
             ShardMail::Report => {
                 let report = Box::new(self.report());
-                fx.push(Effect::Mail { to: from, mail: Mail::Steward(StewardMail::Reported(report)) });
+                fx.push(to_steward(StewardMail::Reported(report)));
             }
             ShardMail::Run { flight, array, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
