@@ -183,6 +183,7 @@ impl Array {
     }
     /// The shard that executes changes at byte `at`. Any shard may, where there is no redundancy and nothing is uncleared: then
     /// this is the shard of the instance itself.
+    #[inline]
     pub fn owner(&self, at: u64) -> u16 {
         if self.geometry.redundant() {
             self.geometry.owner_of_region(self.geometry.region(at), self.shards)
