@@ -157,10 +157,20 @@ pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &Member
         Kin::Same | Kin::Forefather(_) if was_source(own, drive, record) => Return::Diverged,
         Kin::Same | Kin::Forefather(_) if was_full => Return::Full,
         Kin::Same | Kin::Forefather(_) => Return::Partial,
-        Kin::TooOld if comes_before(own, record) => Return::Full,
+        Kin::TooOld if was_left_behind(own, drive, record) => Return::Full,
         Kin::Unrelated if is_cut_short(own, record) => Return::Full,
         Kin::TooOld | Kin::Unrelated => Return::Diverged,
     }
+}
+
+/// Whether those that are in sync today in a leg's mirror all were so by its own record, however old that is: nothing was
+/// answered with this leg that they lack. Other mirrors may have lost and taken back whom they would meanwhile.
+fn was_left_behind(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) -> bool {
+    let array = own.arrays.iter().position(|a| a.legs.iter().any(|l| l.drive == drive));
+    let Some(now) = array.and_then(|a| record.arrays.get(a)) else { return false };
+    let mut in_sync = now.legs.iter().filter(|l| l.state == LegState::InSync).peekable();
+    let was = |l: &MemberLeg| own.leg(l.drive).is_some_and(|then| then.state == LegState::InSync);
+    in_sync.peek().is_some() && in_sync.all(was)
 }
 
 /// Whether a leg was in sync, by its own record, when all that are in sync today were out: somebody took those by force, in a
@@ -471,6 +481,34 @@ mod tests {
         assert_eq!(back(Some(&next(&r, YOU, 9, &[(0, Out)]))), Return::Diverged);
         let copying = next(&lost, ME, 3, &[(1, RebuildingFull)]);
         assert_eq!(judge_return(Some(&copying), drive(1), &next(&copying, ME, 4, &[(1, Out)])), Return::Full);
+    }
+
+    #[test]
+    fn a_leg_away_for_long_is_judged_by_its_own_mirror() {
+        // Two mirrors: 0 and 1, 2 and 3. First 1 goes, then 3, and then 1 comes back.
+        let mut r = first(1);
+        let (mut other, epoch) = (r.arrays[0].clone(), r.arrays[0].epoch);
+        for (leg, n) in other.legs.iter_mut().zip(2..) {
+            leg.drive = drive(n);
+        }
+        r.arrays.push(RecordArray { epoch, ..other });
+        let away = |r: &MembershipRecord| {
+            let mut r = next(r, ME, 2, &[]);
+            r.arrays[0].legs[1].state = Out;
+            r
+        };
+        let left = away(&r);
+        let mut now = (3..40).fold(left.clone(), |r, n| next(&r, ME, n, &[]));
+        (now.arrays[0].legs[1].state, now.arrays[1].legs[1].state) = (InSync, Out);
+        assert_eq!(left.kin(&now), Kin::TooOld);
+        assert_eq!(judge_return(Some(&left), drive(3), &now), Return::Full);
+        // Not if its own partner was out by its record: it may hold what that one lacks.
+        let mut alone = left.clone();
+        alone.arrays[1].legs[0].state = Out;
+        assert_eq!(judge_return(Some(&alone), drive(3), &now), Return::Diverged);
+        // Nor if nobody is left to say so.
+        now.arrays[1].legs[0].state = Out;
+        assert_eq!(judge_return(Some(&left), drive(3), &now), Return::Diverged);
     }
 
     #[test]
