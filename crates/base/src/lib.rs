@@ -23,7 +23,7 @@ pub use command::{Command, Op, Status};
 pub use containers::{histogram, outbox, slots};
 pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError, Place};
 pub use drive_kind::DriveKind;
-pub use encoding::{codec, crc, size};
+pub use encoding::{codec, crc, record, size};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use histogram::{Coarse, Histogram};
 pub use host::{Fault, FaultKind, HostCommand, HostDone, HostIo, HostStatus};

@@ -1,11 +1,12 @@
 //! The label: docs/formats/label.md.
 
 use super::{
-    ALIGNMENT, BITMAP_AT, CONFIG_AT, CONFIG_BYTES, Fault, Features, MEMBERSHIP_AT, RECORD_BYTES, checksum,
-    header, open, seal, tail_at,
+    ALIGNMENT, BITMAP_AT, CONFIG_AT, CONFIG_BYTES, Fault, Features, MEMBERSHIP_AT, RECORD_BYTES, feature,
+    tail_at,
 };
 use base::Uuid;
 use base::codec::Malformed;
+use base::record::{checksum, header, open, seal};
 
 const MAGIC: &[u8; 8] = b"MILLRACE";
 
@@ -82,7 +83,7 @@ impl Label {
     }
     /// Reads one copy.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let opened = open(MAGIC, Features::SPARE, bytes)?;
+        let opened = open(MAGIC, feature::SPARE, bytes)?;
         if bytes.len() != RECORD_BYTES {
             return Err(Fault::Damaged);
         }

@@ -1,11 +1,9 @@
 //! The membership record: docs/formats/membership.md.
 
-use super::{
-    ARRAYS_MAX, DRIVES_MAX, Fault, Features, HEADER_BYTES, RECORD_BYTES, RECORD_LEGS_MAX, checksum, header,
-    open, seal,
-};
+use super::{ARRAYS_MAX, DRIVES_MAX, Fault, Features, RECORD_BYTES, RECORD_LEGS_MAX};
 use base::Uuid;
 use base::codec::{Malformed, Reader};
+use base::record::{HEADER_BYTES, checksum, header, open, seal};
 
 const MAGIC: &[u8; 8] = b"MILLMEMB";
 /// Forefathers that a record names.

@@ -1,7 +1,8 @@
 //! Configuration slots: docs/formats/config.md. The body is the head's; here it is bytes.
 
-use super::{CONFIG_BYTES, Fault, Features, HEADER_BYTES, RECORD_BYTES, header, open};
+use super::{CONFIG_BYTES, Fault, Features, RECORD_BYTES, feature};
 use base::crc::crc32c_append;
+use base::record::{HEADER_BYTES, header, open};
 use base::{Bug, planted};
 
 const MAGIC: &[u8; 8] = b"MILLCONF";
@@ -25,12 +26,12 @@ impl ConfigSlot {
     }
     /// The same, of a pool that is being made: whoever finds it on every drive finds a pool that was never finished.
     pub fn unfinished(mut self) -> Self {
-        self.features.incompat |= Features::UNFINISHED;
+        self.features.incompat |= feature::UNFINISHED;
         self
     }
     /// The pool was being made as it was written.
     pub fn is_unfinished(&self) -> bool {
-        self.features.incompat & Features::UNFINISHED != 0
+        self.features.incompat & feature::UNFINISHED != 0
     }
     /// The bytes to write, rounded up to 4096; None if the body does not fit a slot.
     pub fn encode(&self) -> Option<Vec<u8>> {
@@ -48,7 +49,7 @@ impl ConfigSlot {
     }
     /// Reads a slot; bytes behind the body do not matter.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        let mut opened = open(MAGIC, Features::CONFIG, bytes)?;
+        let mut opened = open(MAGIC, feature::CONFIG, bytes)?;
         let generation = opened.rest.u64().map_err(|_| Fault::Damaged)?;
         let len = opened.rest.u32().map_err(|_| Fault::Damaged)? as usize;
         let whole = bytes.get(..BODY_AT.saturating_add(len)).ok_or(Fault::Damaged)?;
@@ -62,7 +63,7 @@ impl ConfigSlot {
 
 /// How many bytes of a slot must be read to decode it, from its first 4096; None if that is not one.
 pub fn config_bytes(first: &[u8]) -> Option<u64> {
-    open(MAGIC, Features::CONFIG, first).ok()?;
+    open(MAGIC, feature::CONFIG, first).ok()?;
     let len = u32::from_le_bytes(first.get(48..52)?.try_into().expect("four bytes"));
     let bytes = (BODY_AT as u64 + u64::from(len)).next_multiple_of(RECORD_BYTES as u64);
     (bytes <= CONFIG_BYTES).then_some(bytes)

@@ -2,4 +2,5 @@
 
 pub mod codec;
 pub mod crc;
+pub mod record;
 pub mod size;

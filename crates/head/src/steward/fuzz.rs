@@ -4,16 +4,16 @@
 use crate::steward::record::kept::KeptFile;
 use crate::steward::record::texts;
 use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig};
-use array::format::Features;
+use array::format::feature;
 use base::Uuid;
 use std::sync::Arc;
 
 /// The features of [`configuration_example`].
-const EXAMPLE_HAS: u64 = Features::EXTRAS | Features::CAPS | Features::WEIGHTS | Features::UNCLEARED;
+const EXAMPLE_HAS: u64 = feature::EXTRAS | feature::CAPS | feature::WEIGHTS | feature::UNCLEARED;
 
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {
-    for incompat in [Features::EXTRAS, EXAMPLE_HAS] {
+    for incompat in [feature::EXTRAS, EXAMPLE_HAS] {
         let Ok(config) = PoolConfig::decode(bytes, incompat) else { continue };
         let kept = KeptFile { slot: config.slot(1), deallocates: true };
         assert!(KeptFile::parse(kept.text().as_bytes()) == Ok(kept), "another kept file");

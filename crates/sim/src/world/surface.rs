@@ -22,8 +22,8 @@ use super::actor::{Actor, ActorId};
 use super::drives::Opened;
 use crate::volume::{Answer, mark_of};
 use array::Geometry;
-use array::format::{Features, Label};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
+use array::format::{Label, feature};
 use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
 use head::Deadlines;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -343,7 +343,7 @@ impl World {
         }
         let homes = &mut self.surface.homes;
         homes.resize(self.disks.len().max(homes.len()), None);
-        homes[disk] = label.filter(|l| l.features.incompat & Features::SPARE == 0).map(|l| Home {
+        homes[disk] = label.filter(|l| l.features.incompat & feature::SPARE == 0).map(|l| Home {
             drive: l.drive,
             array: l.array as usize,
             geometry: Geometry {

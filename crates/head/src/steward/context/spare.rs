@@ -3,7 +3,7 @@
 use crate::steward::context::found::Found;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::patience::return_after;
-use array::format::{Features, Label};
+use array::format::{Label, feature};
 use base::{Instant, Uuid};
 
 /// A spare of an imported pool.
@@ -84,5 +84,5 @@ impl SpareDesk {
 
 /// Whether a label is a spare's.
 pub(crate) fn is_spare(label: &Label) -> bool {
-    label.features.incompat & Features::SPARE != 0
+    label.features.incompat & feature::SPARE != 0
 }

@@ -21,7 +21,7 @@ use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
 use crate::steward::state::Edit;
 use crate::steward::state::extras::SpareRow;
 use crate::steward::words::{array_word, not_labelled, refuse, size_needed, size_there};
-use array::format::{DRIVES_MAX, Features, Label, LegState, tail_at};
+use array::format::{DRIVES_MAX, Features, Label, LegState, feature, tail_at};
 use base::{Duration, Instant, Uuid};
 
 /// How often it is looked whether a leg needs a spare.
@@ -290,7 +290,7 @@ impl Office {
         let usual = Label::usual(probe.info.bytes);
         let data_at = 5 << 20;
         let label = Label {
-            features: Features { incompat: Features::SPARE, ..Features::default() },
+            features: Features { incompat: feature::SPARE, ..Features::default() },
             pool: config.uuid,
             drive: uuid,
             array: NO_ARRAY,

@@ -5,7 +5,7 @@ use crate::admission::scheduler::WEIGHT;
 use crate::steward::state::extras::{CapsRow, Extras, WeightRow};
 use access::Grants;
 use array::Geometry;
-use array::format::{ConfigSlot, Features, Label};
+use array::format::{ConfigSlot, Features, Label, feature};
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use pool::{Granules, StripeMap};
@@ -106,7 +106,7 @@ impl PoolConfig {
     /// The same of the body and the feature bits.
     pub fn of_body(body: &[u8], compat: u64, incompat: u64) -> Result<Self, Malformed> {
         let config = Self::decode(body, incompat)?;
-        Ok(Self { accounted: compat & Features::ACCOUNTED != 0, ..config })
+        Ok(Self { accounted: compat & feature::ACCOUNTED != 0, ..config })
     }
     /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
     pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
@@ -164,13 +164,13 @@ impl PoolConfig {
     pub fn slot(&self, generation: u64) -> ConfigSlot {
         let usual = |a: &ArrayRow| !a.mirror || (2..=array::LEGS_MAX).contains(&a.legs.len());
         let legs = !self.extras.replacements.is_empty() || !self.arrays.iter().all(usual);
-        let extras = if self.extras.is_empty() { 0 } else { Features::EXTRAS };
-        let prefers = if self.extras.prefers_several() { Features::PREFERS } else { 0 };
-        let caps = if self.extras.caps.is_empty() { 0 } else { Features::CAPS };
-        let weights = if self.extras.weights.is_empty() { 0 } else { Features::WEIGHTS };
-        let uncleared = if self.extras.uncleared.is_some() { Features::UNCLEARED } else { 0 };
-        let incompat = extras | prefers | caps | weights | uncleared | if legs { Features::LEGS } else { 0 };
-        let compat = if self.accounted { Features::ACCOUNTED } else { 0 };
+        let extras = if self.extras.is_empty() { 0 } else { feature::EXTRAS };
+        let prefers = if self.extras.prefers_several() { feature::PREFERS } else { 0 };
+        let caps = if self.extras.caps.is_empty() { 0 } else { feature::CAPS };
+        let weights = if self.extras.weights.is_empty() { 0 } else { feature::WEIGHTS };
+        let uncleared = if self.extras.uncleared.is_some() { feature::UNCLEARED } else { 0 };
+        let incompat = extras | prefers | caps | weights | uncleared | if legs { feature::LEGS } else { 0 };
+        let compat = if self.accounted { feature::ACCOUNTED } else { 0 };
         let features = Features { compat, incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
     }
@@ -307,12 +307,12 @@ pub(crate) mod tests {
         for cut in without + 1..bytes.len() {
             assert_eq!(PoolConfig::decode(&bytes[..cut], 0), Err(Malformed), "cut at {cut}");
         }
-        assert_eq!(config.slot(1).features.incompat, Features::EXTRAS);
+        assert_eq!(config.slot(1).features.incompat, feature::EXTRAS);
         // The good drives of several mirrors: with replacements and without.
         let mut several = config.clone();
         let run = several.extras.scrub.run.as_mut().expect("one is under way");
         run.prefer = vec![Uuid([3; 16]), Uuid([4; 16])];
-        assert_eq!(several.slot(1).features.incompat, Features::EXTRAS | Features::PREFERS);
+        assert_eq!(several.slot(1).features.incompat, feature::EXTRAS | feature::PREFERS);
         for replacements in [0u8, 2] {
             let row = |n: u8| crate::steward::state::extras::Replacement {
                 old: Uuid([n + 5; 16]),
@@ -326,17 +326,17 @@ pub(crate) mod tests {
                 "{replacements} replacements"
             );
         }
-        let accounted = Features { compat: Features::ACCOUNTED, ..Features::default() };
+        let accounted = Features { compat: feature::ACCOUNTED, ..Features::default() };
         assert_eq!(sample().slot(1).features, accounted, "an older program reads it until then");
         let mut legs = config.clone();
         let replacement = Replacement { old: Uuid([6; 16]), old_path: "/dev/o".into(), new: Uuid([7; 16]) };
         legs.extras.replacements.push(replacement);
         assert_eq!(PoolConfig::of_slot(&legs.slot(1)), Ok(legs.clone()));
-        assert_eq!(legs.slot(1).features.incompat, Features::EXTRAS | Features::LEGS);
+        assert_eq!(legs.slot(1).features.incompat, feature::EXTRAS | feature::LEGS);
         let mut alone = sample();
         alone.arrays[0].legs.truncate(1);
         assert_eq!(PoolConfig::of_slot(&alone.slot(1)), Ok(alone.clone()));
-        assert_eq!(alone.slot(1).features.incompat, Features::LEGS);
+        assert_eq!(alone.slot(1).features.incompat, feature::LEGS);
         let mut none = config.encode();
         none.extend([0; 2]);
         assert_eq!(PoolConfig::decode(&none, 0), Err(Malformed), "what says nothing is not written");
@@ -359,20 +359,19 @@ pub(crate) mod tests {
             config.set_caps(volume(1), caps);
             config.set_caps(volume(0), Caps { iops_max: 10, mbps_max: 0 });
             let slot = config.slot(1);
-            let more =
-                if replaces { Features::LEGS } else { 0 } | if prefers { Features::PREFERS } else { 0 };
-            assert_eq!(slot.features.incompat, Features::EXTRAS | Features::CAPS | more);
+            let more = if replaces { feature::LEGS } else { 0 } | if prefers { feature::PREFERS } else { 0 };
+            assert_eq!(slot.features.incompat, feature::EXTRAS | feature::CAPS | more);
             assert_eq!(PoolConfig::of_slot(&slot), Ok(config.clone()));
             let whole = slot.body.len();
             for cut in sample().encode().len() + 1..whole {
                 let cut = &slot.body[..cut];
                 assert_eq!(PoolConfig::decode(cut, slot.features.incompat), Err(Malformed));
             }
-            assert!(PoolConfig::decode(&slot.body, Features::EXTRAS).is_err(), "an older program");
+            assert!(PoolConfig::decode(&slot.body, feature::EXTRAS).is_err(), "an older program");
             assert_eq!(config.caps_of(volume(1)), caps);
             config.set_caps(volume(0), Caps::default());
             config.set_caps(volume(1), Caps::default());
-            assert_eq!(config.slot(1).features.incompat & Features::CAPS, 0);
+            assert_eq!(config.slot(1).features.incompat & feature::CAPS, 0);
         }
         let bad = |change: fn(&mut CapsRow)| {
             let mut config = sample();
@@ -400,17 +399,17 @@ pub(crate) mod tests {
             config.set_weight(volume(0), 300);
             config.set_weight(volume(1), 1);
             let slot = config.slot(1);
-            let caps = if capped { Features::CAPS } else { 0 };
-            assert_eq!(slot.features.incompat, Features::EXTRAS | Features::WEIGHTS | caps);
+            let caps = if capped { feature::CAPS } else { 0 };
+            assert_eq!(slot.features.incompat, feature::EXTRAS | feature::WEIGHTS | caps);
             assert_eq!(PoolConfig::of_slot(&slot), Ok(config.clone()));
             for cut in sample().encode().len() + 1..slot.body.len() {
                 assert_eq!(PoolConfig::decode(&slot.body[..cut], slot.features.incompat), Err(Malformed));
             }
-            assert!(PoolConfig::decode(&slot.body, Features::EXTRAS | caps).is_err(), "an older program");
+            assert!(PoolConfig::decode(&slot.body, feature::EXTRAS | caps).is_err(), "an older program");
             assert_eq!((config.weight_of(volume(0)), config.weight_of(volume(1))), (300, 1));
             config.set_weight(volume(0), WEIGHT);
             config.set_weight(volume(1), WEIGHT);
-            assert_eq!(config.slot(1).features.incompat & Features::WEIGHTS, 0);
+            assert_eq!(config.slot(1).features.incompat & feature::WEIGHTS, 0);
         }
         let bad = |change: fn(&mut WeightRow)| {
             let mut config = sample();

@@ -2,7 +2,7 @@
 
 use crate::admission::caps::Caps;
 use crate::admission::scheduler::{WEIGHT, WEIGHTS};
-use array::format::Features;
+use array::format::feature;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use volume::Run;
@@ -208,8 +208,8 @@ impl Extras {
     pub fn decode(r: &mut Reader<'_>, incompat: u64) -> Result<Self, Malformed> {
         let has = |bit| incompat & bit != 0;
         let (with_prefers, with_caps, with_weights) =
-            (has(Features::PREFERS), has(Features::CAPS), has(Features::WEIGHTS));
-        let with_uncleared = has(Features::UNCLEARED);
+            (has(feature::PREFERS), has(feature::CAPS), has(feature::WEIGHTS));
+        let with_uncleared = has(feature::UNCLEARED);
         let mut spares = vec![];
         for _ in 0..r.u16()? {
             spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
