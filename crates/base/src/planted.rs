@@ -53,7 +53,7 @@ bugs! {
     ReadOfRebuilding promise 3 within 600: "a leg that is being rebuilt is read",
     HedgeOfRebuilding promise 3 within 300 in Pairs: "a late read is sent to a leg that is being rebuilt",
     CrashReadWithoutCopy promise 3 within 1500: "a read after a crash is answered before the legs are equal",
-    CrashCopyCached promise 3 within 1000: "what is read after a crash may stay in the drives' caches",
+    CrashCopyCached promise 3 within 1000 in Power: "what is read after a crash may stay in the drives' caches",
     CrashRegionCached promise 3 within 2000: "a region counts as clean after a crash before the caches are flushed",
     CrashCopySkipsInSync promise 3 within 100: "after a crash legs in sync are not made equal",
     ErrorBeforeRecord promise 3 within 300 in Pairs: "an error is answered before the loss of a leg is on record",
@@ -75,7 +75,7 @@ bugs! {
     OlderCopyBelieved promise 5 within 100 in Older: "an older copy of a drive is taken for current after a stop in order",
     StopForgetsUnclean promise 3 within 1000: "legs that differ since a crash are believed after a stop in order",
     OwnBitmapIgnored promise 5 within 300 in Seesaw: "a leg returns without what its own bitmap says",
-    SyncedWithoutFlush promise 5 within 2000: "a leg counts as in sync before its cache is flushed",
+    SyncedWithoutFlush promise 5 within 2000 in Power: "a leg counts as in sync before its cache is flushed",
     TakenBackEarly promise 5 within 500 in Seesaw: "a leg is taken back while given-up writes may land on it",
     OldConfig promise 6 within 100: "the older of two configuration slots counts",
     RecordNotForced promise 6 within 600: "what the Steward writes may stay in the drives' caches",
@@ -110,6 +110,12 @@ bugs! {
     ChangeLost promise 14 within 100: "a second state is not told of a change",
     ChangeRepeated promise 14 within 100: "a second state is told of a change twice",
     ChangesReordered promise 14 within 100: "a second state is told of two changes in another order",
+    ReadBeforeWrite promise 15 within 5000 in Decision: "a head reads the other's block before its own is written",
+    AcceptedForgotten promise 15 within 5000 in Decision: "a block does not say what its head accepted",
+    FormerLifeForgotten promise 15 within 30000 in Decision: "a head that starts forgets what it promised before",
+    OutbidGoesOn promise 15 within 5000 in Decision: "a head goes on although the other has begun a higher ballot",
+    SeenIgnored promise 15 within 5000 in Decision: "a head proposes its own record although another is accepted",
+    HalfDecides promise 15 within 5000 in Decision: "one vote less than most decides",
 }
 
 /// Families of the simulator's worlds.
@@ -128,12 +134,16 @@ pub enum Worlds {
     Frozen,
     /// The head is stopped in order, and a drive exchanged for an older copy of itself.
     Older,
+    /// The power goes again and again, and drives have volatile caches.
+    Power,
     /// Hosts that keep what they are lent, beside one that works.
     Stingy,
     /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.
     Volumes,
     /// Of the least memory, with many hosts.
     Scarce,
+    /// Every order of what two heads do to decide on their next record: no seeds.
+    Decision,
 }
 
 /// One of the bugs.

@@ -18,6 +18,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
+  --power   the power goes again and again; drives have volatile caches
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
@@ -58,6 +59,7 @@ enum Kind {
     Seesaw,
     Frozen,
     Older,
+    Power,
     Volumes,
     Scarce,
     Calm,
@@ -73,6 +75,7 @@ impl Words {
             Kind::Seesaw => Options::seesaw(seed),
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
+            Kind::Power => Options::power(seed),
             Kind::Volumes => Options::volumes(seed),
             Kind::Scarce => Options::scarce(seed),
             Kind::Calm => Options::calm(seed),
@@ -88,6 +91,7 @@ impl Words {
             Kind::Seesaw => Some("seesaw"),
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
+            Kind::Power => Some("power"),
             Kind::Volumes => Some("volumes"),
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
@@ -135,6 +139,7 @@ fn words() -> Option<Words> {
             "--seesaw" => words.kind = Kind::Seesaw,
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
+            "--power" => words.kind = Kind::Power,
             "--volumes" => words.kind = Kind::Volumes,
             "--scarce" => words.kind = Kind::Scarce,
             "--calm" => words.kind = Kind::Calm,

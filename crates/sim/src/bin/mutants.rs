@@ -103,6 +103,8 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Seesaw => Options::seesaw(seed),
         Worlds::Frozen => Options::frozen(seed),
         Worlds::Older => Options::older(seed),
+        Worlds::Power => Options::power(seed),
+        Worlds::Decision => unreachable!("it has no seeds"),
         Worlds::Volumes => Options::volumes(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
         Worlds::Scarce => Options::scarce(seed),

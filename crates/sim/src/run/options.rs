@@ -436,6 +436,23 @@ impl Options {
         options.script = script;
         options
     }
+    /// A world whose drives have volatile caches, and which loses its power again and again: what was answered, or put
+    /// right, before one cut and is only in a cache is missed behind the next.
+    pub fn power(seed: u64) -> Self {
+        let mut options = Self::usual(seed);
+        let mut rng = Prng::new(seed ^ 0x706f_7765_7200);
+        (options.volatile, options.moves, options.ill_max, options.kills_max) = (true, 0, 1, 40);
+        let others = [Trouble::Drop, Trouble::Unplug, Trouble::WriteErrors];
+        options.troubles = others.into_iter().filter(|_| rng.chance(1, 3)).collect();
+        options.troubles.push(Trouble::PowerCut);
+        // From one cut upon the other to such that legs are back in sync between them.
+        options.pause = Duration::from_millis(5 << rng.between(0, 7));
+        // Few blocks, each often written and often read.
+        options.habits.blocks = 8 << rng.between(0, 5);
+        options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
+        options.habits.write_permille = *rng.pick(&[200, 400, 600]);
+        options
+    }
     /// A world whose head is stopped in order, once or twice. Before the next one begins a drive is exchanged for an
     /// older copy of itself, which lacks what hosts wrote since.
     pub fn older(seed: u64) -> Self {

@@ -1,0 +1,110 @@
+//! Heartbeats: docs/formats/system.md, "Heartbeat".
+
+use crate::record::HeadNo;
+use base::Uuid;
+use base::codec::{Malformed, Reader, Writer};
+use base::record::{Fault, Features, checksum, header, open, seal};
+
+const MAGIC: &[u8; 8] = b"MILLBEAT";
+/// Bytes of a heartbeat on a drive.
+pub const BEAT_BYTES: usize = 4096;
+/// Where the heartbeat of each head lies on a voter drive.
+pub const BEATS_AT: [u64; 2] = [(3 << 20) + 16384, (3 << 20) + 20480];
+
+/// That a head lives, and what it sees.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Beat {
+    /// The system.
+    pub system: Uuid,
+    /// Who.
+    pub head: HeadNo,
+    /// It has a network on which hosts come.
+    pub hosts: bool,
+    /// Voter drives that it reaches.
+    pub reaches: u16,
+    /// Its process.
+    pub process: Process,
+    /// Random name of its process.
+    pub life: u64,
+    /// One more each time, of this life.
+    pub count: u64,
+    /// The epoch that it knows.
+    pub epoch: u64,
+}
+
+/// A process of a machine, for as long as that runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Process {
+    /// Its number, which may be another's later.
+    pub id: u32,
+    /// When it was started, in clock ticks since the machine was: with the number it is nobody else's.
+    pub started: u64,
+}
+
+impl Beat {
+    /// The fields, as they travel by the link.
+    pub fn write(&self, w: &mut Writer) {
+        w.bytes(&self.system.0).u8(self.head as u8).u8(u8::from(self.hosts)).u16(self.reaches);
+        w.u32(self.process.id).u64(self.life).u64(self.count).u64(self.epoch).u64(self.process.started);
+    }
+    /// Reads what `write` wrote.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(r: &mut Reader) -> Result<Self, Malformed> {
+        let system = Uuid(r.array()?);
+        let head = HeadNo::from_number(r.u8()?).ok_or(Malformed)?;
+        let hosts = r.u8()? & 1 == 1;
+        let reaches = r.u16()?;
+        let id = r.u32()?;
+        let (life, count, epoch) = (r.u64()?, r.u64()?, r.u64()?);
+        let process = Process { id, started: r.u64()? };
+        if life == 0 {
+            Err(Malformed)
+        } else {
+            Ok(Self { system, head, hosts, reaches, process, life, count, epoch })
+        }
+    }
+    /// The block on a drive.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = header(MAGIC, Features::default());
+        self.write(&mut w);
+        let mut bytes = w.0;
+        bytes.resize(BEAT_BYTES, 0);
+        seal(&mut bytes);
+        bytes
+    }
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// There is none, or it is being written.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
+        if bytes.len() != BEAT_BYTES {
+            return Err(Fault::Damaged);
+        }
+        let (_, mut r) = open(MAGIC, 0, bytes)?.checked(checksum(bytes))?;
+        Self::read(&mut r).map_err(|_| Fault::Damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_is_read_as_it_was_written_and_any_other_byte_is_damage() {
+        let process = Process { id: 4711, started: 99 };
+        let (head, life) = (HeadNo::B, 5);
+        let beat =
+            Beat { system: Uuid([3; 16]), head, hosts: true, reaches: 3, process, life, count: 8, epoch: 2 };
+        let bytes = beat.encode();
+        assert_eq!(Beat::decode(&bytes), Ok(beat));
+        for at in 8..BEAT_BYTES {
+            let mut rotten = bytes.clone();
+            rotten[at] ^= 0x80;
+            assert_eq!(Beat::decode(&rotten), Err(Fault::Damaged), "byte {at}");
+        }
+        assert_eq!(Beat::decode(&[0; BEAT_BYTES]), Err(Fault::Absent));
+        assert_eq!(Beat::decode(&bytes[..100]), Err(Fault::Damaged));
+    }
+}

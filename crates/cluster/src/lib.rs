@@ -1,0 +1,25 @@
+//! Cluster: two heads share drives; who is in, who leads, and who is shut out is decided here, on the drives.
+//!
+//! ```text
+//!   beats by the link ─┐                                   ┌─▶ read and write blocks on voters
+//!   beats on drives ───┼─▶ watch ─▶ suspect ─▶ decider ────┤
+//!   time ──────────────┘                │                  └─▶ decided: one record for each epoch
+//!                                       ▼
+//!                          fence: the other's key is gone from every drive ─▶ serve
+//! ```
+//!
+//! Owns: the system record and its epochs (docs/formats/system.md), heartbeats and suspicion, and which drives have confirmed that
+//! a head is shut out. Promises: one record for each epoch; no head serves while another one's key is on a drive that it serves
+//! from. Does not know pools, volumes and hosts, how bytes travel, or what time it is. Why so: docs/rfcs/0007-cluster.md.
+
+pub mod beat;
+pub mod decide;
+pub mod model;
+pub mod record;
+pub mod slot;
+
+pub use beat::Beat;
+pub use decide::{Ask, Decider, Outcome};
+
+pub use record::{HeadNo, HeadRow, HeadState, SystemRecord, Voter};
+pub use slot::Slot;

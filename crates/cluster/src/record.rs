@@ -1,0 +1,304 @@
+//! The system record: docs/formats/system.md. One is decided for each epoch.
+
+use base::Uuid;
+use base::codec::{Malformed, Reader, Writer};
+
+/// Heads of a system.
+pub const HEADS: usize = 2;
+/// Most voters.
+pub const VOTERS_MAX: usize = 7;
+/// Longest name of a head, bytes.
+pub const NAME_MAX: usize = 64;
+/// Longest record, bytes: two fit a block, beside its fields.
+pub const SYSTEM_RECORD_BYTES_MAX: usize = 1024;
+
+/// A head of a system: a (0) or b (1), for life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum HeadNo {
+    /// Number 0, the one that made the system.
+    A,
+    /// Number 1.
+    B,
+}
+
+impl HeadNo {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            HeadNo::A => HeadNo::B,
+            HeadNo::B => HeadNo::A,
+        }
+    }
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+    /// The head with this number.
+    pub fn from_number(n: u8) -> Option<Self> {
+        match n {
+            0 => Some(HeadNo::A),
+            1 => Some(HeadNo::B),
+            _ => None,
+        }
+    }
+}
+
+/// What a head is to the system.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HeadState {
+    /// There is none of this number.
+    #[default]
+    None,
+    /// It may read and write what the system has.
+    In,
+    /// It goes, in order; until then it is in.
+    Leaving,
+    /// It may not, and its key is to be on no drive.
+    Out,
+}
+
+/// A head in the system record.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct HeadRow {
+    /// What it is.
+    pub state: HeadState,
+    /// The epoch that let it in; its key is made of it.
+    pub since: u64,
+    /// Random name of the process that was let in.
+    pub life: u64,
+    /// SHA-256 of its certificate.
+    pub certificate: [u8; 32],
+    /// What people call it.
+    pub name: String,
+}
+
+/// A place where each head has a block that both can read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Voter {
+    /// The state directory of a head; the other reaches it by the link.
+    Directory(HeadNo),
+    /// A drive.
+    Drive(Uuid),
+}
+
+/// Who is in, who leads, who votes on what comes next.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SystemRecord {
+    /// The system.
+    pub system: Uuid,
+    /// From 1; the newest counts.
+    pub epoch: u64,
+    /// How often hosts and portals were changed, and a hash of them: a head that comes up alone knows by it whether its own are
+    /// the latest.
+    pub access: (u64, u64),
+    /// What both heads can do.
+    pub features: u16,
+    /// The head that changes what lies on the drives.
+    pub leader: HeadNo,
+    /// Both heads, by their numbers.
+    pub heads: [HeadRow; HEADS],
+    /// Who votes on the next record: sorted, no two the same.
+    pub voters: Vec<Voter>,
+}
+
+impl SystemRecord {
+    /// The row of a head.
+    pub fn head(&self, head: HeadNo) -> &HeadRow {
+        &self.heads[head.index()]
+    }
+    /// Whether a head may read and write what the system has.
+    pub fn is_in(&self, head: HeadNo) -> bool {
+        matches!(self.head(head).state, HeadState::In | HeadState::Leaving)
+    }
+    /// Whether this process is the head that is in.
+    pub fn is_in_as(&self, head: HeadNo, life: u64) -> bool {
+        self.is_in(head) && self.head(head).life == life
+    }
+    /// Votes that decide.
+    pub fn majority(&self) -> usize {
+        self.voters.len() / 2 + 1
+    }
+    /// The key by which drives know a head, persistent reservations; None for one that was never in.
+    pub fn key(&self, head: HeadNo) -> Option<u64> {
+        let since = self.head(head).since;
+        (self.head(head).state != HeadState::None).then(|| key(self.system, head, since))
+    }
+    /// The record that a head proposes next: the same, of the next epoch.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self { epoch: self.epoch + 1, ..self.clone() }
+    }
+    /// The next record, by which a head is in, as this process.
+    #[must_use]
+    pub fn with(&self, head: HeadNo, life: u64) -> Self {
+        let mut next = self.next();
+        let row = &mut next.heads[head.index()];
+        (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
+        next
+    }
+    /// The next record, by which one head leads alone and the other is out.
+    #[must_use]
+    pub fn without(&self, other: HeadNo) -> Self {
+        let mut next = self.next();
+        let row = &mut next.heads[other.index()];
+        if row.state != HeadState::None {
+            row.state = HeadState::Out;
+        }
+        next.leader = other.other();
+        next
+    }
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        assert!(self.voters.len() <= VOTERS_MAX, "a record within its limits");
+        w.bytes(&self.system.0).u64(self.epoch).u64(self.access.0).u64(self.access.1);
+        w.u16(self.features).u8(self.leader as u8);
+        for head in &self.heads {
+            assert!(head.name.len() <= NAME_MAX, "names are short");
+            let state = match head.state {
+                HeadState::None => 0,
+                HeadState::In => 1,
+                HeadState::Leaving => 2,
+                HeadState::Out => 3,
+            };
+            w.u8(state).u64(head.since).u64(head.life).bytes(&head.certificate).text(&head.name);
+        }
+        w.u8(self.voters.len() as u8);
+        for voter in &self.voters {
+            match voter {
+                Voter::Directory(head) => w.u8(*head as u8).bytes(&[0; 16]),
+                Voter::Drive(uuid) => w.u8(2).bytes(&uuid.0),
+            };
+        }
+    }
+    /// Its bytes, as in a block and on the link.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        self.encode(&mut w);
+        assert!(w.0.len() <= SYSTEM_RECORD_BYTES_MAX, "the limits fit");
+        w.0
+    }
+    /// Reads what `to_bytes` wrote, to its last byte.
+    ///
+    /// # Errors
+    /// These bytes are no record.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader(bytes);
+        let system = Uuid(r.array()?);
+        let epoch = r.u64()?;
+        let access = (r.u64()?, r.u64()?);
+        let features = r.u16()?;
+        let leader = HeadNo::from_number(r.u8()?).ok_or(Malformed)?;
+        let mut heads = [HeadRow::default(), HeadRow::default()];
+        for head in &mut heads {
+            head.state = match r.u8()? {
+                0 => HeadState::None,
+                1 => HeadState::In,
+                2 => HeadState::Leaving,
+                3 => HeadState::Out,
+                _ => return Err(Malformed),
+            };
+            (head.since, head.life, head.certificate) = (r.u64()?, r.u64()?, r.array()?);
+            head.name = r.text()?;
+            if head.name.len() > NAME_MAX {
+                return Err(Malformed);
+            }
+        }
+        let count = usize::from(r.u8()?);
+        if !(1..=VOTERS_MAX).contains(&count) {
+            return Err(Malformed);
+        }
+        let mut voters = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (kind, uuid) = (r.u8()?, Uuid(r.array()?));
+            voters.push(match (kind, HeadNo::from_number(kind)) {
+                (2, _) if !uuid.is_nil() => Voter::Drive(uuid),
+                (_, Some(head)) if uuid.is_nil() => Voter::Directory(head),
+                _ => return Err(Malformed),
+            });
+        }
+        let sorted = voters.is_sorted_by(|a, b| a < b);
+        if epoch == 0 || !sorted || !r.0.is_empty() {
+            return Err(Malformed);
+        }
+        Ok(Self { system, epoch, access, features, leader, heads, voters })
+    }
+}
+
+/// The key of a head that an epoch let in: docs/formats/system.md.
+fn key(system: Uuid, head: HeadNo, since: u64) -> u64 {
+    let [a, b, c, ..] = system.0;
+    let low = since as u32 & 0x7fff_ffff | (head as u32) << 31;
+    u64::from_be_bytes([0x4d, a, b, c, 0, 0, 0, 0]) | u64::from(low)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn record(epoch: u64) -> SystemRecord {
+        let row = |since, name: &str| HeadRow {
+            state: HeadState::In,
+            since,
+            life: 77 + since,
+            certificate: [since as u8; 32],
+            name: name.into(),
+        };
+        SystemRecord {
+            system: Uuid([7; 16]),
+            epoch,
+            access: (3, 4),
+            features: 1,
+            leader: HeadNo::A,
+            heads: [row(1, "a"), row(2, "b")],
+            voters: vec![
+                Voter::Directory(HeadNo::A),
+                Voter::Directory(HeadNo::B),
+                Voter::Drive(Uuid([9; 16])),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_nothing_else_is() {
+        let r = record(5);
+        let bytes = r.to_bytes();
+        assert_eq!(SystemRecord::from_bytes(&bytes), Ok(r));
+        for n in 0..bytes.len() {
+            assert!(SystemRecord::from_bytes(&bytes[..n]).is_err(), "cut at {n}");
+        }
+        assert!(SystemRecord::from_bytes(&[&bytes[..], &[0]].concat()).is_err(), "with a byte too many");
+        let mut twice = record(5);
+        twice.voters.push(Voter::Drive(Uuid([9; 16])));
+        assert!(SystemRecord::from_bytes(&twice.to_bytes()).is_err(), "who votes twice");
+    }
+
+    #[test]
+    fn the_longest_record_fits() {
+        let mut r = record(u64::MAX);
+        for head in &mut r.heads {
+            head.name = "n".repeat(NAME_MAX);
+        }
+        r.voters.extend((10..14).map(|n| Voter::Drive(Uuid([n; 16]))));
+        assert_eq!((r.voters.len(), SystemRecord::from_bytes(&r.to_bytes())), (VOTERS_MAX, Ok(r.clone())));
+    }
+
+    #[test]
+    fn every_head_and_every_time_it_is_let_in_has_a_key_of_its_own() {
+        let r = record(5);
+        let again = r.with(HeadNo::B, 1);
+        let keys = [r.key(HeadNo::A), r.key(HeadNo::B), again.key(HeadNo::B)];
+        assert_eq!(
+            keys.map(|k| format!("{:016x}", k.expect("both were in"))),
+            ["4d07070700000001", "4d07070780000002", "4d07070780000006"]
+        );
+        let mut alone = r.clone();
+        alone.heads[1] = HeadRow::default();
+        assert_eq!(alone.key(HeadNo::B), None);
+    }
+
+    #[test]
+    fn a_head_that_is_put_out_leads_no_more() {
+        let next = record(5).without(HeadNo::A);
+        assert_eq!((next.epoch, next.leader), (6, HeadNo::B));
+        assert!(!next.is_in(HeadNo::A) && next.is_in_as(HeadNo::B, 79) && !next.is_in_as(HeadNo::B, 80));
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests at the door of `cluster`.
+
+mod decision;
