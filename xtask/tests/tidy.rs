@@ -14,15 +14,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("volume", &["base"]),
     ("pool", &["base"]),
     ("array", &["base"]),
+    ("cluster", &["base"]),
     ("head", &["base", "nvme", "iscsi", "access", "volume", "pool", "array"]),
     ("load", &["base", "nvme", "iscsi"]),
     ("uring", &["base"]),
-    ("sim", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "head", "load"]),
+    ("sim", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load"]),
     ("api", &[]),
     ("topology", &[]),
     ("millrace", &["base", "head", "uring", "load", "api", "topology"]),
     ("lab", &[]),
-    ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "head", "topology"]),
+    ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),
     ("judge", &["lab"]),
     ("xtask", &[]),
     ("peak", &[]),
@@ -34,7 +35,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 const TEST_ARROWS: &[(&str, &[&str])] = &[("sim", &["uring"]), ("millrace", &["fuzz"])];
 
 /// Sans-IO state machines: everything that happens comes in by a call, with the time.
-const ROOMS: &[&str] = &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "head", "load", "sim"];
+const ROOMS: &[&str] =
+    &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load", "sim"];
 
 /// Not rooms, since they may use serde, and yet without clock, thread and files: their words are the rooms'.
 const PURE: &[&str] = &["topology"];

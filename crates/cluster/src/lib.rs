@@ -14,9 +14,11 @@
 
 pub mod beat;
 pub mod decide;
+pub mod fence;
 pub mod model;
 pub mod record;
 pub mod slot;
+pub mod watch;
 
 pub use beat::Beat;
 pub use decide::{Ask, Decider, Outcome};

@@ -189,6 +189,42 @@ fn fuzz_membership_records() {
 }
 
 #[test]
+fn fuzz_blocks_and_heartbeats_of_heads() {
+    use cluster::beat::Process;
+    use cluster::{Beat, HeadNo, HeadRow, HeadState, Slot, SystemRecord, Voter};
+    let take = |bytes: &[u8]| {
+        for head in [HeadNo::A, HeadNo::B] {
+            if let Ok(slot) = Slot::decode(head, bytes) {
+                assert_eq!(Slot::decode(head, &slot.encode()), Ok(slot));
+            }
+        }
+        if let Ok(beat) = Beat::decode(bytes) {
+            assert_eq!(Beat::decode(&beat.encode()), Ok(beat));
+        }
+    };
+    let system = base::Uuid([7; 16]);
+    let row = |n: u8| HeadRow {
+        state: HeadState::In,
+        since: u64::from(n),
+        life: 5,
+        certificate: [n; 32],
+        name: format!("head-{n}"),
+    };
+    let drive = Voter::Drive(base::Uuid([9; 16]));
+    let voters = vec![Voter::Directory(HeadNo::A), Voter::Directory(HeadNo::B), drive];
+    let heads = [row(1), row(2)];
+    let decided =
+        SystemRecord { system, epoch: 4, access: (1, 2), features: 0, leader: HeadNo::A, heads, voters };
+    let accepted = Some((3, decided.without(HeadNo::A)));
+    let slot = Slot { head: HeadNo::B, life: 5, sequence: 8, promised: 3, decided, accepted };
+    let (head, hosts, process) = (HeadNo::A, true, Process { id: 4711, started: 99 });
+    let beat = Beat { system, head, hosts, reaches: 3, process, life: 5, count: 1, epoch: 4 };
+    assert_eq!(Slot::decode(HeadNo::B, &slot.encode()).as_ref(), Ok(&slot), "the example is good");
+    let examples = vec![slot.encode(), beat.encode()];
+    check(&Target { name: "system area", run: take, examples, mend: seal, bytes_max: 4096 });
+}
+
+#[test]
 fn fuzz_configuration_slots() {
     use array::format::{ConfigSlot, config_bytes};
     let take = |bytes: &[u8]| {

@@ -6,6 +6,7 @@
 //! seeds that its row states.
 
 use base::planted::{BUGS, Planted, Worlds, plant};
+use cluster::model::{LARGE, walk};
 use sim::run::{Options, run};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -104,7 +105,9 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Frozen => Options::frozen(seed),
         Worlds::Older => Options::older(seed),
         Worlds::Power => Options::power(seed),
-        Worlds::Decision => unreachable!("it has no seeds"),
+        Worlds::Decision => {
+            return LARGE.iter().find_map(|s| walk(*s, seed).err()).map(|what| one_line(&what));
+        }
         Worlds::Volumes => Options::volumes(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
         Worlds::Scarce => Options::scarce(seed),

@@ -442,7 +442,7 @@ impl Options {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x706f_7765_7200);
         (options.volatile, options.moves, options.ill_max, options.kills_max) = (true, 0, 1, 40);
-        let others = [Trouble::Drop, Trouble::Unplug, Trouble::WriteErrors];
+        let others = [Trouble::Drop, Trouble::DrivePower, Trouble::Unplug, Trouble::WriteErrors];
         options.troubles = others.into_iter().filter(|_| rng.chance(1, 3)).collect();
         options.troubles.push(Trouble::PowerCut);
         // From one cut upon the other to such that legs are back in sync between them.

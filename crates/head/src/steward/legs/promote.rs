@@ -14,6 +14,7 @@ use crate::steward::context::array::Wish;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::join;
 use crate::steward::office::Office;
+use crate::steward::state::Change;
 use array::format::{LegState, MembershipRecord};
 use base::{DriveError, Duration};
 
@@ -102,6 +103,7 @@ impl Office {
         legs: &[(usize, usize)],
         record: &MembershipRecord,
     ) -> Vec<(usize, usize, DriveError)> {
+        self.desk_mut().journal.proposed(&Change::Member { record: record.clone() });
         let targets = self.desk().pool(pool).map(PoolDesk::reachable).unwrap_or_default();
         let targets = targets.into_iter().filter(|(a, l, _)| legs.contains(&(*a, *l)));
         let bytes = &record.encode();

@@ -1,0 +1,174 @@
+//! Shuts a head that is out off every drive, and knows which drives have not confirmed it: docs/rfcs/0007-cluster.md, "Keys say who
+//! may write".
+//!
+//! A drive has confirmed once none of the keys registered on it is that of a head that is out. It is asked at once, all drives beside each
+//! other, and again until it has; nothing here ever takes a drive for fenced because time has passed.
+
+use base::{Duration, Instant, Uuid};
+use std::collections::BTreeMap;
+
+/// A drive is asked so long at most, and then counts as late.
+pub const ASK: Duration = Duration::from_millis(200);
+/// A drive that failed to answer is asked again after this.
+pub const AGAIN: Duration = Duration::from_millis(300);
+/// Behind this a leg that has not confirmed is to be put out: it exceeds, with a margin for clocks, the time within which a head that was
+/// cut off still reads.
+pub const PUT_OUT: Duration = Duration::from_millis(2500);
+
+/// What is to be done: shut the head with key `victim` off a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shut {
+    /// The drive.
+    pub drive: Uuid,
+    /// The key of this head there.
+    pub own: u64,
+    /// The key that is to be gone.
+    pub victim: u64,
+    /// It is given up after this.
+    pub limit: Duration,
+}
+
+/// How far a drive is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It is being asked, since then.
+    Asked(Instant),
+    /// It did not do it, and is asked again then.
+    Waits(Instant),
+    /// No head that is out has a key there.
+    Confirmed,
+}
+
+/// One head is shut off a number of drives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fencing {
+    own: u64,
+    victim: u64,
+    began: Instant,
+    drives: BTreeMap<Uuid, State>,
+}
+
+impl Fencing {
+    /// Begins now; every drive is asked with the first `due`.
+    pub fn new(own: u64, victim: u64, drives: impl IntoIterator<Item = Uuid>, now: Instant) -> Self {
+        assert!(own != victim, "a head does not shut itself out");
+        let drives = drives.into_iter().map(|d| (d, State::Waits(now))).collect();
+        Self { own, victim, began: now, drives }
+    }
+    /// Another drive is to be fenced: one that was not reached before.
+    pub fn add(&mut self, drive: Uuid, now: Instant) {
+        self.drives.entry(drive).or_insert(State::Waits(now));
+    }
+    /// Drives that are to be asked now.
+    pub fn due(&mut self, now: Instant) -> Vec<Shut> {
+        let mut asked = vec![];
+        for (drive, state) in &mut self.drives {
+            if matches!(state, State::Waits(at) if *at <= now) {
+                *state = State::Asked(now);
+                asked.push(Shut { drive: *drive, own: self.own, victim: self.victim, limit: ASK });
+            }
+        }
+        asked
+    }
+    /// A drive was asked: the keys that are registered there now, or nothing if it failed or was given up. An order that returned
+    /// well says nothing by itself: the keys do.
+    pub fn on_done(&mut self, drive: Uuid, keys: Option<&[u64]>, now: Instant) {
+        let Some(state) = self.drives.get_mut(&drive).filter(|s| **s != State::Confirmed) else { return };
+        *state = match keys {
+            Some(keys) if !keys.contains(&self.victim) && keys.contains(&self.own) => State::Confirmed,
+            _ => State::Waits(now + AGAIN),
+        };
+    }
+    /// How far a drive is; None for one that is not to be fenced.
+    pub fn state(&self, drive: Uuid) -> Option<State> {
+        self.drives.get(&drive).copied()
+    }
+    /// Whether all that lies on these drives may be served.
+    pub fn confirmed(&self, drives: impl IntoIterator<Item = Uuid>) -> bool {
+        drives.into_iter().all(|d| self.state(d) == Some(State::Confirmed))
+    }
+    /// Drives that have not confirmed.
+    pub fn late(&self) -> Vec<Uuid> {
+        self.drives.iter().filter(|(_, s)| **s != State::Confirmed).map(|(d, _)| *d).collect()
+    }
+    /// Drives that have not confirmed by now although their time is over: legs on them are to be put out, but for a last one.
+    pub fn overdue(&self, now: Instant) -> Vec<Uuid> {
+        if now.since(self.began) >= PUT_OUT { self.late() } else { vec![] }
+    }
+    /// When `due` or `overdue` has something new.
+    pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
+        let again = self.drives.values().filter_map(|s| match s {
+            State::Waits(at) => Some(*at),
+            _ => None,
+        });
+        let over = self.began + PUT_OUT;
+        again.chain((over > now && !self.late().is_empty()).then_some(over)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: u64 = 0xa1;
+    const VICTIM: u64 = 0xb1;
+
+    fn at(ms: u64) -> Instant {
+        Instant(ms * 1_000_000)
+    }
+    fn drive(n: u8) -> Uuid {
+        Uuid([n; 16])
+    }
+    fn begun(drives: u8) -> Fencing {
+        let mut f = Fencing::new(OWN, VICTIM, (1..=drives).map(drive), at(0));
+        let all: Vec<Uuid> = f.due(at(0)).iter().map(|s| s.drive).collect();
+        assert_eq!(all, (1..=drives).map(drive).collect::<Vec<_>>(), "all at once");
+        assert_eq!(f.due(at(1)), vec![], "and once");
+        f
+    }
+
+    #[test]
+    fn the_keys_that_are_there_say_whether_a_drive_is_fenced() {
+        let mut f = begun(4);
+        f.on_done(drive(1), Some(&[OWN]), at(5));
+        f.on_done(drive(2), Some(&[VICTIM, OWN]), at(5));
+        // Nobody is registered: it forgot us, too, and would take anybody.
+        f.on_done(drive(3), Some(&[]), at(5));
+        f.on_done(drive(4), None, at(5));
+        assert_eq!(f.late(), [drive(2), drive(3), drive(4)]);
+        assert!(f.confirmed([drive(1)]) && !f.confirmed([drive(1), drive(2)]) && !f.confirmed([drive(9)]));
+    }
+
+    #[test]
+    fn a_drive_that_does_not_confirm_is_asked_again_and_never_believed() {
+        let mut f = begun(2);
+        f.on_done(drive(1), Some(&[OWN]), at(5));
+        let mut asked = 1;
+        f.on_done(drive(2), None, at(200));
+        for ms in 201..60_000 {
+            for shut in f.due(at(ms)) {
+                asked += 1;
+                f.on_done(shut.drive, None, at(ms + 199));
+            }
+        }
+        assert!(asked > 100, "it was asked {asked} times");
+        assert_eq!(
+            (f.late(), f.overdue(at(2499)), f.overdue(at(2500))),
+            (vec![drive(2)], vec![], vec![drive(2)])
+        );
+        f.on_done(drive(2), Some(&[OWN, 0xc1]), at(60_000));
+        assert_eq!((f.late(), f.overdue(at(60_001)), f.next_deadline(at(60_001))), (vec![], vec![], None));
+    }
+
+    #[test]
+    fn one_that_is_confirmed_stays_so_and_one_that_is_found_later_is_asked() {
+        let mut f = begun(1);
+        f.on_done(drive(1), Some(&[OWN]), at(5));
+        f.on_done(drive(1), None, at(6));
+        f.add(drive(1), at(7));
+        f.add(drive(2), at(7));
+        assert_eq!(f.due(at(7)).iter().map(|s| s.drive).collect::<Vec<_>>(), [drive(2)]);
+        assert!(f.confirmed([drive(1)]));
+        assert_eq!(f.next_deadline(at(8)), Some(at(2500)));
+    }
+}

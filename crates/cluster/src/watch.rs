@@ -1,0 +1,349 @@
+//! Watches the other head: by its beats on each network of the link, and on the voter drives. Says when it is suspected, and when this head
+//! should propose to go on without it.
+//!
+//! ```text
+//!   beats ─▶ heard ── reset, or silent on all networks ─▶ suspected ── its beats on the drives stand still ─▶ propose
+//!                                                             └─ they move: the link is cut ─▶ who sees more proposes, the other waits
+//! ```
+//!
+//! A wrong suspicion costs a takeover, never data: nothing here is believed by whoever keeps data safe. A head that was paused
+//! itself has heard nobody meanwhile; it says so (`on_pause`), and looks at the record before it suspects anybody.
+
+use crate::beat::Beat;
+use base::{Duration, Instant};
+
+/// How long what may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// Between two beats by each network of the link.
+    pub link_every: Duration,
+    /// Between two beats on each voter drive, and between two looks at the other's.
+    pub drive_every: Duration,
+    /// Silence on all networks by which a head is suspected.
+    pub silence: Duration,
+    /// How long the head that sees less, or follows, waits while the other one lives.
+    pub patience: Duration,
+    /// A gap between two turns of our own that is a pause: beats that came meanwhile were not heard.
+    pub pause: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            link_every: Duration::from_millis(100),
+            drive_every: Duration::from_millis(200),
+            silence: Duration::from_millis(300),
+            patience: Duration::from_millis(500),
+            pause: Duration::from_millis(250),
+        }
+    }
+}
+
+/// Lives of the other head that are remembered.
+const LIVES_MAX: usize = 8;
+
+/// How a network of the link ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The other side closed or reset it: its process has ended, as a rule.
+    Closed,
+    /// Nothing came for too long, or our side could not send.
+    Lost,
+    /// The other machine says that nobody listens there: its process has ended.
+    Refused,
+}
+
+/// What a head sees of the world, for the comparison with the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct View {
+    /// It has a network on which hosts come.
+    pub hosts: bool,
+    /// Voter drives that it reaches.
+    pub reaches: u16,
+}
+
+/// What to think of the other head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It lives.
+    Well,
+    /// It may be gone; nothing is to be done before `at`.
+    Suspected {
+        /// When to ask again, at the latest.
+        at: Instant,
+    },
+    /// Go on without it.
+    Propose(Why),
+}
+
+/// Why a head should go on alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The other's process has ended: its machine refuses the link.
+    Ended,
+    /// No network of the link brings anything, and its beats on the drives stand still.
+    Still {
+        /// Silence of the link, so far.
+        silent: Duration,
+    },
+    /// No network of the link brings anything, but the other lives: the link is cut. We see at least as much as it.
+    Cut {
+        /// Silence of the link, so far.
+        silent: Duration,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Network {
+    heard: Option<Instant>,
+    end: Option<End>,
+}
+
+/// What is known of the other head.
+#[derive(Debug)]
+pub struct Watch {
+    times: Times,
+    networks: Vec<Network>,
+    /// The last beat, by whichever way.
+    last: Option<Beat>,
+    /// The largest count of each life that was seen, the latest lives last: what lies on a drive may be of one long ago.
+    lives: Vec<(u64, u64)>,
+    /// When a beat was last seen on a drive that the link had not brought before.
+    moved: Option<Instant>,
+    /// When a drive was last looked at, and that said nothing new.
+    still: Option<Instant>,
+    suspected: Option<Instant>,
+    turned: Option<Instant>,
+}
+
+impl Watch {
+    /// Watches a head with so many networks of the link, from now on: it has as long as anybody to say its first word.
+    pub fn new(times: Times, networks: usize, now: Instant) -> Self {
+        let network = Network { heard: Some(now), end: None };
+        Self {
+            times,
+            networks: vec![network; networks],
+            last: None,
+            lives: vec![],
+            moved: None,
+            still: None,
+            suspected: None,
+            turned: Some(now),
+        }
+    }
+    /// The last beat of the other head.
+    pub fn last(&self) -> Option<&Beat> {
+        self.last.as_ref()
+    }
+    /// A beat came by a network of the link.
+    pub fn on_beat(&mut self, now: Instant, network: usize, beat: Beat) {
+        if let Some(n) = self.networks.get_mut(network) {
+            *n = Network { heard: Some(now), end: None };
+        }
+        self.count(&beat);
+        self.last = Some(beat);
+        self.suspected = None;
+    }
+    /// Whether a beat is newer than all that were seen of its life; None if it is the first.
+    fn count(&mut self, beat: &Beat) -> Option<bool> {
+        if let Some((_, count)) = self.lives.iter_mut().find(|(life, _)| *life == beat.life) {
+            let news = beat.count > *count;
+            *count = beat.count.max(*count);
+            return Some(news);
+        }
+        if self.lives.len() == LIVES_MAX {
+            self.lives.remove(0);
+        }
+        self.lives.push((beat.life, beat.count));
+        None
+    }
+    /// A network of the link ended.
+    pub fn on_end(&mut self, network: usize, end: End) {
+        if let Some(n) = self.networks.get_mut(network) {
+            n.end = Some(end);
+        }
+    }
+    /// A voter drive was read, `asked` then: the other's beat there, if it is whole.
+    pub fn on_drive(&mut self, asked: Instant, beat: Option<Beat>) {
+        // The first of a life may be an old one; the second shows that it lives.
+        let news = beat.is_some_and(|b| self.count(&b) == Some(true));
+        if let (true, Some(beat)) = (news, beat) {
+            (self.last, self.moved) = (Some(beat), Some(asked));
+        } else {
+            self.still = self.still.max(Some(asked));
+        }
+    }
+    /// This head was paused, or starts: what came meanwhile was not heard, and nobody is to be blamed for it.
+    pub fn on_pause(&mut self, now: Instant) {
+        for n in &mut self.networks {
+            n.heard = Some(now);
+        }
+        (self.suspected, self.moved, self.still) = (None, None, None);
+    }
+    /// A turn of this head begins; whether it was paused since the last one.
+    pub fn on_turn(&mut self, now: Instant) -> bool {
+        let paused = self.turned.is_some_and(|t| now.since(t) > self.times.pause + self.times.link_every);
+        self.turned = Some(now);
+        if paused {
+            self.on_pause(now);
+        }
+        paused
+    }
+    /// What to think, and do. `ours` is what this head sees, `leads` whether it leads.
+    pub fn verdict(&mut self, now: Instant, ours: View, leads: bool) -> Verdict {
+        let heard = self.networks.iter().filter_map(|n| n.heard).max();
+        let silent = heard.map_or(Duration::ZERO, |h| now.since(h));
+        let open = self.networks.iter().any(|n| n.end.is_none());
+        if open && silent < self.times.silence {
+            self.suspected = None;
+            return Verdict::Well;
+        }
+        let since = *self.suspected.get_or_insert(now);
+        if !open && self.networks.iter().any(|n| n.end == Some(End::Refused)) {
+            return Verdict::Propose(Why::Ended);
+        }
+        // A look at a drive shows that the other stands still if a beat was due on it since the link brought the last one.
+        let due = heard.map(|h| h + self.times.drive_every + self.times.link_every);
+        let lives = self.moved.is_some_and(|m| due.is_some_and(|due| m >= due) || m >= since);
+        let still = self.still.is_some_and(|s| due.is_some_and(|due| s >= due));
+        if lives {
+            let theirs = self.last.map(|b| View { hosts: b.hosts, reaches: b.reaches });
+            let better = theirs.is_none_or(|theirs| (ours, leads) > (theirs, !leads));
+            let at = since + self.times.patience;
+            return match better || now >= at {
+                true => Verdict::Propose(Why::Cut { silent }),
+                false => Verdict::Suspected { at },
+            };
+        }
+        match still {
+            true => Verdict::Propose(Why::Still { silent }),
+            // Nothing was seen yet. Drives that show nothing at all for long show that they are not reached: then a vote shows it, too.
+            false if now >= since + self.times.patience => Verdict::Propose(Why::Still { silent }),
+            false => Verdict::Suspected { at: since + self.times.patience },
+        }
+    }
+    /// When to ask for a verdict again, if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let heard = self.networks.iter().filter_map(|n| n.heard).max()?;
+        Some(match self.suspected {
+            Some(since) => since + self.times.patience,
+            None => heard + self.times.silence,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beat::Process;
+    use crate::record::HeadNo;
+    use base::Uuid;
+
+    fn at(ms: u64) -> Instant {
+        Instant(1_000_000_000 + ms * 1_000_000)
+    }
+    fn beat(count: u64) -> Beat {
+        let (system, head, process) = (Uuid([1; 16]), HeadNo::B, Process::default());
+        Beat { system, head, hosts: true, reaches: 3, process, life: 9, count, epoch: 1 }
+    }
+    const OURS: View = View { hosts: true, reaches: 3 };
+
+    fn heard_until(ms: u64) -> Watch {
+        let mut w = Watch::new(Times::default(), 2, at(0));
+        for n in 1..=ms / 100 {
+            w.on_beat(at(n * 100), 0, beat(n));
+            assert_eq!(w.verdict(at(n * 100 + 99), OURS, true), Verdict::Well);
+        }
+        w
+    }
+
+    #[test]
+    fn a_head_that_beats_by_one_network_is_well() {
+        let mut w = heard_until(1000);
+        w.on_end(1, End::Closed);
+        assert_eq!(w.verdict(at(1099), OURS, true), Verdict::Well);
+    }
+
+    #[test]
+    fn one_whose_machine_refuses_the_link_has_ended() {
+        let mut w = heard_until(1000);
+        w.on_end(0, End::Closed);
+        w.on_end(1, End::Closed);
+        // Closed alone may be an accident of the link: nothing is done yet.
+        assert!(matches!(w.verdict(at(1001), OURS, false), Verdict::Suspected { .. }));
+        w.on_end(0, End::Refused);
+        assert_eq!(w.verdict(at(1002), OURS, false), Verdict::Propose(Why::Ended));
+    }
+
+    #[test]
+    fn a_power_cut_is_told_by_silence_and_by_beats_that_stand_still() {
+        let mut w = heard_until(1000);
+        // A look before a beat was due says nothing.
+        w.on_drive(at(1100), Some(beat(10)));
+        assert!(matches!(w.verdict(at(1300), OURS, false), Verdict::Suspected { .. }));
+        w.on_drive(at(1301), Some(beat(10)));
+        let silent = Duration::from_millis(302);
+        assert_eq!(w.verdict(at(1302), OURS, false), Verdict::Propose(Why::Still { silent }));
+    }
+
+    #[test]
+    fn while_the_other_lives_the_leader_goes_first_and_the_follower_waits() {
+        let cut = |leads: bool, ours: View| {
+            let mut w = heard_until(1000);
+            w.on_drive(at(1301), Some(beat(13)));
+            let first = w.verdict(at(1302), ours, leads);
+            w.on_drive(at(1700), Some(beat(17)));
+            (first, w.verdict(at(1802), ours, leads))
+        };
+        assert!(matches!(cut(true, OURS), (Verdict::Propose(Why::Cut { .. }), _)));
+        let (first, later) = cut(false, OURS);
+        assert_eq!(first, Verdict::Suspected { at: at(1802) });
+        assert!(matches!(later, Verdict::Propose(Why::Cut { .. })));
+        // Who sees less gives way, whoever leads.
+        let less = View { reaches: 2, ..OURS };
+        assert!(matches!(cut(true, less), (Verdict::Suspected { .. }, Verdict::Propose(_))));
+        let more = View { reaches: 4, ..OURS };
+        assert!(matches!(cut(false, more), (Verdict::Propose(_), _)));
+        assert!(matches!(cut(true, View { hosts: false, reaches: 9 }), (Verdict::Suspected { .. }, _)));
+    }
+
+    #[test]
+    fn a_link_that_comes_back_ends_the_suspicion() {
+        let mut w = heard_until(1000);
+        assert!(matches!(w.verdict(at(1350), OURS, false), Verdict::Suspected { .. }));
+        w.on_beat(at(1400), 1, beat(14));
+        assert_eq!(w.verdict(at(1401), OURS, false), Verdict::Well);
+        assert!(matches!(w.verdict(at(1701), OURS, false), Verdict::Suspected { .. }), "it begins anew");
+    }
+
+    #[test]
+    fn who_was_paused_blames_nobody() {
+        let mut w = Watch { turned: Some(at(1000)), ..heard_until(1000) };
+        assert!(w.on_turn(at(11_000)));
+        assert_eq!(w.verdict(at(11_001), OURS, true), Verdict::Well);
+        assert!(!w.on_turn(at(11_100)));
+        assert!(matches!(w.verdict(at(11_301), OURS, true), Verdict::Suspected { .. }));
+    }
+
+    #[test]
+    fn a_new_life_of_the_other_is_heard_and_an_old_beat_on_a_drive_is_no_news() {
+        let mut w = heard_until(1000);
+        w.on_beat(at(1100), 0, Beat { life: 10, count: 1, ..beat(1) });
+        w.on_drive(at(1401), Some(beat(10)));
+        let verdict = w.verdict(at(1402), OURS, true);
+        assert!(matches!(verdict, Verdict::Propose(Why::Still { .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn one_that_started_again_and_has_no_link_yet_lives() {
+        let mut w = heard_until(1000);
+        let again = |count| Some(Beat { life: 10, count, ..beat(1) });
+        w.on_drive(at(1310), again(1));
+        assert!(
+            matches!(w.verdict(at(1311), OURS, false), Verdict::Propose(Why::Still { .. })),
+            "once says nothing"
+        );
+        w.on_drive(at(1500), again(2));
+        assert!(matches!(w.verdict(at(1501), OURS, false), Verdict::Suspected { .. }));
+    }
+}
