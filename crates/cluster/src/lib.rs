@@ -15,6 +15,7 @@
 pub mod beat;
 pub mod decide;
 pub mod fence;
+pub mod link;
 pub mod model;
 pub mod record;
 pub mod slot;

@@ -1,3 +1,4 @@
 //! Tests at the door of `cluster`.
 
 mod decision;
+mod link;

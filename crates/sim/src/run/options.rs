@@ -451,6 +451,27 @@ impl Options {
         options.habits.blocks = 8 << rng.between(0, 5);
         options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
         options.habits.write_permille = *rng.pick(&[200, 400, 600]);
+        if rng.chance(1, 2) {
+            // By a script: a leg goes and comes back, and soon after it is in sync the power goes.
+            options.troubles.clear();
+            let disks = (options.legs * options.mirrors) as u64;
+            let mut at = 0;
+            for _ in 0..6 {
+                let disk = rng.below(disks) as usize;
+                for (after, deed) in [
+                    (rng.between(20, 400), Deed::Pull),
+                    (rng.between(50, 500), Deed::Heal),
+                    (rng.between(500, 4000), Deed::PowerCut),
+                ] {
+                    at += after;
+                    options.script.push(Act { after: Duration::from_millis(at), disk, deed });
+                }
+                at += 4000;
+            }
+            // Hosts are at work throughout.
+            (options.commands, options.habits.depth) = (1500, rng.between(1, 4) as u32);
+            options.kindness.drive_us = rng.between(5000, 30_000);
+        }
         options
     }
     /// A world whose head is stopped in order, once or twice. Before the next one begins a drive is exchanged for an

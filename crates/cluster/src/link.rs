@@ -1,0 +1,404 @@
+//! What travels between two heads: docs/formats/link.md, "Frames". Streams of bytes come and go, as networks do; messages arrive once, in the
+//! order in which they were sent, over whichever network is there.
+//!
+//! ```text
+//!   up ─▶ Hello, and theirs ─▶ messages go by the first network that has met the other; beats go by all
+//!                               └─ it ends: what was not acknowledged goes again by the next one that meets
+//! ```
+//!
+//! Each pair of processes has numbers of its own: a head that starts again begins at 1, and what its former life had not acknowledged is
+//! lost to it: `Heard::Met` says so. Whoever sends bytes knows by the transport that they are the other head's; what is decoded here
+//! is checked all the same.
+
+use crate::beat::Beat;
+use crate::record::HeadNo;
+use base::Uuid;
+use base::codec::{Malformed, Reader, Writer};
+use std::collections::VecDeque;
+
+/// The version that this program speaks, and the oldest one that it does.
+pub const VERSION: u16 = 1;
+/// The oldest version that it speaks.
+pub const VERSION_MIN: u16 = 1;
+/// Longest message, bytes.
+pub const MESSAGE_MAX: usize = 1 << 20;
+/// Messages that are not acknowledged, bytes at most.
+pub const UNACKNOWLEDGED_MAX: usize = 8 << 20;
+/// Longest frame behind its length, bytes.
+const FRAME_MAX: usize = MESSAGE_MAX + 64;
+
+const HELLO: u8 = 1;
+const BEAT: u8 = 2;
+const MESSAGE: u8 = 3;
+const ACK: u8 = 4;
+
+/// How a head introduces itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// The versions that it speaks, oldest and newest.
+    pub versions: (u16, u16),
+    /// Its system.
+    pub system: Uuid,
+    /// Which head it is.
+    pub head: HeadNo,
+    /// Random name of its process.
+    pub life: u64,
+    /// The epoch that it knows.
+    pub epoch: u64,
+    /// The process of ours that it has heard last, 0 for none, and how many messages of that it has.
+    pub has: (u64, u64),
+}
+
+/// Why a network is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// These bytes are no frame, or one that may not come now.
+    Garbage,
+    /// It is of another system.
+    OtherSystem,
+    /// It says that it is the head that we are.
+    SameHead,
+    /// The process at its other end has ended: there is another one.
+    FormerLife,
+    /// No version is common: theirs, oldest and newest.
+    Version(u16, u16),
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Do {
+    /// Send, behind what was sent by this network before.
+    Send {
+        /// By which network.
+        path: usize,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// End this network's connection.
+    Close {
+        /// Which one.
+        path: usize,
+        /// Why.
+        why: Fault,
+    },
+}
+
+/// What was heard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// The other head is there by this network.
+    Met {
+        /// Which one.
+        path: usize,
+        /// How it introduced itself.
+        hello: Hello,
+        /// It is another process than the one before: what was sent to that one, and what that one sent, is over.
+        fresh: bool,
+    },
+    /// It lives.
+    Beat {
+        /// By which network.
+        path: usize,
+        /// What it sees.
+        beat: Beat,
+    },
+    /// A message, once and in order.
+    Message(Vec<u8>),
+}
+
+/// More is not acknowledged than may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+#[derive(Debug, Default)]
+struct Path {
+    up: bool,
+    met: bool,
+    received: Vec<u8>,
+}
+
+/// One head's end of the link.
+#[derive(Debug)]
+pub struct Link {
+    system: Uuid,
+    me: HeadNo,
+    life: u64,
+    epoch: u64,
+    paths: Vec<Path>,
+    /// The process at the other end, 0 before the first.
+    theirs: u64,
+    /// The version that both speak.
+    version: u16,
+    /// Messages of the other process that came.
+    received: u64,
+    /// The last of them that was acknowledged.
+    acknowledged: u64,
+    /// Number of the first message in `unacknowledged`.
+    first: u64,
+    unacknowledged: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// By which network messages go now.
+    active: Option<usize>,
+    dos: Vec<Do>,
+    heard: Vec<Heard>,
+}
+
+impl Link {
+    /// The end of a head, with so many networks, all of them down.
+    pub fn new(system: Uuid, me: HeadNo, life: u64, epoch: u64, paths: usize) -> Self {
+        assert!(life != 0, "0 names no process");
+        Self {
+            system,
+            me,
+            life,
+            epoch,
+            paths: (0..paths).map(|_| Path::default()).collect(),
+            theirs: 0,
+            version: VERSION,
+            received: 0,
+            acknowledged: 0,
+            first: 1,
+            unacknowledged: VecDeque::new(),
+            bytes: 0,
+            active: None,
+            dos: vec![],
+            heard: vec![],
+        }
+    }
+    /// The epoch that later introductions name.
+    pub fn knows(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+    /// Whether the other head is met by some network.
+    pub fn is_up(&self) -> bool {
+        self.active.is_some()
+    }
+    /// The version that both speak, once they have met.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+    /// What is to be done now.
+    pub fn dos(&mut self) -> Vec<Do> {
+        self.acknowledge();
+        core::mem::take(&mut self.dos)
+    }
+    /// What was heard since the last call.
+    pub fn heard(&mut self) -> Vec<Heard> {
+        core::mem::take(&mut self.heard)
+    }
+    /// A network has a connection, a new one if it had one.
+    pub fn on_up(&mut self, path: usize) {
+        self.end(path);
+        self.paths[path].up = true;
+        let hello = Hello {
+            versions: (VERSION_MIN, VERSION),
+            system: self.system,
+            head: self.me,
+            life: self.life,
+            epoch: self.epoch,
+            has: (self.theirs, self.received),
+        };
+        self.put(path, HELLO, |w| hello.write(w));
+    }
+    /// A network's connection has ended.
+    pub fn on_down(&mut self, path: usize) {
+        self.end(path);
+    }
+    /// Sends a message, now or when a network is there.
+    ///
+    /// # Errors
+    /// Too much was not acknowledged: nothing is sent.
+    pub fn send(&mut self, message: Vec<u8>) -> Result<(), Full> {
+        assert!(message.len() <= MESSAGE_MAX, "messages are short");
+        if self.bytes + message.len() > UNACKNOWLEDGED_MAX {
+            return Err(Full);
+        }
+        self.bytes += message.len();
+        self.unacknowledged.push_back(message);
+        if let Some(path) = self.active {
+            self.put_message(path, self.unacknowledged.len() - 1);
+        }
+        Ok(())
+    }
+    /// Sends a beat by every network on which the other head was met.
+    pub fn beat(&mut self, beat: &Beat) {
+        for path in 0..self.paths.len() {
+            if self.paths[path].met {
+                self.put(path, BEAT, |w| beat.write(w));
+            }
+        }
+    }
+    /// Bytes came by a network, in order.
+    pub fn on_bytes(&mut self, path: usize, bytes: &[u8]) {
+        if !self.paths[path].up {
+            return;
+        }
+        self.paths[path].received.extend_from_slice(bytes);
+        loop {
+            let all = &self.paths[path].received;
+            let Some(length) = all.first_chunk().map(|l| u32::from_le_bytes(*l) as usize) else { return };
+            if length == 0 || length > FRAME_MAX {
+                return self.close(path, Fault::Garbage);
+            }
+            if all.len() < 4 + length {
+                return;
+            }
+            let frame: Vec<u8> = self.paths[path].received.drain(..4 + length).skip(4).collect();
+            if let Err(why) = self.on_frame(path, frame[0], &frame[1..]) {
+                return self.close(path, why);
+            }
+        }
+    }
+
+    fn on_frame(&mut self, path: usize, kind: u8, body: &[u8]) -> Result<(), Fault> {
+        let mut r = Reader(body);
+        let garbage = |_: Malformed| Fault::Garbage;
+        match (kind, self.paths[path].met) {
+            (HELLO, false) => {
+                let hello = Hello::read(&mut r).map_err(garbage)?;
+                self.meet(path, hello)?;
+            }
+            (BEAT, true) => {
+                let beat = Beat::read(&mut r).map_err(garbage)?;
+                if beat.system != self.system || beat.head == self.me || beat.life != self.theirs {
+                    return Err(Fault::Garbage);
+                }
+                self.heard.push(Heard::Beat { path, beat });
+            }
+            (MESSAGE, true) => {
+                let (number, ack) = (r.u64().map_err(garbage)?, r.u64().map_err(garbage)?);
+                self.on_ack(ack)?;
+                // One that came by another network before is no news; one behind a gap cannot be.
+                if number > self.received + 1 || number == 0 {
+                    return Err(Fault::Garbage);
+                }
+                if number == self.received + 1 {
+                    self.received = number;
+                    self.heard.push(Heard::Message(r.0.to_vec()));
+                }
+                r.0 = &[];
+            }
+            (ACK, true) => {
+                let ack = r.u64().map_err(garbage)?;
+                self.on_ack(ack)?;
+            }
+            _ => return Err(Fault::Garbage),
+        }
+        if r.0.is_empty() { Ok(()) } else { Err(Fault::Garbage) }
+    }
+    fn meet(&mut self, path: usize, hello: Hello) -> Result<(), Fault> {
+        let (oldest, newest) = hello.versions;
+        if hello.system != self.system {
+            return Err(Fault::OtherSystem);
+        }
+        if hello.head == self.me {
+            return Err(Fault::SameHead);
+        }
+        if oldest > newest || newest < VERSION_MIN || oldest > VERSION {
+            return Err(Fault::Version(oldest, newest));
+        }
+        if hello.life == 0 {
+            return Err(Fault::Garbage);
+        }
+        self.version = newest.min(VERSION);
+        let fresh = hello.life != self.theirs;
+        if fresh {
+            // Others of its networks may still be those of its former life.
+            for other in 0..self.paths.len() {
+                if other != path && self.paths[other].met {
+                    self.paths[other] = Path::default();
+                    self.dos.push(Do::Close { path: other, why: Fault::FormerLife });
+                }
+            }
+            let first = self.theirs == 0;
+            (self.theirs, self.received, self.acknowledged, self.active) = (hello.life, 0, 0, None);
+            if !first {
+                // What its former life did not get, this one is not to be told as if nothing had happened.
+                self.unacknowledged.clear();
+                (self.first, self.bytes) = (1, 0);
+            }
+        } else if hello.has.0 == self.life {
+            self.on_ack(hello.has.1)?;
+        }
+        self.paths[path].met = true;
+        self.heard.push(Heard::Met { path, hello, fresh });
+        if self.active.is_none() {
+            self.go_by(path);
+        }
+        Ok(())
+    }
+    fn on_ack(&mut self, ack: u64) -> Result<(), Fault> {
+        if ack >= self.first + self.unacknowledged.len() as u64 {
+            return Err(Fault::Garbage);
+        }
+        while self.first <= ack {
+            let message = self.unacknowledged.pop_front().expect("it is one of them");
+            self.bytes -= message.len();
+            self.first += 1;
+        }
+        Ok(())
+    }
+    /// From now on messages go by this network: all that is not acknowledged goes again.
+    fn go_by(&mut self, path: usize) {
+        self.active = Some(path);
+        for nth in 0..self.unacknowledged.len() {
+            self.put_message(path, nth);
+        }
+    }
+    fn put_message(&mut self, path: usize, nth: usize) {
+        let (number, ack) = (self.first + nth as u64, self.received);
+        self.acknowledged = ack;
+        let message = self.unacknowledged[nth].clone();
+        self.put(path, MESSAGE, |w| {
+            w.u64(number).u64(ack).bytes(&message);
+        });
+    }
+    fn acknowledge(&mut self) {
+        if let Some(path) = self.active.filter(|_| self.acknowledged < self.received) {
+            let ack = self.received;
+            self.acknowledged = ack;
+            self.put(path, ACK, |w| {
+                w.u64(ack);
+            });
+        }
+    }
+    fn put(&mut self, path: usize, kind: u8, body: impl FnOnce(&mut Writer)) {
+        let mut w = Writer::default();
+        w.u32(0).u8(kind);
+        body(&mut w);
+        let length = (w.0.len() - 4) as u32;
+        w.0[..4].copy_from_slice(&length.to_le_bytes());
+        self.dos.push(Do::Send { path, bytes: w.0 });
+    }
+    fn close(&mut self, path: usize, why: Fault) {
+        self.dos.push(Do::Close { path, why });
+        self.end(path);
+    }
+    fn end(&mut self, path: usize) {
+        self.paths[path] = Path::default();
+        self.dos.retain(|d| !matches!(d, Do::Send { path: p, .. } if *p == path));
+        if self.active == Some(path) {
+            self.active = None;
+            if let Some(next) = self.paths.iter().position(|p| p.met) {
+                self.go_by(next);
+            }
+        }
+    }
+}
+
+impl Hello {
+    fn write(&self, w: &mut Writer) {
+        w.u16(self.versions.0).u16(self.versions.1).bytes(&self.system.0).u8(self.head as u8);
+        w.u64(self.life).u64(self.epoch).u64(self.has.0).u64(self.has.1);
+    }
+    fn read(r: &mut Reader) -> Result<Self, Malformed> {
+        let versions = (r.u16()?, r.u16()?);
+        let system = Uuid(r.array()?);
+        let head = HeadNo::from_number(r.u8()?).ok_or(Malformed)?;
+        let (life, epoch) = (r.u64()?, r.u64()?);
+        let has = (r.u64()?, r.u64()?);
+        // A later version may say more.
+        r.0 = &[];
+        Ok(Self { versions, system, head, life, epoch, has })
+    }
+}
