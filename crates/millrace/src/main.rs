@@ -16,6 +16,12 @@ mod daemon;
 mod demo;
 mod failure;
 mod http;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "no command makes a system of two heads yet")
+)]
+#[cfg_attr(test, allow(unused_imports, reason = "some names are for the layer above alone"))]
+mod link;
 mod machine;
 mod output;
 mod screen;

@@ -1,0 +1,253 @@
+//! Who connects: the other head, somebody who was invited, or anybody else.
+
+use super::happened::{Answer, Happened, Newcomer, Refusal};
+use super::identity::Fingerprint;
+use super::invitation::{Denied, Invitation};
+use super::path::{Hub, Ready, prepare};
+use super::settings::{Listens, is_link_address};
+use super::tls::{Metered, PathSecret, Purpose, TooMuch, server, shown};
+use super::wire::{self, Greeting, REQUEST_BYTES, Request, SHORT_BYTES, Unwelcome};
+use rustls::server::Acceptor;
+use rustls::{CertificateError, Error};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_rustls::{LazyConfigAcceptor, TlsStream};
+
+/// Who may come in.
+pub struct Door(Mutex<State>);
+
+struct State {
+    peer: Option<Fingerprint>,
+    networks: Vec<Listens>,
+    invitation: Option<Invitation>,
+}
+
+/// A connection whose peer showed its key.
+enum Arrived {
+    Path(Ready),
+    Join(TlsStream<Metered>, [u8; REQUEST_BYTES], Fingerprint),
+}
+
+impl Door {
+    pub fn new(networks: Vec<Listens>, peer: Option<Fingerprint>, invitation: Option<Invitation>) -> Self {
+        Self(Mutex::new(State { peer, networks, invitation }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while it holds this")
+    }
+
+    /// From now on this invitation counts, and no other.
+    pub fn invite(&self, invitation: Option<Invitation>) {
+        self.state().invitation = invitation;
+    }
+
+    /// Whether somebody from `ip` is listened to on this network at all. An invited head is not known by its address.
+    pub fn may_knock(&self, path: usize, ip: IpAddr) -> bool {
+        let state = self.state();
+        let is_peer = state.peer.is_some() && state.networks[path].peer.is_none_or(|peer| peer == ip);
+        is_peer || state.invitation.is_some()
+    }
+
+    /// Whose paths are accepted on this network.
+    fn peer(&self, path: usize, ip: IpAddr) -> Result<Fingerprint, Refusal> {
+        let state = self.state();
+        let peer = state.peer.ok_or(Refusal::NoPeer)?;
+        match state.networks[path].peer {
+            Some(address) if address != ip => Err(Refusal::Address),
+            _ => Ok(peer),
+        }
+    }
+
+    /// What a request to join leads to: the newcomer, and the invitation as it was before.
+    fn decide(
+        &self,
+        request: &[u8; REQUEST_BYTES],
+        fingerprint: Fingerprint,
+        now_s: u64,
+    ) -> Result<(Newcomer, Invitation), Denied> {
+        // These two lie at the same place in all versions.
+        wire::common((request[4], request[5])).ok_or(Denied::Version)?;
+        let request = Request::decode(request).ok_or(Denied::Malformed)?;
+        let mut state = self.state();
+        let before = state.invitation.clone().ok_or(Denied::NotInvited)?;
+        let used = before.decide(&request.attempt(fingerprint), now_s)?;
+        if state.peer.is_some_and(|peer| peer != fingerprint) {
+            return Err(Denied::Taken);
+        }
+        let fits = |(own, theirs): (&Listens, &IpAddr)| {
+            own.own.is_ipv4() == theirs.is_ipv4() && is_link_address(*theirs)
+        };
+        if request.addresses.len() != state.networks.len()
+            || !state.networks.iter().zip(&request.addresses).all(fits)
+        {
+            return Err(Denied::Networks);
+        }
+        state.invitation = Some(used.clone());
+        Ok((Newcomer { fingerprint, addresses: request.addresses, invitation: used }, before))
+    }
+
+    /// The newcomer is durable, or is not.
+    fn conclude(&self, newcomer: &Newcomer, before: Invitation, durable: bool) -> Result<(), Denied> {
+        let mut state = self.state();
+        if durable {
+            state.peer = Some(newcomer.fingerprint);
+            for (network, address) in state.networks.iter_mut().zip(&newcomer.addresses) {
+                network.peer = Some(*address);
+            }
+            return Ok(());
+        }
+        // Unless there is another one by now.
+        if state.invitation.as_ref() == Some(&newcomer.invitation) {
+            state.invitation = Some(before);
+        }
+        Err(Denied::NotRecorded)
+    }
+}
+
+/// Finds out who connects. A path that may be used, or None after a join. Takes `Limits::handshake` at most before the peer has
+/// shown its key, and reads `Limits::handshake_bytes` at most.
+pub async fn admit(
+    hub: &Arc<Hub>,
+    door: &Arc<Door>,
+    path: usize,
+    tcp: TcpStream,
+    from: SocketAddr,
+) -> Result<Option<Ready>, Refusal> {
+    let arrived = timeout(hub.limits.handshake, arrive(hub, door, path, tcp, from)).await;
+    match arrived.map_err(|_| Refusal::Slow)?? {
+        Arrived::Path(ready) => Ok(Some(ready)),
+        Arrived::Join(stream, request, fingerprint) => {
+            join(hub, door, stream, request, fingerprint).await.map(|()| None)
+        }
+    }
+}
+
+async fn arrive(
+    hub: &Hub,
+    door: &Door,
+    path: usize,
+    tcp: TcpStream,
+    from: SocketAddr,
+) -> Result<Arrived, Refusal> {
+    prepare(&tcp, hub.limits.silence).map_err(|e| left(&e))?;
+    let metered = Metered::new(tcp, hub.limits.handshake_bytes);
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), metered).await.map_err(|e| refusal(&e))?;
+    let purpose = {
+        let offered: Vec<&[u8]> = hello.client_hello().alpn().into_iter().flatten().collect();
+        let wanted = |purpose: &Purpose| offered.contains(&purpose.protocol());
+        [Purpose::Path, Purpose::Join].into_iter().find(wanted)
+    };
+    let purpose = purpose.ok_or_else(|| Refusal::NotTls("it names no protocol of the link".into()))?;
+    let peer = match purpose {
+        Purpose::Path => Some(door.peer(path, from.ip())?),
+        Purpose::Join => None,
+    };
+    let stream = hello.into_stream(server(&hub.identity, purpose, peer)).await.map_err(|e| refusal(&e))?;
+    let mut stream = TlsStream::Server(stream);
+    match purpose {
+        Purpose::Path => greet(path, stream, from).await.map(Arrived::Path),
+        Purpose::Join => {
+            let fingerprint = shown(&stream).ok_or(Refusal::Unproven)?;
+            let mut request = [0; REQUEST_BYTES];
+            stream.read_exact(&mut request).await.map_err(|e| refusal(&e))?;
+            Ok(Arrived::Join(stream, request, fingerprint))
+        }
+    }
+}
+
+/// Hears what path it is, and says welcome.
+async fn greet(
+    path: usize,
+    mut stream: TlsStream<Metered>,
+    peer_address: SocketAddr,
+) -> Result<Ready, Refusal> {
+    let mut bytes = [0; SHORT_BYTES];
+    stream.read_exact(&mut bytes).await.map_err(|e| refusal(&e))?;
+    // Where versions lie is the same in all of them.
+    let answer = match Greeting::decode(&bytes) {
+        None => Err(Unwelcome::Malformed),
+        Some(greeting) => match wire::common(greeting.versions) {
+            None => Err(Unwelcome::Version),
+            Some(_) if usize::from(greeting.path) != path => Err(Unwelcome::Network),
+            Some(version) => Ok(version),
+        },
+    };
+    stream.write_all(&wire::encode_welcome(answer)).await.map_err(|e| left(&e))?;
+    stream.flush().await.map_err(|e| left(&e))?;
+    if let Err(unwelcome) = answer {
+        let _ = stream.shutdown().await;
+        return Err(match unwelcome {
+            Unwelcome::Version => Refusal::Version,
+            Unwelcome::Network => Refusal::OtherNetwork(bytes[6]),
+            Unwelcome::Malformed => Refusal::Malformed,
+        });
+    }
+    let secret = PathSecret::of(&stream, path).map_err(|e| Refusal::NotTls(e.to_string()))?;
+    if let TlsStream::Server(server) = &mut stream {
+        server.get_mut().0.lift();
+    }
+    Ok(Ready { stream, peer_address, secret })
+}
+
+async fn join(
+    hub: &Arc<Hub>,
+    door: &Arc<Door>,
+    mut stream: TlsStream<Metered>,
+    request: [u8; REQUEST_BYTES],
+    fingerprint: Fingerprint,
+) -> Result<(), Refusal> {
+    // A task of its own: what was begun is brought to its end, even if this connection is closed in favour of others.
+    let decided = tokio::spawn(record(hub.clone(), door.clone(), request, fingerprint)).await;
+    let answer = decided.unwrap_or(Err(Denied::NotRecorded));
+    let told = async {
+        stream.write_all(&wire::encode_answer(answer)).await?;
+        stream.shutdown().await?;
+        // Until it has read the answer and closed: a reset would take the answer away.
+        stream.read(&mut [0]).await
+    };
+    let _ = timeout(hub.limits.handshake, told).await;
+    answer.map_err(Refusal::Denied)
+}
+
+/// Lets the layer above write down who joins.
+async fn record(
+    hub: Arc<Hub>,
+    door: Arc<Door>,
+    request: [u8; REQUEST_BYTES],
+    fingerprint: Fingerprint,
+) -> Result<(), Denied> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (newcomer, before) = door.decide(&request, fingerprint, since.as_secs())?;
+    let (answer, answered) = oneshot::channel();
+    (hub.events)(Happened::Joined { newcomer: newcomer.clone(), answer: Answer(answer) });
+    let durable = matches!(timeout(hub.limits.record, answered).await, Ok(Ok(())));
+    door.conclude(&newcomer, before, durable)
+}
+
+fn left(e: &io::Error) -> Refusal {
+    Refusal::Left(e.to_string())
+}
+
+/// Why a handshake failed.
+fn refusal(e: &io::Error) -> Refusal {
+    let inner = e.get_ref();
+    if inner.is_some_and(|e| e.is::<TooMuch>()) {
+        return Refusal::TooMuch;
+    }
+    match inner.and_then(|e| e.downcast_ref::<Error>()) {
+        Some(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)) => {
+            Refusal::Certificate
+        }
+        Some(Error::InvalidCertificate(_) | Error::NoCertificatesPresented) => Refusal::Unproven,
+        Some(Error::AlertReceived(_)) => left(e),
+        Some(other) => Refusal::NotTls(other.to_string()),
+        None => left(e),
+    }
+}

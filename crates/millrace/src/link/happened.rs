@@ -1,0 +1,226 @@
+//! What a link tells the layer above.
+
+use super::identity::Fingerprint;
+use super::invitation::{Denied, Invitation};
+use super::tls::PathSecret;
+use core::fmt;
+use std::net::{IpAddr, SocketAddr};
+use tokio::sync::oneshot;
+
+/// A connection of a path. Later ones of the same path have higher numbers, from 1 on while the link lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Connection {
+    /// The network's number, from 0 on.
+    pub path: usize,
+    /// Which connection of the path.
+    pub number: u64,
+}
+
+/// What happened on a link. Of one path it is told in order: `Up`, any number of `Bytes`, `Down`, and so on.
+#[derive(Debug)]
+pub enum Happened {
+    /// A path is there: its peer holds the pinned certificate's key, and has greeted.
+    Up {
+        /// The connection from now on.
+        on: Connection,
+        /// The peer's end of it.
+        peer_address: SocketAddr,
+        /// A secret that both ends have, and nobody else.
+        secret: PathSecret,
+    },
+    /// The next bytes of the stream, at least one, at most 64 KiB.
+    Bytes {
+        /// Of which connection.
+        on: Connection,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The path is gone; nothing of this connection comes any more.
+    Down {
+        /// Which connection it was.
+        on: Connection,
+        /// Why.
+        why: Why,
+    },
+    /// A path cannot be had, and is tried again. Told once for each reason.
+    Unreached {
+        /// The network's number.
+        path: usize,
+        /// Why.
+        why: Unreached,
+    },
+    /// Somebody connected and was not let in. At most 5 at once and one a second are told.
+    Refused {
+        /// Who.
+        from: SocketAddr,
+        /// Why.
+        why: Refusal,
+        /// So many before this one were not told.
+        untold: u64,
+    },
+    /// Another head brought the token's secret, and waits for an answer.
+    Joined {
+        /// Who.
+        newcomer: Newcomer,
+        /// To be given once `newcomer` is durable.
+        answer: Answer,
+    },
+}
+
+/// A head that was invited and came.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Newcomer {
+    /// Its certificate: to be pinned.
+    pub fingerprint: Fingerprint,
+    /// From where it will connect, one for each network.
+    pub addresses: Vec<IpAddr>,
+    /// The invitation as it is to be kept: used by this head.
+    pub invitation: Invitation,
+}
+
+/// Lets a newcomer in. Dropped, it says that the join could not be made durable.
+#[derive(Debug)]
+pub struct Answer(pub(super) oneshot::Sender<()>);
+
+impl Answer {
+    /// The newcomer and the invitation are durable: it is told so, and its paths are accepted from now on.
+    pub fn accept(self) {
+        // Nobody waits any more: the newcomer comes again, and is found to have joined.
+        let _ = self.0.send(());
+    }
+}
+
+/// Why a path went down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The peer ended it, and said so: it stops, or closes this path.
+    Closed,
+    /// The stream ended without a word: the peer's process died, or something between the heads ended it.
+    Ended,
+    /// The peer's kernel knows the connection no more: the process died, or the machine started anew.
+    Reset,
+    /// The peer's kernel said nothing for `Limits::silence`, or took nothing.
+    Silent,
+    /// The network says that there is no way to the peer.
+    Unreachable,
+    /// The peer did not read, and more than `Limits::backlog_bytes` waited.
+    Backlog,
+    /// The peer made a newer connection for this path.
+    Replaced,
+    /// This side called `Link::close`.
+    Asked,
+    /// This side stops.
+    Stopped,
+    /// What came is not what the peer sent, or the operating system failed: its words.
+    Broken(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the other head closed it"),
+            Self::Ended => {
+                f.write_str("it ended without a word: the other head's process died, or was cut off")
+            }
+            Self::Reset => {
+                f.write_str("it was reset: the other head's process died, or its machine started anew")
+            }
+            Self::Silent => f.write_str("the other head was silent"),
+            Self::Unreachable => f.write_str("the network has no way to the other head"),
+            Self::Backlog => f.write_str("the other head did not read what was sent"),
+            Self::Replaced => f.write_str("the other head made a newer connection"),
+            Self::Asked => f.write_str("this head closed it"),
+            Self::Stopped => f.write_str("this head stops"),
+            Self::Broken(words) => write!(f, "it broke: {words}"),
+        }
+    }
+}
+
+/// Why a path cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unreached {
+    /// The own address cannot be used: the operating system's words.
+    Own(String),
+    /// The peer's address does not answer, or refuses: the operating system's words.
+    Network(String),
+    /// It did not finish the handshake in time.
+    Slow,
+    /// Another certificate than the pinned one, or one whose key it does not have.
+    NotThePeer,
+    /// It does not know this head's certificate.
+    NotKnownThere,
+    /// The handshake failed: in words.
+    Handshake(String),
+    /// The two heads have no version of the link in common.
+    Version,
+    /// The peer takes the connection for one of another network.
+    OtherNetwork,
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(words) => write!(f, "this head's own address cannot be used: {words}"),
+            Self::Network(words) => write!(f, "the other head is not reached: {words}"),
+            Self::Slow => f.write_str("what answers there does not finish the handshake in time"),
+            Self::NotThePeer => {
+                f.write_str("what answers there is not the other head: it has another certificate")
+            }
+            Self::NotKnownThere => f.write_str("the other head does not know this head's certificate"),
+            Self::Handshake(words) => write!(f, "the handshake failed: {words}"),
+            Self::Version => f.write_str("the two heads have no version of the link in common"),
+            Self::OtherNetwork => f.write_str("the other head takes this for another network of the link"),
+        }
+    }
+}
+
+/// Why somebody was not let in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Its certificate is not the pinned one.
+    Certificate,
+    /// It showed a certificate whose key it does not have, or none.
+    Unproven,
+    /// It came from another address than the other head's of this network.
+    Address,
+    /// It wants a path, and no other head has joined.
+    NoPeer,
+    /// It did not finish the handshake in time.
+    Slow,
+    /// It sent too much before it was authenticated.
+    TooMuch,
+    /// Too many connections were not authenticated, and this was the oldest.
+    Crowded,
+    /// It speaks no TLS, or another kind: in words.
+    NotTls(String),
+    /// It went away in the middle: in words.
+    Left(String),
+    /// It is authenticated and gets no path: it speaks no common version.
+    Version,
+    /// It is authenticated and gets no path: it came for the network with this number.
+    OtherNetwork(u8),
+    /// It is authenticated and gets no path: what it said is no greeting.
+    Malformed,
+    /// It wanted to join, and may not.
+    Denied(Denied),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificate => f.write_str("its certificate is not the other head's"),
+            Self::Unproven => f.write_str("it does not have the key of the certificate that it shows"),
+            Self::Address => f.write_str("that is not the other head's address on this network"),
+            Self::NoPeer => f.write_str("no other head has joined yet"),
+            Self::Slow => f.write_str("it did not finish the handshake in time"),
+            Self::TooMuch => f.write_str("it sent too much before it was authenticated"),
+            Self::Crowded => f.write_str("too many others came before it was authenticated"),
+            Self::NotTls(words) => write!(f, "it does not speak TLS as the other head does: {words}"),
+            Self::Left(words) => write!(f, "it left during the handshake: {words}"),
+            Self::Version => f.write_str("the two heads have no version of the link in common"),
+            Self::OtherNetwork(n) => write!(f, "it came for network {n} of the link, which is another one"),
+            Self::Malformed => f.write_str("it did not greet as the other head does"),
+            Self::Denied(denied) => write!(f, "it may not join: {denied}"),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! One network of the head that listens: who may speak, for how long, and what is told about the others.
+
+use super::admit::{Door, admit};
+use super::happened::{Happened, Refusal, Unreached};
+use super::path::{Hub, Ready, run, stopped};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+/// How long until an own address that could not be had is tried again.
+const RELISTEN: Duration = Duration::from_secs(1);
+
+/// So many refusals are told at once, and one each second.
+const REFUSALS_MAX: u32 = 5;
+
+/// What is told of those who are not let in: not as much as they like.
+pub struct Refusals(Mutex<Told>);
+
+struct Told {
+    left: u32,
+    /// When `left` was last made more.
+    at: Instant,
+    untold: u64,
+}
+
+impl Refusals {
+    pub fn new() -> Self {
+        Self(Mutex::new(Told { left: REFUSALS_MAX, at: Instant::now(), untold: 0 }))
+    }
+
+    /// Whether a refusal at `now` is told, and how many before it were not.
+    fn next(&self, now: Instant) -> Option<u64> {
+        let mut told = self.0.lock().expect("nothing panics while it holds this");
+        let seconds = now.saturating_duration_since(told.at).as_secs();
+        if seconds > 0 {
+            told.left =
+                REFUSALS_MAX.min(told.left.saturating_add(u32::try_from(seconds).unwrap_or(u32::MAX)));
+            told.at = now;
+        }
+        match told.left {
+            0 => {
+                told.untold += 1;
+                None
+            }
+            _ => {
+                told.left -= 1;
+                Some(std::mem::take(&mut told.untold))
+            }
+        }
+    }
+}
+
+/// Tells that `from` is refused, unless too much is told.
+fn refuse(hub: &Hub, refusals: &Refusals, from: SocketAddr, why: Refusal) {
+    if let Some(untold) = refusals.next(Instant::now()) {
+        tracing::warn!("link: {from} is refused: {why}{}", more(untold));
+        (hub.events)(Happened::Refused { from, why, untold });
+    }
+}
+
+fn more(untold: u64) -> String {
+    if untold == 0 {
+        String::new()
+    } else {
+        format!(" ({untold} more were refused since the last such line)")
+    }
+}
+
+/// Listens at `own` alone until the link stops; authenticated paths go to `ready`.
+pub async fn listen(
+    hub: Arc<Hub>,
+    door: Arc<Door>,
+    refusals: Arc<Refusals>,
+    path: usize,
+    own: (SocketAddr, Option<std::net::TcpListener>),
+    ready: mpsc::Sender<Ready>,
+    mut stop: watch::Receiver<bool>,
+) {
+    tokio::select! {
+        () = stopped(&mut stop) => {}
+        () = serve(hub, door, refusals, path, own, ready) => {}
+    }
+}
+
+async fn serve(
+    hub: Arc<Hub>,
+    door: Arc<Door>,
+    refusals: Arc<Refusals>,
+    path: usize,
+    own: (SocketAddr, Option<std::net::TcpListener>),
+    ready: mpsc::Sender<Ready>,
+) {
+    let (own, first) = own;
+    let listener = bind(&hub, path, own, first).await;
+    // Dropped with this function, and all of them with it.
+    let mut tasks = JoinSet::new();
+    let mut strangers: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        strangers.retain(|(_, task)| !task.is_finished());
+        let (tcp, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(e) => {
+                // Out of descriptors or memory; the kernel keeps the connection, and would say so again at once.
+                tracing::warn!("link: {own} takes no connection: {e}");
+                sleep(RELISTEN).await;
+                continue;
+            }
+        };
+        if !door.may_knock(path, from.ip()) {
+            refuse(&hub, &refusals, from, Refusal::Address);
+            continue;
+        }
+        while strangers.len() >= hub.limits.unauthenticated {
+            // The oldest: whoever has the key is done in milliseconds, and must get in however many others hold on.
+            let Some((from, oldest)) = strangers.pop_front() else { break };
+            oldest.abort();
+            refuse(&hub, &refusals, from, Refusal::Crowded);
+        }
+        let (hub_, door, refusals, ready) = (hub.clone(), door.clone(), refusals.clone(), ready.clone());
+        let task = tasks.spawn(async move {
+            match admit(&hub_, &door, path, tcp, from).await {
+                // The receiver is gone when the link stops.
+                Ok(Some(path)) => drop(ready.send(path).await),
+                Ok(None) => {}
+                Err(why) => refuse(&hub_, &refusals, from, why),
+            }
+        });
+        strangers.push_back((from, task));
+        sleep(hub.limits.accept_gap).await;
+    }
+}
+
+/// Listens at `own`, if that can be had.
+pub fn bind_now(own: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(own)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Listens, once the address can be had; `first` is what was had at the start.
+async fn bind(
+    hub: &Hub,
+    path: usize,
+    own: SocketAddr,
+    mut first: Option<std::net::TcpListener>,
+) -> TcpListener {
+    let mut told = None;
+    loop {
+        let listener = first.take().map_or_else(|| bind_now(own), Ok);
+        match listener.and_then(TcpListener::from_std) {
+            Ok(listener) => return listener,
+            Err(e) => {
+                let why = Unreached::Own(e.to_string());
+                if told.as_ref() != Some(&why) {
+                    (hub.events)(Happened::Unreached { path, why: why.clone() });
+                    told = Some(why);
+                }
+                sleep(RELISTEN).await;
+            }
+        }
+    }
+}
+
+/// Carries the bytes of a path, of whichever connection came last.
+pub async fn keep(
+    hub: Arc<Hub>,
+    path: usize,
+    mut ready: mpsc::Receiver<Ready>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut next = None;
+    loop {
+        let now = match next.take() {
+            Some(newer) => newer,
+            None => tokio::select! {
+                () = stopped(&mut stop) => return,
+                came = ready.recv() => match came {
+                    Some(came) => came,
+                    None => return,
+                },
+            },
+        };
+        next = run(&hub, path, now, &mut ready, &mut stop).await;
+        if *stop.borrow() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_told_a_few_times_and_then_once_a_second() {
+        let refusals = Refusals::new();
+        let began = Instant::now();
+        let told = (0..1000).filter(|_| refusals.next(began).is_some()).count();
+        assert_eq!(told, 5);
+        assert_eq!(refusals.next(began + Duration::from_millis(900)), None);
+        assert_eq!(
+            refusals.next(began + Duration::from_millis(1100)),
+            Some(996),
+            "those between are counted"
+        );
+        assert_eq!(refusals.next(began + Duration::from_millis(1200)), None);
+        let later = began + Duration::from_secs(3600);
+        let told = (0..1000).filter(|_| refusals.next(later).is_some()).count();
+        assert_eq!(told, 5, "quiet hours are not saved up");
+    }
+}
