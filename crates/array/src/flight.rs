@@ -119,7 +119,7 @@ pub(crate) struct Flight {
     pub(crate) medium: Legs,
     /// The leg being read, or read last.
     pub(crate) source: usize,
-    /// A leg that may not be lost refused it.
+    /// A leg that may not be lost refused it; reads of hosts: a leg that is reserved by another did.
     pub(crate) refused: Option<DriveError>,
     /// Changes: that leg, and whatever leg did so before it.
     pub(crate) refusers: Legs,
@@ -298,6 +298,7 @@ pub(crate) fn status_of(error: DriveError) -> Status {
     match error {
         DriveError::Medium | DriveError::Cut | DriveError::Other(_) => Status::Medium,
         DriveError::NoSpace => Status::NoSpace,
-        DriveError::Gone | DriveError::TimedOut => Status::NotReady,
+        // A reservation says nothing of the blocks: hosts come back, and reach them by whoever holds it.
+        DriveError::Gone | DriveError::TimedOut | DriveError::Fenced => Status::NotReady,
     }
 }

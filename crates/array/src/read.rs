@@ -19,7 +19,7 @@ const ERROR_FORGOTTEN: Duration = Duration::from_secs(10);
 fn weight(error: DriveError) -> u32 {
     match error {
         DriveError::Medium => 1,
-        DriveError::NoSpace | DriveError::Other(_) => 4,
+        DriveError::NoSpace | DriveError::Fenced | DriveError::Other(_) => 4,
         DriveError::TimedOut => 8,
         DriveError::Gone | DriveError::Cut => ERRORS_MAX,
     }
@@ -159,12 +159,16 @@ impl Array {
         if error == DriveError::Medium {
             flight.medium |= bit(leg);
         }
+        if error == DriveError::Fenced && matches!(flight.job, Job::Host(_)) {
+            // Its blocks may be well: whoever holds the reservation reads them, and the host must come back.
+            flight.refused = Some(error);
+        }
         self.count_error(now, leg, error, io);
         let was_hedge = self.flights[id].hedge == tag;
         if self.flights[id].hedge != NONE && self.hedge_failed(id, tag, error, io) {
             return;
         }
-        let Flight { job, medium, data, .. } = self.flights[id];
+        let Flight { job, medium, data, refused, .. } = self.flights[id];
         // The given-up read may still arrive in its buffer, so nobody may answer from there.
         if error == DriveError::TimedOut && !was_hedge && !planted(Bug::ReadIntoHeldBuffer) {
             let another = match job {
@@ -180,12 +184,12 @@ impl Array {
         }
         match self.choose_leg(now, id) {
             Some(next) => self.read_from(now, id, next, io),
-            None if medium != 0 => {
+            None if medium != 0 && refused.is_none() => {
                 let Flight { at, len, .. } = self.flights[id];
                 io.note(Note::MediumLost { at, len });
                 self.read_lost(now, id, Status::Medium, io);
             }
-            None => self.read_lost(now, id, status_of(error), io),
+            None => self.read_lost(now, id, status_of(refused.unwrap_or(error)), io),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What rooms ask of a drive, and what it says.
 
-use crate::{DriveId, DriveKind, Slice, Token};
+use crate::{DriveId, DriveKind, FenceKind, Slice, Token};
 
 /// What to do to a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -49,6 +49,9 @@ pub enum DriveError {
     Cut,
     /// Not answered before the deadline; the operation may still be in the kernel.
     TimedOut,
+    /// Another head, or another machine, has reserved the drive, and our key is not registered with it (EBADE; SAM-5
+    /// RESERVATION CONFLICT). Says nothing of the drive's blocks: no host is told Medium for it.
+    Fenced,
     /// Another errno.
     Other(i32),
 }
@@ -71,6 +74,8 @@ pub struct DriveInfo {
     pub reads_zeroes: bool,
     /// What kind it is.
     pub kind: DriveKind,
+    /// By what means others can be kept from it.
+    pub fence: FenceKind,
     /// The drive's canonical path or specification.
     pub path: String,
     /// Model, empty if unknown.

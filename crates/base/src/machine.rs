@@ -6,8 +6,8 @@
 //! calls `on_timer`). A machine never waits and never calls the world.
 
 use crate::{
-    ConnectionId, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, Instant, OpenError, PortalId, Slice,
-    Token,
+    ConnectionId, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, Fence, FenceError, FenceOp, Instant,
+    OpenError, PortalId, Slice, Token,
 };
 use core::net::SocketAddr;
 
@@ -184,6 +184,13 @@ pub enum Event<M> {
         /// How it is; `Gone` if it is not there.
         result: Result<DriveHealth, DriveError>,
     },
+    /// The end of `Effect::Fence`, within the operation's limit, exactly once for each.
+    Fenced {
+        /// From the effect.
+        token: Token,
+        /// How the drive is now, or why not.
+        result: Result<Fence, FenceError>,
+    },
     /// The end of `Effect::CloseDrive`: no operation of anybody is left in the kernel and our claim
     /// on the drive is gone.
     DriveClosed {
@@ -275,6 +282,9 @@ pub enum Effect<M> {
         drive: DriveId,
         /// A path, `ram:SIZE`, `null:SIZE`.
         spec: String,
+        /// A file may be another head's, too: its lock is shared with those who open it so. Other drives are claimed
+        /// for this machine alone, as ever; what other machines do to them, a fence decides.
+        shared: bool,
     },
     /// Let go of a drive; ends in `DriveClosed` after everybody's last operation. The Steward only.
     CloseDrive {
@@ -288,6 +298,16 @@ pub enum Effect<M> {
         token: Token,
         /// The drive.
         drive: DriveId,
+    },
+    /// Keep another head from an open drive, or look who can reach it; ends in `Fenced`. Operations of one drive are
+    /// carried out in order, beside everything else: neither the machine nor other drives wait for it. The Steward only.
+    Fence {
+        /// Comes back.
+        token: Token,
+        /// The drive.
+        drive: DriveId,
+        /// What to do, and how long it may take.
+        op: FenceOp,
     },
     /// Change a drive's artificial behaviour at once. The Steward only.
     ShapeDrive {

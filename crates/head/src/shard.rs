@@ -702,6 +702,7 @@ impl<M: Memory> Machine for Shard<M> {
             Event::Connected { .. }
             | Event::DriveOpened { .. }
             | Event::DriveInspected { .. }
+            | Event::Fenced { .. }
             | Event::DriveClosed { .. }
             | Event::State { .. }
             | Event::Mail { .. } => panic!("a shard did not ask for this: {event:?}"),

@@ -490,6 +490,7 @@ impl Initiator {
             | Event::DriveDone { .. }
             | Event::DriveOpened { .. }
             | Event::DriveInspected { .. }
+            | Event::Fenced { .. }
             | Event::DriveClosed { .. }
             | Event::Listening { .. }
             | Event::State { .. }

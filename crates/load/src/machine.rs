@@ -279,6 +279,7 @@ impl<M: Memory> Machine for Load<M> {
             | Event::DriveDone { .. }
             | Event::DriveOpened { .. }
             | Event::DriveInspected { .. }
+            | Event::Fenced { .. }
             | Event::DriveClosed { .. }
             | Event::Listening { .. }
             | Event::State { .. } => {}

@@ -7,9 +7,10 @@
 //! complete in any order, and overlapping writes under way may land in either order. A sector is a block
 //! of the drive, and lands whole or not at all.
 
+use crate::registrants::{Nexus, Registrations};
 use crate::world::Image;
 use base::DriveKind;
-use base::{DriveError, DriveInfo, DriveOpKind, Prng};
+use base::{DriveError, DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKind, Prng};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One sector's contents. Uniform ones are kept small.
@@ -122,6 +123,10 @@ pub struct Disk {
     pub opening_reads: bool,
     /// What goes wrong.
     pub faults: Faults,
+    /// By what means it is fenced.
+    pub fence: FenceKind,
+    /// Who is registered with it. Outlives power cuts.
+    pub registrations: Registrations,
     durable: BTreeMap<u64, Sector>,
     cached: BTreeMap<u64, Sector>,
     /// Sectors that rotted once.
@@ -140,6 +145,8 @@ impl Disk {
             appearance: 0,
             opening_reads: false,
             faults: Faults::default(),
+            fence: FenceKind::Scsi,
+            registrations: Registrations::default(),
             durable: BTreeMap::new(),
             cached: BTreeMap::new(),
             rotted: BTreeSet::new(),
@@ -155,10 +162,27 @@ impl Disk {
             deallocate_zeroes: self.deallocate_zeroes,
             reads_zeroes: self.durable.is_empty() && self.cached.is_empty(),
             kind: DriveKind::Block,
+            fence: self.fence,
             path: self.spec.clone(),
             model: "simulated".into(),
             serial: self.spec.clone(),
             ..DriveInfo::default()
+        }
+    }
+
+    /// What a head asks for of the drive's fence, as far as it changes who may come: what is at the drive is the world's.
+    ///
+    /// # Errors
+    /// As `base::FenceAct` says; then nothing has changed.
+    pub fn carry_out_fence(&mut self, nexus: Nexus, act: FenceAct) -> Result<Fence, FenceError> {
+        if self.faults.gone {
+            return Err(FenceError::Gone);
+        }
+        match self.fence {
+            FenceKind::None(why) => Err(FenceError::None(why)),
+            // There is one head: nobody else has the file.
+            FenceKind::File => Ok(Fence::File { others: false }),
+            FenceKind::Scsi | FenceKind::Nvme => self.registrations.carry_out(nexus, act).map(Fence::Keys),
         }
     }
 

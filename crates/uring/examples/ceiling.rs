@@ -54,7 +54,7 @@ impl Machine for Reader {
     fn on_timer(&mut self, _: Instant, _: &mut Effects<u64>) {}
     fn end_of_turn(&mut self, _: Instant, fx: &mut Effects<u64>) {
         if let Some(spec) = self.spec.take() {
-            fx.push(Effect::OpenDrive { token: Token(0), drive: DriveId(0), spec });
+            fx.push(Effect::OpenDrive { token: Token(0), drive: DriveId(0), spec, shared: false });
         }
     }
     fn next_deadline(&self) -> Option<Instant> {

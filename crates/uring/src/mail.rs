@@ -1,6 +1,8 @@
 //! Mail: an in-order queue per machine, a wake-up only for who sleeps, and the manager's hand in it.
 
-use base::{Address, DriveError, DriveHealth, DriveId, DriveInfo, OpenError, StateError, Token};
+use base::{
+    Address, DriveError, DriveHealth, DriveId, DriveInfo, Fence, FenceError, OpenError, StateError, Token,
+};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
@@ -30,6 +32,7 @@ pub(crate) enum Control {
     Opened(Token, Result<DriveInfo, OpenError>),
     /// A drive was looked at.
     Inspected(Token, Result<DriveHealth, DriveError>),
+    Fenced(Token, Result<Fence, FenceError>),
     /// A close ended.
     Closed(DriveId),
     /// A state operation ended.

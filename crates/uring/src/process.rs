@@ -5,6 +5,7 @@
 //! a handler here calls nothing but async-signal-safe functions. Does not know who counts the lines.
 #![allow(unsafe_code)]
 
+use base::fence::Process;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
@@ -132,6 +133,22 @@ pub fn addresses() -> Vec<IpAddr> {
     // SAFETY: it came from getifaddrs, and nothing points into it any more.
     unsafe { libc::freeifaddrs(list) };
     found
+}
+
+/// This process, as `base::FenceAct::ShutOut` names the one that it ends.
+pub fn identity() -> Process {
+    let pid = std::process::id();
+    Process { pid, started: started(pid).unwrap_or(0) }
+}
+
+/// When a process of this machine began, in clock ticks since the machine's start; None if there is none.
+pub fn started(pid: u32) -> Option<u64> {
+    started_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Field 22 of proc(5), `/proc/PID/stat`. Field 2 is the program's name, which may have spaces and parentheses.
+fn started_in(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 /// Ends this process by SIGTERM when the process `parent` (its parent) ends. An error if `parent`
@@ -309,6 +326,18 @@ fn check(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_start_of_a_process_is_read_whatever_it_is_called() {
+        let stat =
+            |name: &str| format!("7 ({name}) S 1 7 7 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 3 0 8123 9 1 2\n");
+        assert_eq!(started_in(&stat("millrace")), Some(8123));
+        assert_eq!(started_in(&stat("a) S 9 (b")), Some(8123));
+        assert_eq!(started_in("7 (x) S 1"), None);
+        let own = identity();
+        assert!(own.pid == std::process::id() && own.started > 0);
+        assert_eq!(started(u32::MAX), None);
+    }
 
     fn text(unix_seconds: u64) -> String {
         String::from_utf8(utc(unix_seconds).to_vec()).expect("digits")

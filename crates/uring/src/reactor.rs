@@ -307,6 +307,7 @@ impl<M: Send + 'static> World<M> {
                 }
                 Letter::Control(Control::Opened(token, result)) => Event::DriveOpened { token, result },
                 Letter::Control(Control::Inspected(token, result)) => Event::DriveInspected { token, result },
+                Letter::Control(Control::Fenced(token, result)) => Event::Fenced { token, result },
                 Letter::Control(Control::Closed(drive)) => Event::DriveClosed { drive },
                 Letter::Control(Control::State(token, result)) => Event::State { token, result },
             };
@@ -363,12 +364,17 @@ impl<M: Send + 'static> World<M> {
                 }
                 None
             }
-            Effect::OpenDrive { token, drive, spec } => {
+            Effect::OpenDrive { token, drive, spec, shared } => {
+                let spec = (spec, shared);
                 self.shared.drives.open(token, drive, spec, self.place.inbox, &self.shared.routes);
                 None
             }
             Effect::InspectDrive { token, drive } => {
                 self.shared.drives.inspect(token, drive, self.place.inbox, &self.shared.routes);
+                None
+            }
+            Effect::Fence { token, drive, op } => {
+                self.shared.drives.fence(token, drive, op, self.place.inbox, &self.shared.routes);
                 None
             }
             Effect::CloseDrive { drive } => {

@@ -157,6 +157,7 @@ fn the_last_leg_is_never_lost_and_says_no() {
         (1, DriveError::Medium, Status::Medium),
         (2, DriveError::Gone, Status::NotReady),
         (3, DriveError::NoSpace, Status::NoSpace),
+        (4, DriveError::Fenced, Status::NotReady),
     ] {
         b.command(ticket, Kind::Write, 0, 4096);
         if ticket == 1 {

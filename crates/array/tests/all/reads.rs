@@ -318,6 +318,24 @@ fn a_read_whose_both_legs_fail_it_ends_in_an_error_once() {
     }
 }
 
+/// A reservation of another says nothing of the blocks: they are read by whoever holds it, if the host comes back.
+#[test]
+fn a_read_that_a_reserved_leg_refused_is_never_told_as_a_medium_error() {
+    use DriveError::{Fenced, Gone, Medium};
+    for errors in [[Fenced, Fenced], [Fenced, Medium], [Medium, Fenced], [Fenced, Gone]] {
+        let mut b = Bench::new(&[InSync, InSync]);
+        b.command(1, Kind::Read, 0, 4096);
+        for error in errors {
+            let op = b.io.ops.remove(0);
+            b.end(op.token.0, Err(error));
+        }
+        assert_eq!(b.done(), [(1, Status::NotReady)], "{errors:?}");
+        let lost = |n: &Note| matches!(n, Note::MediumLost { .. });
+        assert!(!b.io.notes.iter().any(lost), "{errors:?}: {:?}", b.io.notes);
+        b.array.check_invariants();
+    }
+}
+
 #[test]
 fn a_leg_that_falls_silent_gets_few_reads_before_the_first_one_has_timed_out() {
     let mut b = Bench::new(&[InSync, InSync]);

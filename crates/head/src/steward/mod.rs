@@ -228,6 +228,7 @@ impl Machine for Steward {
             | Event::Broken { .. }
             | Event::Closed { .. }
             | Event::Listening { .. }
+            | Event::Fenced { .. }
             | Event::Mail { .. } => panic!("this event is not for the Steward: {event:?}"),
         }
     }

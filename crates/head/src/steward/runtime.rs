@@ -315,7 +315,12 @@ impl Cx {
             // The number may have been another drive's.
             inner.closed.remove(&drive);
             inner.opening.insert(token, Opening { drive, spec: spec.to_owned(), given_up: false });
-            inner.fx.push(Effect::OpenDrive { token: Token(token), drive, spec: spec.to_owned() });
+            inner.fx.push(Effect::OpenDrive {
+                token: Token(token),
+                drive,
+                spec: spec.to_owned(),
+                shared: false,
+            });
             inner.deadlines.insert(end);
         }
         let _asked = Asked { cx: self, drive, token };

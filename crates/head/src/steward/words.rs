@@ -15,6 +15,7 @@ pub(crate) fn error_words(error: DriveError) -> String {
         DriveError::NoSpace => "has no space left (the file system below it is full)".into(),
         DriveError::Cut => "was cut off (its file is shorter than it was)".into(),
         DriveError::TimedOut => "did not answer in time".into(),
+        DriveError::Fenced => "refused: another head, or another machine, has reserved this drive".into(),
         // EPERM from a device that may not be written, EROFS from the file system below a file.
         DriveError::Other(errno @ (1 | 30)) => format!("is read-only (error {errno})"),
         DriveError::Other(errno) => format!("failed with error {errno}"),

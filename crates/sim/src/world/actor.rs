@@ -115,6 +115,7 @@ pub(super) fn kind_of<M>(event: &Event<M>) -> u64 {
         Event::DriveDone { token, result } => 7 << 56 ^ token.0 ^ u64::from(result.is_ok()) << 40,
         Event::DriveOpened { token, .. } => 8 << 56 ^ token.0,
         Event::DriveInspected { token, result } => 13 << 56 ^ token.0 ^ u64::from(result.is_ok()) << 40,
+        Event::Fenced { token, result } => 14 << 56 ^ token.0 ^ u64::from(result.is_ok()) << 40,
         Event::DriveClosed { drive } => 9 << 56 ^ u64::from(drive.0),
         Event::Listening { portal, .. } => 10 << 56 ^ u64::from(portal.0),
         Event::State { token, .. } => 11 << 56 ^ token.0,

@@ -4,6 +4,7 @@
 use super::actor::ActorId;
 use super::{Happening, HeadOrHost, World};
 use crate::disk::DiskOp;
+use crate::registrants::Nexus;
 use base::machine::Shape;
 use base::{
     Address, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, Duration, Event, Instant, OpenError,
@@ -27,6 +28,9 @@ struct PendingOp {
     nth: u64,
     /// Data of a write whose machine is gone: the kernel still holds the memory as it was.
     orphan: Option<Vec<u8>>,
+    /// By which path it came, and whether it was not let in, or was ended there by a reset.
+    nexus: Nexus,
+    fenced: bool,
 }
 
 /// An open drive. One that was unplugged comes back as another: what was opened stays dead.
@@ -82,14 +86,16 @@ impl World {
             let words = format!("head actor {actor} to {spec}: {token:?} {kind:?} at {at}, {len} bytes{fua}");
             self.say(|| words);
         }
+        let nexus = self.nexus_of(actor);
+        let fenced = place.is_some_and(|p| !self.disks[p.disk].registrations.admits(nexus));
         match place {
-            Some(place) if self.disks[place.disk].appearance == place.appearance => {
+            Some(place) if !fenced && self.disks[place.disk].appearance == place.appearance => {
                 self.surface_asked(nth, actor, &op, place);
             }
             Some(place) => self.surface_in_vain(&op, place.disk),
             None => {}
         }
-        let pending = PendingOp { actor, life, op, place, nth, orphan: None };
+        let pending = PendingOp { actor, life, op, place, nth, orphan: None, nexus, fenced };
         let index = match self.drives.free.pop() {
             Some(i) => {
                 self.drives.ops[i] = Some(pending);
@@ -112,6 +118,9 @@ impl World {
         let disk = &mut disks[disk];
         if disk.appearance != appearance {
             return Err(DriveError::Gone);
+        }
+        if pending.fenced {
+            return Err(DriveError::Fenced);
         }
         let op = &pending.op;
         let faults = disk.faults.clone();
@@ -207,6 +216,22 @@ impl World {
     /// Whether the head has this drive open, as it is there now.
     pub(super) fn is_open(&self, disk: usize) -> bool {
         self.drives.has_open(Opened { disk, appearance: self.disks[disk].appearance })
+    }
+    /// The unit is reset: what came by other paths than `own` is over, having landed in part or not at all. What came by
+    /// that one is sent again by the kernel, and goes on.
+    pub(super) fn reset_unit(&mut self, disk: usize, own: Nexus) {
+        for i in 0..self.drives.ops.len() {
+            let here = |p: &mut PendingOp| p.nexus != own && p.place.is_some_and(|p| p.disk == disk);
+            let Some(mut pending) = self.drives.ops[i].take_if(here) else { continue };
+            let _ = self.carry(&pending, true);
+            pending.fenced = true;
+            self.drives.ops[i] = Some(pending);
+        }
+    }
+    /// Which drive of the machine is open under this number, if it is the one that is there now.
+    pub(super) fn there(&self, drive: DriveId) -> Option<usize> {
+        let opened = self.drives.open.get(&drive)?;
+        (self.disks[opened.disk].appearance == opened.appearance).then_some(opened.disk)
     }
     fn forget_claims(&mut self) {
         self.drives.open.clear();

@@ -7,6 +7,7 @@
 
 mod actor;
 mod drives;
+mod fences;
 mod links;
 mod state;
 mod surface;
@@ -20,6 +21,7 @@ use actor::{Actor, Body, HeadOrHost, kind_of};
 use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
 use core::cmp::Reverse;
 use drives::Drives;
+use fences::Fences;
 use head::mail::{Mail, ManagerMail};
 use head::steward::state::State;
 use head::steward::state::journal::JournalEntry;
@@ -62,6 +64,10 @@ enum Happening {
     },
     /// A drive that was not opened at once may be now.
     OpenAgain,
+    /// A fence goes on, or its time is over.
+    Fence {
+        nth: u64,
+    },
     /// For the script that drives the world.
     Alarm {
         mark: u64,
@@ -151,6 +157,7 @@ pub struct World {
     /// The drives of the machine.
     pub disks: Vec<Disk>,
     drives: Drives,
+    fences: Fences,
     surface: Surface,
     /// The state directory.
     pub state: BTreeMap<String, Vec<u8>>,
@@ -194,6 +201,7 @@ impl World {
             links: Links::default(),
             disks: vec![],
             drives: Drives::default(),
+            fences: Fences::default(),
             surface: Surface::default(),
             state: BTreeMap::new(),
             frozen_at: None,
@@ -363,6 +371,7 @@ impl World {
             Happening::Cut { link } => self.break_link(link),
             Happening::DriveDone { op, nth } => self.drive_done(op, nth),
             Happening::OpenAgain => self.open_again(),
+            Happening::Fence { nth } => self.fence_goes_on(nth),
             Happening::Alarm { mark } => return Step::Alarm(mark),
         }
         match self.fell.take() {
@@ -474,9 +483,10 @@ impl World {
                 }
                 Effect::Unlisten { portal } => self.links.unlisten(portal),
                 Effect::Drive(op) => self.drive(id, op),
-                Effect::OpenDrive { token, drive, spec } => self.open_drive(id, token, drive, &spec),
+                Effect::OpenDrive { token, drive, spec, .. } => self.open_drive(id, token, drive, &spec),
                 Effect::CloseDrive { drive } => self.close_drive(id, drive),
                 Effect::InspectDrive { token, drive } => self.inspect_drive(id, token, drive),
+                Effect::Fence { token, drive, op } => self.fence(id, token, drive, op),
                 Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
                 Effect::State { token, op } => self.state(id, token, op),
                 Effect::Mail { to, mail: letter } => mail(self, id, to, letter),

@@ -4,7 +4,7 @@
 #[path = "../../../uring/tests/all/contract.rs"]
 mod rules;
 
-use base::{DriveInfo, DriveOpKind, Prng};
+use base::{DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKind, NoFence, Prng};
 use rules::{DriveHarness, Job, Outcome};
 use sim::disk::{Disk, DiskOp};
 
@@ -31,6 +31,9 @@ impl DriveHarness for Bench {
         }
         outcomes.into_iter().map(|o| o.expect("every job ran")).collect()
     }
+    fn fence(&mut self, act: FenceAct) -> Result<Fence, FenceError> {
+        self.disk.carry_out_fence(0, act)
+    }
 }
 
 #[test]
@@ -41,6 +44,11 @@ fn every_kind_of_simulated_drive_keeps_the_contract_of_real_ones() {
         let mut disk = Disk::new("d".into(), 16 << 20, volatile);
         disk.sector = sector;
         disk.deallocate_zeroes = seed % 3 != 0;
+        disk.fence = match seed % 5 {
+            0 => FenceKind::File,
+            1 => FenceKind::None(NoFence::Partition),
+            _ => FenceKind::Scsi,
+        };
         rules::check(&mut Bench { disk, rng: Prng::new(seed) }, true);
     }
 }

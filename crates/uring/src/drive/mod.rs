@@ -1,6 +1,7 @@
 //! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
 
 pub(crate) mod disk;
+mod fence;
 mod holder;
 pub mod nvme;
 mod ram;
@@ -8,6 +9,8 @@ mod shaper;
 mod spec;
 pub(crate) mod sysfs;
 
+use crate::drive::fence::Line;
+use crate::drive::fence::file::{Lock, lock};
 use crate::drive::ram::Ram;
 use crate::drive::shaper::Shaper;
 use crate::drive::spec::Spec;
@@ -15,7 +18,10 @@ use crate::drive::sysfs::BlockDevice;
 use crate::mail::{Control, Routes};
 use base::DriveKind;
 use base::machine::Shape;
-use base::{DriveError, DriveHealth, DriveId, DriveInfo, FileName, OpenError, Place, Token};
+use base::{
+    DriveError, DriveHealth, DriveId, DriveInfo, FenceError, FenceKind, FenceOp, FileName, NoFence,
+    OpenError, Place, Token,
+};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{self, File};
 use std::io;
@@ -54,6 +60,10 @@ pub(crate) struct Drive {
     path: Option<PathBuf>,
     /// Something that the operator should know.
     notice: Option<String>,
+    /// Another head may have its file, too.
+    shared: bool,
+    /// What its fence has to do.
+    fence: Line,
 }
 
 impl Drive {
@@ -133,13 +143,13 @@ impl Drives {
         self: &Arc<Self>,
         token: Token,
         id: DriveId,
-        spec: String,
+        (spec, shared): (String, bool),
         notify: usize,
         routes: &Arc<Routes<M>>,
     ) {
         let (drives, routes) = (Arc::clone(self), Arc::clone(routes));
         run_cold("drive-open", move || {
-            let result = open(&spec, drives.shards, &|path| drives.has(path))
+            let result = open(&spec, shared, drives.shards, &|path| drives.has(path))
                 .and_then(|drive| drives.insert(id, drive));
             routes.inboxes[notify].1.control(Control::Opened(token, result));
         });
@@ -157,6 +167,10 @@ impl Drives {
         let mut table = self.table();
         if table.len() <= id.index() {
             table.resize_with(id.index() + 1, || None);
+        }
+        // Shared locks do not tell two of our own apart.
+        if drive.shared && table.iter().flatten().any(|e| e.drive.path == drive.path) {
+            return Err(twice(drive.path.as_deref().unwrap_or(Path::new(""))));
         }
         let slot = &mut table[id.index()];
         if slot.is_some() {
@@ -205,6 +219,29 @@ impl Drives {
             let result = drive.map_or(Err(DriveError::Gone), |d| inspect(&d));
             routes.inboxes[notify].1.control(Control::Inspected(token, result));
         });
+    }
+
+    /// Works on a drive's fence, beside everything else; the inbox `notify` is told within the operation's limit.
+    pub(crate) fn fence<M: Send + 'static>(
+        &self,
+        token: Token,
+        id: DriveId,
+        op: FenceOp,
+        notify: usize,
+        routes: &Arc<Routes<M>>,
+    ) {
+        let routes = Arc::clone(routes);
+        let tell = move |result| {
+            routes.inboxes[notify].1.control(Control::Fenced(token, result));
+        };
+        let table = self.table();
+        match table.get(id.index()).and_then(Option::as_ref).filter(|e| e.closing.is_none()) {
+            None => tell(Err(FenceError::Gone)),
+            Some(Entry { drive, .. }) => match drive.info.fence {
+                FenceKind::None(why) => tell(Err(FenceError::None(why))),
+                FenceKind::Scsi | FenceKind::Nvme | FenceKind::File => Line::ask(drive, op, tell),
+            },
+        }
     }
 
     /// Changes a drive's artificial behaviour; every reactor looks at what waits.
@@ -319,10 +356,12 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
     run_cold("drive-close", move || {
         // A file's lock is given up at once; a device's claim goes with its last descriptor.
         let node = drive.path.clone().filter(|_| drive.info.kind == DriveKind::Block);
+        drive.fence.close();
         remove_unused(&drive);
         match &drive.backend {
             Backend::Kernel(file) => {
-                // Ours at once, even while a ring still holds the file.
+                // At once, even while a ring still holds the file: each has told that no operation on it is left.
+                let _ = lock(file, Lock::None);
                 let _ = rustix::fs::flock(file, FlockOperation::Unlock);
             }
             Backend::Ram(ram) => ram.release(),
@@ -344,7 +383,7 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
 }
 
 /// Claims and opens a drive.
-fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
+fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
     match Spec::parse(text)? {
         Spec::Null { bytes } => Ok(in_process(text, bytes, Backend::Null, true)),
         Spec::Ram { name, bytes } => {
@@ -353,7 +392,7 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
         }
         Spec::File { path, size, block_bytes } => {
             let new = make_file(&path, size)?;
-            let drive = open_file(&path, block_bytes, ours);
+            let drive = open_file(&path, block_bytes, shared, ours);
             if new && drive.is_err() {
                 // Only what we have just made ourselves is taken away again.
                 let _ = fs::remove_file(&path);
@@ -368,7 +407,7 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
                 meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             }
             match meta.is_file() {
-                true => open_file(&path, 4096, ours).map(|drive| drive.made(true)),
+                true => open_file(&path, 4096, shared, ours).map(|drive| drive.made(true)),
                 false => Err(format!("{} is not a regular file", path.display()).into()),
             }
         }
@@ -378,7 +417,7 @@ fn open(text: &str, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, 
             if kind.is_block_device() {
                 open_block(&path, &meta, shards, ours)
             } else if kind.is_file() {
-                open_file(&path, 4096, ours)
+                open_file(&path, 4096, shared, ours)
             } else {
                 let what = if kind.is_dir() { "a directory" } else { "neither a block device nor a file" };
                 Err(format!(
@@ -399,12 +438,22 @@ fn in_process(text: &str, bytes: u64, backend: Backend, zeroes: bool) -> Drive {
         deallocate_zeroes: true,
         reads_zeroes: zeroes,
         kind: DriveKind::of(text),
+        fence: FenceKind::None(NoFence::Private),
         path: text.into(),
         model: String::new(),
         serial: String::new(),
         ..DriveInfo::default()
     };
-    Drive { info, backend, shaper: Shaper::new(seed()), depth: u32::MAX, path: None, notice: None }
+    Drive {
+        info,
+        backend,
+        shaper: Shaper::new(seed()),
+        depth: u32::MAX,
+        path: None,
+        notice: None,
+        shared: false,
+        fence: Line::default(),
+    }
 }
 
 fn seed() -> u64 {
@@ -469,6 +518,7 @@ fn open_block(
         deallocate_zeroes: device.as_ref().is_some_and(BlockDevice::zeroes_itself),
         reads_zeroes: false,
         kind: DriveKind::Block,
+        fence: device.as_ref().map_or(FenceKind::None(NoFence::Driver), BlockDevice::fence),
         path: path.display().to_string(),
         model,
         serial,
@@ -479,7 +529,16 @@ fn open_block(
     // waiting here.
     let depth = (depth * queues.min(shards.max(1)) / shards.max(1)).max(32);
     let shaper = Shaper::new(seed());
-    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth, path: Some(path), notice: None })
+    Ok(Drive {
+        info,
+        backend: Backend::Kernel(file),
+        shaper,
+        depth,
+        path: Some(path),
+        notice: None,
+        shared: false,
+        fence: Line::default(),
+    })
 }
 
 /// `_IOR(0x12, 114, size_t)`, `_IO(0x12, 94)` and `_IO(0x12, 104)` of linux/fs.h.
@@ -523,7 +582,12 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, OpenError> {
     }
 }
 
-fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
+fn open_file(
+    given: &Path,
+    block_bytes: u32,
+    shared: bool,
+    ours: &dyn Fn(&Path) -> bool,
+) -> Result<Drive, OpenError> {
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
     let sentence = |e: io::Error| explain(&path, &e, None);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -550,15 +614,25 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         }
         (file, direct) = (open_buffered(&path, flags)?, false);
     }
-    claim(!ours(&path), || Ok(rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?)).map_err(
-        |e| {
-            let plain = sentence(e);
-            match plain.held.then(|| holder::of_file(&file)).flatten() {
-                Some(who) => OpenError { words: format!("{} is in use by {who}", path.display()), ..plain },
-                None => plain,
-            }
-        },
-    )?;
+    let flock = match shared {
+        true => FlockOperation::NonBlockingLockShared,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    if shared && ours(&path) {
+        return Err(twice(&path));
+    }
+    let claimed = claim(!ours(&path), || {
+        rustix::fs::flock(&file, flock)?;
+        // Another head that shuts somebody out has it alone for a moment.
+        if shared { lock(&file, Lock::Shared) } else { Ok(()) }
+    });
+    claimed.map_err(|e| {
+        let plain = sentence(e);
+        match plain.held.then(|| holder::of_file(&file)).flatten() {
+            Some(who) => OpenError { words: format!("{} is in use by {who}", path.display()), ..plain },
+            None => plain,
+        }
+    })?;
     let notice = (!direct).then(|| {
         format!(
             "{}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
@@ -575,6 +649,7 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         deallocate_zeroes: true,
         reads_zeroes: is_hole(&file, &meta),
         kind: DriveKind::File,
+        fence: FenceKind::File,
         // Opened by this, it is the same drive again.
         path: match block_bytes {
             4096 => path.display().to_string(),
@@ -586,7 +661,22 @@ fn open_file(given: &Path, block_bytes: u32, ours: &dyn Fn(&Path) -> bool) -> Re
         places: vec![Place::whole(sysfs::file_name(&meta))],
     };
     let shaper = Shaper::new(seed());
-    Ok(Drive { info, backend: Backend::Kernel(file), shaper, depth: FILE_DEPTH, path: Some(path), notice })
+    Ok(Drive {
+        info,
+        backend: Backend::Kernel(file),
+        shaper,
+        depth: FILE_DEPTH,
+        path: Some(path),
+        notice,
+        shared,
+        fence: Line::default(),
+    })
+}
+
+/// A file that is a drive of ours already.
+fn twice(path: &Path) -> OpenError {
+    let words = format!("{} is in use by this head, as another drive", path.display());
+    OpenError { held: true, missing: false, words }
 }
 
 /// Tries to get a claim. A daemon that was killed holds its drives until its last operation has left the
@@ -691,6 +781,22 @@ pub(crate) fn drive_error(errno: i32) -> DriveError {
         libc::EIO | libc::ENODATA | libc::EILSEQ | libc::EREMOTEIO | libc::EBADMSG => DriveError::Medium,
         libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF => DriveError::Gone,
         libc::ENOSPC | libc::EDQUOT => DriveError::NoSpace,
+        libc::EBADE => DriveError::Fenced,
         other => DriveError::Other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_of_another_is_no_medium_error() {
+        assert_eq!(drive_error(libc::EBADE), DriveError::Fenced);
+        for errno in [libc::EIO, libc::ENODATA, libc::EILSEQ, libc::EREMOTEIO, libc::EBADMSG] {
+            assert_eq!(drive_error(errno), DriveError::Medium);
+        }
+        assert_eq!(drive_error(libc::ENODEV), DriveError::Gone);
+        assert_eq!(drive_error(libc::EROFS), DriveError::Other(libc::EROFS));
     }
 }

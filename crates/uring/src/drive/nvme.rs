@@ -15,34 +15,39 @@ const HEALTH: u32 = 0x02;
 /// The controller as a whole, not one of its namespaces.
 const EVERY_NAMESPACE: u32 = 0xffff_ffff;
 
-/// `struct nvme_admin_cmd`.
+/// `struct nvme_passthru_cmd`.
 #[repr(C)]
 #[derive(Default)]
-struct AdminCommand {
-    opcode: u8,
-    flags: u8,
-    reserved: u16,
-    nsid: u32,
-    cdw2: u32,
-    cdw3: u32,
-    metadata: u64,
-    data: u64,
-    metadata_len: u32,
-    data_len: u32,
-    cdw10: u32,
-    cdw11: u32,
-    cdw12: u32,
-    cdw13: u32,
-    cdw14: u32,
-    cdw15: u32,
-    timeout_ms: u32,
-    result: u32,
+pub(super) struct Passthrough {
+    pub opcode: u8,
+    pub flags: u8,
+    pub reserved: u16,
+    pub nsid: u32,
+    pub cdw2: u32,
+    pub cdw3: u32,
+    pub metadata: u64,
+    pub data: u64,
+    pub metadata_len: u32,
+    pub data_len: u32,
+    pub cdw10: u32,
+    pub cdw11: u32,
+    pub cdw12: u32,
+    pub cdw13: u32,
+    pub cdw14: u32,
+    pub cdw15: u32,
+    pub timeout_ms: u32,
+    pub result: u32,
 }
 
-/// `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
-const ADMIN_COMMAND: libc::c_ulong =
-    3 << 30 | (size_of::<AdminCommand>() as libc::c_ulong) << 16 | (b'N' as libc::c_ulong) << 8 | 0x41;
-const _: () = assert!(size_of::<AdminCommand>() == 72);
+/// `_IOWR('N', number, struct nvme_passthru_cmd)`.
+const fn request(number: libc::c_ulong) -> libc::c_ulong {
+    3 << 30 | (size_of::<Passthrough>() as libc::c_ulong) << 16 | (b'N' as libc::c_ulong) << 8 | number
+}
+/// To a controller.
+const ADMIN_COMMAND: libc::c_ulong = request(0x41);
+/// To a namespace.
+pub(super) const IO_COMMAND: libc::c_ulong = request(0x43);
+const _: () = assert!(size_of::<Passthrough>() == 72);
 
 /// The SMART / Health Information log page of a controller, `nvme0`, as it comes. It may take as long as the kernel has
 /// patience with the controller (a minute): a shorter limit of ours would have the kernel reset a drive that is only busy.
@@ -61,13 +66,13 @@ pub fn health(controller: &str) -> io::Result<[u8; HEALTH_LEN]> {
     }
     let mut page = [0u8; HEALTH_LEN];
     let dwords = HEALTH_LEN as u32 / 4 - 1;
-    let mut command = AdminCommand {
+    let mut command = Passthrough {
         opcode: GET_LOG_PAGE,
         nsid: EVERY_NAMESPACE,
         data: page.as_mut_ptr() as u64,
         data_len: HEALTH_LEN as u32,
         cdw10: dwords << 16 | HEALTH,
-        ..AdminCommand::default()
+        ..Passthrough::default()
     };
     // SAFETY: `command` is the structure of this ioctl and points to `page`, which is as long as it says; both live beyond
     // the call, which returns only once the controller has answered, and the kernel writes no more than that.

@@ -1,6 +1,6 @@
 //! What Linux tells of block devices in /sys and /proc.
 
-use base::Place;
+use base::{FenceKind, NoFence, Place};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -99,6 +99,38 @@ impl BlockDevice {
             places.extend(part.places_within(depth - 1).into_iter().map(|p| p.part(first, bytes)));
         }
         places
+    }
+    /// By what means others can be kept from it, as far as the kernel tells without a word to the device.
+    pub(crate) fn fence(&self) -> FenceKind {
+        let has = |name: &str| self.sys.join(name).exists();
+        let target = |name: &str| fs::read_link(self.sys.join(name)).unwrap_or_default();
+        let ends =
+            |path: &Path, name: &str| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(name));
+        // A name with a number behind it: `ram0`, not `ramble0`.
+        let named = |kind: &str| {
+            let number = self.name.strip_prefix(kind);
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        if self.is_partition() {
+            return FenceKind::None(NoFence::Partition);
+        }
+        if has("dm") || has("md") {
+            return FenceKind::None(NoFence::Mapped);
+        }
+        if named("loop") {
+            return FenceKind::None(NoFence::Loop);
+        }
+        if ["ram", "zram", "nullb", "pmem"].into_iter().any(named) {
+            return FenceKind::None(NoFence::Memory);
+        }
+        if target("device/driver").ends_with("drivers/sd") {
+            return FenceKind::Scsi;
+        }
+        // A namespace by its controller, or by its subsystem if it may have several.
+        if has("nsid") && ends(&target("device/subsystem"), "nvme") {
+            return FenceKind::Nvme;
+        }
+        FenceKind::None(NoFence::Driver)
     }
     fn by_path(sys: &Path) -> Option<Self> {
         let sys = fs::canonicalize(sys).ok()?;

@@ -1,7 +1,8 @@
 //! What every drive does, whatever world it lives in. Depends on `base` alone, so that the simulator's
 //! drives can be held to the same list.
 
-use base::{DriveError, DriveInfo, DriveOpKind};
+use base::fence::Process;
+use base::{DriveError, DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKey, FenceKind};
 
 /// One operation and, for writes, its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub trait DriveHarness {
     fn info(&self) -> DriveInfo;
     /// Carries out all jobs side by side (together at most 8 MiB of data); their outcomes in order.
     fn run(&mut self, jobs: Vec<Job>) -> Vec<Outcome>;
+    /// Carries out what is asked of its fence, within seconds.
+    fn fence(&mut self, act: FenceAct) -> Result<Fence, FenceError>;
 }
 
 pub fn read(at: u64, len: u64) -> Job {
@@ -59,6 +62,7 @@ pub fn check(drive: &mut impl DriveHarness, keeps: bool) {
     }
     flush_and_fua_are_taken(drive, &info, keeps);
     what_does_not_exist_is_refused_and_harms_nothing(drive, &info, keeps);
+    its_fence_is_of_the_kind_that_it_says(drive, &info);
 }
 
 fn one(drive: &mut impl DriveHarness, job: Job) -> Outcome {
@@ -176,4 +180,58 @@ fn what_does_not_exist_is_refused_and_harms_nothing(
         }
     }
     assert!(!keeps || good(drive, read(end - block, block)) == last, "refused operations change nothing");
+}
+
+/// Nobody else is at the drive.
+fn its_fence_is_of_the_kind_that_it_says(drive: &mut impl DriveHarness, info: &DriveInfo) {
+    let [key, victim, later] = [0xa1, 0xb1, 0xa2].map(|k| FenceKey::new(k).expect("not zero"));
+    let register = |key| FenceAct::Register { key };
+    let shut_out = |process| FenceAct::ShutOut { key, victim, process };
+    let acts = [
+        FenceAct::Look,
+        register(key),
+        FenceAct::Reserve { key },
+        shut_out(None),
+        FenceAct::Unregister { key },
+    ];
+    match info.fence {
+        FenceKind::None(why) => {
+            for act in acts {
+                assert_eq!(drive.fence(act), Err(FenceError::None(why)), "{act:?}");
+            }
+        }
+        FenceKind::File => {
+            // No process has the id 0: there is nobody to be ended.
+            for act in acts.into_iter().chain([shut_out(Some(Process { pid: 0, started: 1 }))]) {
+                assert_eq!(drive.fence(act), Ok(Fence::File { others: false }), "{act:?}");
+            }
+        }
+        FenceKind::Scsi | FenceKind::Nvme => {
+            let mut keys = |act| match drive.fence(act) {
+                Ok(Fence::Keys(registrants)) => Ok(registrants),
+                Ok(Fence::File { .. }) => panic!("it is no file"),
+                Err(error) => Err(error),
+            };
+            let before = keys(FenceAct::Look).expect("a look");
+            assert_eq!((before.keys.len(), before.reservation), (0, None));
+            for refused in [FenceAct::Reserve { key }, shut_out(None)] {
+                assert_eq!(keys(refused), Err(FenceError::NotRegistered), "{refused:?}");
+            }
+            for _ in 0..2 {
+                assert_eq!(keys(register(key)).expect("registered").keys, [key]);
+            }
+            for act in [FenceAct::Reserve { key }, FenceAct::Reserve { key }, shut_out(None), shut_out(None)]
+            {
+                assert!(keys(act).expect("held").is_held_by(key), "{act:?}");
+            }
+            // In place of the key before: whoever comes back is another incarnation, by the same path.
+            let replaced = keys(register(later)).expect("registered");
+            assert!(replaced.keys == [later] && replaced.is_held_by(later));
+            assert!(keys(FenceAct::Unregister { key }).expect("it is not there").has(later));
+            let after = keys(FenceAct::Unregister { key: later }).expect("unregistered");
+            assert_eq!((after.keys.len(), after.reservation), (0, None));
+            assert_ne!(after.generation, before.generation);
+        }
+    }
+    good(drive, flush());
 }

@@ -4,7 +4,7 @@ use crate::contract::{DriveHarness, Job, Outcome, flush, other, pattern, read, w
 use base::machine::Shape;
 use base::{
     Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Effects, Event,
-    FileName, Instant, Machine, Memory, OpenError, Slice, Token,
+    Fence, FenceAct, FenceError, FenceOp, FileName, Instant, Machine, Memory, OpenError, Slice, Token,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,11 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the tests and the toy machine tell each other.
 #[derive(Debug)]
-enum Say {
-    Open(u16, String),
+pub enum Say {
+    Open(u16, String, bool),
     Opened(Result<DriveInfo, OpenError>),
     Inspect(u16),
     Inspected(Result<DriveHealth, DriveError>),
+    Fence(u16, FenceOp),
+    Fenced(Result<Fence, FenceError>),
     Close(u16),
     Closed,
     Shape(u16, Shape),
@@ -98,14 +100,18 @@ impl Machine for Worker {
     type Mail = Say;
     fn on_event(&mut self, now: Instant, event: Event<Say>, fx: &mut Effects<Say>) {
         match event {
-            Event::Mail { mail: Say::Open(drive, spec), .. } => {
-                fx.push(Effect::OpenDrive { token: Token(7), drive: DriveId(drive), spec });
+            Event::Mail { mail: Say::Open(drive, spec, shared), .. } => {
+                fx.push(Effect::OpenDrive { token: Token(7), drive: DriveId(drive), spec, shared });
             }
             Event::DriveOpened { token: Token(7), result } => fx.push(Self::tell(Say::Opened(result))),
             Event::Mail { mail: Say::Inspect(drive), .. } => {
                 fx.push(Effect::InspectDrive { token: Token(8), drive: DriveId(drive) });
             }
             Event::DriveInspected { token: Token(8), result } => fx.push(Self::tell(Say::Inspected(result))),
+            Event::Mail { mail: Say::Fence(drive, op), .. } => {
+                fx.push(Effect::Fence { token: Token(9), drive: DriveId(drive), op });
+            }
+            Event::Fenced { token: Token(9), result } => fx.push(Self::tell(Say::Fenced(result))),
             Event::Mail { mail: Say::Close(drive), .. } => {
                 fx.push(Effect::CloseDrive { drive: DriveId(drive) })
             }
@@ -161,15 +167,15 @@ impl Machine for Worker {
 }
 
 /// A house with two shards that use the same drives.
-struct Bench {
-    house: House<Say>,
+pub struct Bench {
+    pub house: House<Say>,
     letters: Receiver<(Address, Say)>,
     info: DriveInfo,
     early: RefCell<VecDeque<Say>>,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let (to, letters) = channel();
         let machine =
             |n| MachineConfig { connections_max: 4, ..MachineConfig::new(Address::Shard(n), 16 << 20) };
@@ -192,10 +198,10 @@ impl Bench {
         bench.info = bench.open(0, spec).unwrap();
         bench
     }
-    fn say(&self, shard: u16, say: Say) {
+    pub fn say(&self, shard: u16, say: Say) {
         assert!(self.house.post().send(Address::Shard(shard), say));
     }
-    fn hear(&self) -> Say {
+    pub fn hear(&self) -> Say {
         let early = self.early.borrow_mut().pop_front();
         early.unwrap_or_else(|| self.hear_next())
     }
@@ -210,7 +216,10 @@ impl Bench {
         self.try_open(drive, spec).map_err(|e| e.words)
     }
     fn try_open(&self, drive: u16, spec: &str) -> Result<DriveInfo, OpenError> {
-        self.say(0, Say::Open(drive, spec.into()));
+        self.open_as(drive, spec, false)
+    }
+    pub fn open_as(&self, drive: u16, spec: &str, shared: bool) -> Result<DriveInfo, OpenError> {
+        self.say(0, Say::Open(drive, spec.into(), shared));
         let Say::Opened(result) = self.hear() else { panic!("an answer to Open") };
         result
     }
@@ -219,7 +228,12 @@ impl Bench {
         let Say::Inspected(result) = self.hear() else { panic!("an answer to Inspect") };
         result
     }
-    fn close(&self, drive: u16) {
+    pub fn fence_at(&self, drive: u16, act: FenceAct, limit: Duration) -> Result<Fence, FenceError> {
+        self.say(0, Say::Fence(drive, FenceOp { act, limit }));
+        let Say::Fenced(result) = self.hear() else { panic!("an answer to Fence") };
+        result
+    }
+    pub fn close(&self, drive: u16) {
         self.say(0, Say::Close(drive));
         assert!(matches!(self.hear(), Say::Closed));
     }
@@ -227,11 +241,11 @@ impl Bench {
         self.say(shard, Say::Run(drive, jobs));
         self.ran()
     }
-    fn ran(&self) -> Vec<Outcome> {
+    pub fn ran(&self) -> Vec<Outcome> {
         let Say::Ran(outcomes) = self.hear() else { panic!("an answer to Run") };
         outcomes
     }
-    fn shape(&self, shape: Shape) {
+    pub fn shape(&self, shape: Shape) {
         self.say(0, Say::Shape(0, shape));
         loop {
             match self.hear_next() {
@@ -246,7 +260,7 @@ impl Bench {
         let Say::Loaded(done) = self.hear() else { panic!("an answer to Load") };
         done
     }
-    fn result(&self, shard: u16, job: Job) -> Result<(), DriveError> {
+    pub fn result(&self, shard: u16, job: Job) -> Result<(), DriveError> {
         self.run_at(shard, 0, vec![job])[0].0
     }
 }
@@ -258,9 +272,12 @@ impl DriveHarness for Bench {
     fn run(&mut self, jobs: Vec<Job>) -> Vec<Outcome> {
         self.run_at(0, 0, jobs)
     }
+    fn fence(&mut self, act: FenceAct) -> Result<Fence, FenceError> {
+        self.fence_at(0, act, PATIENCE)
+    }
 }
 
-fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     // Not /tmp, which may be a tmpfs.
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

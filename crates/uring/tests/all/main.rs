@@ -3,5 +3,6 @@
 mod common;
 mod contract;
 mod drives;
+mod fences;
 mod machines;
 mod sockets;

@@ -246,6 +246,10 @@ pub(crate) enum Outlook {
 pub(crate) fn outlook(error: DriveError) -> Outlook {
     match error {
         DriveError::Medium | DriveError::Other(_) => Outlook::Broken,
-        DriveError::Gone | DriveError::TimedOut | DriveError::NoSpace | DriveError::Cut => Outlook::MayReturn,
+        DriveError::Gone
+        | DriveError::TimedOut
+        | DriveError::NoSpace
+        | DriveError::Cut
+        | DriveError::Fenced => Outlook::MayReturn,
     }
 }

@@ -215,7 +215,7 @@ impl World {
         let (now, later): (Vec<_>, Vec<_>) = core::mem::take(&mut self.opening).into_iter().partition(due);
         self.opening = later;
         for (token, drive, spec) in now {
-            self.carry_out(Effect::OpenDrive { token, drive, spec });
+            self.carry_out(Effect::OpenDrive { token, drive, spec, shared: false });
         }
         self.run();
     }
@@ -225,7 +225,7 @@ impl World {
     }
     pub(super) fn carry_out(&mut self, effect: Effect<Mail>) {
         match effect {
-            Effect::OpenDrive { token, drive, spec } => {
+            Effect::OpenDrive { token, drive, spec, .. } => {
                 let (spec, made) = match spec.strip_prefix("made:") {
                     Some(path) => (path.to_string(), true),
                     None => (spec, false),

@@ -178,7 +178,7 @@ impl<M: Memory> Inner<M> {
             match ask {
                 Ask::Open(drive, spec, shape) => {
                     self.opening = Some((drive, shape));
-                    fx.push(Effect::OpenDrive { token: Token(OURS), drive, spec });
+                    fx.push(Effect::OpenDrive { token: Token(OURS), drive, spec, shared: false });
                 }
                 Ask::Run(job) => match self.begin(now, *job) {
                     Ok(run) => self.run = Some(Box::new(run)),

@@ -2,6 +2,8 @@
 //! them.
 
 mod disk;
+mod fences;
 mod oracle;
+mod registrants;
 mod state;
 mod volume;

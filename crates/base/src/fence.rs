@@ -1,0 +1,259 @@
+//! Fencing a drive: what the Steward asks for, so that another head's operations no longer reach the drive, and
+//! what it learns (docs/fencing.md). Who is shut out, and when, is decided elsewhere.
+//!
+//! ```text
+//! Look ─▶ Register ─▶ Reserve ─▶ … ─▶ ShutOut ─▶ … ─▶ Unregister
+//! ```
+//!
+//! Every operation may be asked for again, whatever the last one said: it looks first, does what is missing, and looks
+//! again. So `Ok` tells how the drive is, and not only that a command ended well.
+
+use crate::Duration;
+use core::num::NonZeroU64;
+
+/// The key under which a head is registered with a drive (SPC-4 5.12, reservation key; NVM Express Base 8.19): any
+/// number but zero, which means "not registered" in both standards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FenceKey(NonZeroU64);
+
+impl FenceKey {
+    /// None for zero.
+    pub fn new(key: u64) -> Option<Self> {
+        NonZeroU64::new(key).map(Self)
+    }
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// By what means others can be kept from a drive. Known from what the operating system tells, without a command to
+/// the drive: whether the drive itself has these commands, `FenceAct::Look` tells.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FenceKind {
+    /// SCSI persistent reservations, then a reset of the logical unit.
+    Scsi,
+    /// NVMe reservations.
+    Nvme,
+    /// A file, for heads on one machine: the other's process is killed, then the file's lock is waited for.
+    File,
+    /// There is none.
+    None(NoFence),
+}
+
+impl Default for FenceKind {
+    fn default() -> Self {
+        Self::None(NoFence::Unknown)
+    }
+}
+
+/// Why a drive cannot be fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NoFence {
+    /// Nobody looked.
+    Unknown,
+    /// It lives in this process: no other machine reaches it.
+    Private,
+    /// RAM disk, zram, or a null device of the kernel: no other machine reaches it.
+    Memory,
+    /// A loop device.
+    Loop,
+    /// A device of device mapper or md.
+    Mapped,
+    /// A partition.
+    Partition,
+    /// A driver of the kernel that passes on no reservations.
+    Driver,
+    /// The drive has no such commands, or not this type of reservation.
+    Drive,
+}
+
+impl NoFence {
+    /// A sentence: the reason, and what to do instead.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unknown => "it is not known whether this drive can be fenced: open it again",
+            Self::Private => {
+                "the drive lives in the memory of one process, so a second head cannot reach it: give a drive that both reach"
+            }
+            Self::Memory => {
+                "the drive lives in the memory of one machine, so a second head cannot reach it: give a drive that both reach"
+            }
+            Self::Loop => "a loop device takes no reservations: give the file or the device behind it",
+            Self::Mapped => {
+                "device mapper and md drop a part of what a fence needs: give the drive below, by one of its own paths"
+            }
+            Self::Partition => "reservations are of whole drives: give the whole drive",
+            Self::Driver => {
+                "the kernel's driver of this drive passes on no reservations: give a SCSI, SAS or NVMe drive"
+            }
+            Self::Drive => {
+                "the drive takes no reservation of the type exclusive access, registrants only: use another drive, or power \
+                 the other head off by its BMC before its pools are taken over"
+            }
+        }
+    }
+}
+
+/// A process of this machine: the daemon of another head, for drives that are files.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Process {
+    /// Its process id. It can be another's later.
+    pub pid: u32,
+    /// When it began, in clock ticks since the machine's start (proc(5), `/proc/PID/stat`, field 22): tells it from a
+    /// later process with the same id.
+    pub started: u64,
+}
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FenceAct {
+    /// Look who is registered and who holds. Changes nothing.
+    Look,
+    /// Register this path to the drive with `key`, in place of whatever key it had.
+    Register {
+        /// Our own.
+        key: FenceKey,
+    },
+    /// Take the reservation: from then on, only who is registered reads and writes.
+    Reserve {
+        /// Our own, registered before.
+        key: FenceKey,
+    },
+    /// Shut another head out. Once this has ended well, none of its operations is at the drive and none that comes
+    /// will be carried out; the reservation is ours. Operations of our own that were at the drive may have ended in an
+    /// error and are to be issued again.
+    ShutOut {
+        /// Our own, registered before.
+        key: FenceKey,
+        /// The other head's. It need not be registered (any more).
+        victim: FenceKey,
+        /// The other head's process, for a drive that is a file; not looked at otherwise. None if it is known to be
+        /// gone.
+        process: Option<Process>,
+    },
+    /// Take our key back, and the reservation with it if it is ours. Good, too, if it is not registered.
+    Unregister {
+        /// Our own.
+        key: FenceKey,
+    },
+}
+
+/// An operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FenceOp {
+    /// What to do.
+    pub act: FenceAct,
+    /// The answer comes within this time. After `TimedOut` the operation may still be carried out.
+    pub limit: Duration,
+}
+
+/// The type of a reservation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReservationKind {
+    /// Exclusive access, registrants only: SPC-4 type 6h, NVMe type 4h. Ours is always of this type.
+    ExclusiveRegistrants,
+    /// Another type, as the drive's standard numbers it.
+    Other(u8),
+}
+
+/// A reservation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Reservation {
+    /// Whose it is. None: all registrants hold it.
+    pub holder: Option<FenceKey>,
+    /// Its type.
+    pub kind: ReservationKind,
+}
+
+/// What a drive says of its registrants.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Registrants {
+    /// All keys, ascending; one that several paths have is there as often (NVMe: controllers of one host).
+    pub keys: Vec<FenceKey>,
+    /// The reservation, if there is one.
+    pub reservation: Option<Reservation>,
+    /// Counts the changes of keys (SPC-4 PRGENERATION, NVMe GEN); wraps around.
+    pub generation: u32,
+}
+
+impl Registrants {
+    /// Whether somebody is registered under `key`.
+    pub fn has(&self, key: FenceKey) -> bool {
+        self.keys.binary_search(&key).is_ok()
+    }
+    /// Whether the reservation is of our type, and `key`'s.
+    pub fn is_held_by(&self, key: FenceKey) -> bool {
+        let ours = Reservation { holder: Some(key), kind: ReservationKind::ExclusiveRegistrants };
+        self.reservation == Some(ours)
+    }
+}
+
+/// How a drive is once an operation has ended well.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Fence {
+    /// A drive with reservations.
+    Keys(Registrants),
+    /// A file.
+    File {
+        /// Another process has it open as a drive.
+        others: bool,
+    },
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FenceError {
+    /// This drive cannot be fenced.
+    None(NoFence),
+    /// Another holds the reservation, or the drive said "reservation conflict" in the end.
+    Conflict,
+    /// Our own key is not registered (any more): we may be the one who was shut out.
+    NotRegistered,
+    /// The file is still another's, and the process named is not there: another one has its id. Nobody was killed.
+    NotThatProcess,
+    /// The process named is our own. Nobody was killed.
+    Ourselves,
+    /// No answer within the limit. The operation may still be carried out. Until it has ended, all further ones of
+    /// this drive end so at once.
+    TimedOut,
+    /// The drive is gone, or not open.
+    Gone,
+    /// The daemon lacks a right: CAP_SYS_ADMIN and CAP_SYS_RAWIO for drives, CAP_KILL for a process of another user.
+    Denied,
+    /// The drive said that it did, and it is not so.
+    NotDone,
+    /// Another errno.
+    Other(i32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_is_ours_only_by_our_key_and_our_type() {
+        let [a, b] = [0xa1, 0xb1].map(|k| FenceKey::new(k).expect("not zero"));
+        let held = |holder, kind| Registrants {
+            keys: vec![a, b, b],
+            reservation: Some(Reservation { holder, kind }),
+            generation: 7,
+        };
+        let good = held(Some(a), ReservationKind::ExclusiveRegistrants);
+        assert!(good.is_held_by(a) && !good.is_held_by(b) && good.has(a) && good.has(b));
+        assert!(!held(None, ReservationKind::ExclusiveRegistrants).is_held_by(a));
+        assert!(!held(Some(a), ReservationKind::Other(5)).is_held_by(a));
+        assert!(!Registrants::default().is_held_by(a) && !Registrants::default().has(a));
+        assert_eq!(FenceKey::new(0), None);
+    }
+
+    #[test]
+    fn every_reason_says_what_to_do_instead() {
+        use NoFence::{Drive, Driver, Loop, Mapped, Memory, Partition, Private, Unknown};
+        for why in [Unknown, Private, Memory, Loop, Mapped, Partition, Driver, Drive] {
+            let (reason, way) = why.words().split_once(": ").expect("a reason and a way on");
+            assert!(reason.len() > 20 && way.len() > 10, "{why:?}");
+        }
+        assert_eq!(FenceKind::default(), FenceKind::None(Unknown));
+    }
+}

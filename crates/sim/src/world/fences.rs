@@ -1,0 +1,105 @@
+//! Fences of drives: each in its turn, as long as its drive takes, and told within its limit.
+
+use super::actor::ActorId;
+use super::{Happening, World};
+use crate::registrants::Nexus;
+use base::{DriveId, Duration, Event, FenceAct, FenceError, FenceKind, FenceOp, Instant, Token};
+use std::collections::VecDeque;
+
+/// How often a fence of a drive that hangs looks whether it may go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy)]
+struct Fencing {
+    nth: u64,
+    actor: ActorId,
+    life: u32,
+    token: Token,
+    drive: DriveId,
+    act: FenceAct,
+    until: Instant,
+    /// Its limit struck, and whoever asked was told.
+    given_up: bool,
+}
+
+/// What was asked of drives and has not ended.
+#[derive(Default)]
+pub(super) struct Fences {
+    under_way: VecDeque<Fencing>,
+    asked: u64,
+}
+
+impl World {
+    /// By which path a machine reaches the drives. There is one head.
+    pub(super) fn nexus_of(&self, _actor: ActorId) -> Nexus {
+        0
+    }
+
+    pub(super) fn fence(&mut self, actor: ActorId, token: Token, drive: DriveId, op: FenceOp) {
+        let kind = self.there(drive).map(|disk| self.disks[disk].fence);
+        let stuck = self.fences.under_way.iter().any(|f| f.drive == drive && f.given_up);
+        let at_once = match kind {
+            None => Some(FenceError::Gone),
+            Some(FenceKind::None(why)) => Some(FenceError::None(why)),
+            Some(_) if stuck => Some(FenceError::TimedOut),
+            Some(_) => None,
+        };
+        if let Some(error) = at_once {
+            return self.tell_head(actor, Event::Fenced { token, result: Err(error) });
+        }
+        self.fences.asked += 1;
+        let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.limit);
+        let FenceOp { act, .. } = op;
+        self.fences.under_way.push_back(Fencing {
+            nth,
+            actor,
+            life,
+            token,
+            drive,
+            act,
+            until,
+            given_up: false,
+        });
+        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us));
+        self.push(at, Happening::Fence { nth });
+    }
+
+    /// One of them is carried out, or looks again later: its drive hangs, or has others to do before.
+    pub(super) fn fence_goes_on(&mut self, nth: u64) {
+        let Some(at) = self.fences.under_way.iter().position(|f| f.nth == nth) else { return };
+        let Fencing { actor, life, token, drive, act, until, given_up, .. } = self.fences.under_way[at];
+        let (now, disk) = (self.now(), self.there(drive));
+        let hangs = disk.is_some_and(|d| self.disks[d].faults.met_by(actor).hang);
+        let behind = self.fences.under_way.iter().take(at).any(|f| f.drive == drive);
+        let told = |w: &mut Self, result| {
+            if !given_up && w.actors[actor].life == life {
+                w.tell_head(actor, Event::Fenced { token, result });
+            }
+        };
+        if disk.is_some() && (hangs || behind) {
+            if now >= until {
+                told(self, Err(FenceError::TimedOut));
+                if behind {
+                    // It was not begun, and never is.
+                    self.fences.under_way.remove(at);
+                    return;
+                }
+                self.fences.under_way[at].given_up = true;
+            }
+            // To the moment at its limit, and from then on only for what it still does.
+            let next = now + LOOK_AGAIN;
+            let at = if now < until { next.min(until) } else { next };
+            return self.push(at, Happening::Fence { nth });
+        }
+        self.fences.under_way.remove(at);
+        let own = self.nexus_of(actor);
+        let result = match disk {
+            Some(disk) => self.disks[disk].carry_out_fence(own, act),
+            None => Err(FenceError::Gone),
+        };
+        if let (Some(disk), Ok(_), FenceAct::ShutOut { .. }) = (disk, &result, act) {
+            self.reset_unit(disk, own);
+        }
+        told(self, result);
+    }
+}
