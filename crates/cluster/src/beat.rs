@@ -3,6 +3,7 @@
 use crate::record::HeadNo;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use base::fence::Process;
 use base::record::{Fault, Features, checksum, header, open, seal};
 
 const MAGIC: &[u8; 8] = b"MILLBEAT";
@@ -32,20 +33,11 @@ pub struct Beat {
     pub epoch: u64,
 }
 
-/// A process of a machine, for as long as that runs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Process {
-    /// Its number, which may be another's later.
-    pub id: u32,
-    /// When it was started, in clock ticks since the machine was: with the number it is nobody else's.
-    pub started: u64,
-}
-
 impl Beat {
     /// The fields, as they travel by the link.
     pub fn write(&self, w: &mut Writer) {
         w.bytes(&self.system.0).u8(self.head as u8).u8(u8::from(self.hosts)).u16(self.reaches);
-        w.u32(self.process.id).u64(self.life).u64(self.count).u64(self.epoch).u64(self.process.started);
+        w.u32(self.process.pid).u64(self.life).u64(self.count).u64(self.epoch).u64(self.process.started);
     }
     /// Reads what `write` wrote.
     ///
@@ -56,9 +48,9 @@ impl Beat {
         let head = HeadNo::from_number(r.u8()?).ok_or(Malformed)?;
         let hosts = r.u8()? & 1 == 1;
         let reaches = r.u16()?;
-        let id = r.u32()?;
+        let pid = r.u32()?;
         let (life, count, epoch) = (r.u64()?, r.u64()?, r.u64()?);
-        let process = Process { id, started: r.u64()? };
+        let process = Process { pid, started: r.u64()? };
         if life == 0 {
             Err(Malformed)
         } else {
@@ -93,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_beat_is_read_as_it_was_written_and_any_other_byte_is_damage() {
-        let process = Process { id: 4711, started: 99 };
+        let process = Process { pid: 4711, started: 99 };
         let (head, life) = (HeadNo::B, 5);
         let beat =
             Beat { system: Uuid([3; 16]), head, hosts: true, reaches: 3, process, life, count: 8, epoch: 2 };

@@ -235,15 +235,15 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beat::Process;
     use crate::record::HeadNo;
     use base::Uuid;
+    use base::fence::Process;
 
     fn at(ms: u64) -> Instant {
         Instant(1_000_000_000 + ms * 1_000_000)
     }
     fn beat(count: u64) -> Beat {
-        let (system, head, process) = (Uuid([1; 16]), HeadNo::B, Process::default());
+        let (system, head, process) = (Uuid([1; 16]), HeadNo::B, Process { pid: 1, started: 2 });
         Beat { system, head, hosts: true, reaches: 3, process, life: 9, count, epoch: 1 }
     }
     const OURS: View = View { hosts: true, reaches: 3 };

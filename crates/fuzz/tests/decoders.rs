@@ -190,7 +190,7 @@ fn fuzz_membership_records() {
 
 #[test]
 fn fuzz_blocks_and_heartbeats_of_heads() {
-    use cluster::beat::Process;
+    use base::fence::Process;
     use cluster::{Beat, HeadNo, HeadRow, HeadState, Slot, SystemRecord, Voter};
     let take = |bytes: &[u8]| {
         for head in [HeadNo::A, HeadNo::B] {
@@ -217,7 +217,7 @@ fn fuzz_blocks_and_heartbeats_of_heads() {
         SystemRecord { system, epoch: 4, access: (1, 2), features: 0, leader: HeadNo::A, heads, voters };
     let accepted = Some((3, decided.without(HeadNo::A)));
     let slot = Slot { head: HeadNo::B, life: 5, sequence: 8, promised: 3, decided, accepted };
-    let (head, hosts, process) = (HeadNo::A, true, Process { id: 4711, started: 99 });
+    let (head, hosts, process) = (HeadNo::A, true, Process { pid: 4711, started: 99 });
     let beat = Beat { system, head, hosts, reaches: 3, process, life: 5, count: 1, epoch: 4 };
     assert_eq!(Slot::decode(HeadNo::B, &slot.encode()).as_ref(), Ok(&slot), "the example is good");
     let examples = vec![slot.encode(), beat.encode()];
