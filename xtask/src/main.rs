@@ -185,7 +185,8 @@ fn unit(tally: &mut Tally) -> Result<(), String> {
 /// Tests of the real binary by real components.
 fn judge(tally: &mut Tally, only: &[String]) {
     step("the binary");
-    let build = run(cargo(&["build", "--release", "--locked", "--package", "millrace"]));
+    let build =
+        run(cargo(&["build", "--release", "--locked", "--package", "millrace", "--package", "uring"]));
     if let Err(why) = build {
         return tally.fail(&format!("the binary does not build: {why}"));
     }

@@ -23,6 +23,23 @@ pub fn binary() -> &'static Path {
     })
 }
 
+/// The program `fence`, which drives the fence of a drive by the product's own code: beside `MILLRACE_BIN` if it is there, else
+/// it is built.
+pub fn fence() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let beside = std::env::var_os("MILLRACE_BIN").map(|path| PathBuf::from(path).with_file_name("fence"));
+        if let Some(path) = beside.filter(|path| path.is_file()) {
+            return fs::canonicalize(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        }
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        build.args(["build", "--release", "--locked", "--quiet", "--package", "uring", "--bin", "fence"]);
+        let built = build.arg("--target-dir").arg(target()).status().expect("cargo runs");
+        assert!(built.success(), "the program fence does not build");
+        target().join("release/fence")
+    })
+}
+
 /// cargo's folder: a program lies in `debug` or `release` of it, a test's in `deps` of that.
 fn target() -> PathBuf {
     let me = std::env::current_exe().expect("a program knows its path");

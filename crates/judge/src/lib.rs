@@ -13,7 +13,7 @@ pub mod measure;
 pub mod peers;
 pub mod soak;
 
-pub use head::{Head, Refusal, binary};
+pub use head::{Head, Refusal, binary, fence};
 
 use std::time::{Duration, Instant};
 

@@ -3,6 +3,7 @@
 
 mod bad_orders;
 mod bad_peers;
+mod fences;
 mod floor;
 mod kernel;
 mod libiscsi;

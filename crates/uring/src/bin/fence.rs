@@ -81,7 +81,7 @@ impl Machinist {
         self.next += 1;
         let data = Slice::new(self.part.extent().0 + slot * BLOCK, BLOCK as u32);
         // Whose it is, and which: a block that lands late is another than it was.
-        let stamp = [first.to_le_bytes(), (n + 1).to_le_bytes()].concat();
+        let stamp = [u64::from(std::process::id()).to_le_bytes(), (n + 1).to_le_bytes()].concat();
         self.part.bytes_mut(data).chunks_exact_mut(16).for_each(|c| c.copy_from_slice(&stamp));
         self.started.insert(slot, now);
         let at = (first + n % blocks) * BLOCK;
