@@ -49,10 +49,8 @@ impl Door {
     }
 
     /// Whether somebody from `ip` is listened to on this network at all. An invited head is not known by its address.
-    pub fn may_knock(&self, path: usize, ip: IpAddr) -> bool {
-        let state = self.state();
-        let is_peer = state.peer.is_some() && state.networks[path].peer.is_none_or(|peer| peer == ip);
-        is_peer || state.invitation.is_some()
+    pub fn hears(&self, path: usize, ip: IpAddr) -> Result<(), Refusal> {
+        if self.state().invitation.is_some() { Ok(()) } else { self.peer(path, ip).map(|_| ()) }
     }
 
     /// Whose paths are accepted on this network.
@@ -206,13 +204,13 @@ async fn join(
     // A task of its own: what was begun is brought to its end, even if this connection is closed in favour of others.
     let decided = tokio::spawn(record(hub.clone(), door.clone(), request, fingerprint)).await;
     let answer = decided.unwrap_or(Err(Denied::NotRecorded));
-    let told = async {
+    let answered = async {
         stream.write_all(&wire::encode_answer(answer)).await?;
         stream.shutdown().await?;
         // Until it has read the answer and closed: a reset would take the answer away.
         stream.read(&mut [0]).await
     };
-    let _ = timeout(hub.limits.handshake, told).await;
+    let _ = timeout(hub.limits.handshake, answered).await;
     answer.map_err(Refusal::Denied)
 }
 

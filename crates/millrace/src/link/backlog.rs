@@ -12,7 +12,7 @@ pub const BATCH_BYTES: usize = 64 << 10;
 /// Why bytes were not taken. Those of earlier calls may not have arrived either.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotSent {
-    /// That connection is over, or was never there: `Down` was told, or is about to be.
+    /// That connection is over, or was never there: `Down` was reported, or is about to be.
     Down,
     /// More waits than may; the path is closed.
     Backlog,

@@ -32,7 +32,7 @@ pub async fn keep(
     // Nobody connects to this side, so that no newer connection ever comes.
     let (_nobody, mut newer) = mpsc::channel(1);
     let (first, most) = hub.limits.reconnect;
-    let (mut wait, mut told) = (first, None);
+    let (mut wait, mut reported) = (first, None);
     loop {
         let dialled = tokio::select! {
             () = stopped(&mut stop) => return,
@@ -41,7 +41,7 @@ pub async fn keep(
         match dialled {
             Ok(ready) => {
                 let began = Instant::now();
-                told = None;
+                reported = None;
                 run(&hub, path, ready, &mut newer, &mut stop).await;
                 // One that comes up and ends at once is not to be made in a tight circle.
                 if began.elapsed() >= most {
@@ -49,9 +49,9 @@ pub async fn keep(
                 }
             }
             Err(why) => {
-                if told.as_ref() != Some(&why) {
+                if reported.as_ref() != Some(&why) {
                     (hub.events)(Happened::Unreached { path, why: why.clone() });
-                    told = Some(why);
+                    reported = Some(why);
                 }
             }
         }

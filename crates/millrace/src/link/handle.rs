@@ -23,7 +23,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Starts on `runtime`. Where its own addresses can be had it listens when this returns. Threads of the runtime call `events`: it must not wait, and gives what it gets to whoever may. All of one path comes
+    /// Starts on `runtime`. Where its own addresses can be had it listens when this returns. Threads of the runtime call `events`: it must neither wait nor panic, and gives what it gets to whoever may. All of one path comes
     /// in order. What is given on is not counted here: whoever keeps it bounds it, by what the peer may send unanswered.
     pub fn start(
         settings: Settings,
@@ -93,7 +93,7 @@ impl Link {
         }
     }
 
-    /// Closes all paths and says so to the peer; afterwards nothing more is told. Takes a fifth of a second at most.
+    /// Closes all paths and says so to the peer; afterwards nothing more is reported. Takes a fifth of a second at most.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
         for task in std::mem::take(&mut self.tasks) {

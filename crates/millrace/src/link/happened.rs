@@ -1,4 +1,4 @@
-//! What a link tells the layer above.
+//! What a link reports to the layer above.
 
 use super::identity::Fingerprint;
 use super::invitation::{Denied, Invitation};
@@ -16,7 +16,7 @@ pub struct Connection {
     pub number: u64,
 }
 
-/// What happened on a link. Of one path it is told in order: `Up`, any number of `Bytes`, `Down`, and so on.
+/// What happened on a link. Each path's events arrive in order: `Up`, any number of `Bytes`, `Down`, and so on.
 #[derive(Debug)]
 pub enum Happened {
     /// A path is there: its peer holds the pinned certificate's key, and has greeted.
@@ -42,21 +42,21 @@ pub enum Happened {
         /// Why.
         why: Why,
     },
-    /// A path cannot be had, and is tried again. Told once for each reason.
+    /// A path cannot be made, and is tried again. Reported once for each reason.
     Unreached {
         /// The network's number.
         path: usize,
         /// Why.
         why: Unreached,
     },
-    /// Somebody connected and was not let in. At most 5 at once and one a second are told.
+    /// Somebody connected and was refused. At most 5 are reported at once, then one a second.
     Refused {
         /// Who.
         from: SocketAddr,
         /// Why.
         why: Refusal,
-        /// So many before this one were not told.
-        untold: u64,
+        /// Refusals before this one that were not reported.
+        unreported: u64,
     },
     /// Another head brought the token's secret, and waits for an answer.
     Joined {
@@ -83,7 +83,7 @@ pub struct Newcomer {
 pub struct Answer(pub(super) oneshot::Sender<()>);
 
 impl Answer {
-    /// The newcomer and the invitation are durable: it is told so, and its paths are accepted from now on.
+    /// The newcomer and the invitation are durable: it gets its answer, and its paths are accepted from now on.
     pub fn accept(self) {
         // Nobody waits any more: the newcomer comes again, and is found to have joined.
         let _ = self.0.send(());

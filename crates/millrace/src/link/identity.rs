@@ -248,7 +248,7 @@ mod tests {
         let next = failure.next.expect("a way on");
         let ran = std::process::Command::new("sh").args(["-c", &next]).status().expect("a shell");
         assert!(ran.success(), "{next}");
-        Identity::load_or_make(&dir).expect("as was told");
+        Identity::load_or_make(&dir).expect("after what the message says");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Invitation {
     /// Whether `attempt` may join at `now_s` (seconds since 1970): the invitation as it is to be kept from then on, or why not.
     ///
     /// It is good for one certificate. The same one may come again, whenever: the answer to its first attempt may have been lost, and
-    /// it gains nothing that it does not have. Somebody without the secret is told nothing about the rest.
+    /// it gains nothing that it does not have. Somebody without the secret learns nothing about the rest.
     pub fn decide(&self, attempt: &Attempt, now_s: u64) -> Result<Self, Denied> {
         if attempt.system != self.system {
             return Err(Denied::OtherSystem);
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(
             used.decide(&attempt(&open, 8, 6), 999),
             Err(Denied::Forged),
-            "that it is used is not told"
+            "nor does it learn that it is used"
         );
     }
 

@@ -1,4 +1,4 @@
-//! One network of the head that listens: who may speak, for how long, and what is told about the others.
+//! One network of the head that listens: who is let in, and which refusals are reported.
 
 use super::admit::{Door, admit};
 use super::happened::{Happened, Refusal, Unreached};
@@ -15,59 +15,59 @@ use tokio::time::sleep;
 /// How long until an own address that could not be had is tried again.
 const RELISTEN: Duration = Duration::from_secs(1);
 
-/// So many refusals are told at once, and one each second.
+/// Refusals that are reported at once; after them one each second.
 const REFUSALS_MAX: u32 = 5;
 
-/// What is told of those who are not let in: not as much as they like.
-pub struct Refusals(Mutex<Told>);
+/// Limits how many refusals are reported, so that nobody fills the log.
+pub struct Refusals(Mutex<Reported>);
 
-struct Told {
+struct Reported {
     left: u32,
     /// When `left` was last made more.
     at: Instant,
-    untold: u64,
+    unreported: u64,
 }
 
 impl Refusals {
     pub fn new() -> Self {
-        Self(Mutex::new(Told { left: REFUSALS_MAX, at: Instant::now(), untold: 0 }))
+        Self(Mutex::new(Reported { left: REFUSALS_MAX, at: Instant::now(), unreported: 0 }))
     }
 
-    /// Whether a refusal at `now` is told, and how many before it were not.
+    /// Whether a refusal at `now` is reported, and how many before it were not.
     fn next(&self, now: Instant) -> Option<u64> {
-        let mut told = self.0.lock().expect("nothing panics while it holds this");
-        let seconds = now.saturating_duration_since(told.at).as_secs();
+        let mut reported = self.0.lock().expect("nothing panics while it holds this");
+        let seconds = now.saturating_duration_since(reported.at).as_secs();
         if seconds > 0 {
-            told.left =
-                REFUSALS_MAX.min(told.left.saturating_add(u32::try_from(seconds).unwrap_or(u32::MAX)));
-            told.at = now;
+            reported.left =
+                REFUSALS_MAX.min(reported.left.saturating_add(u32::try_from(seconds).unwrap_or(u32::MAX)));
+            reported.at = now;
         }
-        match told.left {
+        match reported.left {
             0 => {
-                told.untold += 1;
+                reported.unreported += 1;
                 None
             }
             _ => {
-                told.left -= 1;
-                Some(std::mem::take(&mut told.untold))
+                reported.left -= 1;
+                Some(std::mem::take(&mut reported.unreported))
             }
         }
     }
 }
 
-/// Tells that `from` is refused, unless too much is told.
+/// Reports that `from` is refused, within the limit.
 fn refuse(hub: &Hub, refusals: &Refusals, from: SocketAddr, why: Refusal) {
-    if let Some(untold) = refusals.next(Instant::now()) {
-        tracing::warn!("link: {from} is refused: {why}{}", more(untold));
-        (hub.events)(Happened::Refused { from, why, untold });
+    if let Some(unreported) = refusals.next(Instant::now()) {
+        tracing::warn!("link: {from} is refused: {why}{}", more(unreported));
+        (hub.events)(Happened::Refused { from, why, unreported });
     }
 }
 
-fn more(untold: u64) -> String {
-    if untold == 0 {
+fn more(unreported: u64) -> String {
+    if unreported == 0 {
         String::new()
     } else {
-        format!(" ({untold} more were refused since the last such line)")
+        format!(" ({unreported} more were refused since the last such line)")
     }
 }
 
@@ -99,10 +99,10 @@ async fn serve(
     let listener = bind(&hub, path, own, first).await;
     // Dropped with this function, and all of them with it.
     let mut tasks = JoinSet::new();
-    let mut strangers: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
+    let mut unauthenticated: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
     loop {
         while tasks.try_join_next().is_some() {}
-        strangers.retain(|(_, task)| !task.is_finished());
+        unauthenticated.retain(|(_, task)| !task.is_finished());
         let (tcp, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(e) => {
@@ -112,13 +112,13 @@ async fn serve(
                 continue;
             }
         };
-        if !door.may_knock(path, from.ip()) {
-            refuse(&hub, &refusals, from, Refusal::Address);
+        if let Err(why) = door.hears(path, from.ip()) {
+            refuse(&hub, &refusals, from, why);
             continue;
         }
-        while strangers.len() >= hub.limits.unauthenticated {
+        while unauthenticated.len() >= hub.limits.unauthenticated {
             // The oldest: whoever has the key is done in milliseconds, and must get in however many others hold on.
-            let Some((from, oldest)) = strangers.pop_front() else { break };
+            let Some((from, oldest)) = unauthenticated.pop_front() else { break };
             oldest.abort();
             refuse(&hub, &refusals, from, Refusal::Crowded);
         }
@@ -131,7 +131,7 @@ async fn serve(
                 Err(why) => refuse(&hub_, &refusals, from, why),
             }
         });
-        strangers.push_back((from, task));
+        unauthenticated.push_back((from, task));
         sleep(hub.limits.accept_gap).await;
     }
 }
@@ -150,16 +150,16 @@ async fn bind(
     own: SocketAddr,
     mut first: Option<std::net::TcpListener>,
 ) -> TcpListener {
-    let mut told = None;
+    let mut reported = None;
     loop {
         let listener = first.take().map_or_else(|| bind_now(own), Ok);
         match listener.and_then(TcpListener::from_std) {
             Ok(listener) => return listener,
             Err(e) => {
                 let why = Unreached::Own(e.to_string());
-                if told.as_ref() != Some(&why) {
+                if reported.as_ref() != Some(&why) {
                     (hub.events)(Happened::Unreached { path, why: why.clone() });
-                    told = Some(why);
+                    reported = Some(why);
                 }
                 sleep(RELISTEN).await;
             }
@@ -201,8 +201,8 @@ mod tests {
     fn a_flood_of_refusals_is_told_a_few_times_and_then_once_a_second() {
         let refusals = Refusals::new();
         let began = Instant::now();
-        let told = (0..1000).filter(|_| refusals.next(began).is_some()).count();
-        assert_eq!(told, 5);
+        let reported = (0..1000).filter(|_| refusals.next(began).is_some()).count();
+        assert_eq!(reported, 5);
         assert_eq!(refusals.next(began + Duration::from_millis(900)), None);
         assert_eq!(
             refusals.next(began + Duration::from_millis(1100)),
@@ -211,7 +211,7 @@ mod tests {
         );
         assert_eq!(refusals.next(began + Duration::from_millis(1200)), None);
         let later = began + Duration::from_secs(3600);
-        let told = (0..1000).filter(|_| refusals.next(later).is_some()).count();
-        assert_eq!(told, 5, "quiet hours are not saved up");
+        let reported = (0..1000).filter(|_| refusals.next(later).is_some()).count();
+        assert_eq!(reported, 5, "quiet hours are not saved up");
     }
 }

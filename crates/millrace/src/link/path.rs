@@ -43,7 +43,7 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Carries bytes until the connection ends; the newer one if that is why. All of a path is told by one task, so that nothing of an
+/// Carries bytes until the connection ends; the newer one if that is why. All of a path is reported by one task, so that nothing of an
 /// older connection can follow a newer one's `Up`.
 pub async fn run(
     hub: &Hub,
@@ -124,4 +124,40 @@ pub fn prepare(tcp: &TcpStream, silence: Duration) -> io::Result<()> {
     sockopt::set_tcp_keepintvl(tcp, between)?;
     sockopt::set_tcp_user_timeout(tcp, silence.as_millis().min(u32::MAX.into()) as u32)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_sends_small_pieces_at_once_and_asks_a_silent_peer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let tcp =
+                TcpStream::connect(listener.local_addr().expect("an address")).await.expect("it listens");
+            prepare(&tcp, Duration::from_millis(3500)).expect("set");
+            assert!(tcp.nodelay().expect("asked"));
+            assert!(sockopt::socket_keepalive(&tcp).expect("asked"));
+            assert_eq!(sockopt::tcp_keepidle(&tcp).expect("asked"), Duration::from_secs(1));
+            assert_eq!(sockopt::tcp_keepintvl(&tcp).expect("asked"), Duration::from_secs(1));
+            assert_eq!(sockopt::tcp_user_timeout(&tcp).expect("asked"), 3500);
+        });
+    }
+
+    #[test]
+    fn how_a_connection_ended_is_told_by_the_kernels_word() {
+        use io::ErrorKind as Kind;
+        for (kind, expected) in [
+            (Kind::UnexpectedEof, Why::Ended),
+            (Kind::ConnectionReset, Why::Reset),
+            (Kind::BrokenPipe, Why::Reset),
+            (Kind::TimedOut, Why::Silent),
+            (Kind::HostUnreachable, Why::Unreachable),
+        ] {
+            assert_eq!(why(&kind.into()), expected);
+        }
+        assert!(matches!(why(&io::Error::other("bad record")), Why::Broken(words) if words == "bad record"));
+    }
 }

@@ -143,11 +143,40 @@ fn late_forged_foreign_and_uninvited_heads_are_refused_with_the_reason() {
     forged.secret[15] ^= 1;
     assert_eq!(denied(&forged), Denied::Forged);
     assert_eq!(denied(&Token { system: Uuid([1; 16]), ..token.clone() }), Denied::OtherSystem);
+    a.events.try_iter().for_each(drop);
     a.link.invite(None);
     // Nobody is waited for, so that nobody is listened to.
     let (joined, _) = try_join(&pair, &a, &token, &pair.joiner, true);
+    assert!(matches!(joined, Err(JoinError::Unreached(_))), "{joined:?}");
     let failure = Failure::from(joined.expect_err("nobody is invited"));
     assert!(failure.next.expect("a way on").contains("millrace"));
+}
+
+#[test]
+fn a_join_whose_answer_was_lost_is_asked_for_again() {
+    let mut pair = Pair::new();
+    pair.limits.handshake = Duration::from_millis(400);
+    let (settings, token, _) = create(&pair, LIFE_S);
+    let a = End::start(settings, &pair.runtime);
+    // Cut at every tenth of what a join says and hears, some 2,500 bytes; each attempt is of the same head.
+    let proxy = Proxy::start(pair.at[2], pair.at[0]);
+    let through = Token { addresses: vec![pair.at[2]], ..token };
+    let (mut accepted, mut unanswered) = (0, 0);
+    for cut in (100..2800).step_by(10) {
+        proxy.cut_after(Some(cut));
+        let (joined, came) = try_join(&pair, &a, &through, &pair.joiner, true);
+        accepted += came.len();
+        match joined {
+            Ok(()) => break,
+            Err(JoinError::NoAnswer(..)) => unanswered += 1,
+            Err(JoinError::Unreached(_)) => {}
+            Err(other) => panic!("{other:?} after {cut} bytes"),
+        }
+    }
+    assert!(accepted >= 2 && unanswered >= 1, "{accepted} were let in, {unanswered} times nobody said so");
+    let b = pair.connect(pair.at[0]);
+    b.link.send(b.up(), b"in".to_vec()).expect("up");
+    assert_eq!(a.bytes(2), b"in");
 }
 
 #[test]

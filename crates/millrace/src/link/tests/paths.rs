@@ -155,7 +155,7 @@ fn the_listener_goes_and_comes_and_the_path_with_it() {
     let pair = Pair::new();
     let b = pair.connect(pair.at[0]);
     assert!(matches!(b.unreached(), Unreached::Network(_)));
-    assert!(b.is_quiet(Duration::from_millis(200)), "the same reason is told once");
+    assert!(b.is_quiet(Duration::from_millis(200)), "the same reason is reported once");
     for round in 1..=3 {
         let a = pair.listen();
         assert_eq!((a.up().number, b.up().number), (1, round));
@@ -163,7 +163,7 @@ fn the_listener_goes_and_comes_and_the_path_with_it() {
         assert!(matches!(last[..], [Happened::Down { why: Why::Stopped, .. }]), "{last:?}");
         assert_eq!(b.down(), Why::Closed, "it said goodbye");
     }
-    assert!(matches!(b.unreached(), Unreached::Network(_)), "told anew");
+    assert!(matches!(b.unreached(), Unreached::Network(_)), "reported anew");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn how_a_peer_went_is_told() {
     let on = a.up();
     a.link.send(on, vec![1; 1000]).expect("up");
     // Unread bytes are there when the process dies.
-    std::thread::sleep(Duration::from_millis(50));
+    crashes.tls.sock.peek(&mut [0]).expect("they arrive");
     drop(crashes);
     assert_eq!(a.down(), Why::Reset);
 
@@ -263,7 +263,7 @@ fn a_peer_that_does_not_read_gets_so_much_and_no_more() {
         }
     };
     assert!(sent >= 1 << 20);
-    // Either was told already, or is.
+    // Either was reported already, or is.
     assert!(matches!(refused, NotSent::Backlog | NotSent::Down));
     assert_eq!(a.down(), Why::Backlog);
     let _next = pair.peer();
@@ -299,7 +299,7 @@ fn small_pieces_leave_at_once() {
         assert_eq!(a.bytes(100), [round; 100]);
     }
     // Nagle's algorithm and delayed acknowledgements together would take 40 ms for each.
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 /// What a side says on its connection with this number: the number, then bytes that follow from it.

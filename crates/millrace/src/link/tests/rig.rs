@@ -20,13 +20,13 @@ pub const SYSTEM: Uuid = Uuid([0x42; 16]);
 
 /// A runtime on a thread of its own, as the daemon has it.
 pub fn runtime() -> Handle {
-    let (tell, told) = channel();
+    let (send, received) = channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        tell.send(runtime.handle().clone()).expect("somebody waits");
+        send.send(runtime.handle().clone()).expect("somebody waits");
         runtime.block_on(std::future::pending::<()>());
     });
-    told.recv().expect("it starts")
+    received.recv().expect("it starts")
 }
 
 /// Loopback addresses that no other test has, with a port that nobody listens at: of the creating head, the joining one, a proxy.
@@ -56,7 +56,7 @@ pub fn limits() -> Limits {
     }
 }
 
-/// A link, and what it told.
+/// A link, and what it reported.
 pub struct End {
     pub link: Link,
     pub events: Receiver<Happened>,
