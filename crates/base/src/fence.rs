@@ -144,8 +144,15 @@ pub enum FenceAct {
 pub struct FenceOp {
     /// What to do.
     pub act: FenceAct,
-    /// The answer comes within this time. After `TimedOut` the operation may still be carried out.
+    /// The answer comes within this time, an hour at most. After `TimedOut` the operation may still be carried out.
     pub limit: Duration,
+}
+
+impl FenceOp {
+    /// The answer comes within this time.
+    pub fn within(&self) -> Duration {
+        self.limit.min(Duration::from_secs(3600))
+    }
 }
 
 /// The type of a reservation.

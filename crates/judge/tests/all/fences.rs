@@ -27,7 +27,6 @@ const SET_UP: &str = r#"set -e
     mkdir -p /var/target/pr
     dmsetup create slow --table "0 131072 delay /dev/ram0 0 0 /dev/ram0 0 DELAY"
     dmsetup create line --table "0 32768 linear /dev/ram2 0"
-    addpart /dev/nvme0n1 1 2048 16384
     unit=/sys/kernel/config/target/core/iblock_0/slow
     mkdir -p $unit
     echo udev_path=/dev/mapper/slow >$unit/control
@@ -293,6 +292,16 @@ fn drives_without(lab: &Lab) {
     }
 }
 
+/// A boot record with a partition from sector 2048 on, of 16,384 sectors.
+fn one_partition() -> [u8; 512] {
+    let mut record = [0; 512];
+    record[450] = 0x83;
+    record[454..458].copy_from_slice(&2048u32.to_le_bytes());
+    record[458..462].copy_from_slice(&16_384u32.to_le_bytes());
+    record[510..].copy_from_slice(&[0x55, 0xaa]);
+    record
+}
+
 #[test]
 fn a_head_that_is_shut_out_of_a_scsi_drive_writes_nothing_more() {
     if skipped("fences at LIO") {
@@ -300,7 +309,9 @@ fn a_head_that_is_shut_out_of_a_scsi_drive_writes_nothing_more() {
     }
     let Head { dir, .. } = &Head::prepare("fence");
     let spare = dir.join("spare");
-    std::fs::File::create(&spare).and_then(|f| f.set_len(64 << 20)).expect("a drive file");
+    let mut bytes = vec![0; 64 << 20];
+    bytes[..512].copy_from_slice(&one_partition());
+    std::fs::write(&spare, bytes).expect("a drive file");
     let net = Net::new().expect("a network");
     let lab = Lab::start(Kernel::V6_1, &net, &spare);
     keys_and_conflicts(&lab);

@@ -48,7 +48,7 @@ impl World {
             return self.tell_head(actor, Event::Fenced { token, result: Err(error) });
         }
         self.fences.asked += 1;
-        let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.limit);
+        let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.within());
         let FenceOp { act, .. } = op;
         self.fences.under_way.push_back(Fencing {
             nth,

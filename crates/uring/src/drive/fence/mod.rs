@@ -97,7 +97,8 @@ impl Line {
         line.asked += 1;
         let id = line.asked;
         // Who works on it sees the limit a little before who waits for it: it can say more than that time is over.
-        let until = Instant::now() + op.limit - op.limit.min(Duration::from_secs(1)) / 10;
+        let within = op.within();
+        let until = Instant::now() + within - within.min(Duration::from_secs(1)) / 10;
         line.queue.push_back(Job { id, act: op.act, until, to });
         if line.running.is_none() {
             line.running = Some(id);
@@ -107,7 +108,7 @@ impl Line {
         drop(line);
         let drive = Arc::downgrade(drive);
         run_cold("drive-fence-end", move || {
-            let outcome = match result.recv_timeout(op.limit) {
+            let outcome = match result.recv_timeout(within) {
                 Ok(outcome) => outcome,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     let drive = drive.upgrade();
