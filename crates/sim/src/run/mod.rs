@@ -336,7 +336,12 @@ impl Run {
     fn replay(&mut self, compare: bool) -> Result<(), String> {
         let entries = self.world.journal();
         let compare = compare || !entries.is_empty();
+        let before = self.replica.in_sync();
         self.replica.take(entries)?;
+        let cuts = self.options.cuts_in_sync && matches!(self.stage, Stage::Working);
+        if cuts && self.replica.in_sync() > before && self.rng.chance(1, 2) {
+            self.doom(Fate::PowerCut);
+        }
         match self.world.decided().filter(|_| compare && !self.down) {
             Some(state) => self.replica.compare(&state),
             None => Ok(()),

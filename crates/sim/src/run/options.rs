@@ -181,6 +181,8 @@ pub struct Options {
     pub wrap: Option<Wrap>,
     /// The drives were somebody's before: they hold something.
     pub used: bool,
+    /// The power goes as soon as a leg is in sync again, in half of the cases.
+    pub cuts_in_sync: bool,
     /// Another volume had the space of the hosts' volume before.
     pub former: bool,
     /// Bytes that an array's instance copies or clears in a second while there are faults; 0 for what is usual.
@@ -264,6 +266,7 @@ impl Options {
             wrap: None,
             used: false,
             former: false,
+            cuts_in_sync: false,
             pace: 0,
         }
     }
@@ -451,26 +454,13 @@ impl Options {
         options.habits.blocks = 8 << rng.between(0, 5);
         options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
         options.habits.write_permille = *rng.pick(&[200, 400, 600]);
-        if rng.chance(1, 2) {
-            // By a script: a leg goes and comes back, and soon after it is in sync the power goes.
-            options.troubles.clear();
-            let disks = (options.legs * options.mirrors) as u64;
-            let mut at = 0;
-            for _ in 0..6 {
-                let disk = rng.below(disks) as usize;
-                for (after, deed) in [
-                    (rng.between(20, 400), Deed::Pull),
-                    (rng.between(50, 500), Deed::Heal),
-                    (rng.between(500, 4000), Deed::PowerCut),
-                ] {
-                    at += after;
-                    options.script.push(Act { after: Duration::from_millis(at), disk, deed });
-                }
-                at += 4000;
-            }
-            // Hosts are at work throughout.
-            (options.commands, options.habits.depth) = (1500, rng.between(1, 4) as u32);
-            options.kindness.drive_us = rng.between(5000, 30_000);
+        // Or as soon as a leg is in sync, before anything else flushes its cache.
+        options.cuts_in_sync = rng.chance(1, 2);
+        if options.cuts_in_sync {
+            options.troubles = vec![Trouble::Drop, Trouble::Unplug];
+            options.pause = Duration::from_millis(20 << rng.between(0, 5));
+            // What hosts must not lose is durable where it was written; nothing flushes the cache of the leg that lacked it.
+            (options.habits.fua_permille, options.habits.flush_permille) = (900, 0);
         }
         options
     }

@@ -2,7 +2,7 @@
 //! head finds on the drives and in the state directory is what the second state says, or that with something that was about to
 //! become durable (docs/formats/changes.md).
 
-use array::format::{MembershipRecord, RecordArray};
+use array::format::{LegState, MembershipRecord, RecordArray};
 use base::{Bug, HostId, Uuid, planted};
 use head::steward::state::config::PoolConfig;
 use head::steward::state::journal::JournalEntry;
@@ -80,6 +80,11 @@ impl Replica {
             said_by_files(&self.state),
             said_by_files(&files[0])
         ))
+    }
+    /// Legs in sync, of all pools, by what was decided.
+    pub fn in_sync(&self) -> usize {
+        let arrays = self.state.pools().iter().flat_map(|p| &p.record().arrays);
+        arrays.flat_map(|a| &a.legs).filter(|l| l.state == LegState::InSync).count()
     }
     /// The head's own state.
     pub fn compare(&self, state: &State) -> Result<(), String> {

@@ -9,6 +9,7 @@ mod older;
 mod overheats;
 mod pairs;
 mod parts;
+mod power;
 mod regressions;
 mod seeds;
 mod starts;
