@@ -286,7 +286,12 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
     let what = open.did(last);
     // The count is not part of it: it would be another event at each look.
     let words = format!("operations failed: the drive {what}");
-    let next = format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors");
+    let next = match last {
+        DriveError::Fenced => {
+            format!("sg_persist -r {path}, or nvme resv-report {path}, tells whose key it is")
+        }
+        _ => format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors"),
+    };
     (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next })
 }
 

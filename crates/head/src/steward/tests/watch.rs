@@ -157,6 +157,16 @@ fn a_leg_that_a_full_file_system_put_out_is_back_once_there_is_space_and_not_bef
 }
 
 #[test]
+fn a_drive_that_another_has_reserved_is_told_as_that_and_not_as_broken() {
+    let mut w = single();
+    errors(&mut w, "/f/a", 3, DriveError::Fenced);
+    w.pass(6);
+    let reason = w.status().reasons.remove(0);
+    assert!(reason.message.contains("another machine, has reserved this drive"), "{reason:?}");
+    assert!(reason.next.is_some_and(|next| next.contains("tells whose key it is")));
+}
+
+#[test]
 fn errors_of_hosts_operations_are_told_for_a_minute_after_the_last() {
     let mut w = single();
     for n in 1..=20 {
