@@ -216,7 +216,8 @@ impl SystemRecord {
             });
         }
         let sorted = voters.is_sorted_by(|a, b| a < b);
-        if epoch == 0 || !sorted || !r.0.is_empty() {
+        // Behind the last number there is no next one.
+        if epoch == 0 || epoch == u64::MAX || !sorted || !r.0.is_empty() {
             return Err(Malformed);
         }
         Ok(Self { system, epoch, access, features, leader, heads, voters })
@@ -273,7 +274,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_longest_record_fits() {
-        let mut r = record(u64::MAX);
+        let mut r = record(u64::MAX - 1);
         for head in &mut r.heads {
             head.name = "n".repeat(NAME_MAX);
         }
