@@ -294,20 +294,4 @@ impl Decider {
             }
         }
     }
-    /// Writes what is known to be decided to every voter of the new record, for whoever reads them next. Nobody waits for it: answers
-    /// are given to `on_told`.
-    pub fn tell(&mut self) -> Vec<Ask> {
-        let voters: Vec<Voter> =
-            self.known.voters.iter().copied().filter(|v| self.sequences.contains_key(v)).collect();
-        for voter in voters {
-            self.ask(voter, true);
-        }
-        self.asks()
-    }
-    /// Whether a voter has taken what `tell` asked of it.
-    pub fn on_told(&mut self, voter: Voter, taken: bool) {
-        if !taken {
-            self.sequences.remove(&voter);
-        }
-    }
 }

@@ -4,7 +4,8 @@
 //! A drive has confirmed once none of the keys registered on it is that of a head that is out. It is asked at once, all drives beside each
 //! other, and again until it has; nothing here ever takes a drive for fenced because time has passed.
 
-use base::{Duration, Instant, Uuid};
+use base::fence::Process;
+use base::{Duration, Fence, FenceAct, FenceError, FenceKey, FenceOp, Instant, Uuid};
 use std::collections::BTreeMap;
 
 /// A drive is asked so long at most, and then counts as late.
@@ -14,19 +15,6 @@ pub const AGAIN: Duration = Duration::from_millis(300);
 /// Behind this a leg that has not confirmed is to be put out: it exceeds, with a margin for clocks, the time within which a head that was
 /// cut off still reads.
 pub const PUT_OUT: Duration = Duration::from_millis(2500);
-
-/// What is to be done: shut the head with key `victim` off a drive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shut {
-    /// The drive.
-    pub drive: Uuid,
-    /// The key of this head there.
-    pub own: u64,
-    /// The key that is to be gone.
-    pub victim: u64,
-    /// It is given up after this.
-    pub limit: Duration,
-}
 
 /// How far a drive is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,42 +30,51 @@ pub enum State {
 /// One head is shut off a number of drives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fencing {
-    own: u64,
-    victim: u64,
+    own: FenceKey,
+    victim: FenceKey,
+    /// Its process on this machine, for drives that are files; None if it is known to be gone.
+    process: Option<Process>,
     began: Instant,
     drives: BTreeMap<Uuid, State>,
 }
 
 impl Fencing {
     /// Begins now; every drive is asked with the first `due`.
-    pub fn new(own: u64, victim: u64, drives: impl IntoIterator<Item = Uuid>, now: Instant) -> Self {
+    pub fn new(
+        (own, victim): (FenceKey, FenceKey),
+        process: Option<Process>,
+        drives: impl IntoIterator<Item = Uuid>,
+        now: Instant,
+    ) -> Self {
         assert!(own != victim, "a head does not shut itself out");
         let drives = drives.into_iter().map(|d| (d, State::Waits(now))).collect();
-        Self { own, victim, began: now, drives }
+        Self { own, victim, process, began: now, drives }
     }
     /// Another drive is to be fenced: one that was not reached before.
     pub fn add(&mut self, drive: Uuid, now: Instant) {
         self.drives.entry(drive).or_insert(State::Waits(now));
     }
-    /// Drives that are to be asked now.
-    pub fn due(&mut self, now: Instant) -> Vec<Shut> {
+    /// Drives that are to be asked now, and what.
+    pub fn due(&mut self, now: Instant) -> Vec<(Uuid, FenceOp)> {
+        let act = FenceAct::ShutOut { key: self.own, victim: self.victim, process: self.process };
         let mut asked = vec![];
         for (drive, state) in &mut self.drives {
             if matches!(state, State::Waits(at) if *at <= now) {
                 *state = State::Asked(now);
-                asked.push(Shut { drive: *drive, own: self.own, victim: self.victim, limit: ASK });
+                asked.push((*drive, FenceOp { act, limit: ASK }));
             }
         }
         asked
     }
-    /// A drive was asked: the keys that are registered there now, or nothing if it failed or was given up. An order that returned
-    /// well says nothing by itself: the keys do.
-    pub fn on_done(&mut self, drive: Uuid, keys: Option<&[u64]>, now: Instant) {
+    /// A drive was asked. That it did as it was told says nothing by itself: the keys that are there now do.
+    pub fn on_done(&mut self, drive: Uuid, result: &Result<Fence, FenceError>, now: Instant) {
         let Some(state) = self.drives.get_mut(&drive).filter(|s| **s != State::Confirmed) else { return };
-        *state = match keys {
-            Some(keys) if !keys.contains(&self.victim) && keys.contains(&self.own) => State::Confirmed,
-            _ => State::Waits(now + AGAIN),
+        let fenced = match result {
+            Ok(Fence::Keys(there)) => there.has(self.own) && !there.has(self.victim),
+            Ok(Fence::File { others }) => !others,
+            Err(_) => false,
         };
+        *state = if fenced { State::Confirmed } else { State::Waits(now + AGAIN) };
     }
     /// How far a drive is; None for one that is not to be fenced.
     pub fn state(&self, drive: Uuid) -> Option<State> {
@@ -110,8 +107,19 @@ impl Fencing {
 mod tests {
     use super::*;
 
+    use base::fence::Registrants;
+
     const OWN: u64 = 0xa1;
     const VICTIM: u64 = 0xb1;
+    const FAILED: Result<Fence, FenceError> = Err(FenceError::TimedOut);
+
+    fn key(n: u64) -> FenceKey {
+        FenceKey::new(n).expect("not zero")
+    }
+    fn keys(there: &[u64]) -> Result<Fence, FenceError> {
+        let keys = there.iter().map(|n| key(*n)).collect();
+        Ok(Fence::Keys(Registrants { keys, ..Registrants::default() }))
+    }
 
     fn at(ms: u64) -> Instant {
         Instant(ms * 1_000_000)
@@ -120,8 +128,8 @@ mod tests {
         Uuid([n; 16])
     }
     fn begun(drives: u8) -> Fencing {
-        let mut f = Fencing::new(OWN, VICTIM, (1..=drives).map(drive), at(0));
-        let all: Vec<Uuid> = f.due(at(0)).iter().map(|s| s.drive).collect();
+        let mut f = Fencing::new((key(OWN), key(VICTIM)), None, (1..=drives).map(drive), at(0));
+        let all: Vec<Uuid> = f.due(at(0)).iter().map(|(drive, _)| *drive).collect();
         assert_eq!(all, (1..=drives).map(drive).collect::<Vec<_>>(), "all at once");
         assert_eq!(f.due(at(1)), vec![], "and once");
         f
@@ -130,11 +138,13 @@ mod tests {
     #[test]
     fn the_keys_that_are_there_say_whether_a_drive_is_fenced() {
         let mut f = begun(4);
-        f.on_done(drive(1), Some(&[OWN]), at(5));
-        f.on_done(drive(2), Some(&[VICTIM, OWN]), at(5));
+        f.on_done(drive(1), &keys(&[OWN]), at(5));
+        f.on_done(drive(2), &keys(&[OWN, VICTIM]), at(5));
         // Nobody is registered: it forgot us, too, and would take anybody.
-        f.on_done(drive(3), Some(&[]), at(5));
-        f.on_done(drive(4), None, at(5));
+        f.on_done(drive(3), &keys(&[]), at(5));
+        f.on_done(drive(4), &FAILED, at(5));
+        f.add(drive(5), at(5));
+        f.on_done(drive(5), &Ok(Fence::File { others: false }), at(5));
         assert_eq!(f.late(), [drive(2), drive(3), drive(4)]);
         assert!(f.confirmed([drive(1)]) && !f.confirmed([drive(1), drive(2)]) && !f.confirmed([drive(9)]));
     }
@@ -142,13 +152,13 @@ mod tests {
     #[test]
     fn a_drive_that_does_not_confirm_is_asked_again_and_never_believed() {
         let mut f = begun(2);
-        f.on_done(drive(1), Some(&[OWN]), at(5));
+        f.on_done(drive(1), &keys(&[OWN]), at(5));
         let mut asked = 1;
-        f.on_done(drive(2), None, at(200));
+        f.on_done(drive(2), &FAILED, at(200));
         for ms in 201..60_000 {
-            for shut in f.due(at(ms)) {
+            for (drive, _) in f.due(at(ms)) {
                 asked += 1;
-                f.on_done(shut.drive, None, at(ms + 199));
+                f.on_done(drive, &FAILED, at(ms + 199));
             }
         }
         assert!(asked > 100, "it was asked {asked} times");
@@ -156,18 +166,18 @@ mod tests {
             (f.late(), f.overdue(at(2499)), f.overdue(at(2500))),
             (vec![drive(2)], vec![], vec![drive(2)])
         );
-        f.on_done(drive(2), Some(&[OWN, 0xc1]), at(60_000));
+        f.on_done(drive(2), &keys(&[OWN, 0xc1]), at(60_000));
         assert_eq!((f.late(), f.overdue(at(60_001)), f.next_deadline(at(60_001))), (vec![], vec![], None));
     }
 
     #[test]
     fn one_that_is_confirmed_stays_so_and_one_that_is_found_later_is_asked() {
         let mut f = begun(1);
-        f.on_done(drive(1), Some(&[OWN]), at(5));
-        f.on_done(drive(1), None, at(6));
+        f.on_done(drive(1), &keys(&[OWN]), at(5));
+        f.on_done(drive(1), &FAILED, at(6));
         f.add(drive(1), at(7));
         f.add(drive(2), at(7));
-        assert_eq!(f.due(at(7)).iter().map(|s| s.drive).collect::<Vec<_>>(), [drive(2)]);
+        assert_eq!(f.due(at(7)).iter().map(|(drive, _)| *drive).collect::<Vec<_>>(), [drive(2)]);
         assert!(f.confirmed([drive(1)]));
         assert_eq!(f.next_deadline(at(8)), Some(at(2500)));
     }

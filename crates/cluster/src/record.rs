@@ -1,7 +1,7 @@
 //! The system record: docs/formats/system.md. One is decided for each epoch.
 
-use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use base::{FenceKey, Uuid};
 
 /// Heads of a system.
 pub const HEADS: usize = 2;
@@ -119,7 +119,7 @@ impl SystemRecord {
         self.voters.len() / 2 + 1
     }
     /// The key by which drives know a head, persistent reservations; None for one that was never in.
-    pub fn key(&self, head: HeadNo) -> Option<u64> {
+    pub fn key(&self, head: HeadNo) -> Option<FenceKey> {
         let since = self.head(head).since;
         (self.head(head).state != HeadState::None).then(|| key(self.system, head, since))
     }
@@ -225,10 +225,11 @@ impl SystemRecord {
 }
 
 /// The key of a head that an epoch let in: docs/formats/system.md.
-fn key(system: Uuid, head: HeadNo, since: u64) -> u64 {
+fn key(system: Uuid, head: HeadNo, since: u64) -> FenceKey {
     let [a, b, c, ..] = system.0;
     let low = since as u32 & 0x7fff_ffff | (head as u32) << 31;
-    u64::from_be_bytes([0x4d, a, b, c, 0, 0, 0, 0]) | u64::from(low)
+    let number = u64::from_be_bytes([0x4d, a, b, c, 0, 0, 0, 0]) | u64::from(low);
+    FenceKey::new(number).expect("its first byte is not zero")
 }
 
 #[cfg(test)]
@@ -288,7 +289,7 @@ pub(crate) mod tests {
         let again = r.with(HeadNo::B, 1);
         let keys = [r.key(HeadNo::A), r.key(HeadNo::B), again.key(HeadNo::B)];
         assert_eq!(
-            keys.map(|k| format!("{:016x}", k.expect("both were in"))),
+            keys.map(|k| format!("{:016x}", k.expect("both were in").get())),
             ["4d07070700000001", "4d07070780000002", "4d07070780000006"]
         );
         let mut alone = r.clone();

@@ -2,7 +2,7 @@
 //! and their reasons are in docs/formats/membership.md, "Assembly"; the numbers below are theirs.
 
 use super::membership::Kin;
-use super::{Incarnation, LegState, MemberLeg, MembershipRecord};
+use super::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordArray};
 use base::Uuid;
 
 /// A drive that was found, with its newest good record.
@@ -166,22 +166,27 @@ pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &Member
 /// Whether those that are in sync today in a leg's mirror all were so by its own record, however old that is: nothing was
 /// answered with this leg that they lack. Other mirrors may have lost and taken back whom they would meanwhile.
 fn was_left_behind(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) -> bool {
-    let array = own.arrays.iter().position(|a| a.legs.iter().any(|l| l.drive == drive));
-    let Some(now) = array.and_then(|a| record.arrays.get(a)) else { return false };
+    let Some((_, now)) = mirror_of(own, drive, record) else { return false };
     let mut in_sync = now.legs.iter().filter(|l| l.state == LegState::InSync).peekable();
     let was = |l: &MemberLeg| own.leg(l.drive).is_some_and(|then| then.state == LegState::InSync);
     in_sync.peek().is_some() && in_sync.all(was)
+}
+
+/// The mirror of a drive, by its own record and by the pool's.
+fn mirror_of<'a>(
+    own: &'a MembershipRecord,
+    drive: Uuid,
+    record: &'a MembershipRecord,
+) -> Option<(&'a RecordArray, &'a RecordArray)> {
+    let array = own.arrays.iter().position(|a| a.legs.iter().any(|l| l.drive == drive))?;
+    Some((&own.arrays[array], record.arrays.get(array)?))
 }
 
 /// Whether a leg was in sync, by its own record, when all that are in sync today were out: somebody took those by force, in a
 /// pool whose other arrays know the line, and this one may hold writes that they lack.
 fn was_source(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) -> bool {
     let is_out = |l: &MemberLeg| matches!(l.state, LegState::Out | LegState::JustOut);
-    let array = own.arrays.iter().position(|a| a.legs.iter().any(|l| l.drive == drive));
-    let (Some(then), Some(now)) = (array.map(|a| &own.arrays[a]), array.and_then(|a| record.arrays.get(a)))
-    else {
-        return false;
-    };
+    let Some((then, now)) = mirror_of(own, drive, record) else { return false };
     let itself = then.legs.iter().any(|l| l.drive == drive && l.state == LegState::InSync);
     let mut in_sync = now.legs.iter().filter(|l| l.state == LegState::InSync).peekable();
     let others = in_sync.peek().is_some();
@@ -302,7 +307,6 @@ fn diverged(sides: &[(&MembershipRecord, Vec<Uuid>)]) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RecordArray;
     use super::*;
     use LegState::{InSync, JustOut, Out, Rebuilding, RebuildingFull};
 
