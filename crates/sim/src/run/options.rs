@@ -382,7 +382,7 @@ impl Options {
         // As on a machine that has too much to do.
         options.kindness.mail_us = *rng.pick(&[3000, 20_000, 100_000]);
         options.habits.reset_ppm = 0;
-        if rng.chance(1, 2) {
+        if rng.chance(3, 4) {
             // From the first commands on: most regions are written for the first time, whose bits are not durable yet.
             options.kindness.drive_us = rng.between(5000, 60_000);
             options.pause = Duration::from_millis(rng.between(1, 100));
