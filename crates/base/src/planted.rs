@@ -116,6 +116,9 @@ bugs! {
     OutbidGoesOn promise 15 within 5000 in Decision: "a head goes on although the other has begun a higher ballot",
     SeenIgnored promise 15 within 5000 in Decision: "a head proposes its own record although another is accepted",
     HalfDecides promise 15 within 5000 in Decision: "one vote less than most decides",
+    LetInUnfenced promise 16 within 500 in System: "a head is let in again before its former process is shut off every drive",
+    AnyLifeIsIn promise 16 within 500 in System: "a head takes the process that it was before for itself",
+    OutGoesOn promise 16 within 500 in System: "a head that is out goes on",
 }
 
 /// Families of the simulator's worlds.
@@ -144,6 +147,8 @@ pub enum Worlds {
     Scarce,
     /// Every order of what two heads do to decide on their next record: no seeds.
     Decision,
+    /// Two heads that decide, shut each other out and let each other in again.
+    System,
 }
 
 /// One of the bugs.

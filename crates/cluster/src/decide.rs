@@ -121,6 +121,10 @@ impl Decider {
     pub fn is_busy(&self) -> bool {
         self.phase != Phase::Idle
     }
+    /// Whether somebody has begun a ballot in the epoch behind `known` that is higher than ours.
+    pub fn is_contested(&self) -> bool {
+        self.highest > self.promised
+    }
     /// The round under way: answers to others are no news.
     pub fn round(&self) -> u64 {
         self.round

@@ -16,6 +16,8 @@ pub mod beat;
 pub mod decide;
 pub mod fence;
 pub mod link;
+pub mod member;
+pub mod message;
 pub mod model;
 pub mod record;
 pub mod slot;
@@ -23,6 +25,7 @@ pub mod watch;
 
 pub use beat::Beat;
 pub use decide::{Ask, Decider, Outcome};
+pub use member::{Member, Part};
 
 pub use record::{HeadNo, HeadRow, HeadState, SystemRecord, Voter};
 pub use slot::Slot;

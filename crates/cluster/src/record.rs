@@ -81,6 +81,16 @@ pub enum Voter {
     Drive(Uuid),
 }
 
+impl Voter {
+    /// The drive, if it is one.
+    pub fn drive(&self) -> Option<Uuid> {
+        match self {
+            Voter::Drive(uuid) => Some(*uuid),
+            Voter::Directory(_) => None,
+        }
+    }
+}
+
 /// Who is in, who leads, who votes on what comes next.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SystemRecord {
@@ -145,6 +155,15 @@ impl SystemRecord {
             row.state = HeadState::Out;
         }
         next.leader = other.other();
+        next
+    }
+    /// The next record, by which this process leads alone: nobody else was there.
+    #[must_use]
+    pub fn led_by(&self, head: HeadNo, life: u64, name: &str) -> Self {
+        let mut next = self.without(head.other());
+        let row = &mut next.heads[head.index()];
+        (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
+        row.name = name.into();
         next
     }
     pub(crate) fn encode(&self, w: &mut Writer) {

@@ -1,0 +1,648 @@
+//! The member: one head's part in the system, and what it is to do.
+//!
+//! ```text
+//!              ┌──────────── let in by whoever leads ───────────▶ Follower ── the leader is gone: decided ─┐
+//!   Outside ───┤                                                     │                                     ▼
+//!              └── nobody else is there, and most votes: decided ────┼─────────────────────────────────▶ Leader
+//!                                                                    ▼                                     │
+//!                                              Over: this process is out, and ends ◀── the other says so ──┘
+//! ```
+//!
+//! A process is in once, and out for good: it is named by its *life*, and what comes back is another one. So whatever is left of a process
+//! that is out need not be found and undone: it ends, and the kernel does that.
+//!
+//! Does no I/O: `turn` says what is to be done on voters and by the link. Who leads may not serve before every drive that it serves from
+//! has confirmed that the other head is shut out; that is the layer above's, and it says so (`on_fenced`).
+
+use crate::beat::Beat;
+use crate::decide::{Ask, Decider, Found, Outcome};
+use crate::link::{self, Heard, Link};
+use crate::message::Message;
+use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
+use crate::watch::{End, Times, Verdict, View, Watch, Why};
+use base::fence::Process;
+use base::{Bug, Duration, Instant, Prng, Uuid, planted};
+use std::collections::BTreeMap;
+
+/// A head that starts and meets nobody waits so long before it goes on alone.
+pub const ALONE: Duration = Duration::from_secs(1);
+/// A head that starts beside one that starts, and did not lead before, waits so long for the other one to.
+pub const AFTER_YOU: Duration = Duration::from_secs(2);
+/// The other head's state directory answers within this, or has failed.
+const REMOTE: Duration = Duration::from_millis(500);
+/// Between two attempts to decide while too few voters are reached.
+const MINORITY_AGAIN: Duration = Duration::from_millis(200);
+/// A head that is not in asks again after this.
+const JOIN_AGAIN: Duration = Duration::from_millis(500);
+/// Voter drives that are gone so long are replaced.
+const VOTER_GONE: Duration = Duration::from_secs(2);
+
+/// What a member is made of.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which head it is.
+    pub me: HeadNo,
+    /// Random name of this process, not 0.
+    pub life: u64,
+    /// What people call this head.
+    pub name: String,
+    /// This process.
+    pub process: Process,
+    /// Networks of the link.
+    pub networks: usize,
+    /// How long what may take.
+    pub times: Times,
+    /// For pauses between attempts.
+    pub seed: u64,
+}
+
+/// What this head is to the system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Not in (yet).
+    Outside,
+    /// In; the other one leads.
+    Follower,
+    /// In; it leads.
+    Leader,
+    /// It was in, and is not any more: the process is to end.
+    Over,
+}
+
+/// Why a process is out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Out {
+    /// The record of this epoch says so.
+    Decided(u64),
+    /// Most voter drives refuse it: the other head has shut it out.
+    Fenced,
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Do {
+    /// By the link.
+    Link(link::Do),
+    /// On a drive, or in the own state directory; ends in `on_voted`. One after the other for each voter.
+    Vote(Ask),
+    /// In the own state directory, for the other head; ends in `on_voted_for`.
+    VoteFor {
+        /// Comes back.
+        round: u64,
+        /// The other head's block, to be written first.
+        write: Option<crate::slot::Slot>,
+    },
+    /// On a drive: write the own beat, then read the other's; ends in `on_drive`.
+    Beat {
+        /// Which drive.
+        drive: Uuid,
+        /// What to write.
+        beat: Beat,
+    },
+    /// This head leads from now on. It may serve from a drive once the other head is shut out there.
+    Lead {
+        /// Why, if the other one led before.
+        why: Option<Why>,
+    },
+    /// This head is in, and follows.
+    Follow,
+    /// The other head was put out, and is to be shut off every drive; `on_fenced` when that is done.
+    PutOut {
+        /// Why.
+        why: Why,
+    },
+    /// The other head is in, as a new process.
+    LetIn,
+    /// This process is out: it answers nothing more, and ends.
+    End(Out),
+    /// The layer above of the other head says this.
+    Upper(Vec<u8>),
+}
+
+/// How a look at a voter drive failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotReached {
+    /// It refuses this head.
+    Fenced,
+    /// It cannot be read or written.
+    Failed,
+}
+
+/// A drive on which this head beats.
+#[derive(Clone, Copy, Debug, Default)]
+struct DriveBeat {
+    asked: Option<Instant>,
+    next: Option<Instant>,
+    fails: Option<NotReached>,
+}
+
+/// The process at the other end of the link.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Peer {
+    life: u64,
+    /// It is not in, and asks to be: by this name.
+    asks: Option<String>,
+}
+
+/// One head's part.
+#[derive(Debug)]
+pub struct Member {
+    set: Settings,
+    decider: Decider,
+    watch: Watch,
+    link: Link,
+    part: Part,
+    peer: Option<Peer>,
+    started: Option<Instant>,
+    beats: u64,
+    next_beat: Instant,
+    next_join: Instant,
+    drives: BTreeMap<Uuid, DriveBeat>,
+    /// Voters in the other head's directory that were asked, with when.
+    remote: BTreeMap<u64, Instant>,
+    /// Nothing is proposed before.
+    retry: Instant,
+    /// Something newer than what is known may be decided.
+    doubt: bool,
+    /// No drive that this head serves from lets the other head's last process in.
+    fenced: bool,
+    /// Why the other one is being put out.
+    why: Option<Why>,
+    /// Drives that may vote, the best first; None until somebody said so.
+    candidates: Option<Vec<Uuid>>,
+    /// When a voter was first seen to be none of them.
+    voter_gone: Option<Instant>,
+    hosts: bool,
+    prng: Prng,
+    dos: Vec<Do>,
+}
+
+impl Member {
+    /// A process that begins, and knows this to be decided.
+    pub fn new(set: Settings, known: SystemRecord) -> Self {
+        let decider = Decider::new(set.me, set.life, known.clone());
+        Self {
+            watch: Watch::new(set.times, set.networks, Instant(0)),
+            link: Link::new(known.system, set.me, set.life, known.epoch, set.networks),
+            decider,
+            part: Part::Outside,
+            peer: None,
+            started: None,
+            beats: 0,
+            next_beat: Instant(0),
+            next_join: Instant(0),
+            drives: BTreeMap::new(),
+            remote: BTreeMap::new(),
+            retry: Instant(0),
+            doubt: false,
+            fenced: false,
+            why: None,
+            candidates: None,
+            voter_gone: None,
+            hosts: true,
+            prng: Prng::new(set.seed),
+            dos: vec![],
+            set,
+        }
+    }
+    /// What it is.
+    pub fn part(&self) -> Part {
+        self.part
+    }
+    /// Which head it is.
+    pub fn me(&self) -> HeadNo {
+        self.set.me
+    }
+    /// Random name of this process.
+    pub fn life(&self) -> u64 {
+        self.set.life
+    }
+    /// What is decided, as far as it knows.
+    pub fn known(&self) -> &SystemRecord {
+        self.decider.known()
+    }
+    /// Whether the other head is met by some network.
+    pub fn is_linked(&self) -> bool {
+        self.link.is_up()
+    }
+    /// The other head's last beat.
+    pub fn last_beat(&self) -> Option<&Beat> {
+        self.watch.last()
+    }
+    /// The other head's process, as far as it has said: for drives that are files.
+    pub fn other_process(&self) -> Option<Process> {
+        self.watch.last().map(|b| b.process)
+    }
+    /// Whether the other head is in, and this head's words to it count.
+    pub fn follower_is_in(&self) -> bool {
+        self.part == Part::Leader && self.known().is_in(self.set.me.other())
+    }
+    /// Voter drives that this head reaches.
+    pub fn reaches(&self) -> u16 {
+        self.drives.values().filter(|d| d.next.is_some() && d.fails.is_none()).count() as u16
+    }
+
+    /// A network of the link has a connection.
+    pub fn on_up(&mut self, path: usize) {
+        self.link.on_up(path);
+    }
+    /// A network's connection has ended, or none can be had.
+    pub fn on_down(&mut self, path: usize, end: End) {
+        if end != End::Refused {
+            self.link.on_down(path);
+        }
+        self.watch.on_end(path, end);
+    }
+    /// Bytes came by a network, in order.
+    pub fn on_bytes(&mut self, path: usize, bytes: &[u8]) {
+        self.link.on_bytes(path, bytes);
+    }
+    /// A voter has done what was asked of it; None: it failed.
+    pub fn on_voted(&mut self, now: Instant, voter: Voter, round: u64, found: Option<Found>) {
+        let outcome = self.decider.on_done(voter, round, found);
+        self.on_outcome(now, outcome);
+    }
+    /// The own state directory has done what the other head asked of it.
+    pub fn on_voted_for(&mut self, round: u64, found: Option<Found>) {
+        self.tell(&Message::Voted { round, found: found.map(Box::new) });
+    }
+    /// A beat was written to a drive and the other's read there; None: there is none, or it is just being written.
+    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Beat>, NotReached>) {
+        let Some(d) = self.drives.get_mut(&drive) else { return };
+        let Some(asked) = d.asked.take() else { return };
+        d.next = Some((asked + self.set.times.drive_every).max(now));
+        d.fails = found.err();
+        if let Ok(beat) = found {
+            let others = |b: &Beat| b.head == self.set.me.other() && b.system == self.decider.known().system;
+            let beat = beat.filter(others);
+            self.doubt |= beat.is_some_and(|b| b.epoch > self.decider.known().epoch);
+            self.watch.on_drive(asked, beat);
+        }
+        let refuse = self.drives.values().filter(|d| d.fails == Some(NotReached::Fenced)).count();
+        if refuse * 2 > self.drives.len() && self.is_in() {
+            self.end(Out::Fenced);
+        }
+    }
+    /// No drive that this head serves from lets the other head's last process in: it may be let in as a new one.
+    pub fn on_fenced(&mut self) {
+        self.fenced = true;
+    }
+    /// Drives that may vote, the best first. Whoever leads chooses among them.
+    pub fn on_candidates(&mut self, drives: Vec<Uuid>) {
+        self.candidates = Some(drives);
+    }
+    /// Whether this head has a network on which hosts come.
+    pub fn on_hosts(&mut self, hosts: bool) {
+        self.hosts = hosts;
+    }
+    /// Sends something to the layer above of the other head.
+    ///
+    /// # Errors
+    /// Too much was not acknowledged.
+    pub fn send(&mut self, bytes: Vec<u8>) -> Result<(), link::Full> {
+        self.link.send(Message::Upper(bytes).encode())
+    }
+
+    /// What is to be done now. Called whenever something has happened, and at `next_deadline`.
+    pub fn turn(&mut self, now: Instant) -> Vec<Do> {
+        if self.part != Part::Over {
+            self.go_on(now);
+        }
+        let mut dos = core::mem::take(&mut self.dos);
+        if self.part != Part::Over {
+            dos.extend(self.link.dos().into_iter().map(Do::Link));
+        }
+        dos
+    }
+    /// When to call `turn` again, if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if self.part == Part::Over {
+            return None;
+        }
+        // What waits for time waits for less than this, but for what was asked of others.
+        let retry = (self.retry > self.next_beat).then_some(self.retry);
+        Some(self.next_beat.min(retry.unwrap_or(self.next_beat)))
+    }
+
+    fn is_in(&self) -> bool {
+        matches!(self.part, Part::Follower | Part::Leader)
+    }
+    fn end(&mut self, out: Out) {
+        if self.part != Part::Over {
+            self.part = Part::Over;
+            self.dos.push(Do::End(out));
+        }
+    }
+    fn tell(&mut self, message: &Message) {
+        // A link that takes nothing any more is one that brings no beats either.
+        let _ = self.link.send(message.encode());
+    }
+    fn go_on(&mut self, now: Instant) {
+        if self.started.is_none() {
+            self.started = Some(now);
+            self.watch = Watch::new(self.set.times, self.set.networks, now);
+        }
+        if self.watch.on_turn(now) && self.is_in() {
+            // Who was away may be out.
+            self.doubt = true;
+        }
+        for heard in self.link.heard() {
+            self.hear(now, heard);
+        }
+        self.beat(now);
+        let over = |asked: &Instant| now >= *asked + REMOTE;
+        let late: Vec<u64> = self.remote.iter().filter(|(_, a)| over(a)).map(|(r, _)| *r).collect();
+        for round in late {
+            self.remote_failed(now, round);
+        }
+        self.propose(now);
+        self.ask(now);
+    }
+    fn hear(&mut self, now: Instant, heard: Heard) {
+        match heard {
+            Heard::Met { hello, fresh, .. } => {
+                self.doubt |= hello.epoch > self.known().epoch;
+                if fresh {
+                    self.peer = Some(Peer { life: hello.life, asks: None });
+                    for round in self.remote.keys().copied().collect::<Vec<_>>() {
+                        self.remote_failed(now, round);
+                    }
+                    self.next_join = now;
+                    let known = self.known().clone();
+                    self.tell(&Message::Record(Box::new(known)));
+                }
+            }
+            Heard::Beat { path, beat } => {
+                self.doubt |= beat.epoch > self.known().epoch;
+                self.watch.on_beat(now, path, beat);
+            }
+            Heard::Message(bytes) => match Message::decode(self.set.me.other(), &bytes) {
+                Ok(message) => self.on_message(now, message),
+                // Of a later version: whoever sends what we must understand asks for our version first.
+                Err(_) => {}
+            },
+        }
+    }
+    fn on_message(&mut self, now: Instant, message: Message) {
+        match message {
+            Message::Join { name } => {
+                if let Some(peer) = &mut self.peer {
+                    peer.asks = Some(name);
+                }
+            }
+            Message::Record(record) => {
+                if self.decider.learn(&record) {
+                    self.on_known(now);
+                }
+            }
+            Message::Vote { round, write } => {
+                self.dos.push(Do::VoteFor { round, write: write.map(|w| *w) });
+            }
+            Message::Voted { round, found } => {
+                if self.remote.remove(&round).is_some() {
+                    let voter = Voter::Directory(self.set.me.other());
+                    self.on_voted(now, voter, round, found.map(|f| *f));
+                }
+            }
+            Message::Upper(bytes) => self.dos.push(Do::Upper(bytes)),
+        }
+    }
+    fn remote_failed(&mut self, now: Instant, round: u64) {
+        self.remote.remove(&round);
+        self.on_voted(now, Voter::Directory(self.set.me.other()), round, None);
+    }
+
+    /// Beats by the link and on the voter drives, as often as is due.
+    fn beat(&mut self, now: Instant) {
+        let beat = Beat {
+            system: self.known().system,
+            head: self.set.me,
+            hosts: self.hosts,
+            reaches: self.reaches(),
+            process: self.set.process,
+            life: self.set.life,
+            count: self.beats + 1,
+            epoch: self.known().epoch,
+        };
+        let mut beaten = false;
+        if now >= self.next_beat {
+            self.next_beat = now + self.set.times.link_every;
+            self.link.beat(&beat);
+            beaten = true;
+            if self.part == Part::Outside && now >= self.next_join && self.link.is_up() {
+                self.next_join = now + JOIN_AGAIN;
+                self.tell(&Message::Join { name: self.set.name.clone() });
+            }
+        }
+        let voters: Vec<Uuid> = self.known().voters.iter().filter_map(|v| v.drive()).collect();
+        self.drives.retain(|d, _| voters.contains(d));
+        // Who is not in leaves the drives alone while the link may tell what it wants to know.
+        let alone = !self.link.is_up() && self.started.is_some_and(|s| now >= s + self.set.times.silence);
+        if self.is_in() || alone {
+            for drive in voters {
+                let d = self.drives.entry(drive).or_default();
+                if d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
+                    d.asked = Some(now);
+                    self.dos.push(Do::Beat { drive, beat });
+                    beaten = true;
+                }
+            }
+        }
+        self.beats += u64::from(beaten);
+    }
+
+    /// Decides what should be decided next, if anything should.
+    fn propose(&mut self, now: Instant) {
+        let verdict = self.verdict(now);
+        if self.decider.is_busy() || now < self.retry {
+            return;
+        }
+        if let Some(wish) = self.wish(now, verdict) {
+            assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
+            self.retry = now;
+            self.decider.propose(wish);
+        } else if self.doubt {
+            self.retry = now;
+            self.doubt = false;
+            self.decider.look();
+        }
+    }
+    fn verdict(&mut self, now: Instant) -> Verdict {
+        let ours = View { hosts: self.hosts, reaches: self.reaches() };
+        let leads = self.part == Part::Leader;
+        let verdict = self.watch.verdict(now, ours, leads);
+        let other = self.known().head(self.set.me.other());
+        let replaced = self.peer.as_ref().is_some_and(|p| p.life != other.life);
+        // Another process of that head is there: the one that is in has ended.
+        if replaced && self.known().is_in(self.set.me.other()) { Verdict::Propose(Why::Ended) } else { verdict }
+    }
+    fn wish(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
+        let (me, life, other) = (self.set.me, self.set.life, self.set.me.other());
+        let known = self.known().clone();
+        match self.part {
+            Part::Over => None,
+            Part::Outside => self.may_begin(now, verdict).then(|| known.led_by(me, life, &self.set.name)),
+            Part::Follower | Part::Leader if known.is_in(other) => match verdict {
+                Verdict::Propose(why) => {
+                    self.why = Some(why);
+                    Some(known.without(other))
+                }
+                _ if self.part == Part::Leader => self.other_voters(now),
+                _ => None,
+            },
+            Part::Follower => None,
+            Part::Leader => {
+                let asks = self.peer.clone().filter(|_| self.link.is_up() && self.may_let_in());
+                if let Some(Peer { life, asks: Some(name) }) = asks {
+                    let mut next = known.with(other, life);
+                    next.heads[other.index()].name = name;
+                    if let Some(voters) = self.voters(&next) {
+                        next.voters = voters;
+                    }
+                    return Some(next);
+                }
+                self.other_voters(now)
+            }
+        }
+    }
+    fn may_let_in(&self) -> bool {
+        self.fenced || planted(Bug::LetInUnfenced)
+    }
+    /// Whether this head, which is not in, may try to lead.
+    fn may_begin(&self, now: Instant, verdict: Verdict) -> bool {
+        let known = self.known();
+        let started = self.started.unwrap_or(now);
+        if known.head(self.set.me.other()).state == HeadState::None {
+            return true;
+        }
+        if self.link.is_up() {
+            // The other one is there. If it is not in either, the one that led goes first.
+            let both = self.peer.as_ref().is_some_and(|p| p.asks.is_some());
+            return both && (known.leader == self.set.me || now >= started + AFTER_YOU);
+        }
+        let nobody = matches!(verdict, Verdict::Propose(Why::Ended | Why::Still { .. }));
+        nobody && now >= started + ALONE
+    }
+    /// The next record, if it should have other voters than this one.
+    fn other_voters(&mut self, now: Instant) -> Option<SystemRecord> {
+        let known = self.known().clone();
+        let Some(voters) = self.voters(&known).filter(|v| *v != known.voters) else {
+            self.voter_gone = None;
+            return None;
+        };
+        let since = *self.voter_gone.get_or_insert(now);
+        // More voters are taken at once; one that is away may come back.
+        let more = voters.len() > known.voters.len();
+        (more || now >= since + VOTER_GONE).then(|| SystemRecord { voters, ..known.next() })
+    }
+    /// The voters that a record should have: both directories, and an odd number of drives; those that vote already are kept.
+    fn voters(&self, record: &SystemRecord) -> Option<Vec<Voter>> {
+        let candidates = self.candidates.as_ref()?;
+        let heads = [HeadNo::A, HeadNo::B].into_iter().filter(|h| record.head(*h).state != HeadState::None);
+        let mut voters: Vec<Voter> = heads.map(Voter::Directory).collect();
+        if voters.len() < 2 {
+            return Some(voters);
+        }
+        let votes = |d: &&Uuid| record.voters.contains(&Voter::Drive(**d));
+        let (old, new) = (candidates.iter().filter(votes), candidates.iter().filter(|d| !votes(d)));
+        let most = match candidates.len() {
+            n @ (0..=2) => n.min(1),
+            n @ (3 | 4) => n.min(3),
+            _ => 5,
+        };
+        voters.extend(old.chain(new).take(most).map(|d| Voter::Drive(*d)));
+        voters.sort();
+        Some(voters)
+    }
+    /// Asks voters, until there is nothing to ask.
+    fn ask(&mut self, now: Instant) {
+        loop {
+            let asks = self.decider.asks();
+            if asks.is_empty() {
+                return;
+            }
+            for ask in asks {
+                if ask.voter != Voter::Directory(self.set.me.other()) {
+                    self.dos.push(Do::Vote(ask));
+                } else if self.link.is_up() {
+                    self.remote.insert(ask.round, now);
+                    self.tell(&Message::Vote { round: ask.round, write: ask.write.map(Box::new) });
+                } else {
+                    self.on_voted(now, ask.voter, ask.round, None);
+                }
+            }
+        }
+    }
+    fn on_outcome(&mut self, now: Instant, outcome: Option<Outcome>) {
+        match outcome {
+            None => {}
+            Some(Outcome::Decided(_)) => self.on_known(now),
+            Some(Outcome::Outbid) => {
+                // The other one decides something: what that is will be seen.
+                self.doubt = true;
+                self.retry = now + Duration::from_millis(20 + self.prng.below(60));
+            }
+            Some(Outcome::Minority { .. }) => self.retry = now + MINORITY_AGAIN,
+            Some(Outcome::Looked) => {
+                // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing.
+                if self.decider.is_contested() {
+                    self.decider.propose(self.decider.known().next());
+                }
+            }
+        }
+    }
+    /// Something is decided that was not known before.
+    fn on_known(&mut self, now: Instant) {
+        let (me, other) = (self.set.me, self.set.me.other());
+        let known = self.known().clone();
+        self.link.knows(known.epoch);
+        if self.link.is_up() {
+            self.tell(&Message::Record(Box::new(known.clone())));
+        }
+        if self.part == Part::Over {
+            return;
+        }
+        let was = self.part;
+        let in_as = known.is_in_as(me, self.set.life) || planted(Bug::AnyLifeIsIn) && known.is_in(me);
+        self.part = match (in_as, known.leader == me) {
+            (true, true) => Part::Leader,
+            (true, false) => Part::Follower,
+            (false, _) => Part::Outside,
+        };
+        let why = self.why.take();
+        match (was, self.part) {
+            (Part::Follower | Part::Leader, Part::Outside) => {
+                if planted(Bug::OutGoesOn) {
+                    self.part = was;
+                } else {
+                    self.end(Out::Decided(known.epoch));
+                }
+            }
+            (Part::Outside | Part::Follower, Part::Leader) => {
+                self.fenced = false;
+                self.dos.push(Do::Lead { why });
+            }
+            (Part::Outside, Part::Follower) => self.dos.push(Do::Follow),
+            (Part::Leader, Part::Leader) => {
+                let there = known.is_in(other);
+                if there && self.fenced {
+                    self.fenced = false;
+                    self.dos.push(Do::LetIn);
+                } else if let (false, Some(why)) = (there, why) {
+                    self.fenced = false;
+                    self.dos.push(Do::PutOut { why });
+                }
+            }
+            _ => {}
+        }
+        if known.is_in(other) && self.peer.as_ref().is_none_or(|p| p.life == known.head(other).life) {
+            if let Some(peer) = &mut self.peer {
+                peer.asks = None;
+            }
+            if was != self.part {
+                // It has as long as anybody to say its first word.
+                self.watch.on_pause(now);
+            }
+        }
+    }
+}
