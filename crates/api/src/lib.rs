@@ -13,6 +13,7 @@ mod host;
 mod pool;
 mod portal;
 mod status;
+mod system;
 mod volume;
 
 pub use drive::{Drive, DriveReplace, DriveRole, Shape};
@@ -27,6 +28,7 @@ pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{
     Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
 };
+pub use system::{Cluster, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

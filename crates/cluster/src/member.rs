@@ -166,6 +166,8 @@ pub struct Member {
     doubt: bool,
     /// No drive that this head serves from lets the other head's last process in.
     fenced: bool,
+    /// The layer above wants the other one out, whatever is heard of it.
+    unwanted: Option<Why>,
     /// Why the other one is being put out.
     why: Option<Why>,
     /// Drives that may vote, the best first; None until somebody said so.
@@ -196,6 +198,7 @@ impl Member {
             retry: Instant(0),
             doubt: false,
             fenced: false,
+            unwanted: None,
             why: None,
             candidates: None,
             voter_gone: None,
@@ -286,6 +289,14 @@ impl Member {
     /// No drive that this head serves from lets the other head's last process in: it may be let in as a new one.
     pub fn on_fenced(&mut self) {
         self.fenced = true;
+    }
+    /// The other head did not confirm in time what it must have: it is to be put out.
+    pub fn on_silent(&mut self) {
+        self.unwanted = Some(Why::Silent);
+    }
+    /// An operator wants the other head out.
+    pub fn put_out(&mut self) {
+        self.unwanted = Some(Why::Asked);
     }
     /// Drives that may vote, the best first. Whoever leads chooses among them.
     pub fn on_candidates(&mut self, drives: Vec<Uuid>) {
@@ -473,8 +484,15 @@ impl Member {
         let verdict = self.watch.verdict(now, ours, leads);
         let other = self.known().head(self.set.me.other());
         let replaced = self.peer.as_ref().is_some_and(|p| p.life != other.life);
+        if let (Some(why), true) = (self.unwanted, self.part == Part::Leader) {
+            return Verdict::Propose(why);
+        }
         // Another process of that head is there: the one that is in has ended.
-        if replaced && self.known().is_in(self.set.me.other()) { Verdict::Propose(Why::Ended) } else { verdict }
+        if replaced && self.known().is_in(self.set.me.other()) {
+            Verdict::Propose(Why::Ended)
+        } else {
+            verdict
+        }
     }
     fn wish(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
         let (me, life, other) = (self.set.me, self.set.life, self.set.me.other());
@@ -610,6 +628,7 @@ impl Member {
             (false, _) => Part::Outside,
         };
         let why = self.why.take();
+        self.unwanted = self.unwanted.filter(|_| known.is_in(other));
         match (was, self.part) {
             (Part::Follower | Part::Leader, Part::Outside) => {
                 if planted(Bug::OutGoesOn) {

@@ -133,6 +133,17 @@ impl SystemRecord {
         let since = self.head(head).since;
         (self.head(head).state != HeadState::None).then(|| key(self.system, head, since))
     }
+    /// The key under which a head that is not in is registered with drives: it votes there, and does nothing else.
+    pub fn key_outside(&self, head: HeadNo) -> FenceKey {
+        key(self.system, head, 0)
+    }
+    /// The record that every system begins with: head a alone, of a process that is none.
+    pub fn founding(system: Uuid) -> Self {
+        let a = HeadRow { state: HeadState::In, since: 1, life: 1, ..HeadRow::default() };
+        let voters = vec![Voter::Directory(HeadNo::A)];
+        let heads = [a, HeadRow::default()];
+        Self { system, epoch: 1, access: (0, 0), features: 0, leader: HeadNo::A, heads, voters }
+    }
     /// The record that a head proposes next: the same, of the next epoch.
     #[must_use]
     pub fn next(&self) -> Self {
@@ -146,7 +157,8 @@ impl SystemRecord {
         (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
         next
     }
-    /// The next record, by which one head leads alone and the other is out.
+    /// The next record, by which one head leads alone and the other is out. What that one keeps of hosts and portals is old from then
+    /// on.
     #[must_use]
     pub fn without(&self, other: HeadNo) -> Self {
         let mut next = self.next();
@@ -155,6 +167,7 @@ impl SystemRecord {
             row.state = HeadState::Out;
         }
         next.leader = other.other();
+        next.access.0 += 1;
         next
     }
     /// The next record, by which this process leads alone: nobody else was there.

@@ -91,6 +91,10 @@ pub enum Why {
         /// Silence of the link, so far.
         silent: Duration,
     },
+    /// It lives, and did not confirm a change in time.
+    Silent,
+    /// An operator says so.
+    Asked,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod mail;
 pub mod order;
 pub mod path;
+pub mod peer;
 pub mod report;
 mod shard;
 pub mod steward;

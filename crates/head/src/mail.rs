@@ -9,6 +9,7 @@ use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
+use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
@@ -371,6 +372,10 @@ pub enum StewardMail {
         /// Those that it could not make again: all of them. One that is named no more is in its place.
         failed: Vec<Unmended>,
     },
+    /// The other head of the system, by the link.
+    Peer(PeerNews),
+    /// Takes this to the manager of the other head.
+    ToPeer(Vec<u8>),
     /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
     /// way are given up, and drives that hang are not waited for.
     Stop,
@@ -391,6 +396,14 @@ pub enum ManagerMail {
         /// Sentences that the operator should read.
         notices: Vec<String>,
     },
+    /// By the link, to the other head of the system.
+    Peer(PeerWork),
+    /// From the manager of the other head.
+    FromPeer(Vec<u8>),
+    /// This head leads from now on, or does not.
+    Leads(bool),
+    /// This process is out of its system: it ends at once, and answers nobody any more. A sentence.
+    Out(String),
     /// Something happened: for the daemon's log.
     Happened(EventLine),
     /// Everything is written and closed.

@@ -7,6 +7,7 @@
 //!
 //! Sizes are bytes, weights and counts are plain numbers, times are seconds since 1970-01-01 UTC.
 
+use crate::peer::{SystemSettings, SystemView};
 use base::machine::Shape;
 use base::view::{Protocol, Secret};
 use base::{Instant, Uuid};
@@ -300,6 +301,18 @@ pub enum Order {
         /// First number wanted; 0 for all that are kept.
         since: u64,
     },
+    /// This head becomes head a of a system, alone in it until another one joins.
+    SystemCreate {
+        /// Of what; `system` is not looked at, a head keeps its identity. Answered by `Created`.
+        settings: Box<SystemSettings>,
+    },
+    /// What the system is, from this head's view. Answered by `System`.
+    System,
+    /// Puts the other head out, and shuts it off every drive.
+    HeadFence {
+        /// An operator says that it is switched off: drives that cannot confirm are believed to be left alone.
+        off: bool,
+    },
     /// Stop in order: volumes stop, everything is made durable, drives are marked clean and let go.
     Shutdown,
 }
@@ -421,6 +434,8 @@ pub enum Reply {
     Drives(Vec<Drive>),
     /// To `PoolImportable`.
     Importable(Vec<Importable>),
+    /// To `System`.
+    System(Box<SystemView>),
     /// To `Events`, oldest first.
     Events(Vec<EventLine>),
 }

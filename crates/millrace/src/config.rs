@@ -48,9 +48,41 @@ pub struct Config {
     pub shapes: Vec<String>,
     /// The API over TCP.
     pub api: ApiConfig,
+    /// How a head of two suspects the other one.
+    pub system: SystemConfig,
     /// The lines of the keys that the file has, such as `api.tcp`, for who finds a value wrong.
     #[serde(skip)]
     pub lines: BTreeMap<String, usize>,
+}
+
+/// How a head of two suspects the other one: longer times where a machine is slow, as in an emulated lab.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SystemConfig {
+    /// Between two heartbeats by each network of the link, milliseconds.
+    pub heartbeat_ms: u32,
+    /// Silence on all networks by which a head is suspected, milliseconds.
+    pub silence_ms: u32,
+}
+
+impl Default for SystemConfig {
+    fn default() -> Self {
+        Self { heartbeat_ms: 100, silence_ms: 300 }
+    }
+}
+
+impl SystemConfig {
+    /// All times; what is not set goes with the others as it does by default.
+    pub fn times(&self) -> cluster::watch::Times {
+        let ms = |ms: u32| base::Duration::from_millis(u64::from(ms));
+        cluster::watch::Times {
+            link_every: ms(self.heartbeat_ms),
+            drive_every: ms(2 * self.heartbeat_ms),
+            silence: ms(self.silence_ms),
+            patience: ms(self.silence_ms + 2 * self.heartbeat_ms),
+            pause: ms(self.silence_ms - self.heartbeat_ms / 2),
+        }
+    }
 }
 
 /// The API over TCP: off unless both are given.
@@ -75,6 +107,7 @@ impl Default for Config {
             log: "info".into(),
             shapes: Vec::new(),
             api: ApiConfig::default(),
+            system: SystemConfig::default(),
             lines: BTreeMap::new(),
         }
     }

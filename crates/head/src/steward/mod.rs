@@ -28,6 +28,7 @@ mod start;
 pub mod state;
 mod status;
 mod stop;
+mod system;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -35,10 +36,12 @@ mod words;
 pub use health::shaped::split as split_shape;
 
 use crate::mail::{Mail, ManagerMail, StewardMail};
-use crate::order::Order;
+use crate::order::{Order, Reply};
+use crate::peer::SystemSettings;
 use base::front::Close;
 use base::machine::Shape;
 use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
+use cluster::Part;
 use context::desk::{Desk, Stop};
 use office::Office;
 use runtime::Runtime;
@@ -60,6 +63,8 @@ pub struct StewardConfig<M> {
     pub hold: Option<String>,
     /// Sentences for `status` (what the operating system did not allow).
     pub notices: Vec<String>,
+    /// That this head is one of two; None for one alone.
+    pub system: Option<SystemSettings>,
     /// How drives behave that are named so, whenever they are opened, until an order says otherwise (`split_shape`).
     pub shapes: BTreeMap<String, Shape>,
 }
@@ -77,8 +82,8 @@ impl Steward {
         let mut desk = Desk::new(config.shards, config.entropy, config.version, config.notices);
         desk.shapes_at_start = config.shapes;
         let office = Office::new(rt.cx(), desk);
-        let (o, hold) = (office.clone(), config.hold);
-        office.cx.spawn(async move { o.live(hold).await });
+        let (o, hold, system) = (office.clone(), config.hold, config.system);
+        office.cx.spawn(async move { o.live(hold, system).await });
         Self { rt, office }
     }
     /// From now on it keeps what it decides, for who takes it with `take_journal`.
@@ -184,8 +189,26 @@ impl Steward {
                         office.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
+                Order::System => {
+                    drop(desk);
+                    let answer = self.office.system_view().map(|v| Reply::System(Box::new(v)));
+                    self.office.cx.to_manager(ManagerMail::Answered { id, answer });
+                }
+                // What must be done although the head leads nothing.
+                Order::HeadFence { off } if desk.stop == Stop::No => {
+                    drop(desk);
+                    let office = self.office.clone();
+                    self.office.cx.spawn(async move {
+                        let answer = office.head_fence(off).await;
+                        office.cx.to_manager(ManagerMail::Answered { id, answer });
+                    });
+                }
                 _ if desk.stop != Stop::No => {
                     let answer = Err(stop::too_late());
+                    self.office.cx.to_manager(ManagerMail::Answered { id, answer });
+                }
+                _ if desk.system.as_ref().is_some_and(|s| s.part() != Part::Leader) => {
+                    let answer = Err(system::not_leading());
                     self.office.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
                 order => desk.orders.push_back((Some(id), order)),
@@ -193,6 +216,16 @@ impl Steward {
             StewardMail::Renewed { again, failed } => {
                 drop(desk);
                 self.office.on_renewed(again, failed);
+            }
+            StewardMail::Peer(news) => {
+                if let Some(system) = desk.system_mut() {
+                    system.on_peer(news);
+                    self.office.cx.changed();
+                }
+            }
+            StewardMail::ToPeer(bytes) => {
+                drop(desk);
+                self.office.to_peer(bytes);
             }
             StewardMail::Stop => {
                 drop(desk);
@@ -215,6 +248,7 @@ impl Machine for Steward {
                 }
             }
             Event::DriveInspected { token, result } => self.rt.on_drive_inspected(token, result),
+            Event::Fenced { token, result } => self.rt.on_fenced(token, result),
             Event::DriveClosed { drive } => {
                 self.rt.on_drive_closed(drive);
                 self.office.desk_mut().free_drive(drive);
@@ -228,7 +262,6 @@ impl Machine for Steward {
             | Event::Broken { .. }
             | Event::Closed { .. }
             | Event::Listening { .. }
-            | Event::Fenced { .. }
             | Event::Mail { .. } => panic!("this event is not for the Steward: {event:?}"),
         }
     }

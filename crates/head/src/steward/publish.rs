@@ -66,7 +66,7 @@ fn view_of(desk: &Desk) -> View {
     });
     View {
         generation: desk.generation,
-        system: desk.system().clone(),
+        system: desk.shown_system(),
         portals: desk
             .portals
             .iter()

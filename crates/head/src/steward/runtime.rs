@@ -14,8 +14,8 @@ use crate::mail::{Mail, ManagerMail, ShardMail, to_manager, to_shard};
 use base::DriveKind;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
-    Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects,
-    Instant, Memory, OpenError, Slice, Token, planted,
+    Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Fence,
+    FenceError, FenceOp, Instant, Memory, OpenError, Slice, Token, planted,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,7 @@ enum Outcome {
     Drive(Result<(), DriveError>),
     Opened(Result<DriveInfo, OpenError>),
     Inspected(Result<DriveHealth, DriveError>),
+    Fenced(Result<Fence, FenceError>),
     State(Result<Vec<u8>, StateError>),
 }
 
@@ -85,6 +86,8 @@ struct Inner {
     leaving: BTreeMap<DriveId, [String; 2]>,
     closed: BTreeSet<DriveId>,
     deadlines: BTreeSet<Instant>,
+    /// Another head may have our drives, too.
+    shared: bool,
     born: Vec<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
@@ -133,6 +136,7 @@ impl Runtime {
             leaving: BTreeMap::new(),
             closed: BTreeSet::new(),
             deadlines: BTreeSet::new(),
+            shared: false,
             born: vec![],
         };
         Self { cx: Cx(Rc::new(RefCell::new(inner)), Patience::PROMPT), tasks: vec![], extent }
@@ -182,6 +186,10 @@ impl Runtime {
         if inner.hung.remove(&token.0).is_none() {
             inner.done.insert(token.0, Outcome::Inspected(result));
         }
+    }
+    /// A drive's fence was asked for something.
+    pub fn on_fenced(&mut self, token: Token, result: Result<Fence, FenceError>) {
+        self.cx.0.borrow_mut().done.insert(token.0, Outcome::Fenced(result));
     }
     /// Nothing of ours is left in the kernel on this drive.
     pub fn on_drive_closed(&mut self, drive: DriveId) {
@@ -315,12 +323,8 @@ impl Cx {
             // The number may have been another drive's.
             inner.closed.remove(&drive);
             inner.opening.insert(token, Opening { drive, spec: spec.to_owned(), given_up: false });
-            inner.fx.push(Effect::OpenDrive {
-                token: Token(token),
-                drive,
-                spec: spec.to_owned(),
-                shared: false,
-            });
+            let (spec, shared) = (spec.to_owned(), inner.shared);
+            inner.fx.push(Effect::OpenDrive { token: Token(token), drive, spec, shared });
             inner.deadlines.insert(end);
         }
         let _asked = Asked { cx: self, drive, token };
@@ -338,6 +342,19 @@ impl Cx {
             self.0.borrow_mut().open.insert(drive, [spec.to_owned(), info.path.clone()]);
         }
         opened
+    }
+    /// From now on another head may have the drives that are opened, too.
+    pub fn share(&self) {
+        self.0.borrow_mut().shared = true;
+    }
+    /// Asks something of an open drive's fence; the answer comes within its limit.
+    pub async fn fence(&self, drive: DriveId, op: FenceOp) -> Result<Fence, FenceError> {
+        let token = self.token();
+        self.0.borrow_mut().fx.push(Effect::Fence { token: Token(token), drive, op });
+        match self.outcome(token).await {
+            Outcome::Fenced(result) => result,
+            _ => unreachable!("tokens are not reused"),
+        }
     }
     /// Whether the kernel is still opening a drive: its number belongs to nobody else yet.
     pub fn is_opening(&self, drive: DriveId) -> bool {
@@ -442,9 +459,7 @@ impl Cx {
         self.0.borrow_mut().fx.push(Effect::State { token: Token(token), op });
         match self.outcome(token).await {
             Outcome::State(result) => result,
-            Outcome::Drive(_) | Outcome::Opened(_) | Outcome::Inspected(_) => {
-                unreachable!("tokens are not reused")
-            }
+            _ => unreachable!("tokens are not reused"),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::mail::ManagerMail;
 use crate::order::{RefusalKind, Weight};
+use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::desk::Stop;
 use crate::steward::context::probe::Probe;
@@ -25,10 +26,19 @@ const HELD_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Office {
     /// The Steward's life: start, then orders one by one.
-    pub(crate) async fn live(self, hold: Option<String>) {
-        let mut notices = self.read_state().await;
+    pub(crate) async fn live(self, hold: Option<String>, system: Option<SystemSettings>) {
+        let mut notices = self.read_log().await;
         let office = self.clone();
         self.cx.spawn(async move { office.keep_log().await });
+        let mut hold = hold;
+        if let Some(settings) = system {
+            self.enter_system(settings).await;
+            match self.stand_by().await {
+                Some(why) => hold = hold.or(why),
+                None => return self.cx.to_manager(ManagerMail::Stopped),
+            }
+        }
+        notices.extend(self.read_state().await);
         let office = self.clone();
         self.cx.spawn(async move { office.count_turned_away().await });
         let office = self.clone();
@@ -118,6 +128,7 @@ impl Office {
                 notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
             desk.notices.extend(lasting);
         }
+        self.leads_all();
         self.cx.to_manager(ManagerMail::Ready { notices });
         loop {
             let office = self.clone();

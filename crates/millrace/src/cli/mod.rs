@@ -11,6 +11,7 @@ mod pool;
 mod portal;
 mod scrub;
 pub mod status;
+mod system;
 pub mod times;
 mod volume;
 
@@ -88,6 +89,12 @@ enum Command {
     Export(ExportArgs),
     /// Take a volume from a host
     Unexport(UnexportArgs),
+    /// Make two heads one system
+    #[command(subcommand)]
+    System(system::SystemCommand),
+    /// Look at the two heads of a system, and shut one out
+    #[command(subcommand)]
+    Head(system::HeadCommand),
     /// Show what this machine is made of, and what its links pass
     Topology(crate::machine::TopologyArgs),
     /// Show how this machine is set, and what would be better; change it on request
@@ -229,6 +236,8 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Portal(command) => portal::run(command, context),
         Command::Export(args) => export::export(args, context),
         Command::Unexport(args) => export::unexport(args, context),
+        Command::System(command) => system::run(command, context),
+        Command::Head(command) => system::head(command, context),
         Command::Topology(args) => crate::machine::topology(&args, context),
         Command::Tune(args) => crate::machine::tune(&args, context),
         Command::Explain(args) => crate::machine::explain(&args, context),

@@ -10,6 +10,7 @@ mod keeper;
 mod run;
 mod server;
 mod setup;
+mod system;
 
 use crate::backend::Door;
 use crate::config::Config;
@@ -26,6 +27,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+use system::LinkFile;
+pub use system::{System, forward};
 
 /// `millrace serve`.
 #[derive(Args, Debug)]
@@ -109,7 +112,12 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     }
     let (tell, news) = channel::<News>();
     let hold = too_many.map(|t| format!("the daemon crashed {} times within a minute", t.lines.len()));
-    let (mut machines, courier) = Machines::start(&config, hold, tell.clone())?;
+    let again = tell.clone();
+    let file = LinkFile::load(&config.state_dir)?;
+    let system = System::new(&config.state_dir, file, config.system.times(), move || {
+        let _ = again.send(News::Again);
+    });
+    let (mut machines, courier) = Machines::start(&config, hold, &system, tell.clone())?;
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
         notices,
@@ -120,12 +128,22 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         resumed: Default::default(),
         deaf: Default::default(),
         crashes: Some(crashes),
+        system: Some(Arc::clone(&system)),
     });
     let (door, calls) = Door::new();
-    let server = listeners.run(Api::new(door, process), courier.carry(calls), tell)?;
+    let api = Api::new(door, process);
+    system.serves(crate::http::router(api.clone(), None));
+    let server = listeners.run(api, courier.carry(calls), tell)?;
+    system.start_link()?;
+    let follows = system.settings().is_some();
+    if follows {
+        // Until it leads, it serves by what the other one has; whoever started it need not wait for that.
+        notify(&[NotifyState::Ready]);
+    }
 
-    let stopped_early = wait_ready(&news, &mut machines);
-    if !stopped_early {
+    let ready = wait_ready(&news, &mut machines, &mut keeper, follows);
+    let mut again = ready == Wait::Again;
+    if ready == Wait::Ready {
         tracing::info!(
             "millrace {} serves; its API is at {}",
             env!("CARGO_PKG_VERSION"),
@@ -142,46 +160,88 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
             };
             crate::output::put(&(serde_json::to_string(&ready).expect("plain data") + "\n"))?;
         }
-        wait_stop(&news, &machines, &mut keeper);
+        again = wait_stop(&news, &machines, &mut keeper);
     }
     notify(&[NotifyState::Stopping]);
     let result = stop(machines, &news);
     drop(server);
     drop(keeper);
+    if again && result.is_ok() {
+        return Err(start_again());
+    }
     result
 }
 
 /// Waits until the pools are imported, and then has the memory made resident: the first to use a processor are those
-/// for whom hosts wait. True if a signal came first.
-fn wait_ready(news: &Receiver<News>, machines: &mut Machines) -> bool {
+/// for whom hosts wait.
+fn wait_ready(news: &Receiver<News>, machines: &mut Machines, keeper: &mut Keeper, follows: bool) -> Wait {
+    let mut resident = false;
     loop {
-        match news.recv_timeout(MEMORY_PATIENCE) {
+        let patience = if resident { keeper::LOOK_INTERVAL } else { MEMORY_PATIENCE };
+        match news.recv_timeout(patience) {
             Ok(News::Ready) => {
                 machines.make_memory_resident();
-                return false;
+                return Wait::Ready;
             }
             Ok(News::Signal(name)) => {
-                tracing::info!("{name} came before the pools were imported");
-                return true;
+                match follows {
+                    true => tracing::info!("stopping, because of {name}"),
+                    false => tracing::info!("{name} came before the pools were imported"),
+                }
+                return Wait::Stop;
             }
+            Ok(News::Again) => return Wait::Again,
+            Ok(News::Out(words)) => start_at_once(&words),
             Ok(News::Stopped) => {}
-            Err(RecvTimeoutError::Timeout) => machines.make_memory_resident(),
-            Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) if resident => keeper.look(machines),
+            Err(RecvTimeoutError::Timeout) => {
+                machines.make_memory_resident();
+                resident = true;
+            }
+            Err(RecvTimeoutError::Disconnected) => return Wait::Stop,
         }
     }
 }
 
-/// Waits for a signal, and looks meanwhile after what is the daemon's own in the state directory.
-fn wait_stop(news: &Receiver<News>, machines: &Machines, keeper: &mut Keeper) {
+/// How the wait for the pools ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Ready,
+    Stop,
+    /// The daemon is to start anew.
+    Again,
+}
+
+/// This process is out of its system: it ends as it stands, answers nobody any more, and another one begins in its place.
+fn start_at_once(words: &str) -> ! {
+    tracing::error!("{words}: starting anew");
+    let failure = start_again();
+    tracing::error!("{failure}");
+    std::process::exit(75)
+}
+
+/// The same program with the same command line, in place of this process. Returns only if that fails.
+fn start_again() -> Failure {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new("/proc/self/exe");
+    let error = command.args(std::env::args_os().skip(1)).exec();
+    Failure::internal(format!("the daemon cannot start anew: {error}"))
+        .with_next("systemctl restart millrace")
+}
+
+/// Waits for a signal, and looks meanwhile after what is the daemon's own in the state directory. True: the daemon is to start anew.
+fn wait_stop(news: &Receiver<News>, machines: &Machines, keeper: &mut Keeper) -> bool {
     loop {
         match news.recv_timeout(keeper::LOOK_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => keeper.look(machines),
             Ok(News::Signal(server::PROVOKED)) => machines.provoke_panic(),
             Ok(News::Signal(name)) => {
                 tracing::info!("stopping in order, because of {name}");
-                return;
+                return false;
             }
-            Ok(News::Stopped) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(News::Stopped) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(News::Again) => return true,
+            Ok(News::Out(words)) => start_at_once(&words),
             Ok(News::Ready) => {}
         }
     }
@@ -198,7 +258,8 @@ fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
                 return Err(Failure::internal(format!("a second signal ({name}) ended the orderly stop"))
                     .with_next("nothing: the pools are checked at the next start"));
             }
-            Ok(News::Ready) => {}
+            Ok(News::Ready | News::Again) => {}
+            Ok(News::Out(words)) => start_at_once(&words),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 return Err(Failure::internal(format!(
                     "the head did not stop within {} s",

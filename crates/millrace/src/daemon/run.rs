@@ -4,10 +4,12 @@ use crate::backend::Call;
 use crate::config::{Config, memory};
 use crate::daemon::server::Stop;
 use crate::daemon::setup;
+use crate::daemon::system::System;
 use crate::failure::Failure;
 use base::Address;
 use head::mail::{Mail, ManagerMail, StewardMail, Unmended};
 use head::order::{Answered, Refusal, RefusalKind};
+use head::peer::SystemSettings;
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use std::collections::BTreeMap;
@@ -23,6 +25,10 @@ pub enum News {
     Ready,
     /// The Steward has stopped in order.
     Stopped,
+    /// The daemon is to start anew, in order.
+    Again,
+    /// This process is out of its system: it ends at once. A sentence.
+    Out(String),
     /// SIGTERM or SIGINT.
     Signal(&'static str),
 }
@@ -60,8 +66,10 @@ impl Machines {
     pub fn start(
         config: &Config,
         hold: Option<String>,
+        system: &Arc<System>,
         news: Sender<News>,
     ) -> Result<(Self, Courier), Failure> {
+        let peer = Arc::clone(system);
         let pending = Arc::new(Pending::default());
         let answered = Arc::clone(&pending);
         let manager = move |_from: Address, mail: Mail| match mail {
@@ -71,6 +79,10 @@ impl Machines {
                     let _ = to.send(answer);
                 }
             }
+            Mail::Manager(ManagerMail::Peer(work)) => peer.work(work),
+            Mail::Manager(ManagerMail::FromPeer(bytes)) => peer.on_peer(&bytes),
+            Mail::Manager(ManagerMail::Leads(leads)) => peer.leads(leads),
+            Mail::Manager(ManagerMail::Out(words)) => drop(news.send(News::Out(words))),
             Mail::Manager(ManagerMail::Happened(line)) => setup::log_event(&line),
             Mail::Manager(ManagerMail::Ready { .. }) => {
                 let _ = news.send(News::Ready);
@@ -81,7 +93,8 @@ impl Machines {
             other => tracing::error!("a letter that is not for the manager: {other:?}"),
         };
         let mut house = House::build(house_config(config), manager).map_err(cannot_start)?;
-        spawn(&mut house, config, hold)?;
+        spawn(&mut house, config, hold, system.settings())?;
+        system.meets(house.post());
         let courier = Courier { post: house.post(), pending };
         Ok((Self { house }, courier))
     }
@@ -171,7 +184,12 @@ fn house_config(config: &Config) -> uring::Config {
 }
 
 /// Starts shards and Steward in their threads.
-fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Result<(), Failure> {
+fn spawn(
+    house: &mut House<Mail>,
+    config: &Config,
+    hold: Option<String>,
+    system: Option<SystemSettings>,
+) -> Result<(), Failure> {
     let shards = config.shard_count();
     let extent = |n: u16| house.extent(Address::Shard(n)).expect("the shard is in the configuration");
     let extents: Vec<(u64, u64)> = (0..shards).map(extent).collect();
@@ -202,7 +220,7 @@ fn spawn(house: &mut House<Mail>, config: &Config, hold: Option<String>) -> Resu
     let shapes = config.shapes_by_drive();
     let make = move |memory: RegionPart, entropy: [u64; 4]| {
         let (version, notices) = (env!("CARGO_PKG_VERSION").into(), Vec::new());
-        Steward::new(StewardConfig { memory, shards, entropy, version, hold, notices, shapes })
+        Steward::new(StewardConfig { memory, shards, entropy, version, hold, notices, system, shapes })
     };
     house.spawn(Address::Steward, make).map_err(cannot_start)
 }

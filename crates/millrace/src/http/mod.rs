@@ -4,6 +4,7 @@
 //! field or parameter that is not known is refused by name. Does not know how orders are carried out
 //! (`backend::Door` does) nor who listens (`daemon` does).
 
+mod cluster;
 mod extract;
 mod metrics;
 mod resources;
@@ -44,6 +45,8 @@ pub struct Process {
     pub resumed: AtomicBool,
     /// Why nobody listens at `api.tcp`, while that is so.
     pub deaf: Mutex<Option<api::Reason>>,
+    /// That it may be one of two heads.
+    pub system: Option<Arc<crate::daemon::System>>,
     /// The file of crash lines, to which the operator's import is added.
     pub crashes: Option<crate::daemon::crash::Crashes>,
 }
@@ -163,7 +166,7 @@ struct Document;
 
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Document::openapi())
-        .nest(api::BASE, resources::routes())
+        .nest(api::BASE, resources::routes().merge(cluster::routes()))
         .routes(utoipa_axum::routes!(metrics::metrics))
 }
 
@@ -176,10 +179,15 @@ pub fn openapi_json() -> String {
 /// The server's routes. With a token, every request must show it.
 pub fn router(api: Api, token: Option<Arc<str>>) -> Router {
     let (router, _) = routes().split_for_parts();
+    let system = api.process.system.clone();
     let router =
         router.fallback(no_such_resource).method_not_allowed_fallback(no_such_method).with_state(api);
     // In front of the routes, whose own refusal would not be JSON.
     let router = router.layer(axum::middleware::from_fn(check_path));
+    let router = match system {
+        Some(system) => router.layer(axum::middleware::from_fn_with_state(system, crate::daemon::forward)),
+        None => router,
+    };
     match token {
         Some(token) => router.layer(axum::middleware::from_fn_with_state(token, check_token)),
         None => router,

@@ -64,7 +64,11 @@ fn made(reply: Reply) -> Made {
         Reply::Created { uuid, notices } => {
             Created { uuid: (!uuid.is_nil()).then(|| uuid.to_string()), notices }
         }
-        Reply::Snapshot(_) | Reply::Drives(_) | Reply::Importable(_) | Reply::Events(_) => {
+        Reply::Snapshot(_)
+        | Reply::Drives(_)
+        | Reply::Importable(_)
+        | Reply::System(_)
+        | Reply::Events(_) => {
             return Err(odd_reply());
         }
     };
@@ -130,6 +134,7 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
         | Reply::Created { .. }
         | Reply::Snapshot(_)
         | Reply::Importable(_)
+        | Reply::System(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
 }
@@ -323,9 +328,12 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
     params.end()?;
     match api.order(Order::PoolImportable { drives }).await? {
         Reply::Importable(found) => Ok(Json(found.into_iter().map(convert::importable).collect())),
-        Reply::Done | Reply::Created { .. } | Reply::Snapshot(_) | Reply::Drives(_) | Reply::Events(_) => {
-            Err(odd_reply())
-        }
+        Reply::Done
+        | Reply::Created { .. }
+        | Reply::Snapshot(_)
+        | Reply::Drives(_)
+        | Reply::System(_)
+        | Reply::Events(_) => Err(odd_reply()),
     }
 }
 

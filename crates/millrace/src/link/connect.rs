@@ -109,7 +109,10 @@ async fn dial(
     };
     let socket = socket.map_err(own)?;
     socket.bind(SocketAddr::new(network.own, 0)).map_err(own)?;
-    let tcp = socket.connect(network.peer).await.map_err(|e| Unreached::Network(e.to_string()))?;
+    let tcp = socket.connect(network.peer).await.map_err(|e| match e.kind() {
+        io::ErrorKind::ConnectionRefused => Unreached::Nobody,
+        _ => Unreached::Network(e.to_string()),
+    })?;
     prepare(&tcp, limits.silence).map_err(own)?;
     let metered = Metered::new(tcp, limits.handshake_bytes);
     let name = ServerName::IpAddress(network.peer.ip().into());

@@ -141,7 +141,9 @@ impl fmt::Display for Why {
 pub enum Unreached {
     /// The own address cannot be used: the operating system's words.
     Own(String),
-    /// The peer's address does not answer, or refuses: the operating system's words.
+    /// Nobody listens at the peer's address: its machine is there, its process is not.
+    Nobody,
+    /// The peer's address does not answer: the operating system's words.
     Network(String),
     /// It did not finish the handshake in time.
     Slow,
@@ -161,6 +163,7 @@ impl fmt::Display for Unreached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(words) => write!(f, "this head's own address cannot be used: {words}"),
+            Self::Nobody => f.write_str("nobody listens at the other head's address"),
             Self::Network(words) => write!(f, "the other head is not reached: {words}"),
             Self::Slow => f.write_str("what answers there does not finish the handshake in time"),
             Self::NotThePeer => {

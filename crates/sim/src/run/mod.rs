@@ -318,6 +318,7 @@ impl Run {
         }
         let memory = SimMemory::new(1 << 48, 8 * MIB);
         let mut steward = Steward::new(StewardConfig {
+            system: None,
             memory,
             shards,
             entropy: [seed, 1, 2, 3],

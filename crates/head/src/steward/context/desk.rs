@@ -12,6 +12,7 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareDesk;
+use crate::steward::context::system::SystemDesk;
 use crate::steward::record::texts::protocol_word;
 use crate::steward::sessions::rejections::TurnedAway;
 use crate::steward::sessions::table::Sessions;
@@ -65,6 +66,8 @@ pub(crate) struct Desk {
     /// The looks at drives.
     pub looks: Looks,
     pub sessions: Sessions,
+    /// The system that this head is one of two of.
+    pub system: Option<SystemDesk>,
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
     /// Pools that are being imported at this moment.
@@ -254,6 +257,7 @@ impl Desk {
             appeared: vec![],
             looks: Looks::default(),
             sessions: Sessions::default(),
+            system: None,
             orders: VecDeque::new(),
             ordering: false,
             importing: BTreeSet::new(),
@@ -297,6 +301,19 @@ impl Desk {
     /// No pool is imported on purpose; or somebody has said that they shall be.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
+    }
+    /// This head is one of two.
+    pub fn enters_system(&mut self, system: SystemDesk) {
+        self.system = Some(system);
+    }
+    pub fn system_mut(&mut self) -> Option<&mut SystemDesk> {
+        self.system.as_mut()
+    }
+    /// Whether a drive is a leg's or a spare's.
+    pub fn is_open(&self, id: DriveId) -> bool {
+        let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let spares = self.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
+        legs.filter_map(|l| l.open.as_ref()).chain(spares).any(|o| o.id == id)
     }
     /// The head is up.
     pub fn is_ready(&mut self) {
@@ -395,12 +412,12 @@ impl Desk {
             self.apply(change);
         }
     }
-    /// The system that this head is.
+    /// The system that this head is, or is one of two of.
     pub fn me(&self) -> Uuid {
         self.state.identity().uuid
     }
     /// What hosts are told of it.
-    pub fn system(&self) -> System {
+    pub fn shown_system(&self) -> System {
         let Identity { uuid, nqn, iqn, serial } = self.state.identity().clone();
         let firmware = self.version.chars().take(8).collect();
         System { uuid, nqn, iqn, serial, model: "Millrace".into(), firmware }

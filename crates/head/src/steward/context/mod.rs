@@ -12,4 +12,5 @@ pub(crate) mod pool;
 pub(crate) mod probe;
 pub(crate) mod scrub;
 pub(crate) mod spare;
+pub(crate) mod system;
 pub(crate) mod witness;

@@ -3,6 +3,7 @@
 use crate::layout::PoolId;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
+use crate::steward::context::system::Standby;
 use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::health::shaped;
 use crate::steward::health::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
@@ -52,8 +53,18 @@ impl Office {
         let (shape, bare) = shaped::split(spec)?;
         let shape = shape.or_else(|| self.desk().shapes_at_start.get(bare).cloned());
         let end = self.cx.now() + self.cx.patience().look;
-        let id = self.desk_mut().new_drive();
-        let info = match self.cx.open(id, bare).await {
+        let mut id = self.desk_mut().new_drive();
+        let kept = self.in_system(|s| s.take_standby(bare)).flatten();
+        let opened = match kept {
+            // What was open for a takeover is taken over as it is.
+            Some(Standby { id: open, info, .. }) => {
+                self.desk_mut().free_drive(id);
+                id = open;
+                Ok(info)
+            }
+            None => self.cx.open(id, bare).await,
+        };
+        let info = match opened {
             Ok(info) => info,
             Err(e) => {
                 let mut desk = self.desk_mut();
@@ -87,7 +98,21 @@ impl Office {
             }
         }
     }
-    async fn look_at(&self, spec: &str, id: DriveId, info: DriveInfo) -> Result<Probe, (String, DriveError)> {
+    /// Looks once more at a drive that was looked at.
+    pub(crate) async fn look_again(&self, probe: Probe) -> Result<Probe, OpenError> {
+        let Probe { spec, id, info, .. } = probe;
+        self.look_at(&spec, id, info).await.map_err(|(path, error)| {
+            self.let_go(id);
+            format!("{path} cannot be read: the drive {}", error_words(error)).into()
+        })
+    }
+    /// Looks at a drive that is open. An error names it.
+    pub(crate) async fn look_at(
+        &self,
+        spec: &str,
+        id: DriveId,
+        info: DriveInfo,
+    ) -> Result<Probe, (String, DriveError)> {
         let fail = |e| (info.path.clone(), e);
         let look = (LOOK_BYTES as u64).min(info.bytes / 4096 * 4096) as usize;
         let tail_at = (info.bytes - look as u64) / u64::from(info.block_bytes.max(512))
@@ -208,6 +233,7 @@ impl Office {
     }
     /// Takes away what would be mistaken, by us or by others.
     async fn clear_drive(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        self.fence_new(id).await?;
         let zeroes = vec![0u8; array::format::ALIGNMENT as usize];
         let (front, copy_at) = (label.config_at[0] as usize, label_copy_at(label.drive_bytes));
         // The old labels go first: a crash from here on leaves a drive that is nobody's.

@@ -174,7 +174,7 @@ impl Office {
             }
             match self.probe(&spec).await {
                 Ok(probe) if alone || probe.good_label().is_some_and(|l| l.drive == uuid) => {
-                    return Ok(probe);
+                    return self.fence_probe(probe).await;
                 }
                 Ok(probe) => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
                 Err(e) if alone => return Err(e),

@@ -79,6 +79,9 @@ impl Office {
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
             Order::SpaceMarked { pool } => self.space_marked(pool).await,
             Order::Status | Order::Events { .. } => self.look(order).await,
+            Order::SystemCreate { settings } => self.system_create(*settings).await,
+            Order::System => self.system_view().map(|v| Reply::System(Box::new(v))),
+            Order::HeadFence { off } => self.head_fence(off).await,
             Order::Shutdown => self.shutdown().await,
         }
     }

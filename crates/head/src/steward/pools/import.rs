@@ -119,7 +119,7 @@ impl Office {
     pub(crate) async fn take(
         &self,
         uuid: Uuid,
-        probes: Vec<Probe>,
+        mut probes: Vec<Probe>,
         claim: &Claim,
     ) -> Result<Vec<String>, Refusal> {
         // One at a time: a start and an order that each have a leg would both go on from theirs.
@@ -131,6 +131,7 @@ impl Office {
             Some(name) => Err(imported_already(&name)),
             None => {
                 self.desk_mut().importing.insert(uuid);
+                probes = self.fenced(probes).await;
                 let taken = self.try_take(uuid, &probes, claim).await;
                 self.desk_mut().importing.remove(&uuid);
                 taken

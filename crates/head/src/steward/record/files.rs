@@ -80,8 +80,8 @@ impl Office {
         None
     }
 
-    /// Reads the clock, who we are, who may come, where we listen. Sentences say what could not be read.
-    pub(crate) async fn read_state(&self) -> Vec<String> {
+    /// Reads the clock, and the events of former lives. Sentences say what could not be read.
+    pub(crate) async fn read_log(&self) -> Vec<String> {
         let mut troubles = vec![];
         if let Ok(text) = self.cx.state(StateOp::Clock).await {
             let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
@@ -98,6 +98,11 @@ impl Office {
             }
             Err(words) => troubles.push(words),
         }
+        troubles
+    }
+    /// Reads who we are, who may come, where we listen. Sentences say what could not be read.
+    pub(crate) async fn read_state(&self) -> Vec<String> {
+        let mut troubles = vec![];
         // A first start finds nothing of a head.
         let there = self.files_there().await;
         let first = there.is_empty();

@@ -34,6 +34,11 @@ impl Office {
             | StateOp::Candidates
             | StateOp::Clock => panic!("this changes no file: {op:?}"),
         };
+        let contents = match &op {
+            StateOp::Write { contents, .. } => Some(contents.clone()),
+            _ => None,
+        };
+        let turn = self.share_files().await;
         let change = {
             let mut desk = self.desk_mut();
             if !stays {
@@ -44,6 +49,11 @@ impl Office {
             *last
         };
         self.cx.state(op).await?;
+        let shared = self.share_file(&name, contents);
+        drop(turn);
+        if let Some(seq) = shared {
+            self.has_file(seq).await;
+        }
         let mut desk = self.desk_mut();
         // Whoever removes it meanwhile has the last word.
         if stays && desk.file_changes.get(&name) == Some(&change) {

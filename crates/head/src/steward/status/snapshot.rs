@@ -211,7 +211,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     Snapshot {
         at: desk.unix(now),
         uptime: now.since(desk.started).as_secs(),
-        system: SystemInfo::from(&desk.system()),
+        system: SystemInfo::from(&desk.shown_system()),
         health: reasons.iter().map(|r| r.state).max().unwrap_or_default(),
         reasons,
         drives: drives_of(desk),

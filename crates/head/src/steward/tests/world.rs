@@ -104,6 +104,7 @@ impl World {
     pub(super) fn power_on(mut rest: Rest, seed: u64, effects: u64) -> Self {
         rest.drives.values_mut().for_each(|d| (d.held, d.made) = (false, false));
         let mut steward = Steward::new(StewardConfig {
+            system: None,
             memory: PlainMemory::new(1 << 20, 8 << 20),
             shards: SHARDS,
             entropy: [seed, 2, 3, 4],

@@ -144,7 +144,16 @@ impl Stand {
                 let (version, notices) = (env!("CARGO_PKG_VERSION").into(), vec![]);
                 let shapes = BTreeMap::new();
                 let hold = None;
-                Steward::new(StewardConfig { memory, shards: count, entropy, version, hold, notices, shapes })
+                Steward::new(StewardConfig {
+                    memory,
+                    shards: count,
+                    entropy,
+                    version,
+                    hold,
+                    notices,
+                    system: None,
+                    shapes,
+                })
             };
             house.spawn(Address::Steward, make).map_err(Failure::internal)?;
             let slow = |_| Failure::internal("the head in this process did not start");

@@ -10,6 +10,7 @@ use super::Limit;
 use base::fence::Process;
 use base::{Fence, FenceAct, FenceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
@@ -62,14 +63,17 @@ fn is_others(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Files have no keys: registering and reserving one is to have it open.
+/// Files have no keys: reserving one is to have it open, and registering one to share it.
 pub(super) fn carry_out(file: &File, act: FenceAct, limit: &Limit<'_>) -> Result<Fence, FenceError> {
     let look = || is_others(file).map(|others| Fence::File { others }).map_err(|e| failed(&e));
     match act {
-        FenceAct::Look
-        | FenceAct::Register { .. }
-        | FenceAct::Reserve { .. }
-        | FenceAct::Unregister { .. } => look(),
+        FenceAct::Register { .. } => {
+            // It may have been opened for this head alone. The second lock first: it is changed at once or not at all.
+            lock(file, Lock::Shared).map_err(|e| failed(&e))?;
+            rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).map_err(|e| failed(&e.into()))?;
+            look()
+        }
+        FenceAct::Look | FenceAct::Reserve { .. } | FenceAct::Unregister { .. } => look(),
         FenceAct::ShutOut { process, .. } => {
             let found = process.map(|p| kill(p, limit)).transpose()?;
             while let Err(e) = lock(file, Lock::Exclusive) {

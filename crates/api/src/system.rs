@@ -1,0 +1,95 @@
+//! Two heads as one system.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What to make a system of.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SystemCreate {
+    /// Addresses with ports at which the other head reaches this one: 1 to 4, one for each network of the link.
+    pub link: Vec<String>,
+    /// What to call this head; the machine's name if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A system was made, or a new token for it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SystemCreated {
+    /// The system.
+    pub uuid: String,
+    /// What the other head joins by: good once, for 24 hours. It is shown nowhere else.
+    pub token: String,
+    /// Worth knowing; sentences.
+    #[serde(default)]
+    pub notices: Vec<String>,
+}
+
+/// How to join one.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SystemJoin {
+    /// From `SystemCreated`.
+    pub token: String,
+    /// This head's own address on each network of the link, in the order of the other one's; a port is not looked at.
+    pub link: Vec<String>,
+    /// What to call this head; the machine's name if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl core::fmt::Debug for SystemJoin {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SystemJoin")
+            .field("link", &self.link)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How to put the other head out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeadFence {
+    /// It is switched off: a drive that cannot confirm that it is shut out is believed to be left alone by it.
+    #[serde(default)]
+    pub off: bool,
+}
+
+/// A system, as one of its heads knows it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Cluster {
+    /// The system.
+    pub uuid: String,
+    /// The decision that is in force: each later one has the next number.
+    pub epoch: u64,
+    /// The head that says this, `a` or `b`.
+    pub me: String,
+    /// Whether this head meets the other one by the link.
+    pub linked: bool,
+    /// Voter drives.
+    pub voters: u16,
+    /// Both heads.
+    pub heads: Vec<Head>,
+    /// Drives from which a head that is out is not known to be shut out, by path.
+    pub late: Vec<String>,
+}
+
+/// One of two heads.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Head {
+    /// `a` made the system, `b` joined it.
+    pub head: String,
+    /// What people call it.
+    pub name: String,
+    /// `leads`, `follows`, `starts`, `out`, or `none`: there is no such head yet.
+    pub state: String,
+    /// The epoch that let it in.
+    pub since_epoch: u64,
+    /// Voter drives that it reaches; None: not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaches: Option<u16>,
+    /// A follower that has all that it needs to take over.
+    pub ready: bool,
+}

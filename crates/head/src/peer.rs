@@ -1,0 +1,80 @@
+//! The door between the Steward and the transport of the link: streams of bytes to the other head, which come and go.
+
+use base::Uuid;
+use base::fence::Process;
+use cluster::link::Do;
+use cluster::watch::{End, Times};
+use cluster::{HeadNo, SystemRecord};
+
+/// What the transport tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerNews {
+    /// A network of the link has a connection.
+    Up {
+        /// Which network.
+        path: usize,
+        /// Which connection of it: later ones have higher numbers.
+        number: u64,
+    },
+    /// The next bytes of its stream.
+    Bytes {
+        /// Which network.
+        path: usize,
+        /// Which connection.
+        number: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// It has ended, or none can be had.
+    Down {
+        /// Which network.
+        path: usize,
+        /// How.
+        end: End,
+    },
+}
+
+/// What the transport is to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerWork {
+    /// By which connection of the network that `what` names; of an older one it is forgotten.
+    pub number: u64,
+    /// What.
+    pub what: Do,
+}
+
+/// That a head is one of two.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemSettings {
+    /// The system, whose identity both heads have.
+    pub system: Uuid,
+    /// Which head this is.
+    pub me: HeadNo,
+    /// What people call it.
+    pub name: String,
+    /// Networks of the link.
+    pub networks: usize,
+    /// This process.
+    pub process: Process,
+    /// How long what may take.
+    pub times: Times,
+}
+
+/// What is known of a system, from the view of one head.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemView {
+    /// Which head says this.
+    pub me: HeadNo,
+    /// What it is.
+    pub part: cluster::Part,
+    /// What is decided.
+    pub record: SystemRecord,
+    /// It meets the other one by this many networks.
+    pub linked: bool,
+    /// Voter drives that it reaches, and that there are.
+    pub reaches: (u16, u16),
+    /// The other head has all files of this one.
+    pub synced: bool,
+    /// Drives from which the other head is not known to be shut out, by path.
+    pub late: Vec<String>,
+}

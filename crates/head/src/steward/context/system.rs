@@ -1,0 +1,249 @@
+//! The system that this head is one of two of.
+
+use crate::peer::{PeerNews, PeerWork, SystemSettings};
+use base::fence::Process;
+use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
+use cluster::link::Do;
+use cluster::member::{self, NotReached};
+use cluster::{Beat, Member, Part, SystemRecord, Voter};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A drive that is open while this head follows, so that it can vote and beat there, and take over without opening it.
+#[derive(Clone)]
+pub(crate) struct Standby {
+    pub id: DriveId,
+    pub info: DriveInfo,
+    /// The drive, by its label.
+    pub uuid: Uuid,
+}
+
+/// What the Steward knows of its system.
+pub(crate) struct SystemDesk {
+    member: Member,
+    /// Something happened of which the member has not been told what to do.
+    news: bool,
+    /// The connection of each network.
+    paths: Vec<Option<u64>>,
+    /// By what they were opened.
+    standby: BTreeMap<String, Standby>,
+    /// Voters that do something just now.
+    busy: BTreeSet<Voter>,
+    /// Processes of the other head, by their lives.
+    processes: BTreeMap<u64, Process>,
+    /// Drives that have not confirmed that the other head is shut out.
+    late: BTreeMap<DriveId, String>,
+    /// Files of the state directory that were sent to the follower, and that it has.
+    sent: u64,
+    had: u64,
+    /// It has all.
+    synced: bool,
+    /// An operator has said in this epoch that the other head is switched off.
+    off: Option<u64>,
+    /// Somebody changes files that are shared.
+    sharing: bool,
+    /// What was decided when this head did not lead, last; and what was kept for the next start.
+    prior: SystemRecord,
+    kept: u64,
+    /// Drives that may vote, as the member was told.
+    offered: Vec<Uuid>,
+    /// Files that came from the leader, in order, to be written here.
+    came: std::collections::VecDeque<Vec<u8>>,
+}
+
+/// Lives of the other head whose processes are remembered.
+const PROCESSES_MAX: usize = 8;
+
+impl SystemDesk {
+    pub fn new(settings: SystemSettings, life: u64, seed: u64, known: SystemRecord) -> Self {
+        let SystemSettings { me, name, networks, process, times, .. } = settings;
+        let prior = known.clone();
+        let set = member::Settings { me, life, name, process, networks, times, seed };
+        Self {
+            member: Member::new(set, known),
+            news: true,
+            paths: vec![None; networks],
+            standby: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            processes: BTreeMap::new(),
+            late: BTreeMap::new(),
+            sent: 0,
+            had: 0,
+            synced: false,
+            off: None,
+            sharing: false,
+            kept: prior.epoch,
+            prior,
+            offered: vec![],
+            came: Default::default(),
+        }
+    }
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+    /// The member, to be told something.
+    pub fn tell(&mut self) -> &mut Member {
+        self.news = true;
+        &mut self.member
+    }
+    /// Whether something happened since the member's last turn.
+    pub fn has_news(&self) -> bool {
+        self.news
+    }
+    /// The member's turn.
+    pub fn turn(&mut self, now: Instant) -> Vec<member::Do> {
+        self.news = false;
+        if self.member.part() != Part::Leader {
+            self.prior.clone_from(self.member.known());
+        }
+        let dos = self.member.turn(now);
+        if let Some(Beat { life, process, .. }) = self.member.last_beat().copied() {
+            self.processes.insert(life, process);
+            while self.processes.len() > PROCESSES_MAX {
+                self.processes.pop_first();
+            }
+        }
+        dos
+    }
+    /// Something of the link.
+    pub fn on_peer(&mut self, news: PeerNews) {
+        match news {
+            PeerNews::Up { path, number } if path < self.paths.len() => {
+                self.paths[path] = Some(number);
+                self.tell().on_up(path);
+            }
+            PeerNews::Bytes { path, number, bytes } if self.paths.get(path) == Some(&Some(number)) => {
+                self.tell().on_bytes(path, &bytes);
+            }
+            PeerNews::Down { path, end } if path < self.paths.len() => {
+                if end != cluster::watch::End::Refused {
+                    self.paths[path] = None;
+                }
+                self.tell().on_down(path, end);
+            }
+            PeerNews::Up { .. } | PeerNews::Bytes { .. } | PeerNews::Down { .. } => {}
+        }
+    }
+    /// Work of the link, with the connection that it is for; None: that one is gone.
+    pub fn work(&self, what: Do) -> Option<PeerWork> {
+        let (Do::Send { path, .. } | Do::Close { path, .. }) = &what;
+        let number = self.paths.get(*path).copied().flatten()?;
+        Some(PeerWork { number, what })
+    }
+    pub fn part(&self) -> Part {
+        self.member.part()
+    }
+
+    /// Under which key this head is registered with drives.
+    pub fn own_key(&self) -> FenceKey {
+        let record = self.member.known();
+        let me = self.member.me();
+        match record.is_in_as(me, self.member.life()) {
+            true => record.key(me).expect("who is in was let in"),
+            false => record.key_outside(me),
+        }
+    }
+    /// The key of the other head, if it is to be shut out, and its process on this machine as far as it is known.
+    pub fn victim(&self) -> Option<(FenceKey, Option<Process>)> {
+        let (record, other) = (self.member.known(), self.member.me().other());
+        let key = record.key(other).filter(|_| !record.is_in(other))?;
+        Some((key, self.processes.get(&record.head(other).life).copied()))
+    }
+
+    /// A voter does something from now on.
+    pub fn takes_voter(&mut self, voter: Voter) {
+        self.busy.insert(voter);
+    }
+    pub fn is_free(&self, voter: Voter) -> bool {
+        !self.busy.contains(&voter)
+    }
+    pub fn frees_voter(&mut self, voter: Voter) {
+        self.busy.remove(&voter);
+    }
+    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Beat>, NotReached>) {
+        self.tell().on_drive(now, drive, found);
+    }
+
+    pub fn standby(&self) -> &BTreeMap<String, Standby> {
+        &self.standby
+    }
+    pub fn stands_by(&mut self, spec: String, drive: Standby) {
+        self.standby.insert(spec, drive);
+    }
+    /// A drive that is open already, for who would open it.
+    pub fn take_standby(&mut self, spec: &str) -> Option<Standby> {
+        self.standby.remove(spec)
+    }
+
+    /// A drive confirmed that the other head is shut out, or did not.
+    pub fn is_late(&mut self, drive: DriveId, path: Option<String>) {
+        match path {
+            Some(path) => drop(self.late.insert(drive, path)),
+            None => drop(self.late.remove(&drive)),
+        }
+    }
+    /// An operator has said that the other head is switched off: what no drive can confirm is believed until it is let in again.
+    pub fn is_off(&mut self) {
+        self.off = Some(self.member.known().epoch);
+    }
+    pub fn is_believed_off(&self) -> bool {
+        self.off == Some(self.member.known().epoch)
+    }
+    pub fn late(&self) -> Vec<String> {
+        self.late.values().cloned().collect()
+    }
+
+    /// The number of the next file that the follower is sent.
+    pub fn next_file(&mut self) -> u64 {
+        self.sent += 1;
+        self.sent
+    }
+    /// What the follower has.
+    pub fn follower_has(&mut self, seq: u64) {
+        self.had = self.had.max(seq);
+    }
+    pub fn has_had(&self, seq: u64) -> bool {
+        self.had >= seq
+    }
+    /// The other head has all files of the leader, or may not.
+    pub fn is_synced(&mut self, synced: bool) {
+        self.synced = synced;
+    }
+    pub fn synced(&self) -> bool {
+        self.synced
+    }
+    /// Somebody changes files that are shared, or has.
+    pub fn shares(&mut self, sharing: bool) {
+        self.sharing = sharing;
+    }
+    pub fn is_sharing(&self) -> bool {
+        self.sharing
+    }
+    /// What was decided last when this head did not lead.
+    pub fn prior(&self) -> &SystemRecord {
+        &self.prior
+    }
+    /// What is decided, if it was not kept for the next start.
+    pub fn take_news_of_record(&mut self) -> Option<SystemRecord> {
+        let record = self.member.known();
+        let news = record.epoch > self.kept;
+        self.kept = record.epoch;
+        news.then(|| record.clone())
+    }
+    /// Drives that may vote.
+    pub fn offers(&mut self, drives: Vec<Uuid>) {
+        if self.offered != drives {
+            self.offered.clone_from(&drives);
+            self.tell().on_candidates(drives);
+        }
+    }
+    /// Something came from the layer above of the other head.
+    pub fn comes(&mut self, message: Vec<u8>) {
+        self.came.push_back(message);
+    }
+    pub fn take_came(&mut self) -> Option<Vec<u8>> {
+        self.came.pop_front()
+    }
+    pub fn has_come(&self) -> bool {
+        !self.came.is_empty()
+    }
+}

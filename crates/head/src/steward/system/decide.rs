@@ -1,0 +1,148 @@
+//! What the member wants done on voters: blocks and beats, on drives and in the state directory.
+
+use crate::steward::office::Office;
+use base::machine::{StateError, StateOp};
+use base::record::Fault;
+use base::{DriveError, DriveId, Uuid};
+use cluster::beat::{BEAT_BYTES, BEATS_AT};
+use cluster::decide::{Ask, Found};
+use cluster::member::NotReached;
+use cluster::slot::{self, SLOT_BYTES, SLOTS_AT, Slot};
+use cluster::{Beat, HeadNo, SystemRecord, Voter};
+
+/// The newest record that is known here to be decided.
+pub(crate) const RECORD: &str = "system-record";
+const HEADS: [HeadNo; 2] = [HeadNo::A, HeadNo::B];
+
+/// The file of a head's block.
+fn slot_file(head: HeadNo) -> String {
+    format!("system-slot-{}", head.index())
+}
+
+impl Office {
+    /// What is decided, as far as this state directory says.
+    pub(super) async fn known_record(&self, system: Uuid) -> SystemRecord {
+        let mut known = SystemRecord::founding(system);
+        let mut hear = |record: SystemRecord| {
+            if record.system == system && record.epoch > known.epoch {
+                known = record;
+            }
+        };
+        if let Ok(bytes) = self.cx.state(StateOp::Read { name: RECORD.into() }).await
+            && let Ok(record) = SystemRecord::from_bytes(&bytes)
+        {
+            hear(record);
+        }
+        for head in HEADS {
+            if let Ok(Some(slot)) = self.read_slot_file(head).await {
+                hear(slot.decided);
+            }
+        }
+        known
+    }
+    /// Keeps what is decided, for the next start. It may be older than the truth at any time.
+    pub(super) async fn keep_record(&self, record: SystemRecord) {
+        let contents = record.to_bytes();
+        let _ = self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await;
+    }
+    async fn read_slot_file(&self, head: HeadNo) -> Result<Option<Slot>, Fault> {
+        match self.cx.state(StateOp::Read { name: slot_file(head) }).await {
+            Ok(bytes) => match Slot::decode(head, &bytes) {
+                Ok(slot) => Ok(Some(slot)),
+                Err(fault) => Err(fault),
+            },
+            Err(StateError::Missing) => Ok(None),
+            Err(_) => Err(Fault::Damaged),
+        }
+    }
+    /// A vote in this state directory: `write` is written, then both blocks are read.
+    pub(super) async fn vote_here(&self, write: Option<Slot>) -> Option<Found> {
+        let system = self.desk().system.as_ref()?.member().known().system;
+        if let Some(slot) = write {
+            let op = StateOp::Write { name: slot_file(slot.head), contents: slot.encode() };
+            self.cx.state(op).await.ok()?;
+        }
+        let mut found = [None, None];
+        for (head, place) in HEADS.into_iter().zip(&mut found) {
+            *place = self.read_slot_file(head).await.ok()?.filter(|s| s.decided.system == system);
+        }
+        Some(found)
+    }
+    /// The open drive that is this voter.
+    fn voter_drive(&self, uuid: Uuid) -> Option<DriveId> {
+        let desk = self.desk();
+        let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let leg = legs.filter_map(|l| l.open.as_ref()).find(|o| o.label.drive == uuid).map(|o| o.id);
+        let standby = || {
+            let system = desk.system.as_ref()?;
+            system.standby().values().find(|s| s.uuid == uuid).map(|s| s.id)
+        };
+        leg.or_else(standby)
+    }
+    async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
+        let system = self.desk().system.as_ref()?.member().known().system;
+        if let Some(slot) = write {
+            let at = SLOTS_AT[slot.head.index()][slot.place()];
+            self.cx.write(drive, at, &slot.encode()).await.ok()?;
+        }
+        let mut found = [None, None];
+        for (head, place) in HEADS.into_iter().zip(&mut found) {
+            let [first, second] = SLOTS_AT[head.index()];
+            let both = self.cx.read(drive, first, 2 * SLOT_BYTES).await.ok()?;
+            debug_assert_eq!(second, first + SLOT_BYTES as u64, "one behind the other");
+            let (one, other) = both.split_at(SLOT_BYTES);
+            let newest = slot::newest([one, other].map(|b| Slot::decode(head, b))).ok()?;
+            // What a system of former times left there says nothing.
+            *place = newest.filter(|s| s.decided.system == system);
+        }
+        Some(found)
+    }
+    /// Does what a voter is asked for, one after the other.
+    pub(super) async fn vote(&self, ask: Ask) {
+        let Ask { voter, round, write } = ask;
+        self.wait_for_voter(voter).await;
+        let found = match voter {
+            Voter::Directory(_) => self.vote_here(write).await,
+            Voter::Drive(uuid) => match self.voter_drive(uuid) {
+                Some(drive) => self.vote_on(drive, write).await,
+                None => None,
+            },
+        };
+        let now = self.cx.now();
+        self.in_system(|s| {
+            s.frees_voter(voter);
+            s.tell().on_voted(now, voter, round, found);
+        });
+    }
+    pub(super) async fn vote_for(&self, me: HeadNo, round: u64, write: Option<Slot>) {
+        let voter = Voter::Directory(me);
+        self.wait_for_voter(voter).await;
+        let found = self.vote_here(write).await;
+        self.in_system(|s| {
+            s.frees_voter(voter);
+            s.tell().on_voted_for(round, found);
+        });
+    }
+    async fn wait_for_voter(&self, voter: Voter) {
+        let office = self.clone();
+        self.cx.until(move || office.desk().system.as_ref().is_none_or(|s| s.is_free(voter))).await;
+        self.in_system(|s| s.takes_voter(voter));
+    }
+    /// Writes a beat and reads the other head's.
+    pub(super) async fn beat_on(&self, uuid: Uuid, beat: Beat) {
+        let found = match self.voter_drive(uuid) {
+            None => Err(NotReached::Failed),
+            Some(drive) => self.beat_on_drive(drive, &beat).await.map_err(|e| match e {
+                DriveError::Fenced => NotReached::Fenced,
+                _ => NotReached::Failed,
+            }),
+        };
+        let now = self.cx.now();
+        self.in_system(|s| s.on_drive(now, uuid, found));
+    }
+    async fn beat_on_drive(&self, drive: DriveId, beat: &Beat) -> Result<Option<Beat>, DriveError> {
+        self.cx.write(drive, BEATS_AT[beat.head.index()], &beat.encode()).await?;
+        let bytes = self.cx.read(drive, BEATS_AT[beat.head.other().index()], BEAT_BYTES).await?;
+        Ok(Beat::decode(&bytes).ok())
+    }
+}

@@ -1,0 +1,192 @@
+//! What the leader keeps in its state directory lies in the follower's, too, before anybody is answered (docs/rfcs/0007-cluster.md).
+
+use super::upper::{Upper, is_shared};
+use crate::mail::ManagerMail;
+use crate::order::Weight;
+use crate::steward::office::Office;
+use base::Duration;
+use base::machine::StateOp;
+
+/// Which generation of hosts and portals this state directory has.
+const ACCESS: &str = "system-access";
+/// A follower that does not say within this that it has a file is put out.
+const FOLLOWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// It is this procedure's turn to change files that are shared.
+pub(crate) struct Sharing(Option<Office>);
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        if let Some(office) = &self.0 {
+            office.in_system(|s| s.shares(false));
+        }
+    }
+}
+
+impl Office {
+    /// Waits until nobody else changes files that are shared: the follower is to see all changes in their order.
+    pub(crate) async fn share_files(&self) -> Sharing {
+        if !self.is_in_system() {
+            return Sharing(None);
+        }
+        let office = self.clone();
+        self.cx.until(move || office.desk().system.as_ref().is_none_or(|s| !s.is_sharing())).await;
+        self.in_system(|s| s.shares(true));
+        Sharing(Some(self.clone()))
+    }
+    /// A file was changed here: the follower is told. With its number `has_file` waits until it has it.
+    pub(crate) fn share_file(&self, name: &str, contents: Option<Vec<u8>>) -> Option<u64> {
+        if !is_shared(name) {
+            return None;
+        }
+        let follower = || self.desk().system.as_ref().is_some_and(|s| s.member().follower_is_in());
+        follower().then(|| self.tell_follower(|seq| Upper::File { seq, name: name.into(), contents }))
+    }
+    fn tell_follower(&self, message: impl FnOnce(u64) -> Upper) -> u64 {
+        self.in_system(|s| {
+            let seq = s.next_file();
+            // A link that is full is one on which nothing is answered: the follower is put out for that.
+            let _ = s.tell().send(message(seq).encode());
+            seq
+        })
+        .expect("one of two")
+    }
+    /// Waits until the follower has a file, or is out.
+    pub(crate) async fn has_file(&self, seq: u64) {
+        let there = |office: &Office| {
+            office.desk().system.as_ref().is_none_or(|s| s.has_had(seq) || !s.member().follower_is_in())
+        };
+        let office = self.clone();
+        if self.cx.until_within(FOLLOWER_PATIENCE, move || there(&office)).await {
+            return;
+        }
+        self.in_system(|s| s.tell().on_silent());
+        let office = self.clone();
+        self.cx.until(move || there(&office)).await;
+    }
+    /// A follower was let in: it gets all files.
+    pub(super) async fn sync_follower(&self, epoch: u64) {
+        let names: Vec<String> = {
+            let _turn = self.share_files().await;
+            self.shared_files().await
+        };
+        for name in &names {
+            let _turn = self.share_files().await;
+            if !self.is_epoch(epoch) {
+                return;
+            }
+            match self.cx.state(StateOp::Read { name: name.clone() }).await {
+                Ok(contents) => drop(self.share_file(name, Some(contents))),
+                // It was removed since, and that was told.
+                Err(_) => {}
+            }
+        }
+        let last = {
+            let _turn = self.share_files().await;
+            let names = self.shared_files().await;
+            let follower_in = self.desk().system.as_ref().is_some_and(|s| s.member().follower_is_in());
+            if !follower_in {
+                return;
+            }
+            let access = self.access();
+            self.tell_follower(|seq| Upper::All { seq, access, names })
+        };
+        self.has_file(last).await;
+        let done = self.in_system(|s| {
+            s.is_synced(s.has_had(last));
+            s.synced()
+        });
+        if done == Some(true) {
+            let now = self.cx.now();
+            self.desk_mut().event(
+                now,
+                Weight::Note,
+                "system",
+                "the follower has all that it needs to take over",
+            );
+        }
+    }
+    fn access(&self) -> u64 {
+        self.desk().system.as_ref().map_or(0, |s| s.member().known().access.0)
+    }
+    async fn shared_files(&self) -> Vec<String> {
+        let listed = self.cx.state(StateOp::List).await.unwrap_or_default();
+        let all = String::from_utf8_lossy(&listed).into_owned();
+        all.lines().filter(|n| is_shared(n)).map(str::to_string).collect()
+    }
+
+    /// Takes what the other Steward says, one after the other.
+    pub(super) async fn receive(&self) {
+        loop {
+            let office = self.clone();
+            self.cx.until(move || office.desk().system.as_ref().is_some_and(|s| s.has_come())).await;
+            let Some(Some(bytes)) = self.in_system(|s| s.take_came()) else { continue };
+            let Ok(message) = Upper::decode(&bytes) else { continue };
+            match message {
+                Upper::Have { seq } => drop(self.in_system(|s| s.follower_has(seq))),
+                Upper::Manager(bytes) => self.cx.to_manager(ManagerMail::FromPeer(bytes)),
+                Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
+            }
+        }
+    }
+    async fn take_file(&self, message: Upper) {
+        let follows = || self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Follower);
+        if !follows() {
+            return;
+        }
+        let (seq, done) = match message {
+            Upper::File { seq, name, contents } => {
+                let op = match contents {
+                    Some(contents) => StateOp::Write { name, contents },
+                    None => StateOp::Remove { name },
+                };
+                (seq, self.cx.state(op).await.is_ok())
+            }
+            Upper::All { seq, access, names } => {
+                let mut good = true;
+                for name in self.shared_files().await.into_iter().filter(|n| !names.contains(n)) {
+                    good &= self.cx.state(StateOp::Remove { name }).await.is_ok();
+                }
+                good = good && self.keep_access(access).await;
+                self.in_system(|s| s.is_synced(good));
+                (seq, good)
+            }
+            Upper::Have { .. } | Upper::Manager(_) => return,
+        };
+        // One that could not be written is not had: the leader goes on without this head.
+        if done {
+            let _ = self.in_system(|s| s.tell().send(Upper::Have { seq }.encode()));
+        }
+    }
+    async fn keep_access(&self, access: u64) -> bool {
+        let contents = format!("{access}\n").into_bytes();
+        self.cx.state(StateOp::Write { name: ACCESS.into(), contents }).await.is_ok()
+    }
+    /// Before this head serves: whether its hosts and portals are those in force. From now on they are.
+    pub(super) async fn files_are_current(&self) -> bool {
+        let kept = self.cx.state(StateOp::Read { name: ACCESS.into() }).await.unwrap_or_default();
+        let kept: Option<u64> = core::str::from_utf8(&kept).ok().and_then(|t| t.trim().parse().ok());
+        let current = {
+            let desk = self.desk();
+            let system = desk.system.as_ref().expect("one of two");
+            let prior = system.prior();
+            prior.leader == system.member().me() || kept == Some(prior.access.0)
+        };
+        if current {
+            self.keep_access(self.access()).await;
+        }
+        current
+    }
+    /// Takes a message of the manager's to the manager of the other head.
+    pub(crate) fn to_peer(&self, bytes: Vec<u8>) {
+        let _ = self.in_system(|s| s.tell().send(Upper::Manager(bytes).encode()));
+    }
+    /// Something newer is decided, or not: it is kept for the next start.
+    pub(super) fn note_record(&self) {
+        let news = self.in_system(|s| s.take_news_of_record()).flatten();
+        if let Some(record) = news {
+            let office = self.clone();
+            self.cx.spawn(async move { office.keep_record(record).await });
+        }
+    }
+}

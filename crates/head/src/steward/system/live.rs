@@ -1,0 +1,196 @@
+//! The life of a head that is one of two: outside, follower, leader.
+
+use crate::mail::ManagerMail;
+use crate::order::Weight;
+use crate::peer::SystemSettings;
+use crate::steward::context::desk::Stop;
+use crate::steward::context::system::SystemDesk;
+use crate::steward::office::Office;
+use base::Instant;
+use cluster::member::{Do, Out};
+use cluster::watch::Why;
+use cluster::{HeadNo, Part};
+
+/// The other head, in words: by its name if it has one.
+fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
+    let row = record.head(head);
+    let letter = ["a", "b"][head.index()];
+    if row.name.is_empty() { format!("head {letter}") } else { format!("head {letter} ({})", row.name) }
+}
+
+fn why_words(why: Why) -> String {
+    match why {
+        Why::Ended => "its process has ended".into(),
+        Why::Still { silent } => {
+            format!(
+                "the link was silent for {} ms and its heartbeat on the drives stood still",
+                silent.as_millis()
+            )
+        }
+        Why::Cut { silent } => format!("the link was silent for {} ms although it lives", silent.as_millis()),
+        Why::Silent => "it did not confirm a change within 1 s".into(),
+        Why::Asked => "an operator said so".into(),
+    }
+}
+
+impl Office {
+    /// Works on what is known of the system, if this head is one of two.
+    pub(crate) fn in_system<T>(&self, work: impl FnOnce(&mut SystemDesk) -> T) -> Option<T> {
+        let mut desk = self.desk_quietly();
+        let system = desk.system_mut()?;
+        self.cx.changed();
+        Some(work(system))
+    }
+    /// From now on this head is one of two.
+    pub(crate) async fn enter_system(&self, settings: SystemSettings) {
+        self.cx.share();
+        let known = self.known_record(settings.system).await;
+        {
+            let mut desk = self.desk_mut();
+            let (life, seed) = (desk.new_incarnation(), desk.new_incarnation());
+            desk.enters_system(SystemDesk::new(settings, life, seed, known));
+        }
+        let office = self.clone();
+        self.cx.spawn(async move { office.run_member().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.receive().await });
+    }
+    /// Waits until this head leads. Why no pool shall be imported then, if that is so; None: the head is being stopped.
+    pub(crate) async fn stand_by(&self) -> Option<Option<String>> {
+        let now = self.cx.now();
+        {
+            let mut desk = self.desk_mut();
+            let Some(system) = desk.system_mut() else { return Some(None) };
+            let (record, me) = (system.member().known().clone(), system.member().me());
+            if record.head(me).state == cluster::HeadState::Out {
+                let words = format!(
+                    "this head was put out by the decision of epoch {}: it starts anew, and asks to be let in",
+                    record.epoch
+                );
+                desk.event(now, Weight::Warning, "system", words);
+            }
+        }
+        let office = self.clone();
+        self.cx.spawn(async move { office.keep_drives_open().await });
+        let office = self.clone();
+        self.cx
+            .until(move || {
+                let desk = office.desk();
+                desk.stop != Stop::No || desk.system.as_ref().is_some_and(|s| s.part() == Part::Leader)
+            })
+            .await;
+        if self.desk().stop != Stop::No {
+            return None;
+        }
+        Some((!self.files_are_current().await).then(|| {
+            "this head was out when hosts and portals may have been changed, and the other one is not there to tell: \
+             start the other head, or millrace serve --import serves with what this one has"
+                .to_string()
+        }))
+    }
+    /// All that a leader takes is taken: the other head may be let in.
+    pub(crate) fn leads_all(&self) {
+        self.let_standby_go();
+        self.in_system(|s| s.tell().on_fenced());
+    }
+
+    async fn run_member(&self) {
+        loop {
+            let now = self.cx.now();
+            let at = self.desk().system.as_ref().and_then(|s| s.member().next_deadline());
+            let Some(at) = at else { return };
+            let office = self.clone();
+            let news = move || office.desk().system.as_ref().is_some_and(|s| s.has_news());
+            self.cx.until_within(at.since(now), news).await;
+            self.offer_candidates();
+            let now = self.cx.now();
+            let dos = self.desk_quietly().system_mut().map_or(vec![], |s| s.turn(now));
+            for what in dos {
+                self.cx.changed();
+                self.do_it(now, what);
+            }
+            self.note_record();
+        }
+    }
+    /// A leader tells which drives may vote: legs in sync, of different arrays first.
+    fn offer_candidates(&self) {
+        let mut desk = self.desk_quietly();
+        let desk = &mut *desk;
+        let leads = desk.system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+        if !leads || !desk.ready {
+            return;
+        }
+        let mut candidates = vec![];
+        for pool in &desk.pools {
+            for (a, array) in pool.arrays.iter().enumerate() {
+                for (l, leg) in array.legs.iter().enumerate() {
+                    let Some(open) = leg.open.as_ref().filter(|_| !pool.is_out(a, l)) else { continue };
+                    candidates.push((l, a, open.label.drive));
+                }
+            }
+        }
+        candidates.sort();
+        let drives = candidates.into_iter().map(|(.., drive)| drive).collect();
+        if let Some(system) = desk.system_mut() {
+            system.offers(drives);
+        }
+    }
+    fn do_it(&self, now: Instant, what: Do) {
+        let (record, me, epoch) = {
+            let desk = self.desk();
+            let member = desk.system.as_ref().expect("one of two").member();
+            (member.known().clone(), member.me(), member.known().epoch)
+        };
+        let other = name_of(&record, me.other());
+        let event = |weight, words: String| self.desk_mut().event(now, weight, "system", words);
+        let office = self.clone();
+        match what {
+            Do::Link(work) => {
+                if let Some(work) = self.desk().system.as_ref().and_then(|s| s.work(work)) {
+                    self.cx.to_manager(ManagerMail::Peer(work));
+                }
+            }
+            Do::Vote(ask) => self.cx.spawn(async move { office.vote(ask).await }),
+            Do::VoteFor { round, write } => {
+                self.cx.spawn(async move { office.vote_for(me, round, write).await })
+            }
+            Do::Beat { drive, beat } => self.cx.spawn(async move { office.beat_on(drive, beat).await }),
+            Do::Lead { why } => {
+                let because = why.map_or(String::new(), |w| format!(": {}", why_words(w)));
+                match record.head(me.other()).state {
+                    cluster::HeadState::None => {
+                        event(Weight::Note, format!("this head leads, epoch {epoch}"))
+                    }
+                    _ => event(
+                        Weight::Warning,
+                        format!("this head leads, epoch {epoch}; {other} is out{because}"),
+                    ),
+                }
+                self.cx.to_manager(ManagerMail::Leads(true));
+            }
+            Do::Follow => {
+                self.cx.to_manager(ManagerMail::Leads(false));
+                event(Weight::Note, format!("this head follows, epoch {epoch}; {other} leads"));
+            }
+            Do::PutOut { why } => {
+                self.in_system(|s| s.is_synced(false));
+                event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
+                self.cx.spawn(async move { office.shut_out(epoch).await });
+            }
+            Do::LetIn => {
+                self.in_system(|s| s.is_synced(false));
+                event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
+                self.cx.spawn(async move { office.sync_follower(epoch).await });
+            }
+            Do::End(out) => {
+                let words = match out {
+                    Out::Decided(epoch) => format!("this head is out: the decision of epoch {epoch} says so"),
+                    Out::Fenced => "this head is out: most drives refuse it".to_string(),
+                };
+                event(Weight::Error, words.clone());
+                self.cx.to_manager(ManagerMail::Out(words));
+            }
+            Do::Upper(bytes) => drop(self.in_system(|s| s.comes(bytes))),
+        }
+    }
+}

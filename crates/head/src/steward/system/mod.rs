@@ -1,0 +1,16 @@
+//! The system: this head is one of two that share drives (docs/rfcs/0007-cluster.md).
+//!
+//! ```text
+//! start ─▶ what is decided, as far as it is known here ─▶ member ─▶ Leader? ─▶ the start of a head, with every drive fenced
+//!                                                           └─▶ Follower: drives open, files kept like the leader's; until it leads
+//! ```
+
+mod decide;
+mod fence;
+mod files;
+mod live;
+mod order;
+mod standby;
+mod upper;
+
+pub(crate) use order::not_leading;

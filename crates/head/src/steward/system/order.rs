@@ -1,0 +1,119 @@
+//! Orders about the system.
+
+use crate::order::{Answered, Refusal, RefusalKind, Reply};
+use crate::peer::{SystemSettings, SystemView};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::office::Office;
+use crate::steward::words::refuse;
+use base::{DriveError, DriveId, Duration, FenceKind};
+use cluster::fence::PUT_OUT;
+use cluster::{Part, Voter};
+
+/// Where a system's own records lie on each drive (docs/formats/system.md).
+const AREA: (u64, u64) = (3 << 20, 1 << 20);
+/// How long a decision may take.
+const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The answer to what only a leader can do.
+pub(crate) fn not_leading() -> Refusal {
+    refuse(RefusalKind::NotReady, "", "this head does not lead, and the one that does is not reached")
+        .then("millrace head ls")
+}
+
+fn alone() -> Refusal {
+    refuse(RefusalKind::NotFound, "", "this head is alone: it is in no system of two")
+        .then("millrace system create --link ADDRESS:PORT")
+}
+
+impl Office {
+    /// What is known of the system.
+    pub(crate) fn system_view(&self) -> Result<SystemView, Refusal> {
+        let desk = self.desk();
+        let system = desk.system.as_ref().ok_or_else(alone)?;
+        let member = system.member();
+        let voters = member.known().voters.iter().filter(|v| matches!(v, Voter::Drive(_))).count();
+        Ok(SystemView {
+            me: member.me(),
+            part: member.part(),
+            record: member.known().clone(),
+            linked: member.is_linked(),
+            reaches: (member.reaches(), voters as u16),
+            synced: system.synced(),
+            late: system.late(),
+        })
+    }
+    /// Before a new drive is labelled: the other head is shut out.
+    pub(crate) async fn fence_new(&self, id: DriveId) -> Result<(), DriveError> {
+        if !self.is_in_system() {
+            return Ok(());
+        }
+        let info = base::DriveInfo { fence: FenceKind::File, ..base::DriveInfo::default() };
+        self.fence_drive(id, &info, PUT_OUT).await.map_err(|_| DriveError::Fenced)
+    }
+    fn open_drives_of_pools(&self) -> Vec<OpenDrive> {
+        let desk = self.desk();
+        let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let spares = desk.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
+        legs.filter_map(|l| l.open.as_ref()).chain(spares).cloned().collect()
+    }
+    /// Order: this head becomes head a of a system.
+    pub(crate) async fn system_create(&self, settings: SystemSettings) -> Answered {
+        if self.is_in_system() {
+            let message = "this head is one of a system already";
+            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"));
+        }
+        let drives = self.open_drives_of_pools();
+        for drive in &drives {
+            if let FenceKind::None(why) = drive.info.fence {
+                let message = format!("{} cannot be used by two heads: {}", drive.info.path, why.words());
+                return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
+            }
+        }
+        // Old bytes of a former owner would be taken for votes.
+        for drive in &drives {
+            if let Err(e) = self.cx.zero(drive.id, AREA.0, AREA.1).await {
+                let message = format!("{}: {}", drive.info.path, drive.did(e));
+                return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+            }
+        }
+        let system = self.desk().me();
+        self.enter_system(SystemSettings { system, ..settings }).await;
+        let office = self.clone();
+        let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+        if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
+            let message = "the state directory did not take the first decision of the system";
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
+        let mut notices = vec![];
+        for drive in &drives {
+            if let Err(words) = self.fence_drive(drive.id, &drive.info, PUT_OUT).await {
+                notices.push(words);
+            }
+        }
+        self.files_are_current().await;
+        self.leads_all();
+        Ok(Reply::Created { uuid: system, notices })
+    }
+    /// Order: the other head is put out.
+    pub(crate) async fn head_fence(&self, off: bool) -> Answered {
+        let view = self.system_view()?;
+        if view.part != Part::Leader {
+            let message = "the head that leads puts the other one out, and this one does not lead";
+            return Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"));
+        }
+        let other = view.me.other();
+        if view.record.is_in(other) {
+            self.in_system(|s| s.tell().put_out());
+            let office = self.clone();
+            let out = move || office.desk().system.as_ref().is_none_or(|s| !s.member().known().is_in(other));
+            if !self.cx.until_within(DECIDE_PATIENCE, out).await {
+                let message = "too few voters are reached to put the other head out";
+                return Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"));
+            }
+        }
+        if off {
+            self.in_system(|s| s.is_off());
+        }
+        Ok(Reply::Done)
+    }
+}

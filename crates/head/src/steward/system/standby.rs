@@ -1,0 +1,95 @@
+//! A follower: its drives are open, so that it votes and beats there, and takes over what is open already.
+
+use crate::steward::context::system::Standby;
+use crate::steward::health::shaped;
+use crate::steward::office::Office;
+use crate::steward::record::texts::{POOLS, parse_pools};
+use base::{DriveKind, Duration};
+use cluster::Part;
+use std::collections::BTreeSet;
+
+/// How often it is looked whether the pools have other drives.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+impl Office {
+    /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is:
+    /// what it has open cannot be shut off it by its process alone.
+    pub(super) async fn keep_drives_open(&self) {
+        let started = self.cx.now();
+        let mut part = Part::Outside;
+        loop {
+            let (now_part, linked, silence) = {
+                let desk = self.desk();
+                let Some(system) = desk.system.as_ref() else { return };
+                let member = system.member();
+                (member.part(), member.is_linked(), cluster::watch::Times::default().silence)
+            };
+            if matches!(now_part, Part::Leader | Part::Over) {
+                return;
+            }
+            let alone = !linked && self.cx.now() >= started + silence;
+            if now_part == Part::Follower || alone {
+                self.open_drives(part != now_part).await;
+            } else if now_part == Part::Outside {
+                self.close_drives(&BTreeSet::new());
+            }
+            part = now_part;
+            let office = self.clone();
+            let over = move || office.desk().system.as_ref().is_none_or(|s| s.part() != now_part);
+            self.cx.until_within(LOOK_INTERVAL, over).await;
+        }
+    }
+    /// Opens what is not open; with `anew` all register under the key that this head has now.
+    async fn open_drives(&self, anew: bool) {
+        let Ok(Some(bytes)) = self.read_file(POOLS).await else { return };
+        let Ok(rows) = parse_pools(&bytes) else { return };
+        let specs: BTreeSet<String> =
+            rows.into_iter().flat_map(|r| r.drives).filter(|d| DriveKind::of(d).survives_restart()).collect();
+        let specs: BTreeSet<String> = specs.iter().map(|s| shaped::bare(s).to_string()).collect();
+        self.close_drives(&specs);
+        let open =
+            |spec: &String| self.desk().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
+        for spec in &specs {
+            match open(spec) {
+                Some(id) if anew => drop(self.register(id).await),
+                Some(_) => {}
+                None => self.stand_by_drive(spec).await,
+            }
+        }
+    }
+    async fn stand_by_drive(&self, spec: &str) {
+        let id = self.desk_mut().new_drive();
+        let Ok(info) = self.cx.open(id, spec).await else {
+            if !self.cx.is_opening(id) {
+                self.desk_mut().free_drive(id);
+            }
+            return;
+        };
+        // Who is not registered may not even look.
+        let _ = self.register(id).await;
+        let looked = self.look_at(spec, id, info.clone()).await;
+        let uuid = looked.ok().and_then(|p| p.good_label().map(|l| l.drive));
+        match uuid {
+            Some(uuid) => {
+                self.in_system(|s| s.stands_by(spec.to_string(), Standby { id, info, uuid }));
+            }
+            None => self.let_go(id),
+        }
+    }
+    fn close_drives(&self, but: &BTreeSet<String>) {
+        let gone: Vec<String> = {
+            let desk = self.desk();
+            let standby = desk.system.iter().flat_map(|s| s.standby().keys());
+            standby.filter(|s| !but.contains(*s)).cloned().collect()
+        };
+        for spec in gone {
+            if let Some(Some(drive)) = self.in_system(|s| s.take_standby(&spec)) {
+                self.let_go(drive.id);
+            }
+        }
+    }
+    /// What was open for a takeover that no pool took.
+    pub(crate) fn let_standby_go(&self) {
+        self.close_drives(&BTreeSet::new());
+    }
+}

@@ -1,0 +1,121 @@
+//! What two Stewards say to each other: docs/formats/link.md, "Stewards".
+
+use base::codec::{Malformed, Reader, Writer};
+
+const FILE: u8 = 1;
+const ALL: u8 = 2;
+const HAVE: u8 = 3;
+const MANAGER: u8 = 4;
+
+/// A message between two Stewards.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Upper {
+    /// A file of the leader's state directory is so from now on; `Have` follows once it lies in the follower's.
+    File {
+        /// One more each time, of this pair of processes.
+        seq: u64,
+        /// Its name.
+        name: String,
+        /// What is in it; None: there is none.
+        contents: Option<Vec<u8>>,
+    },
+    /// These are all files that are shared. `Have` follows once no other one lies there.
+    All {
+        /// As in `File`.
+        seq: u64,
+        /// The generation of hosts and portals that they are.
+        access: u64,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// It is durable here, and so is all before it.
+    Have {
+        /// From `File` or `All`.
+        seq: u64,
+    },
+    /// From one manager to the other.
+    Manager(Vec<u8>),
+}
+
+impl Upper {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        match self {
+            Upper::File { seq, name, contents } => {
+                w.u8(FILE).u64(*seq).text(name).u8(u8::from(contents.is_some()));
+                w.bytes(contents.as_deref().unwrap_or_default());
+            }
+            Upper::All { seq, access, names } => {
+                w.u8(ALL).u64(*seq).u64(*access).u32(names.len() as u32);
+                for name in names {
+                    w.text(name);
+                }
+            }
+            Upper::Have { seq } => drop(w.u8(HAVE).u64(*seq)),
+            Upper::Manager(bytes) => drop(w.u8(MANAGER).bytes(bytes)),
+        }
+        w.0
+    }
+    /// Reads what the other Steward wrote.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader(bytes);
+        let message = match r.u8()? {
+            FILE => {
+                let (seq, name) = (r.u64()?, r.text()?);
+                let contents = match r.u8()? {
+                    0 if r.0.is_empty() => None,
+                    1 => Some(core::mem::take(&mut r.0).to_vec()),
+                    _ => return Err(Malformed),
+                };
+                Upper::File { seq, name: name_of(name)?, contents }
+            }
+            ALL => {
+                let (seq, access, n) = (r.u64()?, r.u64()?, r.u32()?);
+                let names = (0..n).map(|_| r.text().and_then(name_of)).collect::<Result<_, _>>()?;
+                Upper::All { seq, access, names }
+            }
+            HAVE => Upper::Have { seq: r.u64()? },
+            MANAGER => Upper::Manager(core::mem::take(&mut r.0).to_vec()),
+            _ => return Err(Malformed),
+        };
+        if r.0.is_empty() { Ok(message) } else { Err(Malformed) }
+    }
+}
+
+/// A name of a file, and no path.
+fn name_of(name: String) -> Result<String, Malformed> {
+    let good = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+    if good && is_shared(&name) { Ok(name) } else { Err(Malformed) }
+}
+
+/// Whether a file of the state directory is the system's, and so in the directories of both heads: all but those that tell of one head
+/// or one process.
+pub(crate) fn is_shared(name: &str) -> bool {
+    const OWN: [&str; 6] = ["events", "crashes", "lock", "probe", "link", "link-identity"];
+    !OWN.contains(&name) && !name.starts_with("system-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_written_and_names_no_path() {
+        let file = |name: &str, contents| Upper::File { seq: 7, name: name.into(), contents };
+        for message in [
+            file("hosts", Some(b"text".to_vec())),
+            file("hosts", Some(vec![])),
+            file("witness-1", None),
+            Upper::All { seq: 8, access: 3, names: vec!["hosts".into(), "pools".into()] },
+            Upper::Have { seq: 9 },
+            Upper::Manager(vec![1, 2]),
+        ] {
+            assert_eq!(Upper::decode(&message.encode()), Ok(message.clone()));
+            assert!(Upper::decode(&message.encode()[..1]).is_err() || matches!(message, Upper::Manager(_)));
+        }
+        for name in ["../hosts", "a/b", "", ".x", "events", "link-identity", "system-record"] {
+            assert_eq!(Upper::decode(&file(name, None).encode()), Err(Malformed), "{name}");
+        }
+        assert_eq!(Upper::decode(&[9]), Err(Malformed));
+    }
+}

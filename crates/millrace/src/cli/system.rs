@@ -1,0 +1,164 @@
+//! `millrace system` and `millrace head`.
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::screen::Table;
+use api::{Cluster, HeadFence, SystemCreate, SystemCreated, SystemJoin};
+use clap::{Args, Subcommand};
+
+/// Make two heads one system.
+#[derive(Subcommand, Debug)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Both heads reach the same drives. One leads and serves; the other follows, and takes over when it must
+(docs/two-heads.md).
+
+Examples:
+  a# millrace system create --link 10.9.0.1:7400,10.9.1.1:7400
+  b# millrace system join TOKEN --link 10.9.0.2,10.9.1.2
+  millrace head ls")]
+pub enum SystemCommand {
+    /// Make this head the first of a system, and print the token for the second one
+    #[command(after_help = "\
+The token is good once, for 24 hours. The same command prints another one.
+
+Examples:
+  millrace system create --link 10.9.0.1:7400
+  millrace system create --link 10.9.0.1:7400,10.9.1.1:7400 --name shelf-left")]
+    Create(CreateArgs),
+    /// Join the system of a token as its second head
+    #[command(after_help = "\
+This head has no pools of its own. Its hosts and portals are replaced by the system's.
+
+Examples:
+  millrace system join millrace_join_1_... --link 10.9.0.2,10.9.1.2")]
+    Join(JoinArgs),
+}
+
+/// What to make.
+#[derive(Args, Debug)]
+pub struct CreateArgs {
+    /// Where the other head reaches this one, an address of each network of the link: never a network of hosts
+    #[arg(long, value_name = "ADDRESS:PORT,...", value_delimiter = ',')]
+    link: Vec<String>,
+    /// What to call this head [default: the machine's name]
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// What to join.
+#[derive(Args, Debug)]
+pub struct JoinArgs {
+    /// What `millrace system create` printed on the other head
+    #[arg(value_name = "TOKEN")]
+    token: String,
+    /// This head's own addresses, in the order of the other head's
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', required = true)]
+    link: Vec<String>,
+    /// What to call this head [default: the machine's name]
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// Look at the two heads of a system, and shut one out.
+#[derive(Subcommand, Debug)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  millrace head ls
+  millrace head fence b")]
+pub enum HeadCommand {
+    /// List both heads, as this one knows them
+    #[command(after_help = "\
+Examples:
+  millrace head ls
+  millrace head ls --json")]
+    Ls,
+    /// Put the other head out, and shut it off every drive
+    #[command(after_help = "\
+It starts anew as a follower if it lives.
+
+Examples:
+  millrace head fence b
+  millrace head fence b --is-off  # somebody has switched it off, and a drive cannot confirm that it is shut out")]
+    Fence {
+        /// a or b
+        #[arg(value_name = "HEAD", value_parser = ["a", "b"])]
+        head: String,
+        /// You have seen that it is switched off: its drives are believed to be left alone
+        #[arg(long)]
+        is_off: bool,
+    },
+}
+
+/// Carries out one of them.
+pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure> {
+    let client = &context.client;
+    match command {
+        SystemCommand::Create(CreateArgs { link, name }) => {
+            let created: SystemCreated = client.post("/system", &SystemCreate { link, name })?;
+            Ok(context.show(&created, |created| {
+                let mut out = created.token.clone() + "\n";
+                for notice in &created.notices {
+                    out += &format!("Note: {notice}\n");
+                }
+                out += "\nNext, on the other head: millrace system join TOKEN --link ADDRESS,...\n";
+                out
+            }))
+        }
+        SystemCommand::Join(JoinArgs { token, link, name }) => {
+            client.act("/system/join", &SystemJoin { token, link, name })?;
+            let what = "Joined: the daemon starts anew, and follows as soon as it is let in.";
+            Ok(context.done(what, "millrace head ls"))
+        }
+    }
+}
+
+/// Carries out one of them.
+pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> {
+    let client = &context.client;
+    match command {
+        HeadCommand::Ls => {
+            let cluster: Cluster = client.get("/system")?;
+            Ok(context.show(&cluster, |cluster| list(cluster, context)))
+        }
+        HeadCommand::Fence { head, is_off } => {
+            let cluster: Cluster = client.get("/system")?;
+            if cluster.me == head {
+                return Err(Failure::usage(format!("this is head {head}: a head does not put itself out"))
+                    .with_next("systemctl stop millrace"));
+            }
+            client.act("/system/fence", &HeadFence { off: is_off })?;
+            Ok(context.done(format!("Head {head} is out."), "millrace head ls"))
+        }
+    }
+}
+
+fn list(cluster: &Cluster, context: &Context) -> String {
+    let mut table = Table::new(&["HEAD", "NAME", "STATE", "TAKES OVER", "SINCE EPOCH", "VOTERS REACHED"]);
+    for head in &cluster.heads {
+        let reaches = head.reaches.map_or("-".to_string(), |n| format!("{n} of {}", cluster.voters));
+        let ready = match (head.state.as_str(), head.ready) {
+            ("leads", _) => "leads",
+            ("follows", true) => "ready",
+            ("follows", false) => "not yet",
+            _ => "no",
+        };
+        let here = if head.head == cluster.me { " (this)" } else { "" };
+        table.row([
+            format!("{}{here}", head.head).into(),
+            head.name.clone().into(),
+            head.state.clone().into(),
+            ready.to_string().into(),
+            head.since_epoch.to_string().into(),
+            reaches.into(),
+        ]);
+    }
+    let mut out = table.print(context.terminal, 0);
+    out +=
+        &format!("\nEpoch {}; the link is {}.\n", cluster.epoch, if cluster.linked { "up" } else { "down" });
+    for path in &cluster.late {
+        out += &format!("{path} has not confirmed that the other head is shut out\n");
+    }
+    out
+}

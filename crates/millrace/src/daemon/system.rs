@@ -1,0 +1,496 @@
+//! A daemon that is one of two heads: the file `link` of the state directory, the transport of the link, and requests that go on to the
+//! head that leads.
+//!
+//! ```text
+//! Steward ◀── bytes of the link, what happened to it ── Link (a thread of its own) ── the other head
+//!         ─── bytes, closes ────────────────────────▶
+//! API of a follower ── request ─▶ Steward ─▶ link ─▶ Steward ─▶ API of the leader, and back
+//! ```
+
+use crate::failure::Failure;
+use crate::link::{
+    Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
+    Newcomer, Settings, Side, Token, Unreached, Why, join,
+};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base::codec::{hex, unhex};
+use base::{Address, Uuid};
+use cluster::HeadNo;
+use cluster::link::Do;
+use cluster::watch::{End, Times};
+use head::mail::{Mail, StewardMail};
+use head::peer::{PeerNews, PeerWork, SystemSettings};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tower::ServiceExt;
+
+/// The file of the state directory.
+pub const LINK: &str = "link";
+/// A request that goes on to the other head is answered within this.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+/// Longest body of a request or an answer that goes by the link.
+const BODY_MAX: usize = 900 << 10;
+
+/// The file `link`: which of two heads this is, and how it meets the other one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LinkFile {
+    /// `a` or `b`.
+    head: String,
+    system: String,
+    name: String,
+    /// Of head a: where it listens. Of head b: from where it connects; ports are not looked at.
+    own: Vec<SocketAddr>,
+    /// The other head's certificate, once it is known.
+    peer: Option<String>,
+    /// Of head a: from where the other one connects. Of head b: where it listens.
+    peer_addresses: Vec<SocketAddr>,
+    /// The token that was given out last, as it is kept.
+    invitation: Option<String>,
+}
+
+impl LinkFile {
+    /// What the state directory says; None: this head is alone.
+    pub fn load(dir: &Path) -> Result<Option<Self>, Failure> {
+        let path = dir.join(LINK);
+        let wrong = |why: String| {
+            Failure::usage(format!("{}: {why}", path.display()))
+                .with_next("put the file back from a backup of this head")
+        };
+        match std::fs::read_to_string(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(wrong(e.to_string())),
+            Ok(text) => {
+                let file: Self = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+                let good = file.me().is_some() && file.uuid().is_some();
+                if good { Ok(Some(file)) } else { Err(wrong("it does not say which head this is".into())) }
+            }
+        }
+    }
+    /// Replaces the file, durably.
+    fn save(&self, dir: &Path) -> io::Result<()> {
+        let (path, new) = (dir.join(LINK), dir.join(format!("{LINK}.new")));
+        let text = serde_json::to_string_pretty(self).expect("plain data") + "\n";
+        let mut file =
+            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        std::fs::File::open(dir)?.sync_all()
+    }
+    fn me(&self) -> Option<HeadNo> {
+        match self.head.as_str() {
+            "a" => Some(HeadNo::A),
+            "b" => Some(HeadNo::B),
+            _ => None,
+        }
+    }
+    fn uuid(&self) -> Option<Uuid> {
+        self.system.parse().ok()
+    }
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        let bytes = unhex(self.peer.as_ref()?)?;
+        Some(Fingerprint(bytes.try_into().ok()?))
+    }
+    /// What the Steward is told.
+    pub fn settings(&self, times: Times) -> SystemSettings {
+        SystemSettings {
+            system: self.uuid().unwrap_or_default(),
+            me: self.me().unwrap_or(HeadNo::A),
+            name: self.name.clone(),
+            networks: self.own.len(),
+            process: uring::process::identity(),
+            times,
+        }
+    }
+    fn side(&self) -> Option<Side> {
+        let peer = self.fingerprint();
+        Some(match self.me()? {
+            HeadNo::A => {
+                let from = |n: usize| self.peer_addresses.get(n).map(SocketAddr::ip);
+                let networks = self.own.iter().enumerate();
+                Side::Listens {
+                    networks: networks.map(|(n, own)| Listens { own: *own, peer: from(n) }).collect(),
+                    peer,
+                    invitation: self.invitation.as_ref().and_then(|i| Invitation::decode(&unhex(i)?)),
+                }
+            }
+            HeadNo::B => {
+                let networks = self.own.iter().zip(&self.peer_addresses);
+                Side::Connects {
+                    networks: networks.map(|(own, peer)| Connects { own: own.ip(), peer: *peer }).collect(),
+                    peer: peer?,
+                }
+            }
+        })
+    }
+}
+
+/// A request that goes by the link, and its answer.
+#[derive(Serialize, Deserialize)]
+enum Carried {
+    Request { id: u64, method: String, uri: String, body: String },
+    Answer { id: u64, status: u16, content_type: String, body: String },
+}
+
+#[derive(Default)]
+struct Inner {
+    file: Option<LinkFile>,
+    link: Option<Link>,
+    /// What the Steward calls a connection by.
+    paths: BTreeMap<usize, Connection>,
+    leads: bool,
+    asked: BTreeMap<u64, tokio::sync::oneshot::Sender<(u16, String, String)>>,
+    asks: u64,
+}
+
+/// The daemon's part in a system, if it is in one.
+pub struct System {
+    dir: PathBuf,
+    times: Times,
+    post: OnceLock<uring::Post<Mail>>,
+    router: OnceLock<Router>,
+    runtime: OnceLock<tokio::runtime::Handle>,
+    again: Box<dyn Fn() + Send + Sync>,
+    inner: Mutex<Inner>,
+}
+
+impl System {
+    /// Of this state directory; `again` has the daemon start anew.
+    pub fn new(
+        dir: &Path,
+        file: Option<LinkFile>,
+        times: Times,
+        again: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let inner = Mutex::new(Inner { file, ..Inner::default() });
+        Arc::new(Self {
+            dir: dir.to_path_buf(),
+            times,
+            post: OnceLock::new(),
+            router: OnceLock::new(),
+            runtime: OnceLock::new(),
+            again: Box::new(again),
+            inner,
+        })
+    }
+    /// The way to the Steward, and the routes that requests of the other head take.
+    pub fn meets(&self, post: uring::Post<Mail>) {
+        let _ = self.post.set(post);
+    }
+    /// The routes that requests of the other head take.
+    pub fn serves(&self, router: Router) {
+        let _ = self.router.set(router);
+    }
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere does not make it wrong.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// What the Steward is told at the start, if this head is one of two.
+    pub fn settings(&self) -> Option<SystemSettings> {
+        self.inner().file.as_ref().map(|f| f.settings(self.times))
+    }
+    /// A thread of its own for the link, so that no request of the API delays a heartbeat.
+    fn runtime(&self) -> Result<tokio::runtime::Handle, Failure> {
+        if let Some(handle) = self.runtime.get() {
+            return Ok(handle.clone());
+        }
+        let failed = |e: io::Error| Failure::internal(format!("the link cannot start: {e}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let body = move || runtime.block_on(core::future::pending::<()>());
+        std::thread::Builder::new().name("link".into()).spawn(body).map_err(failed)?;
+        Ok(self.runtime.get_or_init(|| handle).clone())
+    }
+    /// Begins to make connections to the other head, if this one is one of two.
+    pub fn start_link(self: &Arc<Self>) -> Result<(), Failure> {
+        let Some(side) = self.inner().file.as_ref().and_then(LinkFile::side) else { return Ok(()) };
+        let identity = Identity::load_or_make(&self.dir)?;
+        let (system, settings) = (Arc::clone(self), Settings { identity, side, limits: Limits::default() });
+        let runtime = self.runtime()?;
+        let link =
+            Link::start(settings, &runtime, move |happened| system.on_link(happened)).map_err(|e| {
+                Failure::usage(e.to_string()).with_next("millrace system create --link ADDRESS:PORT")
+            })?;
+        self.inner().link = Some(link);
+        Ok(())
+    }
+    fn tell(&self, news: PeerNews) {
+        if let Some(post) = self.post.get() {
+            let _ = post.send(Address::Steward, StewardMail::Peer(news).into());
+        }
+    }
+    fn on_link(self: &Arc<Self>, happened: Happened) {
+        match happened {
+            Happened::Up { on, peer_address, .. } => {
+                tracing::info!("network {} of the link is up, to {peer_address}", on.path);
+                self.inner().paths.insert(on.path, on);
+                self.tell(PeerNews::Up { path: on.path, number: on.number });
+            }
+            Happened::Bytes { on, bytes } => {
+                self.tell(PeerNews::Bytes { path: on.path, number: on.number, bytes });
+            }
+            Happened::Down { on, why } => {
+                tracing::warn!("network {} of the link is down: {why}", on.path);
+                let end = match why {
+                    Why::Closed | Why::Ended | Why::Reset => End::Closed,
+                    _ => End::Lost,
+                };
+                self.tell(PeerNews::Down { path: on.path, end });
+            }
+            Happened::Unreached { path, why } => {
+                tracing::info!("network {path} of the link: {why}");
+                if why == Unreached::Nobody {
+                    self.tell(PeerNews::Down { path, end: End::Refused });
+                }
+            }
+            Happened::Refused { from, why, unreported } => {
+                tracing::warn!(
+                    "{from} was not let in at the link: {why} ({unreported} others since the last line)"
+                );
+            }
+            Happened::Joined { newcomer, answer } => match self.keep_newcomer(newcomer) {
+                Ok(()) => answer.accept(),
+                Err(e) => tracing::error!("a head that joins could not be written down: {e}"),
+            },
+        }
+    }
+    fn keep_newcomer(&self, newcomer: Newcomer) -> io::Result<()> {
+        let Newcomer { fingerprint, addresses, invitation } = newcomer;
+        let mut inner = self.inner();
+        let Some(mut file) = inner.file.clone() else { return Ok(()) };
+        file.peer = Some(hex(&fingerprint.0));
+        file.peer_addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
+        file.invitation = Some(hex(&invitation.encode()));
+        file.save(&self.dir)?;
+        inner.file = Some(file);
+        Ok(())
+    }
+    /// What the Steward wants done by the link.
+    pub fn work(&self, work: PeerWork) {
+        let inner = self.inner();
+        let Some(link) = &inner.link else { return };
+        let (Do::Send { path, .. } | Do::Close { path, .. }) = &work.what;
+        let Some(on) = inner.paths.get(path).filter(|on| on.number == work.number) else { return };
+        match work.what {
+            Do::Send { bytes, .. } => drop(link.send(*on, bytes)),
+            Do::Close { why, .. } => {
+                tracing::warn!("network {} of the link is closed: {why:?}", on.path);
+                link.close(*on);
+            }
+        }
+    }
+    /// This head leads, or does not.
+    pub fn leads(&self, leads: bool) {
+        self.inner().leads = leads;
+    }
+
+    /// Whether requests go on to the other head.
+    fn goes_on(&self) -> bool {
+        let inner = self.inner();
+        inner.file.is_some() && !inner.leads
+    }
+    /// Something from the other head's daemon.
+    pub fn on_peer(self: &Arc<Self>, bytes: &[u8]) {
+        match serde_json::from_slice(bytes) {
+            Ok(Carried::Request { id, method, uri, body }) => {
+                let (Some(router), Ok(runtime)) = (self.router.get().cloned(), self.runtime()) else {
+                    return;
+                };
+                let system = Arc::clone(self);
+                runtime.spawn(async move {
+                    let answer = answer_of(router, &method, &uri, body).await;
+                    let (status, content_type, body) = answer;
+                    system.carry(&Carried::Answer { id, status, content_type, body });
+                });
+            }
+            Ok(Carried::Answer { id, status, content_type, body }) => {
+                if let Some(to) = self.inner().asked.remove(&id) {
+                    let _ = to.send((status, content_type, body));
+                }
+            }
+            Err(e) => tracing::warn!("the other head said what is not understood: {e}"),
+        }
+    }
+    fn carry(&self, what: &Carried) {
+        let bytes = serde_json::to_vec(what).expect("plain data");
+        if let Some(post) = self.post.get() {
+            let _ = post.send(Address::Steward, StewardMail::ToPeer(bytes).into());
+        }
+    }
+    /// Sends a request on to the head that leads.
+    async fn ask_other(&self, method: String, uri: String, body: String) -> Option<(u16, String, String)> {
+        let (answer, id) = {
+            let mut inner = self.inner();
+            inner.asks += 1;
+            let (id, (send, receive)) = (inner.asks, tokio::sync::oneshot::channel());
+            inner.asked.insert(id, send);
+            (receive, id)
+        };
+        self.carry(&Carried::Request { id, method, uri, body });
+        let answer = tokio::time::timeout(REQUEST_PATIENCE, answer).await;
+        self.inner().asked.remove(&id);
+        answer.ok()?.ok()
+    }
+
+    /// Makes a system of this head, or a new token for one that it made. The file is there before the Steward acts; `undo` takes it
+    /// away again.
+    pub fn prepare(
+        &self,
+        uuid: Uuid,
+        link: &[SocketAddr],
+        name: String,
+    ) -> Result<(Token, SystemSettings), Failure> {
+        let identity = Identity::load_or_make(&self.dir)?;
+        let now_s = now_s();
+        let mut inner = self.inner();
+        let mut file = match inner.file.clone() {
+            Some(file) if file.head == "a" && (link.is_empty() || file.own == link) => file,
+            Some(_) => {
+                return Err(Failure::new(
+                    crate::failure::Exit::Refused,
+                    "this head is one of a system already",
+                )
+                .with_next("millrace head ls"));
+            }
+            None => LinkFile {
+                head: "a".into(),
+                system: uuid.to_string(),
+                name,
+                own: link.to_vec(),
+                peer: None,
+                peer_addresses: vec![],
+                invitation: None,
+            },
+        };
+        let sides = Side::Listens {
+            networks: file.own.iter().map(|own| Listens { own: *own, peer: None }).collect(),
+            peer: None,
+            invitation: None,
+        };
+        let fingerprint = identity.fingerprint();
+        Settings { identity, side: sides, limits: Limits::default() }
+            .check()
+            .map_err(|e| Failure::usage(e.to_string()).with_next("ip -brief address"))?;
+        if inner.link.is_none() {
+            for own in &file.own {
+                std::net::TcpListener::bind(own).map_err(|e| {
+                    Failure::usage(format!("the link cannot listen at {own}: {e}"))
+                        .with_next("ip -brief address")
+                })?;
+            }
+        }
+        let system = file.uuid().unwrap_or(uuid);
+        let (token, invitation) = Token::make(system, &file.own, fingerprint, now_s, LIFE_S)?;
+        file.invitation = Some(hex(&invitation.encode()));
+        file.save(&self.dir)
+            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
+        if let Some(link) = &inner.link {
+            link.invite(Some(invitation));
+        }
+        let settings = file.settings(self.times);
+        inner.file = Some(file);
+        Ok((token, settings))
+    }
+    /// The Steward has refused.
+    pub fn undo(&self) {
+        let mut inner = self.inner();
+        if inner.link.is_none() {
+            inner.file = None;
+            let _ = std::fs::remove_file(self.dir.join(LINK));
+        }
+    }
+    /// Joins a system; then the daemon starts anew, as its head b.
+    pub async fn join(&self, token: &str, own: &[IpAddr], name: String) -> Result<(), Failure> {
+        if self.inner().file.is_some() {
+            return Err(Failure::new(crate::failure::Exit::Refused, "this head is one of a system already")
+                .with_next("millrace head ls"));
+        }
+        let token = Token::decode(token).map_err(|e| {
+            Failure::usage(e.to_string())
+                .with_next("millrace system create, on the other head, prints another one")
+        })?;
+        let identity = Identity::load_or_make(&self.dir)?;
+        join(&token, &identity, own, Limits::default()).await?;
+        let file = LinkFile {
+            head: "b".into(),
+            system: token.system.to_string(),
+            name,
+            own: own.iter().map(|ip| SocketAddr::new(*ip, 0)).collect(),
+            peer: Some(hex(&token.fingerprint.0)),
+            peer_addresses: token.addresses,
+            invitation: None,
+        };
+        file.save(&self.dir)
+            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
+        self.inner().file = Some(file);
+        (self.again)();
+        Ok(())
+    }
+    /// The head's name where nobody gave one: the machine's.
+    pub fn machine_name() -> String {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        name.trim().chars().take(60).collect()
+    }
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+/// What this daemon's own routes say.
+async fn answer_of(router: Router, method: &str, uri: &str, body: String) -> (u16, String, String) {
+    let bad = |what: &str| (StatusCode::BAD_GATEWAY.as_u16(), "text/plain".to_string(), what.to_string());
+    let request = Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, "application/json");
+    let Ok(request) = request.body(Body::from(body)) else { return bad("no request") };
+    let Ok(response) = router.oneshot(request).await;
+    let status = response.status().as_u16();
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = kind.unwrap_or("application/json").to_string();
+    match axum::body::to_bytes(response.into_body(), BODY_MAX).await {
+        Ok(bytes) => (status, kind, String::from_utf8_lossy(&bytes).into_owned()),
+        Err(_) => bad("the answer is too long for the link: ask the head that leads"),
+    }
+}
+
+/// Requests that a head answers itself, whatever it is in its system.
+fn is_own(path: &str) -> bool {
+    let path = path.strip_prefix(api::BASE).unwrap_or(path);
+    path.starts_with("/system") || path == "/metrics" || path == "/openapi.json" || path == "/daemon"
+}
+
+/// In front of the routes: what is for the head that leads goes on to it.
+pub async fn forward(
+    axum::extract::State(system): axum::extract::State<Arc<System>>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> Response {
+    if is_own(request.uri().path()) || !system.goes_on() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let refused = |message: &str| {
+        let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
+        crate::http::Refused(error).into_response()
+    };
+    let Ok(body) = axum::body::to_bytes(body, BODY_MAX).await else {
+        return refused("the request is too long for the link: ask the head that leads");
+    };
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let uri = parts.uri.path_and_query().map_or("/".to_string(), ToString::to_string);
+    match system.ask_other(parts.method.to_string(), uri, body).await {
+        Some((status, kind, body)) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+        }
+        None => refused("this head does not lead, and the one that does is not reached"),
+    }
+}

@@ -1,0 +1,157 @@
+//! The resources of a system of two heads, each answered by the head that is asked.
+
+use super::extract::Body;
+use super::{Api, Refused, odd_reply};
+use crate::daemon::System;
+use crate::failure::{Exit, Failure};
+use api::{Cluster, Error, ErrorBody, ErrorKind, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use base::Uuid;
+use cluster::{HeadNo, HeadState, Part};
+use head::order::{Order, Reply};
+use head::peer::SystemView;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+type Answer<T> = Result<Json<T>, Refused>;
+
+/// The resources below `/api/v1/system`.
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(get_system, create_system))
+        .routes(routes!(join_system))
+        .routes(routes!(fence_head))
+}
+
+fn refused(failure: Failure) -> Refused {
+    let kind = match failure.exit {
+        Exit::Usage => ErrorKind::Invalid,
+        Exit::Refused => ErrorKind::Conflict,
+        Exit::Internal | Exit::Unreachable | Exit::Interrupted => ErrorKind::Internal,
+    };
+    let error = Error::new(kind, failure.message);
+    Refused(match failure.next {
+        Some(next) => error.with_next(next),
+        None => error,
+    })
+}
+
+fn system_of(api: &Api) -> Result<&Arc<System>, Refused> {
+    let none = || Refused(Error::new(ErrorKind::Internal, "this daemon cannot be one of two"));
+    api.process.system.as_ref().ok_or_else(none)
+}
+
+/// Addresses of the link, or which of them is none.
+fn addresses<T: core::str::FromStr>(texts: &[String], what: &str) -> Result<Vec<T>, Refused> {
+    let one = |text: &String| {
+        text.parse().map_err(|_| {
+            Refused(Error::new(ErrorKind::Invalid, format!("{text:?} is not {what}")).with_field("link"))
+        })
+    };
+    texts.iter().map(one).collect()
+}
+
+/// The system of two that this head is one of
+#[utoipa::path(get, path = "/system", tag = "system",
+    responses((status = 200, description = "As this head knows it", body = Cluster), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn get_system(State(api): State<Api>) -> Answer<Cluster> {
+    let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
+    Ok(Json(cluster(*view)))
+}
+
+/// Make this head the first of a system of two, or print a new token for the second one
+#[utoipa::path(post, path = "/system", tag = "system", request_body = SystemCreate,
+    responses((status = 201, description = "The token by which the other head joins", body = SystemCreated), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn create_system(
+    State(api): State<Api>,
+    Body(body): Body<SystemCreate>,
+) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
+    let system = system_of(&api)?;
+    let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
+    let is_new = system.settings().is_none();
+    let uuid: Uuid = api.status().await?.system.uuid.parse().unwrap_or_default();
+    let (token, settings) =
+        system.prepare(uuid, &link, body.name.unwrap_or_else(System::machine_name)).map_err(refused)?;
+    let mut created =
+        SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
+    if is_new {
+        match api.order(Order::SystemCreate { settings: Box::new(settings) }).await {
+            Ok(Reply::Created { notices, .. }) => created.notices = notices,
+            Ok(_) => return Err(odd_reply()),
+            Err(e) => {
+                system.undo();
+                return Err(e);
+            }
+        }
+        system.leads(true);
+        system.start_link().map_err(refused)?;
+    }
+    Ok((StatusCode::CREATED, Json(created)))
+}
+
+/// Join a system as its second head; the daemon starts anew
+#[utoipa::path(post, path = "/system/join", tag = "system", request_body = SystemJoin,
+    responses((status = 204, description = "It joined, and is let in soon"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Result<StatusCode, Refused> {
+    let system = system_of(&api)?;
+    let ip = |text: &String| text.parse::<SocketAddr>().map_or_else(|_| text.clone(), |a| a.ip().to_string());
+    let link: Vec<String> = body.link.iter().map(ip).collect();
+    let own: Vec<IpAddr> = addresses(&link, "an address, as 10.9.0.2")?;
+    let status = api.status().await?;
+    if let Some(pool) = status.pools.first() {
+        let message = format!("this head has pool {}: a head that joins has none of its own", pool.name);
+        return Err(Refused(
+            Error::new(ErrorKind::Conflict, message)
+                .with_next(format!("millrace pool release {}", pool.name)),
+        ));
+    }
+    system.join(&body.token, &own, body.name.unwrap_or_else(System::machine_name)).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Put the other head out, and shut it off every drive
+#[utoipa::path(post, path = "/system/fence", tag = "system", request_body = HeadFence,
+    responses((status = 204, description = "It is out"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn fence_head(State(api): State<Api>, Body(body): Body<HeadFence>) -> Result<StatusCode, Refused> {
+    api.order(Order::HeadFence { off: body.off }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// As the API tells it.
+fn cluster(view: SystemView) -> Cluster {
+    let SystemView { me, part, record, linked, reaches, synced, late } = view;
+    let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
+    let head = |h: HeadNo| {
+        let row = record.head(h);
+        let leads = record.leader == h;
+        let state = match (row.state, h == me, part) {
+            (HeadState::None, ..) => "none",
+            // In is a process; another one of that head only starts.
+            (_, true, Part::Outside) => "starts",
+            (_, true, Part::Over) | (HeadState::Out, ..) => "out",
+            (HeadState::In | HeadState::Leaving, ..) if leads => "leads",
+            (HeadState::In | HeadState::Leaving, ..) => "follows",
+        };
+        Head {
+            head: letter(h),
+            name: row.name.clone(),
+            state: state.into(),
+            since_epoch: row.since,
+            reaches: (h == me).then_some(reaches.0),
+            ready: state == "leads" || state == "follows" && synced,
+        }
+    };
+    Cluster {
+        uuid: record.system.to_string(),
+        epoch: record.epoch,
+        me: letter(me),
+        linked,
+        voters: reaches.1,
+        heads: vec![head(HeadNo::A), head(HeadNo::B)],
+        late,
+    }
+}
