@@ -8,8 +8,8 @@ XTASK = $(CARGO) run --quiet --locked --package xtask --
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
-demo: ## The whole story on this machine: mirrored volume, both protocols, a failed drive (ONCE=1 ends by itself)
-	@$(XTASK) demo $(if $(ONCE),--once)
+demo: ## The whole story on this machine: mirrored volume, both protocols, a failed drive (ONCE=1 ends by itself; HEADS=2: two heads, one is killed)
+	@$(XTASK) demo $(if $(HEADS),--heads $(HEADS)) $(if $(ONCE),--once)
 
 test: ## Everything that must pass: format, lints, unit tests, simulation, real hosts (20 minutes the first time on two cores, then 12)
 	@$(XTASK) test

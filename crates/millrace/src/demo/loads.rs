@@ -134,6 +134,11 @@ impl Loads {
         }
     }
 
+    /// Operations a second of both, lately.
+    pub fn rates(&self) -> Vec<f64> {
+        self.all.iter().map(|o| o.progress.as_ref().map_or(0.0, |p| p.iops)).collect()
+    }
+
     /// Ends both measurements and waits for their reports.
     pub fn finish(mut self, show: &Show) -> Result<Vec<Report>, Failure> {
         for one in &mut self.all {

@@ -4,6 +4,7 @@
 //! protocols; a drive that fails under it and returns. Owns the story and its folder; does nothing that
 //! a user could not do by hand. Every process that it starts ends with it.
 
+mod heads;
 mod loads;
 mod show;
 mod stage;
@@ -18,7 +19,7 @@ use clap::Args;
 use loads::Loads;
 use serde::Serialize;
 use show::Show;
-use stage::{Daemon, Folder, free_port};
+use stage::{ALONE, Daemon, Folder, free_port};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,9 +31,13 @@ It makes four drives in files, a pool of two mirrors, a volume and a host, loads
 
 Examples:
   millrace demo
+  millrace demo --heads 2 --once  # two daemons over the same drives; the one that serves is killed
   millrace demo --once  # end after the table, with 0 if nothing went wrong
   millrace demo --dir /mnt/fast --drive-size 4G --seconds 60")]
 pub struct DemoArgs {
+    /// Heads: with 2 the one that serves is killed under the load, and the other takes over
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    heads: u8,
     /// End after the table
     #[arg(long)]
     once: bool,
@@ -91,12 +96,15 @@ pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
     let folder = Folder::claim(&args.dir)?;
     show.say("folder", &format!("{} (drives, state and logs of this demo)", args.dir.display()));
     let drives = folder.make_drives(args.drive_size)?;
-    let mut daemon = Daemon::start(&folder)?;
-    let client = Client::new(folder.socket())?;
+    if args.heads == 2 {
+        return heads::run(&args, &show, &folder, &drives, json);
+    }
+    let mut daemon = Daemon::start(&folder, &ALONE, "256M")?;
+    let client = Client::new(folder.socket(&ALONE))?;
     daemon.wait_until_it_answers(&client)?;
     show.say(
         "daemon",
-        &format!("millrace serve, process {}, API at {}", daemon.id(), folder.socket().display()),
+        &format!("millrace serve, process {}, API at {}", daemon.id(), folder.socket(&ALONE).display()),
     );
     let end = match story(&args, &show, &folder, &client, &drives) {
         Ok(end) => end,
@@ -107,7 +115,7 @@ pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
     };
     let connect = end.portals.lines(&end.status);
     if json {
-        let socket = folder.socket().display().to_string();
+        let socket = folder.socket(&ALONE).display().to_string();
         let (reports, status, serving) = (&end.reports[..], &end.status, !args.once);
         crate::output::put(&crate::output::pretty(&Told { socket, serving, reports, status, connect }))?;
     } else {
@@ -117,7 +125,7 @@ pub fn run(args: DemoArgs, json: bool) -> Result<(), Failure> {
         show.line(&format!(
             "\nServing until Ctrl-C. Look around:  {} --socket {} status",
             own_program(),
-            folder.socket().display()
+            folder.socket(&ALONE).display()
         ));
         stage::wait_for_interrupt(&mut daemon)?;
         show.line("\nStopping in order.");
@@ -178,7 +186,7 @@ fn story(
     let status: Status = client.get("/status")?;
     show.line("");
     show.line(crate::cli::status::watchless(&status, Terminal::for_stdout()).trim_end());
-    show.table(&reports);
+    show.table(&reports, "one drive failed and returned under load");
     judge(&reports, &status)?;
     Ok(End { portals, status, reports })
 }

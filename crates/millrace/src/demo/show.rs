@@ -100,7 +100,7 @@ impl Show {
         ResyncBar { show: self, bar, begun: Instant::now(), printed_at: Slot::new(None) }
     }
     /// The table of what was done.
-    pub fn table(&self, reports: &[Report]) {
+    pub fn table(&self, reports: &[Report], what: &str) {
         let heads = [
             "PROTOCOL",
             ">IOPS",
@@ -133,9 +133,7 @@ impl Show {
         let seconds = reports.iter().map(|r| r.seconds).fold(0.0, f64::max);
         let look = if errors == 0 { Look::Good } else { Look::Bad };
         let words = self.terminal.text(look, &format!("errors: {errors}"));
-        self.line(&format!(
-            "{words}, {verified} blocks verified, {seconds:.0} s, one drive failed and returned under load."
-        ));
+        self.line(&format!("{words}, {verified} blocks verified, {seconds:.0} s, {what}."));
     }
     /// How a host connects; `over`: the demo ends now.
     pub fn connect(&self, lines: &[String], over: bool) {

@@ -10,8 +10,40 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Names in the folder that are the demo's: all that is ever removed.
-const OURS: [&str; 8] =
-    ["head.toml", "state", "drives", "api.sock", "daemon.log", "nvme.log", "iscsi.log", "lock"];
+const OURS: [&str; 16] = [
+    "head.toml",
+    "state",
+    "drives",
+    "api.sock",
+    "daemon.log",
+    "nvme.log",
+    "iscsi.log",
+    "lock",
+    "a.toml",
+    "state-a",
+    "a.sock",
+    "a.log",
+    "b.toml",
+    "state-b",
+    "b.sock",
+    "b.log",
+];
+
+/// The names of a daemon's files in the folder.
+pub struct Seat {
+    config: &'static str,
+    state: &'static str,
+    socket: &'static str,
+    log: &'static str,
+}
+
+/// Of the only daemon.
+pub const ALONE: Seat = Seat { config: "head.toml", state: "state", socket: "api.sock", log: "daemon" };
+/// Of the two heads of a system.
+pub const HEADS: [Seat; 2] = [
+    Seat { config: "a.toml", state: "state-a", socket: "a.sock", log: "a" },
+    Seat { config: "b.toml", state: "state-b", socket: "b.sock", log: "b" },
+];
 /// How long the daemon may take to answer, and a leftover one to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -47,8 +79,11 @@ impl Folder {
         // The last demo's daemon may still be stopping in order.
         let deadline = Instant::now() + PATIENCE;
         let lock = wait_for_lock(&path.join("lock"), Instant::now(), "another demo runs there")?;
-        if path.join("state").is_dir() {
-            drop(wait_for_lock(&path.join("state").join("lock"), deadline, "its daemon still runs")?);
+        for seat in [&ALONE, &HEADS[0], &HEADS[1]] {
+            let state = path.join(seat.state);
+            if state.is_dir() {
+                drop(wait_for_lock(&state.join("lock"), deadline, "its daemon still runs")?);
+            }
         }
         for name in OURS.iter().filter(|n| **n != "lock") {
             let old = path.join(name);
@@ -62,9 +97,9 @@ impl Folder {
         }
         Ok(Self { path, _lock: lock })
     }
-    /// The daemon's socket.
-    pub fn socket(&self) -> PathBuf {
-        self.path.join("api.sock")
+    /// A daemon's socket.
+    pub fn socket(&self, seat: &Seat) -> PathBuf {
+        self.path.join(seat.socket)
     }
     /// What a process of the demo says.
     pub fn log(&self, name: &str) -> PathBuf {
@@ -85,15 +120,15 @@ impl Folder {
                 .with_next("millrace demo --dir FOLDER")
         })
     }
-    fn write_config(&self) -> Result<PathBuf, Failure> {
+    fn write_config(&self, seat: &Seat, memory: &str) -> Result<PathBuf, Failure> {
         // JSON's strings are TOML's basic strings, as far as paths need.
         let quoted = |p: PathBuf| serde_json::to_string(&p.display().to_string()).expect("text");
         let text = format!(
-            "state_dir = {}\nsocket = {}\nsocket_mode = \"0600\"\nmemory = \"256M\"\nlog = \"info\"\n",
-            quoted(self.path.join("state")),
-            quoted(self.socket())
+            "state_dir = {}\nsocket = {}\nsocket_mode = \"0600\"\nmemory = \"{memory}\"\nlog = \"info\"\n",
+            quoted(self.path.join(seat.state)),
+            quoted(self.socket(seat))
         );
-        let path = self.path.join("head.toml");
+        let path = self.path.join(seat.config);
         std::fs::write(&path, text).map_err(|e| Failure::internal(format!("{}: {e}", path.display())))?;
         Ok(path)
     }
@@ -141,9 +176,9 @@ pub struct Daemon {
 
 impl Daemon {
     /// Starts it.
-    pub fn start(folder: &Folder) -> Result<Self, Failure> {
-        let config = folder.write_config()?;
-        let log = folder.log("daemon");
+    pub fn start(folder: &Folder, seat: &Seat, memory: &str) -> Result<Self, Failure> {
+        let config = folder.write_config(seat, memory)?;
+        let log = folder.log(seat.log);
         let mut command = ourselves(&log)?;
         let parent = std::process::id().to_string();
         command
@@ -173,6 +208,12 @@ impl Daemon {
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
         }
+    }
+    /// Ends it as a crash does, with SIGKILL.
+    pub fn kill(mut self) -> Result<(), Failure> {
+        let internal = |e: std::io::Error| Failure::internal(format!("the daemon cannot be killed: {e}"));
+        self.child.kill().map_err(internal)?;
+        self.child.wait().map_err(internal).map(drop)
     }
     /// Stops it in order.
     pub fn stop(mut self) -> Result<(), Failure> {
@@ -265,8 +306,8 @@ mod tests {
     fn the_config_of_the_demo_is_read() {
         let place = tempfile::tempdir().expect("a folder");
         let folder = Folder::claim(&place.path().join("with \"quotes\"")).expect("new");
-        let path = folder.write_config().expect("written");
+        let path = folder.write_config(&ALONE, "256M").expect("written");
         let config = crate::config::Config::load(Some(&path)).expect("read");
-        assert_eq!(config.socket, folder.socket());
+        assert_eq!(config.socket, folder.socket(&ALONE));
     }
 }

@@ -377,9 +377,8 @@ impl Run {
                 self.answered(answer)?;
             }
             Step::ToManager(ManagerMail::Stopped) if self.stopping && !self.down => self.stopped(),
-            Step::ToManager(
-                ManagerMail::Answered { .. } | ManagerMail::Stopped | ManagerMail::Happened(_),
-            ) => {}
+            // Heads of these worlds are alone: nothing goes to another one.
+            Step::ToManager(_) => {}
             Step::Quiet => return Err("nothing will ever happen again".into()),
         }
         if self.ready && !self.down && !self.stopping && self.waiting.is_none() {

@@ -346,6 +346,11 @@ impl World {
                 ManagerMail::Ready { notices } => self.ready = Some(notices),
                 ManagerMail::Stopped => self.stopped = Some(self.now),
                 ManagerMail::Happened(_) => {}
+                // Of a head that is one of two.
+                ManagerMail::Peer(_)
+                | ManagerMail::FromPeer(_)
+                | ManagerMail::Leads(_)
+                | ManagerMail::Out(_) => panic!("this head is alone"),
             },
             other => panic!("{other:?}"),
         }
