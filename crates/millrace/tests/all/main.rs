@@ -10,4 +10,5 @@ mod limited;
 mod mirrors;
 mod stingy;
 mod strangers;
+mod two_heads;
 mod weights;

@@ -6,20 +6,20 @@ use std::process::{Child, Command, Stdio};
 const IQN: &str = "iqn.2026-01.test:loader";
 
 /// Gives the volume to our load generator; portal and target.
-fn export(daemon: &Daemon) -> (String, String) {
+pub fn export(daemon: &Daemon) -> (String, String) {
     daemon.cli(&format!("host add loader --iqn {IQN}"));
     daemon.cli("export tank/v --host loader");
     let portal = daemon.portal("iscsi");
     (portal, daemon.status()["system"]["iqn"].as_str().expect("a name").to_string())
 }
-fn bench(portal: &str, target: &str, words: &str) -> Child {
+pub fn bench(portal: &str, target: &str, words: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
     let url = format!("iscsi://{portal}/{target}/0");
     command.args(["bench", "--target", &url, "--iqn", IQN, "--json"]).args(words.split(' '));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 /// What hosts wrote: labels, records and bitmaps lie before and behind.
-fn data(path: &String) -> Vec<u8> {
+pub fn data(path: &String) -> Vec<u8> {
     std::fs::read(path).expect("a drive")[8 << 20..64 << 20].to_vec()
 }
 

@@ -1,0 +1,159 @@
+//! Two daemons over the same files: one serves, the other takes over (docs/two-heads.md).
+
+use crate::daemon::{Daemon, until};
+use crate::mirrors::{bench, data, export};
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::Duration;
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").to_string()
+}
+
+/// The word for each head, as this daemon knows it: `a leads`, `b follows`.
+fn heads(daemon: &Daemon) -> Vec<String> {
+    let output = daemon.ask(&["head", "ls", "--json"]);
+    let Ok(system) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else { return vec![] };
+    let word = |h: &serde_json::Value| {
+        let ready = if h["ready"] == true { "" } else { ", not ready" };
+        format!("{} {}{ready}", h["head"].as_str().unwrap_or(""), h["state"].as_str().unwrap_or(""))
+    };
+    system["heads"].as_array().map(|all| all.iter().map(word).collect()).unwrap_or_default()
+}
+
+/// A system of two over a mirror of two files, exported; the addresses of the portal and of the link.
+fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
+    let (mut a, mut b) = (Daemon::new(), Daemon::new());
+    a.start(&[]);
+    b.start(&[]);
+    let drives = ["x", "y"].map(|name| a.file(name, 96));
+    a.cli(&format!("pool create tank mirror {} {}", drives[0], drives[1]));
+    a.cli("volume create tank/v --size 32M");
+    let portal = export(&a);
+    let link = free_address();
+    let token = a.json(&format!("system create --link {link} --name left"))["token"].clone();
+    let token = token.as_str().expect("a token").to_string();
+    b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
+    until("b follows", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
+    (a, b, drives, portal, token)
+}
+
+#[test]
+fn the_head_that_serves_is_killed_under_load_and_comes_back_as_follower() {
+    let (mut a, mut b, drives, (portal, target), _) = system();
+    // The follower answers as the one that leads does, and carries out orders by it.
+    b.cli("volume create tank/w --size 8M");
+    assert!(a.cli("volume ls").contains("tank/w"));
+    let load = bench(
+        &portal,
+        &target,
+        "--rw randrw --force --verify --prepare --read-back --seconds 8 --qd 8 --patience 60",
+    );
+    std::thread::sleep(Duration::from_secs(2));
+    a.signal("-KILL");
+    until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
+    a.start(&[]);
+    until("a follows", || heads(&b) == ["a follows", "b leads"]);
+    // And back again, while the load goes on.
+    std::thread::sleep(Duration::from_secs(1));
+    b.signal("-KILL");
+    until("a leads", || heads(&a) == ["a leads", "b out, not ready"]);
+    b.start(&[]);
+    until("b follows", || heads(&a) == ["a leads", "b follows"]);
+    let done = load.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!((report["errors"].as_u64(), report["mismatches"].as_u64()), (Some(0), Some(0)), "{report}");
+    assert!(report["verified_blocks"].as_u64() > Some(1000), "{report}");
+    until("the legs are equal", || a.status()["health"] == "optimal");
+    let told = a.events();
+    assert!(
+        told.iter().any(|e| e.contains("this head leads, epoch") && e.contains("its process has ended")),
+        "{told:#?}"
+    );
+    // The follower first: the other one goes on, and then goes in order.
+    assert_eq!(b.signal("-TERM").code(), Some(0));
+    until("b is out", || heads(&a) == ["a leads", "b out, not ready"]);
+    assert_eq!(a.signal("-TERM").code(), Some(0));
+    let first = data(&drives[0]);
+    assert!(first.iter().any(|b| *b != 0) && data(&drives[1]) == first, "legs differ");
+}
+
+#[test]
+fn a_head_that_was_stopped_for_seconds_is_out_when_it_goes_on() {
+    let (mut a, b, _, (portal, target), _) = system();
+    let load = bench(
+        &portal,
+        &target,
+        "--rw randrw --force --verify --prepare --read-back --seconds 6 --qd 4 --patience 60",
+    );
+    std::thread::sleep(Duration::from_secs(2));
+    let id = a.child.as_ref().expect("it runs").id().to_string();
+    let send = |signal: &str| Command::new("kill").args([signal, &id]).status().expect("kill runs");
+    assert!(send("-STOP").success());
+    until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
+    std::thread::sleep(Duration::from_secs(2));
+    // On files it was killed by the other one, which no signal undoes.
+    let _ = send("-CONT");
+    let ended = a.child.take().expect("it ran").wait().expect("ours");
+    assert!(!ended.success());
+    a.start(&[]);
+    until("a follows", || heads(&b) == ["a follows", "b leads"]);
+    let done = load.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_latest() {
+    let (mut a, mut b, ..) = system();
+    a.signal("-KILL");
+    b.signal("-KILL");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    a.start(&[]);
+    let one = |all: &[String]| all == ["a leads", "b follows"] || all == ["a follows", "b leads"];
+    until("one leads", || one(&heads(&a)) && one(&heads(&b)));
+    a.cli("host add later --iqn iqn.2026-01.test:later");
+    // b is out; what it keeps of hosts is not the latest once it is put out.
+    b.signal("-KILL");
+    until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
+    a.cli("host add latest --iqn iqn.2026-01.test:latest");
+    a.signal("-KILL");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    until("b leads, and waits for a word", || {
+        let reasons = b.ask(&["status"]);
+        String::from_utf8_lossy(&reasons.stdout).contains("may have been changed")
+    });
+    b.signal("-KILL");
+    a.start(&[]);
+    until("a leads", || heads(&a).first().is_some_and(|h| h == "a leads"));
+    assert!(a.cli("host ls").contains("latest"));
+}
+
+#[test]
+fn a_token_is_good_once_and_a_third_head_is_refused() {
+    let (a, b, _, _, token) = system();
+    let mut c = Daemon::new();
+    c.start(&[]);
+    let refused = c.refused(&format!("system join {token} --link 127.0.0.1"));
+    assert!(refused.contains("token") && refused.contains("Next:"), "{refused}");
+    let mut forged = token.clone();
+    forged.pop();
+    assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));
+    assert!(b.refused(&format!("system join {token} --link 127.0.0.1")).contains("already"));
+    assert!(a.refused("head fence a").contains("does not put itself out"));
+    assert!(c.refused("head ls").contains("alone"));
+    // Garbage at the link's port harms nobody.
+    let link = std::fs::read_to_string(a.path("state/link")).expect("the file of the link");
+    let link: serde_json::Value = serde_json::from_str(&link).expect("JSON");
+    let address = link["own"][0].as_str().expect("an address");
+    for _ in 0..8 {
+        use std::io::Write;
+        if let Ok(mut s) = std::net::TcpStream::connect(address) {
+            let _ = s.write_all(&[0x16, 3, 1, 0xff, 0xff, 0, 1, 2, 3]);
+        }
+    }
+    a.cli("head fence b");
+    until("b is let in again, as a new process", || heads(&a) == ["a leads", "b follows"]);
+    let told = b.log();
+    assert!(told.contains("this head is out"), "{told}");
+}
