@@ -133,6 +133,10 @@ impl SystemRecord {
         let since = self.head(head).since;
         (self.head(head).state != HeadState::None).then(|| key(self.system, head, since))
     }
+    /// The key of a head that is not in, by which it only votes.
+    pub fn key_outside(&self, head: HeadNo) -> FenceKey {
+        key(self.system, head, 0)
+    }
     /// The record that a head proposes next: the same, of the next epoch.
     #[must_use]
     pub fn next(&self) -> Self {
@@ -251,6 +255,16 @@ fn key(system: Uuid, head: HeadNo, since: u64) -> FenceKey {
     FenceKey::new(number).expect("its first byte is not zero")
 }
 
+/// Whether both keys are of one head of one system, of whatever epochs.
+pub fn are_of_one_head(a: FenceKey, b: FenceKey) -> bool {
+    (a.get() ^ b.get()) >> 31 == 0
+}
+
+/// Whether this is the key of a head that is not in.
+pub fn is_outside(key: FenceKey) -> bool {
+    key.get() & 0x7fff_ffff == 0
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -314,6 +328,11 @@ pub(crate) mod tests {
         let mut alone = r.clone();
         alone.heads[1] = HeadRow::default();
         assert_eq!(alone.key(HeadNo::B), None);
+        let outside = r.key_outside(HeadNo::B);
+        assert_eq!(format!("{:016x}", outside.get()), "4d07070780000000");
+        let [a, b, again] = keys.map(|k| k.expect("both were in"));
+        assert!(are_of_one_head(b, again) && are_of_one_head(b, outside) && !are_of_one_head(a, b));
+        assert!(is_outside(outside) && !is_outside(b));
     }
 
     #[test]
