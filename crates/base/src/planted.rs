@@ -119,6 +119,16 @@ bugs! {
     LetInUnfenced promise 16 within 500 in System: "a head is let in again before its former process is shut off every drive",
     AnyLifeIsIn promise 16 within 500 in System: "a head takes the process that it was before for itself",
     OutGoesOn promise 16 within 500 in System: "a head that is out goes on",
+    ServedBeforeLastFence promise 16 within 500 in System: "one drive that has confirmed its fence is enough to serve from all",
+    FenceTimedOutIsGood promise 16 within 500 in System: "a drive that was asked and has not confirmed counts as fenced",
+    ServedUnlooked promise 16 within 1000 in System: "who leads serves although another was decided on while it shut out the one before",
+    SilentVoterCounts promise 15 within 500 in System: "the other head's directory counts as having voted when it does not answer",
+    FencedGoesOn promise 16 within 500 in System: "a head that most drives refuse goes on",
+    LookKeptSecret promise 16 within 500 in System: "a head goes on as before although a look showed it what was decided",
+    OverGoesOn promise 16 within 500 in System: "a process that learns that it is out ends what it had begun first",
+    SameLifeAgain promise 16 within 500 in System: "a process that was put out is let in again, as the same",
+    AcceptedIsNoNews promise 16 within 1500 in System: "a look passes over what was accepted in a lower ballot than ours",
+    EpochNotTold promise 16 within 500 in System: "a head does not hear what was decided while the link was cut",
 }
 
 /// Families of the simulator's worlds.

@@ -121,9 +121,10 @@ impl Decider {
     pub fn is_busy(&self) -> bool {
         self.phase != Phase::Idle
     }
-    /// Whether somebody has begun a ballot in the epoch behind `known` that is higher than ours.
+    /// Whether something may be decided in the epoch behind `known`: somebody has begun a ballot that is higher than ours, or the look found
+    /// that somebody has accepted a record. That counts in a lower ballot, too: ours may be higher because we tried in vain, later.
     pub fn is_contested(&self) -> bool {
-        self.highest > self.promised
+        self.highest > self.promised || self.seen.is_some() && !planted(Bug::AcceptedIsNoNews)
     }
     /// The round under way: answers to others are no news.
     pub fn round(&self) -> u64 {
@@ -135,6 +136,7 @@ impl Decider {
     }
     /// Reads the voters: whether something newer is decided. What was under way is given up; its answers are no news any more.
     pub fn look(&mut self) {
+        self.seen = None;
         self.start(Phase::Look);
     }
     /// Proposes the next record. If another one of this epoch is decided, `Decided` says that one.

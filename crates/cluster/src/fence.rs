@@ -1,11 +1,13 @@
 //! Shuts a head that is out off every drive, and knows which drives have not confirmed it: docs/rfcs/0007-cluster.md, "Keys say who
 //! may write".
 //!
-//! A drive has confirmed once none of the keys registered on it is that of a head that is out. It is asked at once, all drives beside each
-//! other, and again until it has; nothing here ever takes a drive for fenced because time has passed.
+//! A drive has confirmed once none of the keys registered on it is that of a head that is out: neither the one under which it was in
+//! last, nor an older one. (The key of a head that is not in and only votes is none of those.) It is asked at once, all drives beside
+//! each other, and again until it has; nothing here ever takes a drive for fenced because time has passed.
 
-use base::fence::Process;
-use base::{Duration, Fence, FenceAct, FenceError, FenceKey, FenceOp, Instant, Uuid};
+use crate::record::{are_of_one_head, is_outside};
+use base::fence::{Process, Registrants};
+use base::{Bug, Duration, Fence, FenceAct, FenceError, FenceKey, FenceOp, Instant, Uuid, planted};
 use std::collections::BTreeMap;
 
 /// A drive is asked so long at most, and then counts as late.
@@ -32,10 +34,14 @@ pub enum State {
 pub struct Fencing {
     own: FenceKey,
     victim: FenceKey,
+    /// The key under which it is in again, once it is.
+    again: Option<FenceKey>,
     /// Its process on this machine, for drives that are files; None if it is known to be gone.
     process: Option<Process>,
     began: Instant,
     drives: BTreeMap<Uuid, State>,
+    /// Keys of it that were found on drives, other than `victim`.
+    older: BTreeMap<Uuid, FenceKey>,
 }
 
 impl Fencing {
@@ -48,7 +54,11 @@ impl Fencing {
     ) -> Self {
         assert!(own != victim, "a head does not shut itself out");
         let drives = drives.into_iter().map(|d| (d, State::Waits(now))).collect();
-        Self { own, victim, process, began: now, drives }
+        Self { own, victim, again: None, process, began: now, drives, older: BTreeMap::new() }
+    }
+    /// The head is in again, under this key: drives that have not confirmed leave that one alone.
+    pub fn let_in(&mut self, key: FenceKey) {
+        self.again = Some(key);
     }
     /// Another drive is to be fenced: one that was not reached before.
     pub fn add(&mut self, drive: Uuid, now: Instant) {
@@ -56,11 +66,12 @@ impl Fencing {
     }
     /// Drives that are to be asked now, and what.
     pub fn due(&mut self, now: Instant) -> Vec<(Uuid, FenceOp)> {
-        let act = FenceAct::ShutOut { key: self.own, victim: self.victim, process: self.process };
         let mut asked = vec![];
         for (drive, state) in &mut self.drives {
             if matches!(state, State::Waits(at) if *at <= now) {
                 *state = State::Asked(now);
+                let victim = self.older.get(drive).copied().unwrap_or(self.victim);
+                let act = FenceAct::ShutOut { key: self.own, victim, process: self.process };
                 asked.push((*drive, FenceOp { act, limit: ASK }));
             }
         }
@@ -70,8 +81,18 @@ impl Fencing {
     pub fn on_done(&mut self, drive: Uuid, result: &Result<Fence, FenceError>, now: Instant) {
         let Some(state) = self.drives.get_mut(&drive).filter(|s| **s != State::Confirmed) else { return };
         let fenced = match result {
-            Ok(Fence::Keys(there)) => there.has(self.own) && !there.has(self.victim),
+            Ok(Fence::Keys(there)) => {
+                let older = out(there, self.victim, self.again);
+                if let Some(older) = older.filter(|_| there.has(self.own)) {
+                    // The drive did as it was told, and there is more to do: at once.
+                    self.older.insert(drive, older);
+                    *state = State::Waits(now);
+                    return;
+                }
+                there.has(self.own)
+            }
             Ok(Fence::File { others }) => !others,
+            Err(FenceError::TimedOut) => planted(Bug::FenceTimedOutIsGood),
             Err(_) => false,
         };
         *state = if fenced { State::Confirmed } else { State::Waits(now + AGAIN) };
@@ -82,7 +103,9 @@ impl Fencing {
     }
     /// Whether all that lies on these drives may be served.
     pub fn confirmed(&self, drives: impl IntoIterator<Item = Uuid>) -> bool {
-        drives.into_iter().all(|d| self.state(d) == Some(State::Confirmed))
+        let confirmed = |d| self.state(d) == Some(State::Confirmed);
+        let mut drives = drives.into_iter();
+        if planted(Bug::ServedBeforeLastFence) { drives.any(confirmed) } else { drives.all(confirmed) }
     }
     /// Drives that have not confirmed.
     pub fn late(&self) -> Vec<Uuid> {
@@ -103,6 +126,12 @@ impl Fencing {
     }
 }
 
+/// A key that is there and of a process of the victim's head that is out.
+fn out(there: &Registrants, victim: FenceKey, again: Option<FenceKey>) -> Option<FenceKey> {
+    let theirs = |k: &&FenceKey| are_of_one_head(**k, victim) && !is_outside(**k) && Some(**k) != again;
+    there.keys.iter().find(theirs).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,7 +139,7 @@ mod tests {
     use base::fence::Registrants;
 
     const OWN: u64 = 0xa1;
-    const VICTIM: u64 = 0xb1;
+    const VICTIM: u64 = 0x8000_00b1;
     const FAILED: Result<Fence, FenceError> = Err(FenceError::TimedOut);
 
     fn key(n: u64) -> FenceKey {
@@ -168,6 +197,23 @@ mod tests {
         );
         f.on_done(drive(2), &keys(&[OWN, 0xc1]), at(60_000));
         assert_eq!((f.late(), f.overdue(at(60_001)), f.next_deadline(at(60_001))), (vec![], vec![], None));
+    }
+
+    #[test]
+    fn an_older_key_of_the_victim_is_taken_away_too_and_those_that_may_be_there_are_left() {
+        let (older, outside, again) = (VICTIM - 3, 0x8000_0000, VICTIM + 5);
+        let mut f = begun(1);
+        f.on_done(drive(1), &keys(&[OWN, older]), at(5));
+        assert_eq!(f.late(), [drive(1)]);
+        let due = f.due(at(5));
+        let act = FenceAct::ShutOut { key: key(OWN), victim: key(older), process: None };
+        assert_eq!(due, [(drive(1), FenceOp { act, limit: ASK })]);
+        f.on_done(drive(1), &keys(&[OWN, again]), at(6));
+        assert_eq!(f.late(), [drive(1)], "it is not in");
+        f.let_in(key(again));
+        f.due(at(6));
+        f.on_done(drive(1), &keys(&[OWN, outside, again]), at(7));
+        assert!(f.confirmed([drive(1)]));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod model;
 pub mod record;
 pub mod slot;
 pub mod watch;
+pub mod world;
 
 pub use beat::Beat;
 pub use decide::{Ask, Decider, Outcome};

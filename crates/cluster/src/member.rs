@@ -22,7 +22,7 @@ use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::watch::{End, Times, Verdict, View, Watch, Why};
 use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A head that starts and meets nobody waits so long before it goes on alone.
 pub const ALONE: Duration = Duration::from_secs(1);
@@ -104,6 +104,9 @@ pub enum Do {
         /// Why, if the other one led before.
         why: Option<Why>,
     },
+    /// What had confirmed its fence when `on_fenced` was called may be served: nothing newer was decided meanwhile. A drive that does not
+    /// know this head's key any more leaves that set before the key is registered there again, and comes back by the next `Serve`.
+    Serve,
     /// This head is in, and follows.
     Follow,
     /// The other head was put out, and is to be shut off every drive; `on_fenced` when that is done.
@@ -136,6 +139,19 @@ struct DriveBeat {
     fails: Option<NotReached>,
 }
 
+/// How far this head is from serving. A command of its fence may have been on its way while the other head decided, and shut this one
+/// out: such a one registers it again, and then all drives look as if it had won. So once they have confirmed, the voters are looked at:
+/// what the other one decided before its fence is seen there, and what it decides later it has to fence later, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Serve {
+    No,
+    /// The drives have confirmed; the voters are to be looked at.
+    Wanted,
+    Looks,
+    /// And nothing newer was decided.
+    Looked,
+}
+
 /// The process at the other end of the link.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Peer {
@@ -154,10 +170,14 @@ pub struct Member {
     part: Part,
     peer: Option<Peer>,
     started: Option<Instant>,
+    /// The last turn.
+    turned: Instant,
     beats: u64,
     next_beat: Instant,
     next_join: Instant,
     drives: BTreeMap<Uuid, DriveBeat>,
+    /// Drives that took a beat of this head since that is in.
+    taken: BTreeSet<Uuid>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
     /// Nothing is proposed before.
@@ -168,6 +188,7 @@ pub struct Member {
     fenced: bool,
     /// The layer above wants the other one out, whatever is heard of it.
     unwanted: Option<Why>,
+    serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
     /// Drives that may vote, the best first; None until somebody said so.
@@ -190,15 +211,18 @@ impl Member {
             part: Part::Outside,
             peer: None,
             started: None,
+            turned: Instant(0),
             beats: 0,
             next_beat: Instant(0),
             next_join: Instant(0),
             drives: BTreeMap::new(),
+            taken: BTreeSet::new(),
             remote: BTreeMap::new(),
             retry: Instant(0),
             doubt: false,
             fenced: false,
             unwanted: None,
+            serve: Serve::No,
             why: None,
             candidates: None,
             voter_gone: None,
@@ -262,7 +286,13 @@ impl Member {
     }
     /// A voter has done what was asked of it; None: it failed.
     pub fn on_voted(&mut self, now: Instant, voter: Voter, round: u64, found: Option<Found>) {
+        let before = self.known().epoch;
         let outcome = self.decider.on_done(voter, round, found);
+        let told = matches!(outcome, Some(Outcome::Decided(_))) || planted(Bug::LookKeptSecret);
+        if self.known().epoch > before && !told {
+            // A look that finds something newer goes on behind it; what it found counts at once.
+            self.on_known(now);
+        }
         self.on_outcome(now, outcome);
     }
     /// The own state directory has done what the other head asked of it.
@@ -275,20 +305,29 @@ impl Member {
         let Some(asked) = d.asked.take() else { return };
         d.next = Some((asked + self.set.times.drive_every).max(now));
         d.fails = found.err();
+        if found.is_ok() {
+            self.taken.insert(drive);
+        }
         if let Ok(beat) = found {
             let others = |b: &Beat| b.head == self.set.me.other() && b.system == self.decider.known().system;
             let beat = beat.filter(others);
             self.doubt |= beat.is_some_and(|b| b.epoch > self.decider.known().epoch);
             self.watch.on_drive(asked, beat);
         }
-        let refuse = self.drives.values().filter(|d| d.fails == Some(NotReached::Fenced)).count();
-        if refuse * 2 > self.drives.len() && self.is_in() {
+        // One that is let in is not registered everywhere at once: who refuses it then has not shut it out.
+        let refuses = |(drive, d): &(&Uuid, &DriveBeat)| {
+            self.taken.contains(drive) && d.fails == Some(NotReached::Fenced)
+        };
+        let refuse = self.drives.iter().filter(refuses).count();
+        if refuse * 2 > self.drives.len() && self.is_in() && !planted(Bug::FencedGoesOn) {
             self.end(Out::Fenced);
         }
     }
-    /// No drive that this head serves from lets the other head's last process in: it may be let in as a new one.
+    /// No drive that this head is to serve from lets the other head's last process in: it may be let in as a new one. Said again when
+    /// drives confirm that were late.
     pub fn on_fenced(&mut self) {
         self.fenced = true;
+        self.on_confirmed();
     }
     /// The other head did not confirm in time what it must have: it is to be put out.
     pub fn on_silent(&mut self) {
@@ -297,6 +336,11 @@ impl Member {
     /// An operator wants the other head out.
     pub fn put_out(&mut self) {
         self.unwanted = Some(Why::Asked);
+    }
+    /// Drives have confirmed their fences from which this head is to serve, now or besides others: `Do::Serve` follows once the voters say
+    /// that nothing newer is decided.
+    pub fn on_confirmed(&mut self) {
+        self.serve = if planted(Bug::ServedUnlooked) { Serve::Looked } else { Serve::Wanted };
     }
     /// Drives that may vote, the best first. Whoever leads chooses among them.
     pub fn on_candidates(&mut self, drives: Vec<Uuid>) {
@@ -320,7 +364,10 @@ impl Member {
             self.go_on(now);
         }
         let mut dos = core::mem::take(&mut self.dos);
-        if self.part != Part::Over {
+        if self.part == Part::Over && !planted(Bug::OverGoesOn) {
+            // Whatever this turn had begun before it learned that is not done any more.
+            dos.retain(|d| matches!(d, Do::End(_)));
+        } else {
             dos.extend(self.link.dos().into_iter().map(Do::Link));
         }
         dos
@@ -330,9 +377,12 @@ impl Member {
         if self.part == Part::Over {
             return None;
         }
-        // What waits for time waits for less than this, but for what was asked of others.
-        let retry = (self.retry > self.next_beat).then_some(self.retry);
-        Some(self.next_beat.min(retry.unwrap_or(self.next_beat)))
+        // What is over by the last turn waits for something else than time.
+        let remote = self.remote.values().map(|asked| *asked + REMOTE);
+        let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
+        let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
+        let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
+        later.chain([self.next_beat]).min()
     }
 
     fn is_in(&self) -> bool {
@@ -349,6 +399,7 @@ impl Member {
         let _ = self.link.send(message.encode());
     }
     fn go_on(&mut self, now: Instant) {
+        self.turned = now;
         if self.started.is_none() {
             self.started = Some(now);
             self.watch = Watch::new(self.set.times, self.set.networks, now);
@@ -368,6 +419,10 @@ impl Member {
         }
         self.propose(now);
         self.ask(now);
+        if self.serve == Serve::Looked && self.part == Part::Leader {
+            self.serve = Serve::No;
+            self.dos.push(Do::Serve);
+        }
     }
     fn hear(&mut self, now: Instant, heard: Heard) {
         match heard {
@@ -379,6 +434,9 @@ impl Member {
                         self.remote_failed(now, round);
                     }
                     self.next_join = now;
+                }
+                // What was decided while no network was there was told to nobody, and who is shut off the drives hears it here alone.
+                if fresh || hello.epoch < self.known().epoch && !planted(Bug::EpochNotTold) {
                     let known = self.known().clone();
                     self.tell(&Message::Record(Box::new(known)));
                 }
@@ -387,11 +445,12 @@ impl Member {
                 self.doubt |= beat.epoch > self.known().epoch;
                 self.watch.on_beat(now, path, beat);
             }
-            Heard::Message(bytes) => match Message::decode(self.set.me.other(), &bytes) {
-                Ok(message) => self.on_message(now, message),
-                // Of a later version: whoever sends what we must understand asks for our version first.
-                Err(_) => {}
-            },
+            Heard::Message(bytes) => {
+                // Others are of a later version: whoever sends what we must understand asks for our version first.
+                if let Ok(message) = Message::decode(self.set.me.other(), &bytes) {
+                    self.on_message(now, message);
+                }
+            }
         }
     }
     fn on_message(&mut self, now: Instant, message: Message) {
@@ -420,7 +479,8 @@ impl Member {
     }
     fn remote_failed(&mut self, now: Instant, round: u64) {
         self.remote.remove(&round);
-        self.on_voted(now, Voter::Directory(self.set.me.other()), round, None);
+        let found = planted(Bug::SilentVoterCounts).then_some([None, None]);
+        self.on_voted(now, Voter::Directory(self.set.me.other()), round, found);
     }
 
     /// Beats by the link and on the voter drives, as often as is due.
@@ -468,7 +528,14 @@ impl Member {
         if self.decider.is_busy() || now < self.retry {
             return;
         }
-        if let Some(wish) = self.wish(now, verdict) {
+        if self.serve == Serve::Looks {
+            // It was given up.
+            self.serve = Serve::Wanted;
+        }
+        if self.serve == Serve::Wanted && self.part == Part::Leader {
+            (self.serve, self.doubt, self.retry) = (Serve::Looks, false, now);
+            self.decider.look();
+        } else if let Some(wish) = self.wish(now, verdict) {
             assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
             self.retry = now;
             self.decider.propose(wish);
@@ -510,7 +577,10 @@ impl Member {
             },
             Part::Follower => None,
             Part::Leader => {
-                let asks = self.peer.clone().filter(|_| self.link.is_up() && self.may_let_in());
+                // A process that was in and is out is never in again: it ends once it hears of it.
+                let was_in =
+                    |peer: &Peer| peer.life == known.head(other).life && !planted(Bug::SameLifeAgain);
+                let asks = self.peer.clone().filter(|p| self.link.is_up() && self.may_let_in() && !was_in(p));
                 if let Some(Peer { life, asks: Some(name) }) = asks {
                     let mut next = known.with(other, life);
                     next.heads[other.index()].name = name;
@@ -600,8 +670,15 @@ impl Member {
                 self.doubt = true;
                 self.retry = now + Duration::from_millis(20 + self.prng.below(60));
             }
-            Some(Outcome::Minority { .. }) => self.retry = now + MINORITY_AGAIN,
+            Some(Outcome::Minority { .. }) => {
+                // What was to be known is not known yet.
+                self.doubt = true;
+                self.retry = now + MINORITY_AGAIN;
+            }
             Some(Outcome::Looked) => {
+                if self.serve == Serve::Looks && !self.decider.is_contested() {
+                    self.serve = Serve::Looked;
+                }
                 // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing.
                 if self.decider.is_contested() {
                     self.decider.propose(self.decider.known().next());
@@ -627,10 +704,15 @@ impl Member {
             (true, false) => Part::Follower,
             (false, _) => Part::Outside,
         };
+        // It may have been let in and put out again before it heard of the first.
+        let was_in = self.part == Part::Outside && known.head(me).life == self.set.life;
+        if was == Part::Outside && self.part != was {
+            self.taken.clear();
+        }
         let why = self.why.take();
         self.unwanted = self.unwanted.filter(|_| known.is_in(other));
         match (was, self.part) {
-            (Part::Follower | Part::Leader, Part::Outside) => {
+            (_, Part::Outside) if was != Part::Outside || was_in => {
                 if planted(Bug::OutGoesOn) {
                     self.part = was;
                 } else {
@@ -638,7 +720,7 @@ impl Member {
                 }
             }
             (Part::Outside | Part::Follower, Part::Leader) => {
-                self.fenced = false;
+                (self.fenced, self.serve) = (false, Serve::No);
                 self.dos.push(Do::Lead { why });
             }
             (Part::Outside, Part::Follower) => self.dos.push(Do::Follow),
@@ -648,7 +730,7 @@ impl Member {
                     self.fenced = false;
                     self.dos.push(Do::LetIn);
                 } else if let (false, Some(why)) = (there, why) {
-                    self.fenced = false;
+                    (self.fenced, self.serve) = (false, Serve::No);
                     self.dos.push(Do::PutOut { why });
                 }
             }

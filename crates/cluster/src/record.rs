@@ -264,6 +264,16 @@ fn key(system: Uuid, head: HeadNo, since: u64) -> FenceKey {
     FenceKey::new(number).expect("its first byte is not zero")
 }
 
+/// Whether both keys are of one head of one system, of whatever epochs.
+pub fn are_of_one_head(a: FenceKey, b: FenceKey) -> bool {
+    (a.get() ^ b.get()) >> 31 == 0
+}
+
+/// Whether this is the key of a head that is not in.
+pub fn is_outside(key: FenceKey) -> bool {
+    key.get() & 0x7fff_ffff == 0
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -327,6 +337,11 @@ pub(crate) mod tests {
         let mut alone = r.clone();
         alone.heads[1] = HeadRow::default();
         assert_eq!(alone.key(HeadNo::B), None);
+        let outside = r.key_outside(HeadNo::B);
+        assert_eq!(format!("{:016x}", outside.get()), "4d07070780000000");
+        let [a, b, again] = keys.map(|k| k.expect("both were in"));
+        assert!(are_of_one_head(b, again) && are_of_one_head(b, outside) && !are_of_one_head(a, b));
+        assert!(is_outside(outside) && !is_outside(b));
     }
 
     #[test]

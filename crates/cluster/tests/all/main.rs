@@ -2,3 +2,4 @@
 
 mod decision;
 mod link;
+mod world;

@@ -108,6 +108,12 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Decision => {
             return LARGE.iter().find_map(|s| walk(*s, seed).err()).map(|what| one_line(&what));
         }
+        Worlds::System => {
+            return match std::panic::catch_unwind(|| cluster::world::run(seed)) {
+                Ok(result) => result.err().map(|what| one_line(&what)),
+                Err(panic) => Some(one_line(&words(&*panic))),
+            };
+        }
         Worlds::Volumes => Options::volumes(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
         Worlds::Scarce => Options::scarce(seed),
@@ -116,12 +122,14 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Ok(Ok(outcome)) if worlds == Worlds::Stingy && outcome.lost > 0 => Some("sessions given up".into()),
         Ok(Ok(_)) => None,
         Ok(Err(failure)) => Some(one_line(&failure.what)),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            Some(format!("assertion: {}", one_line(text)))
-        }
+        Err(panic) => Some(one_line(&words(&*panic))),
     }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    format!("assertion: {text}")
 }
 
 fn one_line(text: &str) -> String {

@@ -5,6 +5,7 @@ use base::fence::Process;
 use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
 use cluster::link::Do;
 use cluster::member::{self, NotReached};
+use cluster::record::{are_of_one_head, is_outside};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,12 @@ pub(crate) struct SystemDesk {
     processes: BTreeMap<u64, Process>,
     /// Drives that have not confirmed that the other head is shut out.
     late: BTreeMap<DriveId, String>,
+    /// In which epoch each open drive confirmed that nobody else may write there.
+    confirmed: BTreeMap<DriveId, u64>,
+    /// Drives of pools that are open, by their labels: they may be voters.
+    drives: BTreeMap<Uuid, DriveId>,
+    /// How often the member has said that what is confirmed may be served.
+    serves: u64,
     /// Files of the state directory that were sent to the follower, and that it has.
     sent: u64,
     had: u64,
@@ -66,6 +73,9 @@ impl SystemDesk {
             busy: BTreeSet::new(),
             processes: BTreeMap::new(),
             late: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
+            drives: BTreeMap::new(),
+            serves: 0,
             sent: 0,
             had: 0,
             synced: false,
@@ -167,6 +177,7 @@ impl SystemDesk {
         &self.standby
     }
     pub fn stands_by(&mut self, spec: String, drive: Standby) {
+        self.is_open(drive.uuid, drive.id);
         self.standby.insert(spec, drive);
     }
     /// A drive that is open already, for who would open it.
@@ -174,12 +185,44 @@ impl SystemDesk {
         self.standby.remove(spec)
     }
 
-    /// A drive confirmed that the other head is shut out, or did not.
-    pub fn is_late(&mut self, drive: DriveId, path: Option<String>) {
-        match path {
-            Some(path) => drop(self.late.insert(drive, path)),
-            None => drop(self.late.remove(&drive)),
-        }
+    /// A drive of a pool is open.
+    pub fn is_open(&mut self, uuid: Uuid, drive: DriveId) {
+        self.drives.insert(uuid, drive);
+    }
+    /// It is let go of.
+    pub fn is_closed(&mut self, drive: DriveId) {
+        self.drives.retain(|_, id| *id != drive);
+        self.confirmed.remove(&drive);
+        self.late.remove(&drive);
+    }
+    /// The open drive with this label.
+    pub fn open_drive(&self, uuid: Uuid) -> Option<DriveId> {
+        self.drives.get(&uuid).copied()
+    }
+    /// A drive confirmed, in the epoch that is known.
+    pub fn confirms(&mut self, drive: DriveId) {
+        self.late.remove(&drive);
+        self.confirmed.insert(drive, self.member.known().epoch);
+    }
+    pub fn has_confirmed(&self, drive: DriveId) -> bool {
+        self.confirmed.get(&drive) == Some(&self.member.known().epoch)
+    }
+    /// What is confirmed may be served.
+    pub fn may_serve(&mut self) {
+        self.serves += 1;
+    }
+    pub fn serves(&self) -> u64 {
+        self.serves
+    }
+    /// Whether a key on a drive is that of a process of the other head that is out.
+    pub fn is_stale(&self, key: FenceKey) -> bool {
+        let (record, other) = (self.member.known(), self.member.me().other());
+        let theirs = are_of_one_head(key, record.key_outside(other)) && !is_outside(key);
+        theirs && !(record.is_in(other) && record.key(other) == Some(key))
+    }
+    /// A drive has not confirmed.
+    pub fn is_late(&mut self, drive: DriveId, path: &str) {
+        self.late.insert(drive, path.into());
     }
     /// An operator has said that the other head is switched off: what no drive can confirm is believed until it is let in again.
     pub fn is_off(&mut self) {

@@ -184,6 +184,9 @@ impl Office {
             let mut desk = self.desk_mut();
             desk.shapes.remove(&id);
             desk.ills.remove(&id);
+            if let Some(system) = desk.system_mut() {
+                system.is_closed(id);
+            }
         }
         self.cx.close(id);
     }

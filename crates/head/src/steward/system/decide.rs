@@ -73,11 +73,7 @@ impl Office {
         let desk = self.desk();
         let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
         let leg = legs.filter_map(|l| l.open.as_ref()).find(|o| o.label.drive == uuid).map(|o| o.id);
-        let standby = || {
-            let system = desk.system.as_ref()?;
-            system.standby().values().find(|s| s.uuid == uuid).map(|s| s.id)
-        };
-        leg.or_else(standby)
+        leg.or_else(|| desk.system.as_ref()?.open_drive(uuid))
     }
     async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
         let system = self.desk().system.as_ref()?.member().known().system;

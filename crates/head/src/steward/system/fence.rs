@@ -1,14 +1,23 @@
 //! Nobody serves from a drive before the other head is shut off it: every drive that a leader takes goes through here.
 
 use crate::order::Weight;
+use crate::steward::context::desk::Desk;
+use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
-use base::{DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKind, FenceOp, OpenError};
+use base::fence::NoFence;
+use base::{
+    DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKind, FenceOp, OpenError,
+};
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
+
+fn cannot(path: &str, why: NoFence) -> String {
+    format!("{path} cannot be used by two heads: {}", why.words())
+}
 
 impl Office {
     /// Whether this head is one of two.
@@ -20,59 +29,102 @@ impl Office {
         let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
         self.cx.fence(drive, FenceOp { act: FenceAct::Register { key }, limit: REGISTER }).await
     }
-    /// Makes a drive this head's, and shuts the other one off it if that is out: once. True: it has confirmed.
-    async fn fence_once(&self, drive: DriveId) -> Result<bool, FenceError> {
-        self.register(drive).await?;
-        let (key, victim) =
-            self.desk().system.as_ref().map(|s| (s.own_key(), s.victim())).expect("one of two");
-        let believed = self.desk().system.as_ref().is_some_and(|s| s.is_believed_off());
-        let Some((victim, process)) = victim else {
+    /// Takes the key of every process of the other head that is out from a drive, once. With `anew` this head registers first: only where
+    /// nothing is served from the drive, since who was shut out in the meantime would let itself in again. True: it has confirmed.
+    async fn fence_once(&self, drive: DriveId, anew: bool) -> Result<bool, FenceError> {
+        if anew {
+            self.register(drive).await?;
+        }
+        let told = |desk: &Desk| desk.system.as_ref().map(|s| (s.own_key(), s.victim(), s.is_believed_off()));
+        let (key, victim, believed) = told(&self.desk()).expect("one of two");
+        let op = |act| FenceOp { act, limit: ASK };
+        let mut there = match victim {
+            Some((victim, process)) => {
+                match self.cx.fence(drive, op(FenceAct::ShutOut { key, victim, process })).await {
+                    Err(_) if believed => return Ok(true),
+                    there => there?,
+                }
+            }
             // The other one is in, or there never was one.
-            let there =
-                self.cx.fence(drive, FenceOp { act: FenceAct::Reserve { key }, limit: REGISTER }).await?;
-            return Ok(match there {
-                Fence::Keys(there) => there.has(key),
-                Fence::File { .. } => true,
-            });
+            None => self.cx.fence(drive, FenceOp { act: FenceAct::Reserve { key }, limit: REGISTER }).await?,
         };
-        let act = FenceAct::ShutOut { key, victim, process };
-        match self.cx.fence(drive, FenceOp { act, limit: ASK }).await {
-            Ok(Fence::Keys(there)) => Ok(there.has(key) && !there.has(victim)),
-            Ok(Fence::File { others }) => Ok(!others),
-            Err(_) if believed => Ok(true),
-            Err(e) => Err(e),
+        loop {
+            let stale = match &there {
+                Fence::File { others } => return Ok(victim.is_none() || !others),
+                Fence::Keys(keys) if !keys.has(key) => return Ok(false),
+                Fence::Keys(keys) => {
+                    let desk = self.desk();
+                    let system = desk.system.as_ref().expect("one of two");
+                    keys.keys.iter().copied().find(|k| system.is_stale(*k))
+                }
+            };
+            // One of a life before that: the drive was away when that one was shut out.
+            let Some(victim) = stale else { return Ok(true) };
+            there = self.cx.fence(drive, op(FenceAct::ShutOut { key, victim, process: None })).await?;
         }
     }
     /// The same, again and again until it has confirmed, or for so long. An error is a sentence.
-    pub(crate) async fn fence_drive(
+    async fn fence_drive(
         &self,
-        id: DriveId,
-        info: &DriveInfo,
+        (id, info): (DriveId, &DriveInfo),
+        anew: bool,
         patience: Duration,
     ) -> Result<(), String> {
         let path = &info.path;
         if let FenceKind::None(why) = info.fence {
-            return Err(format!("{path} cannot be used by two heads: {}", why.words()));
+            return Err(cannot(path, why));
         }
         let end = self.cx.now() + patience;
         loop {
-            let last = match self.fence_once(id).await {
+            let last = match self.fence_once(id, anew).await {
                 Ok(true) => {
-                    self.in_system(|s| s.is_late(id, None));
+                    self.in_system(|s| s.confirms(id));
                     return Ok(());
                 }
-                Ok(false) => "the other head is still registered there".to_string(),
-                Err(FenceError::None(why)) => {
-                    return Err(format!("{path} cannot be used by two heads: {}", why.words()));
-                }
+                Ok(false) => "another head is still registered there, or this one is not".to_string(),
+                Err(FenceError::None(why)) => return Err(cannot(path, why)),
                 Err(e) => format!("{e:?}"),
             };
             if self.cx.now() >= end {
-                self.in_system(|s| s.is_late(id, Some(path.clone())));
+                self.in_system(|s| s.is_late(id, path));
                 return Err(format!("{path} has not confirmed that the other head is shut out: {last}"));
             }
             self.cx.sleep(AGAIN).await;
         }
+    }
+    /// Drives have confirmed: waits until the voters say that nothing newer is decided. Until then nothing is read or written there that
+    /// counts.
+    async fn may_serve(&self) {
+        let Some(before) = self.in_system(|s| {
+            s.tell().on_confirmed();
+            s.serves()
+        }) else {
+            return;
+        };
+        let office = self.clone();
+        let serves = move || office.desk().system.as_ref().is_none_or(|s| s.serves() > before);
+        self.cx.until(serves).await;
+    }
+    /// At a takeover: all drives that are open at once. What does not confirm is let go of.
+    pub(super) async fn fence_standby(&self) {
+        let drives = self.desk().system.as_ref().map_or(vec![], |s| {
+            s.standby().iter().map(|(spec, d)| (spec.clone(), d.id, d.info.clone())).collect()
+        });
+        let one = |(spec, id, info): (String, DriveId, DriveInfo)| -> Boxed<'_, ()> {
+            Box::pin(async move {
+                if let Err(words) = self.fence_drive((id, &info), true, PUT_OUT).await {
+                    self.is_not_fenced(words);
+                    self.in_system(|s| s.take_standby(&spec));
+                    self.let_go(id);
+                }
+            })
+        };
+        join::all(drives.into_iter().map(one).collect()).await;
+        self.may_serve().await;
+    }
+    fn is_not_fenced(&self, words: String) {
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Error, "system", words);
     }
     /// Of drives that are to be taken: those from which the other head is shut out, looked at again, since something of its may have
     /// landed until then. The others are let go of, and told.
@@ -80,57 +132,103 @@ impl Office {
         if !self.is_in_system() {
             return probes;
         }
-        let one = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> { Box::pin(self.fence_probe(p)) };
-        let mut good = vec![];
-        for fenced in join::all(probes.into_iter().map(one).collect()).await {
-            match fenced {
-                Ok(probe) => good.push(probe),
-                Err(e) => {
-                    let now = self.cx.now();
-                    self.desk_mut().event(now, Weight::Error, "system", e.words);
+        let one = |p: Probe| -> Boxed<'_, Option<Probe>> {
+            Box::pin(async move {
+                let done = match self.has_confirmed(p.id) {
+                    true => Ok(()),
+                    false => self.fence_drive((p.id, &p.info), true, PUT_OUT).await,
+                };
+                if let Err(words) = done {
+                    self.is_not_fenced(words);
+                    self.let_go(p.id);
+                    return None;
                 }
+                Some(p)
+            })
+        };
+        let news = probes.iter().any(|p| !self.has_confirmed(p.id));
+        let fenced: Vec<Option<Probe>> = join::all(probes.into_iter().map(one).collect()).await;
+        if news {
+            self.may_serve().await;
+        }
+        let again = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> { Box::pin(self.look_again(p)) };
+        let looked = join::all(fenced.into_iter().flatten().map(again).collect()).await;
+        let mut good = vec![];
+        for probe in looked {
+            match probe {
+                Ok(probe) => good.push(probe),
+                Err(e) => self.is_not_fenced(e.words),
             }
+        }
+        for (uuid, id) in good.iter().filter_map(|p| Some((p.good_label()?.drive, p.id))) {
+            self.in_system(|s| s.is_open(uuid, id));
         }
         good
     }
+    fn has_confirmed(&self, id: DriveId) -> bool {
+        self.desk().system.as_ref().is_some_and(|s| s.has_confirmed(id))
+    }
     /// The same of one drive.
     pub(crate) async fn fence_probe(&self, probe: Probe) -> Result<Probe, OpenError> {
-        if !self.is_in_system() {
-            return Ok(probe);
+        let path = probe.info.path.clone();
+        let gone = || format!("{path} has not confirmed that the other head is shut out").into();
+        self.fenced(vec![probe]).await.pop().ok_or_else(gone)
+    }
+    /// Before a new drive is labelled.
+    pub(crate) async fn fence_new(&self, id: DriveId) -> Result<(), DriveError> {
+        if !self.is_in_system() || self.has_confirmed(id) {
+            return Ok(());
         }
-        if let Err(words) = self.fence_drive(probe.id, &probe.info, PUT_OUT).await {
-            self.let_go(probe.id);
-            return Err(words.into());
-        }
-        self.look_again(probe).await
+        // Of what kind it is, was looked at by whoever opened it: here a drive without a fence fails.
+        let info = DriveInfo { fence: FenceKind::File, ..DriveInfo::default() };
+        self.fence_drive((id, &info), true, PUT_OUT).await.map_err(|_| DriveError::Fenced)?;
+        self.may_serve().await;
+        Ok(())
     }
     /// The other head was put out while this one serves: it wrote nothing but votes and beats, so what is served goes on, and drives are
     /// asked until each has confirmed.
-    pub(super) async fn shut_out(&self, epoch: u64) {
-        let drives: Vec<(DriveId, DriveInfo)> = {
-            let desk = self.desk();
-            let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-            let spares = desk.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
-            legs.filter_map(|l| l.open.as_ref()).chain(spares).map(|o| (o.id, o.info.clone())).collect()
-        };
-        let one = |(id, info): (DriveId, DriveInfo)| -> Boxed<'_, ()> {
+    pub(super) async fn shut_out(&self) {
+        let drives = self.open_drives_of_pools();
+        let one = |drive: OpenDrive| -> Boxed<'_, ()> {
             Box::pin(async move {
-                if let Err(words) = self.fence_drive(id, &info, PUT_OUT).await {
-                    let now = self.cx.now();
-                    self.desk_mut().event(now, Weight::Error, "system", words);
-                    let open = || self.desk().is_open(id) && self.is_epoch(epoch);
-                    while open() && self.fence_drive(id, &info, AGAIN).await.is_err() {}
+                let it = (drive.id, &drive.info);
+                if let Err(words) = self.fence_drive(it, false, PUT_OUT).await {
+                    self.is_not_fenced(words);
+                    let open = || self.desk().is_open(drive.id) && self.is_out();
+                    while open() && self.fence_drive(it, false, AGAIN).await.is_err() {}
                 }
             })
         };
-        let over = || !self.is_epoch(epoch);
+        let over = || !self.is_out();
         let all = join::all(drives.into_iter().map(one).collect());
-        let done = self.cx.unless(over, all).await;
-        if done.is_some() {
+        if self.cx.unless(over, all).await.is_some() {
             self.in_system(|s| s.tell().on_fenced());
         }
     }
-    pub(super) fn is_epoch(&self, epoch: u64) -> bool {
-        self.desk().system.as_ref().is_some_and(|s| s.member().known().epoch == epoch)
+    /// A head that becomes one of two shares the drives that it serves from. Sentences say which of them it cannot.
+    pub(super) async fn share_drives(&self, drives: &[OpenDrive]) -> Vec<String> {
+        let mut wrong = vec![];
+        for drive in drives {
+            wrong.extend(self.fence_drive((drive.id, &drive.info), true, PUT_OUT).await.err());
+        }
+        wrong
+    }
+    /// Drives of legs and spares.
+    pub(super) fn open_drives_of_pools(&self) -> Vec<OpenDrive> {
+        let desk = self.desk();
+        let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let spares = desk.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
+        legs.filter_map(|l| l.open.as_ref()).chain(spares).cloned().collect()
+    }
+    /// Whether the other head is in since this epoch.
+    pub(super) fn is_in_since(&self, epoch: u64) -> bool {
+        self.desk().system.as_ref().is_some_and(|s| {
+            let (record, other) = (s.member().known(), s.member().me().other());
+            record.is_in(other) && record.head(other).since == epoch
+        })
+    }
+    /// Whether the other head is out.
+    fn is_out(&self) -> bool {
+        self.desk().system.as_ref().is_some_and(|s| s.victim().is_some())
     }
 }

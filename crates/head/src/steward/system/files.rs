@@ -72,7 +72,7 @@ impl Office {
         };
         for name in &names {
             let _turn = self.share_files().await;
-            if !self.is_epoch(epoch) {
+            if !self.is_in_since(epoch) {
                 return;
             }
             match self.cx.state(StateOp::Read { name: name.clone() }).await {

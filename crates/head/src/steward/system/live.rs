@@ -82,6 +82,7 @@ impl Office {
         if self.desk().stop != Stop::No {
             return None;
         }
+        self.fence_standby().await;
         Some((!self.files_are_current().await).then(|| {
             "this head was out when hosts and portals may have been changed, and the other one is not there to tell: \
              start the other head, or millrace serve --import serves with what this one has"
@@ -168,6 +169,7 @@ impl Office {
                 }
                 self.cx.to_manager(ManagerMail::Leads(true));
             }
+            Do::Serve => drop(self.in_system(|s| s.may_serve())),
             Do::Follow => {
                 self.cx.to_manager(ManagerMail::Leads(false));
                 event(Weight::Note, format!("this head follows, epoch {epoch}; {other} leads"));
@@ -175,7 +177,7 @@ impl Office {
             Do::PutOut { why } => {
                 self.in_system(|s| s.is_synced(false));
                 event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
-                self.cx.spawn(async move { office.shut_out(epoch).await });
+                self.cx.spawn(async move { office.shut_out().await });
             }
             Do::LetIn => {
                 self.in_system(|s| s.is_synced(false));

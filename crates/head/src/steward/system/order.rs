@@ -2,11 +2,9 @@
 
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::peer::{SystemSettings, SystemView};
-use crate::steward::context::open::OpenDrive;
 use crate::steward::office::Office;
 use crate::steward::words::refuse;
-use base::{DriveError, DriveId, Duration, FenceKind};
-use cluster::fence::PUT_OUT;
+use base::{Duration, FenceKind};
 use cluster::{Part, Voter};
 
 /// Where a system's own records lie on each drive (docs/formats/system.md).
@@ -42,20 +40,6 @@ impl Office {
             late: system.late(),
         })
     }
-    /// Before a new drive is labelled: the other head is shut out.
-    pub(crate) async fn fence_new(&self, id: DriveId) -> Result<(), DriveError> {
-        if !self.is_in_system() {
-            return Ok(());
-        }
-        let info = base::DriveInfo { fence: FenceKind::File, ..base::DriveInfo::default() };
-        self.fence_drive(id, &info, PUT_OUT).await.map_err(|_| DriveError::Fenced)
-    }
-    fn open_drives_of_pools(&self) -> Vec<OpenDrive> {
-        let desk = self.desk();
-        let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        let spares = desk.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
-        legs.filter_map(|l| l.open.as_ref()).chain(spares).cloned().collect()
-    }
     /// Order: this head becomes head a of a system.
     pub(crate) async fn system_create(&self, settings: SystemSettings) -> Answered {
         if self.is_in_system() {
@@ -84,12 +68,7 @@ impl Office {
             let message = "the state directory did not take the first decision of the system";
             return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
         }
-        let mut notices = vec![];
-        for drive in &drives {
-            if let Err(words) = self.fence_drive(drive.id, &drive.info, PUT_OUT).await {
-                notices.push(words);
-            }
-        }
+        let notices = self.share_drives(&drives).await;
         self.files_are_current().await;
         self.leads_all();
         Ok(Reply::Created { uuid: system, notices })
