@@ -14,8 +14,8 @@ Both heads reach the same drives. One leads and serves; the other follows, and t
 (docs/two-heads.md).
 
 Examples:
-  millrace system create --link 10.9.0.1:7400,10.9.1.1:7400  # on the head that serves
-  millrace system join TOKEN --link 10.9.0.2,10.9.1.2        # on the other one
+  millrace system create --link 10.9.0.1:7400,10.9.1.1:7400  # on one
+  millrace system join TOKEN --link 10.9.0.2,10.9.1.2        # on the other
   millrace head ls")]
 pub enum SystemCommand {
     /// Make this head the first of a system, and print the token for the second one

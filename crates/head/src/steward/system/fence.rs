@@ -12,6 +12,8 @@ use base::{
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 
+/// How long a file is waited for before the process is killed that has it.
+const LET_GO: Duration = Duration::from_millis(60);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
 
@@ -31,7 +33,7 @@ impl Office {
     }
     /// Takes the key of every process of the other head that is out from a drive, once. With `anew` this head registers first: only where
     /// nothing is served from the drive, since who was shut out in the meantime would let itself in again. True: it has confirmed.
-    async fn fence_once(&self, drive: DriveId, anew: bool) -> Result<bool, FenceError> {
+    async fn fence_once(&self, drive: DriveId, kind: FenceKind, anew: bool) -> Result<bool, FenceError> {
         if anew {
             self.register(drive).await?;
         }
@@ -40,7 +42,17 @@ impl Office {
         let op = |act| FenceOp { act, limit: ASK };
         let mut there = match victim {
             Some((victim, process)) => {
-                match self.cx.fence(drive, op(FenceAct::ShutOut { key, victim, process })).await {
+                let act = |process| FenceAct::ShutOut { key, victim, process };
+                let mut there = Err(FenceError::TimedOut);
+                if kind == FenceKind::File {
+                    // A process that has let go of a file need not be killed: it may have started anew by now, and would be again.
+                    there = self.cx.fence(drive, FenceOp { act: act(None), limit: LET_GO }).await;
+                }
+                if there == Err(FenceError::TimedOut) {
+                    let process = process.filter(|_| kind == FenceKind::File);
+                    there = self.cx.fence(drive, op(act(process))).await;
+                }
+                match there {
                     Err(_) if believed => return Ok(true),
                     there => there?,
                 }
@@ -76,7 +88,7 @@ impl Office {
         }
         let end = self.cx.now() + patience;
         loop {
-            let last = match self.fence_once(id, anew).await {
+            let last = match self.fence_once(id, info.fence, anew).await {
                 Ok(true) => {
                     self.in_system(|s| s.confirms(id));
                     return Ok(());
@@ -179,8 +191,8 @@ impl Office {
         if !self.is_in_system() || self.has_confirmed(id) {
             return Ok(());
         }
-        // Of what kind it is, was looked at by whoever opened it: here a drive without a fence fails.
-        let info = DriveInfo { fence: FenceKind::File, ..DriveInfo::default() };
+        // No process of the other head has it, if it is a file: nobody need be killed for it.
+        let info = DriveInfo { fence: FenceKind::Scsi, ..DriveInfo::default() };
         self.fence_drive((id, &info), true, PUT_OUT).await.map_err(|_| DriveError::Fenced)?;
         self.may_serve().await;
         Ok(())

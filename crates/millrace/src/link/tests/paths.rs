@@ -163,7 +163,7 @@ fn the_listener_goes_and_comes_and_the_path_with_it() {
         assert!(matches!(last[..], [Happened::Down { why: Why::Stopped, .. }]), "{last:?}");
         assert_eq!(b.down(), Why::Closed, "it said goodbye");
     }
-    assert!(matches!(b.unreached(), Unreached::Network(_)), "reported anew");
+    assert!(matches!(b.unreached(), Unreached::Nobody), "reported anew");
 }
 
 #[test]
