@@ -90,6 +90,6 @@ pub struct Head {
     /// Voter drives that it reaches; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaches: Option<u16>,
-    /// A follower that has all that it needs to take over.
+    /// It has the latest hosts and portals: it leads, or may take over.
     pub ready: bool,
 }

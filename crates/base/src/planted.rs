@@ -128,6 +128,7 @@ bugs! {
     OverGoesOn promise 16 within 500 in System: "a process that learns that it is out ends what it had begun first",
     SameLifeAgain promise 16 within 500 in System: "a process that was put out is let in again, as the same",
     AcceptedIsNoNews promise 16 within 1500 in System: "a look passes over what was accepted in a lower ballot than ours",
+    LeadsBehind promise 16 within 500 in System: "a head leads although the other one alone has the latest hosts",
     EpochNotTold promise 16 within 500 in System: "a head does not hear what was decided while the link was cut",
 }
 

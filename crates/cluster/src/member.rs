@@ -76,6 +76,8 @@ pub enum Out {
     Decided(u64),
     /// Most voter drives refuse it: the other head has shut it out.
     Fenced,
+    /// It followed, had not yet all that it needs to lead, and the one that led is gone: that one is waited for.
+    Behind,
 }
 
 /// What is to be done.
@@ -188,6 +190,10 @@ pub struct Member {
     fenced: bool,
     /// The layer above wants the other one out, whatever is heard of it.
     unwanted: Option<Why>,
+    /// The other head has all files of this one.
+    synced: bool,
+    /// An operator wants this head to lead, whatever it lacks.
+    forced: bool,
     serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
@@ -222,6 +228,8 @@ impl Member {
             doubt: false,
             fenced: false,
             unwanted: None,
+            synced: false,
+            forced: false,
             serve: Serve::No,
             why: None,
             candidates: None,
@@ -332,6 +340,14 @@ impl Member {
     /// The other head did not confirm in time what it must have: it is to be put out.
     pub fn on_silent(&mut self) {
         self.unwanted = Some(Why::Silent);
+    }
+    /// The follower has all that it needs to take over.
+    pub fn on_synced(&mut self) {
+        self.synced = true;
+    }
+    /// An operator wants this head to lead, although the other one alone has the latest hosts and portals.
+    pub fn lead_as_it_is(&mut self) {
+        self.forced = true;
     }
     /// An operator wants the other head out.
     pub fn put_out(&mut self) {
@@ -566,11 +582,24 @@ impl Member {
         let known = self.known().clone();
         match self.part {
             Part::Over => None,
-            Part::Outside => self.may_begin(now, verdict).then(|| known.led_by(me, life, &self.set.name)),
+            Part::Outside => self.may_begin(now, verdict).then(|| {
+                let mut next = known.led_by(me, life, &self.set.name);
+                if self.forced {
+                    next.latest = [me == HeadNo::A, me == HeadNo::B];
+                }
+                next
+            }),
             Part::Follower | Part::Leader if known.is_in(other) => match verdict {
+                Verdict::Propose(_) if self.part == Part::Follower && self.is_behind() => {
+                    self.end(Out::Behind);
+                    None
+                }
                 Verdict::Propose(why) => {
                     self.why = Some(why);
                     Some(known.without(other))
+                }
+                _ if self.part == Part::Leader && self.synced && !known.has_latest(other) => {
+                    Some(known.with_latest(other))
                 }
                 _ if self.part == Part::Leader => self.other_voters(now),
                 _ => None,
@@ -593,6 +622,9 @@ impl Member {
             }
         }
     }
+    fn is_behind(&self) -> bool {
+        !self.known().has_latest(self.set.me) && !planted(Bug::LeadsBehind)
+    }
     fn may_let_in(&self) -> bool {
         self.fenced || planted(Bug::LetInUnfenced)
     }
@@ -602,6 +634,9 @@ impl Member {
         let started = self.started.unwrap_or(now);
         if known.head(self.set.me.other()).state == HeadState::None {
             return true;
+        }
+        if self.is_behind() && !self.forced {
+            return false;
         }
         if self.link.is_up() {
             // The other one is there. If it is not in either, the one that led goes first.
@@ -727,7 +762,7 @@ impl Member {
             (Part::Leader, Part::Leader) => {
                 let there = known.is_in(other);
                 if there && self.fenced {
-                    self.fenced = false;
+                    (self.fenced, self.synced) = (false, false);
                     self.dos.push(Do::LetIn);
                 } else if let (false, Some(why)) = (there, why) {
                     (self.fenced, self.serve) = (false, Serve::No);

@@ -78,7 +78,7 @@ fn first() -> SystemRecord {
     SystemRecord {
         system: Uuid([7; 16]),
         epoch: 1,
-        access: (0, 0),
+        latest: [true, true],
         features: 0,
         leader: HeadNo::A,
         heads: [row(1), row(1)],
@@ -142,7 +142,7 @@ impl World {
                 let i = head.index();
                 self.left.proposals[i] -= 1;
                 let mut record = self.heads[i].known().without(head.other());
-                record.access = (u64::from(self.left.proposals[i]), u64::from(self.left.kills[i]));
+                record.features = u16::from(self.left.proposals[i]) << 8 | u16::from(self.left.kills[i]);
                 if self.left.moves_voter && head == HeadNo::A {
                     record.voters = vec![drive(2), drive(3), drive(4)];
                 }

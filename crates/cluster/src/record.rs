@@ -98,9 +98,8 @@ pub struct SystemRecord {
     pub system: Uuid,
     /// From 1; the newest counts.
     pub epoch: u64,
-    /// How often hosts and portals were changed, and a hash of them: a head that comes up alone knows by it whether its own are
-    /// the latest.
-    pub access: (u64, u64),
+    /// Which heads have the latest hosts, portals and lists of pools in their state directories: who has not does not lead.
+    pub latest: [bool; HEADS],
     /// What both heads can do.
     pub features: u16,
     /// The head that changes what lies on the drives.
@@ -142,7 +141,7 @@ impl SystemRecord {
         let a = HeadRow { state: HeadState::In, since: 1, life: 1, ..HeadRow::default() };
         let voters = vec![Voter::Directory(HeadNo::A)];
         let heads = [a, HeadRow::default()];
-        Self { system, epoch: 1, access: (0, 0), features: 0, leader: HeadNo::A, heads, voters }
+        Self { system, epoch: 1, latest: [true, false], features: 0, leader: HeadNo::A, heads, voters }
     }
     /// The record that a head proposes next: the same, of the next epoch.
     #[must_use]
@@ -158,7 +157,7 @@ impl SystemRecord {
         next
     }
     /// The next record, by which one head leads alone and the other is out. What that one keeps of hosts and portals is old from then
-    /// on.
+    /// on, if what the first one keeps is not.
     #[must_use]
     pub fn without(&self, other: HeadNo) -> Self {
         let mut next = self.next();
@@ -167,8 +166,19 @@ impl SystemRecord {
             row.state = HeadState::Out;
         }
         next.leader = other.other();
-        next.access.0 += 1;
+        next.latest[other.index()] &= !next.latest[other.other().index()];
         next
+    }
+    /// The next record, by which a head has the latest hosts and portals.
+    #[must_use]
+    pub fn with_latest(&self, head: HeadNo) -> Self {
+        let mut next = self.next();
+        next.latest[head.index()] = true;
+        next
+    }
+    /// Whether a head has the latest hosts and portals.
+    pub fn has_latest(&self, head: HeadNo) -> bool {
+        self.latest[head.index()]
     }
     /// The next record, by which this process leads alone: nobody else was there.
     #[must_use]
@@ -181,7 +191,8 @@ impl SystemRecord {
     }
     pub(crate) fn encode(&self, w: &mut Writer) {
         assert!(self.voters.len() <= VOTERS_MAX, "a record within its limits");
-        w.bytes(&self.system.0).u64(self.epoch).u64(self.access.0).u64(self.access.1);
+        w.bytes(&self.system.0).u64(self.epoch);
+        w.u8(u8::from(self.latest[0]) | u8::from(self.latest[1]) << 1);
         w.u16(self.features).u8(self.leader as u8);
         for head in &self.heads {
             assert!(head.name.len() <= NAME_MAX, "names are short");
@@ -216,7 +227,10 @@ impl SystemRecord {
         let mut r = Reader(bytes);
         let system = Uuid(r.array()?);
         let epoch = r.u64()?;
-        let access = (r.u64()?, r.u64()?);
+        let latest = match r.u8()? {
+            bits @ 0..=3 => [bits & 1 == 1, bits & 2 == 2],
+            _ => return Err(Malformed),
+        };
         let features = r.u16()?;
         let leader = HeadNo::from_number(r.u8()?).ok_or(Malformed)?;
         let mut heads = [HeadRow::default(), HeadRow::default()];
@@ -252,7 +266,7 @@ impl SystemRecord {
         if epoch == 0 || epoch == u64::MAX || !sorted || !r.0.is_empty() {
             return Err(Malformed);
         }
-        Ok(Self { system, epoch, access, features, leader, heads, voters })
+        Ok(Self { system, epoch, latest, features, leader, heads, voters })
     }
 }
 
@@ -289,7 +303,7 @@ pub(crate) mod tests {
         SystemRecord {
             system: Uuid([7; 16]),
             epoch,
-            access: (3, 4),
+            latest: [true, true],
             features: 1,
             leader: HeadNo::A,
             heads: [row(1, "a"), row(2, "b")],
@@ -348,6 +362,9 @@ pub(crate) mod tests {
     fn a_head_that_is_put_out_leads_no_more() {
         let next = record(5).without(HeadNo::A);
         assert_eq!((next.epoch, next.leader), (6, HeadNo::B));
+        assert_eq!(next.latest, [false, true]);
+        let behind = SystemRecord { latest: [true, false], ..record(5) };
+        assert_eq!(behind.without(HeadNo::A).latest, [true, false], "nobody else has it");
         assert!(!next.is_in(HeadNo::A) && next.is_in_as(HeadNo::B, 79) && !next.is_in_as(HeadNo::B, 80));
     }
 }

@@ -308,6 +308,8 @@ pub enum Order {
     },
     /// What the system is, from this head's view. Answered by `System`.
     System,
+    /// This head leads, although the other one alone has the latest hosts and portals.
+    HeadLead,
     /// Puts the other head out, and shuts it off every drive.
     HeadFence {
         /// An operator says that it is switched off: drives that cannot confirm are believed to be left alone.

@@ -73,8 +73,6 @@ pub struct SystemView {
     pub linked: bool,
     /// Voter drives that it reaches, and that there are.
     pub reaches: (u16, u16),
-    /// The other head has all files of this one.
-    pub synced: bool,
     /// Drives from which the other head is not known to be shut out, by path.
     pub late: Vec<String>,
 }

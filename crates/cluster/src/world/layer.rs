@@ -62,6 +62,8 @@ pub(super) struct Process {
     /// The connection that it has by each network, 0 for none.
     pub connections: Vec<u64>,
     pub serving: Option<Serving>,
+    /// Since when the follower is in that has all files of this head.
+    pub synced: u64,
     votes: BTreeMap<Voter, Queue>,
     beats: BTreeMap<Uuid, (u64, bool)>,
     /// Drives that took a beat once it was in: whether they refused the last one; and how many answers ago most voters do.
@@ -85,6 +87,7 @@ impl Process {
             member,
             connections: vec![0; networks],
             serving: None,
+            synced: 0,
             votes: BTreeMap::new(),
             beats: BTreeMap::new(),
             refuse: BTreeMap::new(),
@@ -167,6 +170,14 @@ impl World {
             }
             Input::FenceTime | Input::Nothing => {}
             Input::FollowAgain { drive } => self.follow(head, drive),
+            Input::Synced(since) => {
+                let (known, other) = (self.process(head).member.known(), head.other());
+                if known.is_in(other) && known.head(other).since == since {
+                    self.files[other.index()] = self.files[head.index()];
+                    self.process(head).synced = since;
+                    self.process(head).member.on_synced();
+                }
+            }
             Input::Candidates(drives) => self.process(head).member.on_candidates(drives),
         }
         self.fence(head);
@@ -268,9 +279,12 @@ impl World {
                 self.outcome.let_in += 1;
                 let known = self.process(head).member.known();
                 let key = known.key(head.other());
+                let (since, number) = (known.head(head.other()).since, self.process(head).number);
                 if let (Some(work), Some(key)) = (&mut self.process(head).work, key) {
                     work.fencing.let_in(key);
                 }
+                let after = self.rng.between(1, 50) * MS;
+                self.input(head, number, after, Input::Synced(since));
             }
             Do::Follow => {
                 self.outcome.follows += 1;

@@ -70,16 +70,46 @@ pub struct Outcome {
 #[derive(Clone, Debug)]
 enum Input {
     Net(usize, net::Event),
-    Drive { drive: Uuid, op: u64, reply: Reply },
-    Directory { voter: Voter, op: u64, round: u64, found: Box<Found> },
-    VotedFor { round: u64, found: Box<Found> },
-    VoteFailed { voter: Voter, round: u64 },
-    Limit { voter: Voter, op: u64, round: u64 },
-    BeatLimit { drive: Uuid, op: u64 },
-    FenceLimit { drive: Uuid, number: u64, asked: Instant },
+    Drive {
+        drive: Uuid,
+        op: u64,
+        reply: Reply,
+    },
+    Directory {
+        voter: Voter,
+        op: u64,
+        round: u64,
+        found: Box<Found>,
+    },
+    VotedFor {
+        round: u64,
+        found: Box<Found>,
+    },
+    VoteFailed {
+        voter: Voter,
+        round: u64,
+    },
+    Limit {
+        voter: Voter,
+        op: u64,
+        round: u64,
+    },
+    BeatLimit {
+        drive: Uuid,
+        op: u64,
+    },
+    FenceLimit {
+        drive: Uuid,
+        number: u64,
+        asked: Instant,
+    },
     FenceTime,
-    FollowAgain { drive: Uuid },
+    FollowAgain {
+        drive: Uuid,
+    },
     Candidates(Vec<Uuid>),
+    /// The follower that is in since this epoch has all files.
+    Synced(u64),
     Nothing,
 }
 
@@ -171,6 +201,9 @@ struct World {
     outcome: Outcome,
     /// Who began to serve when, and by which epoch.
     served: Vec<(u64, HeadNo, u64)>,
+    /// The last change of hosts in each state directory, and the last that was answered.
+    files: [u64; 2],
+    answered: u64,
     /// What happened, in words, if anybody wants to know.
     story: Option<Vec<String>>,
 }
@@ -193,7 +226,7 @@ impl World {
         let record = SystemRecord {
             system: Uuid([7; 16]),
             epoch: 1,
-            access: (0, 0),
+            latest: [true, true],
             features: 0,
             leader: HeadNo::A,
             heads: [row(1, "a"), row(2, "b")],
@@ -228,6 +261,8 @@ impl World {
             check: Check::default(),
             outcome: Outcome::default(),
             served: vec![],
+            files: [0, 0],
+            answered: 0,
             story: None,
         };
         for head in [HeadNo::A, HeadNo::B] {

@@ -124,6 +124,12 @@ impl World {
             return Err(format!("{head:?} serves from {drive}, which has not confirmed its fence"));
         }
         let drives = process.work.as_ref().map(|w| w.told.clone()).unwrap_or_default();
+        let has = self.files[head.index()];
+        if has < self.answered {
+            let answered = self.answered;
+            return Err(format!("{head:?} serves with change {has} of hosts, and {answered} was answered"));
+        }
+        let process = self.process(head);
         let first = process.serving.is_none();
         process.serving = Some(Serving { epoch, drives: drives.clone() });
         for drive in self.drives.iter_mut().filter(|d| drives.contains(&d.id)) {
@@ -136,6 +142,27 @@ impl World {
         }
         Ok(())
     }
+    /// An operator changes hosts: answered once the state directories have it of all heads that are in.
+    fn change_hosts(&mut self, head: HeadNo) {
+        let (i, o) = (head.index(), head.other().index());
+        let process = self.heads[i].process.as_ref().expect("it serves");
+        let known = process.member.known().clone();
+        let synced = process.synced == known.head(head.other()).since;
+        self.files[i] += 1;
+        if known.is_in(head.other()) {
+            let follower = self.heads[o].process.as_ref();
+            let there = follower.is_some_and(|f| {
+                f.member.part() == Part::Follower && f.member.life() == known.head(head.other()).life
+            });
+            if !there || !process.member.is_linked() || self.heads[o].paused > self.now {
+                return;
+            }
+            if synced {
+                self.files[o] = self.files[i];
+            }
+        }
+        self.answered = self.answered.max(self.files[i]);
+    }
     /// A head that serves writes a value to all drives, or reads one.
     pub(super) fn write(&mut self, head: HeadNo, number: u64) {
         let paused = self.heads[head.index()].paused > self.now;
@@ -147,6 +174,7 @@ impl World {
         let after = self.rng.between(5, 20) * MS;
         self.at(after, Event::Write(head, number));
         let Some((epoch, drives)) = serving else { return };
+        self.change_hosts(head);
         let act = if self.rng.chance(1, 5) { Act::Read } else { Act::Write { epoch } };
         for id in drives {
             let drive = self.drives.iter().find(|d| d.id == id).expect("one of them");

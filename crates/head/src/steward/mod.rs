@@ -195,6 +195,14 @@ impl Steward {
                     self.office.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
                 // What must be done although the head leads nothing.
+                Order::HeadLead if desk.stop == Stop::No => {
+                    drop(desk);
+                    let office = self.office.clone();
+                    self.office.cx.spawn(async move {
+                        let answer = office.head_lead().await;
+                        office.cx.to_manager(ManagerMail::Answered { id, answer });
+                    });
+                }
                 Order::HeadFence { off } if desk.stop == Stop::No => {
                     drop(desk);
                     let office = self.office.clone();
@@ -218,10 +226,8 @@ impl Steward {
                 self.office.on_renewed(again, failed);
             }
             StewardMail::Peer(news) => {
-                if let Some(system) = desk.system_mut() {
-                    system.on_peer(news);
-                    self.office.cx.changed();
-                }
+                desk.on_peer(news);
+                self.office.cx.changed();
             }
             StewardMail::ToPeer(bytes) => {
                 drop(desk);

@@ -30,12 +30,10 @@ impl Office {
         let mut notices = self.read_log().await;
         let office = self.clone();
         self.cx.spawn(async move { office.keep_log().await });
-        let mut hold = hold;
         if let Some(settings) = system {
             self.enter_system(settings).await;
-            match self.stand_by().await {
-                Some(why) => hold = hold.or(why),
-                None => return self.cx.to_manager(ManagerMail::Stopped),
+            if self.stand_by().await.is_none() {
+                return self.cx.to_manager(ManagerMail::Stopped);
             }
         }
         notices.extend(self.read_state().await);

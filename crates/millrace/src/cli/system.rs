@@ -80,7 +80,7 @@ It starts anew as a follower if it lives.
 
 Examples:
   millrace head fence b
-  millrace head fence b --is-off  # somebody has switched it off, and a drive cannot confirm that it is shut out")]
+  millrace head fence b --is-off  # it is switched off: you have looked")]
     Fence {
         /// a or b
         #[arg(value_name = "HEAD", value_parser = ["a", "b"])]
@@ -88,6 +88,18 @@ Examples:
         /// You have seen that it is switched off: its drives are believed to be left alone
         #[arg(long)]
         is_off: bool,
+    },
+    /// Have this head lead with older hosts and portals, where the other one cannot start any more
+    #[command(after_help = "\
+A head that was out does not lead by itself as long as the other one has later
+hosts and portals. What was changed on that one since is lost by this.
+
+Examples:
+  millrace head lead --with-old-hosts")]
+    Lead {
+        /// You know that the other head cannot start any more, and look at hosts and portals afterwards
+        #[arg(long, required = true)]
+        with_old_hosts: bool,
     },
 }
 
@@ -121,6 +133,10 @@ pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> 
         HeadCommand::Ls => {
             let cluster: Cluster = client.get("/system")?;
             Ok(context.show(&cluster, |cluster| list(cluster, context)))
+        }
+        HeadCommand::Lead { with_old_hosts: _ } => {
+            client.act("/system/lead", &serde_json::json!({}))?;
+            Ok(context.done("This head leads.", "millrace host ls, and millrace portal ls"))
         }
         HeadCommand::Fence { head, is_off } => {
             let cluster: Cluster = client.get("/system")?;
@@ -157,6 +173,10 @@ fn list(cluster: &Cluster, context: &Context) -> String {
     let mut out = table.print(context.terminal, 0);
     out +=
         &format!("\nEpoch {}; the link is {}.\n", cluster.epoch, if cluster.linked { "up" } else { "down" });
+    let me = cluster.heads.iter().find(|h| h.head == cluster.me);
+    if me.is_some_and(|h| h.state == "starts" && !h.ready) {
+        out += "The other head alone has the latest hosts and portals: start it. If it cannot start any more: millrace head lead --with-old-hosts\n";
+    }
     for path in &cluster.late {
         out += &format!("{path} has not confirmed that the other head is shut out\n");
     }

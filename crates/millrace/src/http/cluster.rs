@@ -25,6 +25,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_system, create_system))
         .routes(routes!(join_system))
         .routes(routes!(fence_head))
+        .routes(routes!(lead_head))
 }
 
 fn refused(failure: Failure) -> Refused {
@@ -121,9 +122,17 @@ async fn fence_head(State(api): State<Api>, Body(body): Body<HeadFence>) -> Resu
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Lead with the hosts and portals that this head has, although the other one has later ones
+#[utoipa::path(post, path = "/system/lead", tag = "system",
+    responses((status = 204, description = "This head leads"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn lead_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
+    api.order(Order::HeadLead).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, synced, late } = view;
+    let SystemView { me, part, record, linked, reaches, late } = view;
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -142,7 +151,7 @@ fn cluster(view: SystemView) -> Cluster {
             state: state.into(),
             since_epoch: row.since,
             reaches: (h == me).then_some(reaches.0),
-            ready: state == "leads" || state == "follows" && synced,
+            ready: record.has_latest(h),
         }
     };
     Cluster {

@@ -116,10 +116,14 @@ fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_lat
     a.cli("host add latest --iqn iqn.2026-01.test:latest");
     a.signal("-KILL");
     b.child = Some(b.command().spawn().expect("it runs"));
-    until("b leads, and waits for a word", || b.log().contains("may have been changed"));
-    b.signal("-KILL");
+    until("b waits", || {
+        heads(&b) == ["a out", "b starts, not ready"] || heads(&b) == ["a leads", "b starts, not ready"]
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(b.cli("head ls").contains("--with-old-hosts"));
+    assert!(b.refused("status").contains("does not lead"));
     a.start(&[]);
-    until("a leads", || heads(&a).first().is_some_and(|h| h == "a leads"));
+    until("a leads, and b follows", || heads(&a) == ["a leads", "b follows"]);
     assert!(a.cli("host ls").contains("latest"));
 }
 

@@ -3,6 +3,7 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::Room;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
+use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::found::Found;
@@ -68,6 +69,8 @@ pub(crate) struct Desk {
     pub sessions: Sessions,
     /// The system that this head is one of two of.
     pub system: Option<SystemDesk>,
+    /// What the link told before that was known.
+    early: Vec<PeerNews>,
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
     /// Pools that are being imported at this moment.
@@ -258,6 +261,7 @@ impl Desk {
             looks: Looks::default(),
             sessions: Sessions::default(),
             system: None,
+            early: vec![],
             orders: VecDeque::new(),
             ordering: false,
             importing: BTreeSet::new(),
@@ -303,8 +307,16 @@ impl Desk {
         self.held = held;
     }
     /// This head is one of two.
-    pub fn enters_system(&mut self, system: SystemDesk) {
+    pub fn enters_system(&mut self, mut system: SystemDesk) {
+        self.early.drain(..).for_each(|news| system.on_peer(news));
         self.system = Some(system);
+    }
+    /// Something of the link. Its transport may be up before the Steward has read who it is.
+    pub fn on_peer(&mut self, news: PeerNews) {
+        match &mut self.system {
+            Some(system) => system.on_peer(news),
+            None => self.early.push(news),
+        }
     }
     pub fn system_mut(&mut self) -> Option<&mut SystemDesk> {
         self.system.as_mut()

@@ -42,15 +42,13 @@ pub(crate) struct SystemDesk {
     /// Files of the state directory that were sent to the follower, and that it has.
     sent: u64,
     had: u64,
-    /// It has all.
-    synced: bool,
     /// An operator has said in this epoch that the other head is switched off.
     off: Option<u64>,
     /// Somebody changes files that are shared.
     sharing: bool,
-    /// What was decided when this head did not lead, last; and what was kept for the next start.
-    prior: SystemRecord,
+    /// The epoch that was kept for the next start.
     kept: u64,
+    latest: [bool; 2],
     /// Drives that may vote, as the member was told.
     offered: Vec<Uuid>,
     /// Files that came from the leader, in order, to be written here.
@@ -63,7 +61,7 @@ const PROCESSES_MAX: usize = 8;
 impl SystemDesk {
     pub fn new(settings: SystemSettings, life: u64, seed: u64, known: SystemRecord) -> Self {
         let SystemSettings { me, name, networks, process, times, .. } = settings;
-        let prior = known.clone();
+        let (kept, latest) = (known.epoch, known.latest);
         let set = member::Settings { me, life, name, process, networks, times, seed };
         Self {
             member: Member::new(set, known),
@@ -78,11 +76,10 @@ impl SystemDesk {
             serves: 0,
             sent: 0,
             had: 0,
-            synced: false,
             off: None,
             sharing: false,
-            kept: prior.epoch,
-            prior,
+            kept,
+            latest,
             offered: vec![],
             came: Default::default(),
         }
@@ -102,9 +99,6 @@ impl SystemDesk {
     /// The member's turn.
     pub fn turn(&mut self, now: Instant) -> Vec<member::Do> {
         self.news = false;
-        if self.member.part() != Part::Leader {
-            self.prior.clone_from(self.member.known());
-        }
         let dos = self.member.turn(now);
         if let Some(Beat { life, process, .. }) = self.member.last_beat().copied() {
             self.processes.insert(life, process);
@@ -247,13 +241,6 @@ impl SystemDesk {
     pub fn has_had(&self, seq: u64) -> bool {
         self.had >= seq
     }
-    /// The other head has all files of the leader, or may not.
-    pub fn is_synced(&mut self, synced: bool) {
-        self.synced = synced;
-    }
-    pub fn synced(&self) -> bool {
-        self.synced
-    }
     /// Somebody changes files that are shared, or has.
     pub fn shares(&mut self, sharing: bool) {
         self.sharing = sharing;
@@ -261,16 +248,12 @@ impl SystemDesk {
     pub fn is_sharing(&self) -> bool {
         self.sharing
     }
-    /// What was decided last when this head did not lead.
-    pub fn prior(&self) -> &SystemRecord {
-        &self.prior
-    }
-    /// What is decided, if it was not kept for the next start.
-    pub fn take_news_of_record(&mut self) -> Option<SystemRecord> {
+    /// What is decided, if it was not kept for the next start, and who had the latest hosts and portals before.
+    pub fn take_news_of_record(&mut self) -> Option<(SystemRecord, [bool; 2])> {
         let record = self.member.known();
-        let news = record.epoch > self.kept;
-        self.kept = record.epoch;
-        news.then(|| record.clone())
+        let (news, was) = (record.epoch > self.kept, self.latest);
+        (self.kept, self.latest) = (record.epoch, record.latest);
+        news.then(|| (record.clone(), was))
     }
     /// Drives that may vote.
     pub fn offers(&mut self, drives: Vec<Uuid>) {

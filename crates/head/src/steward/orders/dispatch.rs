@@ -81,6 +81,7 @@ impl Office {
             Order::Status | Order::Events { .. } => self.look(order).await,
             Order::SystemCreate { settings } => self.system_create(*settings).await,
             Order::System => self.system_view().map(|v| Reply::System(Box::new(v))),
+            Order::HeadLead => self.head_lead().await,
             Order::HeadFence { off } => self.head_fence(off).await,
             Order::Shutdown => self.shutdown().await,
         }

@@ -3,12 +3,12 @@
 use super::upper::{Upper, is_shared};
 use crate::mail::ManagerMail;
 use crate::order::Weight;
+use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
-use base::Duration;
 use base::machine::StateOp;
+use base::{Duration, Instant};
+use cluster::Part;
 
-/// Which generation of hosts and portals this state directory has.
-const ACCESS: &str = "system-access";
 /// A follower that does not say within this that it has a file is put out.
 const FOLLOWER_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -88,26 +88,17 @@ impl Office {
             if !follower_in {
                 return;
             }
-            let access = self.access();
-            self.tell_follower(|seq| Upper::All { seq, access, names })
+            self.tell_follower(|seq| Upper::All { seq, names })
         };
         self.has_file(last).await;
-        let done = self.in_system(|s| {
-            s.is_synced(s.has_had(last));
-            s.synced()
-        });
-        if done == Some(true) {
-            let now = self.cx.now();
-            self.desk_mut().event(
-                now,
-                Weight::Note,
-                "system",
-                "the follower has all that it needs to take over",
-            );
+        // If another was let in meanwhile, it is not that one which has it.
+        if self.is_in_since(epoch) {
+            self.in_system(|s| {
+                if s.has_had(last) {
+                    s.tell().on_synced();
+                }
+            });
         }
-    }
-    fn access(&self) -> u64 {
-        self.desk().system.as_ref().map_or(0, |s| s.member().known().access.0)
     }
     async fn shared_files(&self) -> Vec<String> {
         let listed = self.cx.state(StateOp::List).await.unwrap_or_default();
@@ -142,13 +133,11 @@ impl Office {
                 };
                 (seq, self.cx.state(op).await.is_ok())
             }
-            Upper::All { seq, access, names } => {
+            Upper::All { seq, names } => {
                 let mut good = true;
                 for name in self.shared_files().await.into_iter().filter(|n| !names.contains(n)) {
                     good &= self.cx.state(StateOp::Remove { name }).await.is_ok();
                 }
-                good = good && self.keep_access(access).await;
-                self.in_system(|s| s.is_synced(good));
                 (seq, good)
             }
             Upper::Have { .. } | Upper::Manager(_) => return,
@@ -158,35 +147,32 @@ impl Office {
             let _ = self.in_system(|s| s.tell().send(Upper::Have { seq }.encode()));
         }
     }
-    async fn keep_access(&self, access: u64) -> bool {
-        let contents = format!("{access}\n").into_bytes();
-        self.cx.state(StateOp::Write { name: ACCESS.into(), contents }).await.is_ok()
-    }
-    /// Before this head serves: whether its hosts and portals are those in force. From now on they are.
-    pub(super) async fn files_are_current(&self) -> bool {
-        let kept = self.cx.state(StateOp::Read { name: ACCESS.into() }).await.unwrap_or_default();
-        let kept: Option<u64> = core::str::from_utf8(&kept).ok().and_then(|t| t.trim().parse().ok());
-        let current = {
-            let desk = self.desk();
-            let system = desk.system.as_ref().expect("one of two");
-            let prior = system.prior();
-            prior.leader == system.member().me() || kept == Some(prior.access.0)
-        };
-        if current {
-            self.keep_access(self.access()).await;
-        }
-        current
-    }
     /// Takes a message of the manager's to the manager of the other head.
     pub(crate) fn to_peer(&self, bytes: Vec<u8>) {
         let _ = self.in_system(|s| s.tell().send(Upper::Manager(bytes).encode()));
     }
-    /// Something newer is decided, or not: it is kept for the next start.
-    pub(super) fn note_record(&self) {
-        let news = self.in_system(|s| s.take_news_of_record()).flatten();
-        if let Some(record) = news {
-            let office = self.clone();
-            self.cx.spawn(async move { office.keep_record(record).await });
+    /// Something newer is decided, or not: it is kept for the next start, and told.
+    pub(super) fn note_record(&self, now: Instant) {
+        let Some(Some((record, was))) = self.in_system(SystemDesk::take_news_of_record) else { return };
+        let (me, leads) = {
+            let desk = self.desk();
+            let system = desk.system.as_ref().expect("one of two");
+            (system.member().me(), system.part() == Part::Leader)
+        };
+        let other = me.other();
+        if leads && record.has_latest(other) && !was[other.index()] {
+            self.desk_mut().event(
+                now,
+                Weight::Note,
+                "system",
+                "the follower has all that it needs to take over",
+            );
         }
+        if !leads && !record.is_in(me) && !record.has_latest(me) && was[me.index()] {
+            let words = "the other head has the latest hosts and portals: this one does not lead without it";
+            self.desk_mut().event(now, Weight::Warning, "system", words);
+        }
+        let office = self.clone();
+        self.cx.spawn(async move { office.keep_record(record).await });
     }
 }

@@ -55,12 +55,12 @@ impl Office {
         let office = self.clone();
         self.cx.spawn(async move { office.receive().await });
     }
-    /// Waits until this head leads. Why no pool shall be imported then, if that is so; None: the head is being stopped.
-    pub(crate) async fn stand_by(&self) -> Option<Option<String>> {
+    /// Waits until this head leads, and every drive that it knows is fenced; None: the head is being stopped.
+    pub(crate) async fn stand_by(&self) -> Option<()> {
         let now = self.cx.now();
         {
             let mut desk = self.desk_mut();
-            let Some(system) = desk.system_mut() else { return Some(None) };
+            let Some(system) = desk.system_mut() else { return Some(()) };
             let (record, me) = (system.member().known().clone(), system.member().me());
             if record.head(me).state == cluster::HeadState::Out {
                 let words = format!(
@@ -83,11 +83,7 @@ impl Office {
             return None;
         }
         self.fence_standby().await;
-        Some((!self.files_are_current().await).then(|| {
-            "this head was out when hosts and portals may have been changed, and the other one is not there to tell: \
-             start the other head, or millrace serve --import serves with what this one has"
-                .to_string()
-        }))
+        Some(())
     }
     /// All that a leader takes is taken: the other head may be let in.
     pub(crate) fn leads_all(&self) {
@@ -110,7 +106,7 @@ impl Office {
                 self.cx.changed();
                 self.do_it(now, what);
             }
-            self.note_record();
+            self.note_record(now);
         }
     }
     /// A leader tells which drives may vote: legs in sync, of different arrays first.
@@ -175,18 +171,19 @@ impl Office {
                 event(Weight::Note, format!("this head follows, epoch {epoch}; {other} leads"));
             }
             Do::PutOut { why } => {
-                self.in_system(|s| s.is_synced(false));
                 event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
                 self.cx.spawn(async move { office.shut_out().await });
             }
             Do::LetIn => {
-                self.in_system(|s| s.is_synced(false));
                 event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }
             Do::End(out) => {
                 let words = match out {
                     Out::Decided(epoch) => format!("this head is out: the decision of epoch {epoch} says so"),
+                    Out::Behind => {
+                        "the head that led is gone before this one had all that it needs to lead".to_string()
+                    }
                     Out::Fenced => "this head is out: most drives refuse it".to_string(),
                 };
                 event(Weight::Error, words.clone());

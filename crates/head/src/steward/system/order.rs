@@ -36,7 +36,6 @@ impl Office {
             record: member.known().clone(),
             linked: member.is_linked(),
             reaches: (member.reaches(), voters as u16),
-            synced: system.synced(),
             late: system.late(),
         })
     }
@@ -69,9 +68,31 @@ impl Office {
             return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
         }
         let notices = self.share_drives(&drives).await;
-        self.files_are_current().await;
         self.leads_all();
         Ok(Reply::Created { uuid: system, notices })
+    }
+    /// Order: this head leads as it is.
+    pub(crate) async fn head_lead(&self) -> Answered {
+        let view = self.system_view()?;
+        match view.part {
+            Part::Leader => Ok(Reply::Done),
+            Part::Follower => {
+                let message = "the other head leads: this one takes over by itself when it must";
+                Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"))
+            }
+            Part::Outside | Part::Over => {
+                self.in_system(|s| s.tell().lead_as_it_is());
+                let office = self.clone();
+                let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+                match self.cx.until_within(DECIDE_PATIENCE, leads).await {
+                    true => Ok(Reply::Done),
+                    false => {
+                        let message = "the other head is there, or too few voters are reached";
+                        Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"))
+                    }
+                }
+            }
+        }
     }
     /// Order: the other head is put out.
     pub(crate) async fn head_fence(&self, off: bool) -> Answered {

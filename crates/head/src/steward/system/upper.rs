@@ -23,8 +23,6 @@ pub(crate) enum Upper {
     All {
         /// As in `File`.
         seq: u64,
-        /// The generation of hosts and portals that they are.
-        access: u64,
         /// Their names.
         names: Vec<String>,
     },
@@ -45,8 +43,8 @@ impl Upper {
                 w.u8(FILE).u64(*seq).text(name).u8(u8::from(contents.is_some()));
                 w.bytes(contents.as_deref().unwrap_or_default());
             }
-            Upper::All { seq, access, names } => {
-                w.u8(ALL).u64(*seq).u64(*access).u32(names.len() as u32);
+            Upper::All { seq, names } => {
+                w.u8(ALL).u64(*seq).u32(names.len() as u32);
                 for name in names {
                     w.text(name);
                 }
@@ -70,9 +68,9 @@ impl Upper {
                 Upper::File { seq, name: name_of(name)?, contents }
             }
             ALL => {
-                let (seq, access, n) = (r.u64()?, r.u64()?, r.u32()?);
+                let (seq, n) = (r.u64()?, r.u32()?);
                 let names = (0..n).map(|_| r.text().and_then(name_of)).collect::<Result<_, _>>()?;
-                Upper::All { seq, access, names }
+                Upper::All { seq, names }
             }
             HAVE => Upper::Have { seq: r.u64()? },
             MANAGER => Upper::Manager(core::mem::take(&mut r.0).to_vec()),
@@ -106,7 +104,7 @@ mod tests {
             file("hosts", Some(b"text".to_vec())),
             file("hosts", Some(vec![])),
             file("witness-1", None),
-            Upper::All { seq: 8, access: 3, names: vec!["hosts".into(), "pools".into()] },
+            Upper::All { seq: 8, names: vec!["hosts".into(), "pools".into()] },
             Upper::Have { seq: 9 },
             Upper::Manager(vec![1, 2]),
         ] {
