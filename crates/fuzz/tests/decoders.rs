@@ -213,8 +213,15 @@ fn fuzz_blocks_and_heartbeats_of_heads() {
     let drive = Voter::Drive(base::Uuid([9; 16]));
     let voters = vec![Voter::Directory(HeadNo::A), Voter::Directory(HeadNo::B), drive];
     let heads = [row(1), row(2)];
-    let decided =
-        SystemRecord { system, epoch: 4, access: (1, 2), features: 0, leader: HeadNo::A, heads, voters };
+    let decided = SystemRecord {
+        system,
+        epoch: 4,
+        latest: [true, false],
+        features: 0,
+        leader: HeadNo::A,
+        heads,
+        voters,
+    };
     let accepted = Some((3, decided.without(HeadNo::A)));
     let slot = Slot { head: HeadNo::B, life: 5, sequence: 8, promised: 3, decided, accepted };
     let (head, hosts, process) = (HeadNo::A, true, Process { pid: 4711, started: 99 });

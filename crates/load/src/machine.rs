@@ -353,7 +353,10 @@ impl Run {
         for lane in 0..self.lanes.len() {
             self.lanes[lane].initiator.end_of_turn(now, memory, fx);
             self.take_done(now, lane, memory);
-            self.watch(now, lane);
+            if self.watch(now, lane) {
+                // It connects in this turn, and not when something else happens.
+                self.lanes[lane].initiator.end_of_turn(now, memory, fx);
+            }
         }
         self.look(now, fx);
         // Operations that end with nothing to be done (a volume that is gone) must not loop here.
@@ -368,8 +371,8 @@ impl Run {
         self.tell(now, fx);
     }
 
-    /// Connections that came and went.
-    fn watch(&mut self, now: Instant, lane: usize) {
+    /// Connections that came and went. True: one is made anew.
+    fn watch(&mut self, now: Instant, lane: usize) -> bool {
         let patience = self.plan.patience;
         let l = &mut self.lanes[lane];
         match l.initiator.state() {
@@ -382,7 +385,7 @@ impl Run {
             }
             State::Down(why) => {
                 if self.phase == Phase::Closing {
-                    return;
+                    return false;
                 }
                 let since = *l.down_since.get_or_insert(now);
                 self.trouble = Some(why);
@@ -391,7 +394,7 @@ impl Run {
                 if hopeless {
                     let name = l.initiator.config().peer;
                     self.stop(now, End::Failed(format!("{name}: {why}")));
-                    return;
+                    return false;
                 }
                 match l.reconnect_at {
                     None => {
@@ -401,12 +404,14 @@ impl Run {
                     Some(at) if at <= now => {
                         l.reconnect_at = None;
                         l.initiator.start(now);
+                        return true;
                     }
                     Some(_) => {}
                 }
             }
             State::Idle | State::Starting | State::Stopping | State::Closing => {}
         }
+        false
     }
 
     fn take_done(&mut self, now: Instant, lane: usize, memory: &mut impl Memory) {

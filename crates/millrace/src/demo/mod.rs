@@ -31,7 +31,7 @@ It makes four drives in files, a pool of two mirrors, a volume and a host, loads
 
 Examples:
   millrace demo
-  millrace demo --heads 2 --once  # two daemons over the same drives; the one that serves is killed
+  millrace demo --heads 2 --once  # of two daemons the one that serves is killed
   millrace demo --once  # end after the table, with 0 if nothing went wrong
   millrace demo --dir /mnt/fast --drive-size 4G --seconds 60")]
 pub struct DemoArgs {

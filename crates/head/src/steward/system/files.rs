@@ -75,10 +75,9 @@ impl Office {
             if !self.is_in_since(epoch) {
                 return;
             }
-            match self.cx.state(StateOp::Read { name: name.clone() }).await {
-                Ok(contents) => drop(self.share_file(name, Some(contents))),
-                // It was removed since, and that was told.
-                Err(_) => {}
+            // One that is not there was removed since, and that was told.
+            if let Ok(contents) = self.cx.state(StateOp::Read { name: name.clone() }).await {
+                self.share_file(name, Some(contents));
             }
         }
         let last = {
