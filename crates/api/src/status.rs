@@ -1,6 +1,6 @@
 //! The head at one moment.
 
-use crate::{Drive, Event, Host, Pool, Portal, Protocol, Volume};
+use crate::{Cluster, Drive, Event, Host, Pool, Portal, Protocol, Volume};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -247,6 +247,9 @@ pub struct Status {
     /// The same for who looks closely.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asides: Vec<String>,
+    /// Both heads, if this is one of a system of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
 }
 
 /// Something new exists.

@@ -383,6 +383,7 @@ pub fn status(s: order::Snapshot) -> api::Status {
             model: s.system.model,
             firmware: s.system.firmware,
         },
+        cluster: None,
         health: state(s.health),
         reasons: s.reasons.into_iter().map(reason).collect(),
         drives: s.drives.into_iter().map(drive).collect(),

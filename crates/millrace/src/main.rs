@@ -18,7 +18,11 @@ mod failure;
 mod http;
 #[cfg_attr(
     not(test),
-    expect(dead_code, unused_imports, reason = "what both heads serving at once will need of it is there already")
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "what both heads serving at once will need of it is there already"
+    )
 )]
 #[cfg_attr(test, allow(unused_imports, reason = "some names are for the layer above alone"))]
 mod link;

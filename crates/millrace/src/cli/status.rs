@@ -459,6 +459,16 @@ fn summary(status: &Status, terminal: Terminal) -> String {
             .collect();
         table.row([Cell::new(Look::Dim, "hosts"), hosts.join(", ").into()]);
     }
+    if let Some(cluster) = &status.cluster {
+        let word = |h: &api::Head| {
+            let ready = if h.state == "follows" && h.ready { " and is ready to take over" } else { "" };
+            let name = if h.name.is_empty() { h.head.clone() } else { format!("{} ({})", h.head, h.name) };
+            format!("{name} {}{ready}", h.state)
+        };
+        let heads: Vec<String> = cluster.heads.iter().filter(|h| h.state != "none").map(word).collect();
+        let link = if cluster.linked { "the link is up" } else { "the link is down" };
+        table.row([Cell::new(Look::Dim, "heads"), format!("{}; {link}", heads.join(", ")).into()]);
+    }
     if table.is_empty() { String::new() } else { table.print(terminal, 0) }
 }
 

@@ -130,6 +130,41 @@ async fn lead_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Both heads, and what is wrong with them.
+pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
+    let Ok(Reply::System(view)) = api.order(Order::System).await else { return None };
+    let cluster = cluster(*view);
+    let reason = |message: String, next: &str| api::Reason {
+        state: api::State::Degraded,
+        what: "system".into(),
+        message,
+        next: Some(next.into()),
+    };
+    let mut reasons = vec![];
+    for head in cluster.heads.iter().filter(|h| h.head != cluster.me) {
+        let name =
+            if head.name.is_empty() { head.head.clone() } else { format!("{} ({})", head.head, head.name) };
+        match (head.state.as_str(), head.ready) {
+            ("out", _) => reasons.push(reason(
+                format!("head {name} is out: nobody takes over if this one ends"),
+                "millrace events, for why; and start that head",
+            )),
+            ("follows", false) => reasons.push(reason(
+                format!("head {name} has not all that it needs yet: nobody takes over if this one ends"),
+                "millrace head ls, in a moment",
+            )),
+            _ => {}
+        }
+    }
+    for path in &cluster.late {
+        reasons.push(reason(
+            format!("{path} has not confirmed that the other head is shut out"),
+            "millrace drive ls; or, if that head is switched off, millrace head fence HEAD --is-off",
+        ));
+    }
+    Some((cluster, reasons))
+}
+
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
     let SystemView { me, part, record, linked, reaches, late } = view;

@@ -126,6 +126,14 @@ impl Api {
             status.health = status.health.max(reason.state);
             status.reasons.insert(0, reason.clone());
         }
+        let in_system = self.process.system.as_ref().is_some_and(|s| s.settings().is_some());
+        if in_system && let Some((cluster, reasons)) = cluster::of_status(self).await {
+            status.cluster = Some(cluster);
+            for reason in reasons {
+                status.health = status.health.max(reason.state);
+                status.reasons.push(reason);
+            }
+        }
         if let Some(reason) = self.process.deaf.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             status.health = status.health.max(reason.state);
             status.reasons.push(reason);

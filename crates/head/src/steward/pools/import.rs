@@ -17,7 +17,7 @@ use crate::steward::pools::judge::Judged;
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
-use crate::steward::words::{STATE_DISK, array_word, refuse};
+use crate::steward::words::{STATE_DISK, array_word, error_words, refuse};
 use access::Grant;
 use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
@@ -162,6 +162,14 @@ impl Office {
     async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
+        if self.is_in_system() && !config.shared {
+            for p in probes {
+                self.clear_area(p.id).await.map_err(|e| {
+                    let message = format!("{}: the drive {}", p.info.path, error_words(e));
+                    refuse(RefusalKind::Internal, "pool", message).then("millrace status")
+                })?;
+            }
+        }
         let found = Change::PoolCame { config: config.clone(), generation, record: record.clone() };
         self.desk_mut().journal.found(&found);
         if let Some(name) = &claim.name {
@@ -318,6 +326,7 @@ impl Office {
         }
         let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
         config.holder = self.desk().me();
+        config.shared = self.is_in_system();
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
         drop(room);
         if let Err(r) = self.put_first_record(id).await {

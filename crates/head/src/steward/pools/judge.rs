@@ -162,6 +162,16 @@ impl Office {
         }
         record.arrays.truncate(config.arrays.len());
         let record = record.clone();
+        if config.shared && !self.is_in_system() && !force {
+            let message = format!(
+                "pool {} is of a system of two heads, and this head is alone: it cannot know whether another one writes there",
+                config.name
+            );
+            return Err(no(RefusalKind::Unsafe, message).then(format!(
+                "the same on a head of that system; or millrace pool import {} --force, once both of its heads are gone",
+                config.name
+            )));
+        }
         let mut objections: Vec<Objection> = vec![];
         if !config.holder.is_nil() && config.holder != me && !force {
             objections.push(Objection::held(&config));

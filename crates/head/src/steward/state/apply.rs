@@ -178,6 +178,7 @@ impl PoolConfig {
                     None => rows.push(row.clone()),
                 }
             }
+            Edit::Shared {} => self.shared = true,
             Edit::ReplacementRemoved { old } => self.extras.replacements.retain(|r| r.old != *old),
         }
     }

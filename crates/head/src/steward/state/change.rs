@@ -252,6 +252,8 @@ coded_enum! {
             /// The drive that leaves, or has left.
             old: Uuid,
         },
+        /// Two heads share its drives.
+        25 Shared {},
     }
 }
 

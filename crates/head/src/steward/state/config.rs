@@ -39,6 +39,8 @@ pub struct PoolConfig {
     pub extras: Extras,
     /// No free space holds anything but what is uncleared or returned.
     pub accounted: bool,
+    /// Two heads share its drives, and one alone must not take it.
+    pub shared: bool,
 }
 
 /// An array.
@@ -106,7 +108,8 @@ impl PoolConfig {
     /// The same of the body and the feature bits.
     pub fn of_body(body: &[u8], compat: u64, incompat: u64) -> Result<Self, Malformed> {
         let config = Self::decode(body, incompat)?;
-        Ok(Self { accounted: compat & feature::ACCOUNTED != 0, ..config })
+        let (accounted, shared) = (compat & feature::ACCOUNTED != 0, incompat & feature::SHARED != 0);
+        Ok(Self { accounted, shared, ..config })
     }
     /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
     pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
@@ -144,6 +147,7 @@ impl PoolConfig {
             volumes,
             grants,
             accounted: false,
+            shared: false,
         };
         if r.0.is_empty() && config.is_sound() { Ok(config) } else { Err(Malformed) }
     }
@@ -169,7 +173,9 @@ impl PoolConfig {
         let caps = if self.extras.caps.is_empty() { 0 } else { feature::CAPS };
         let weights = if self.extras.weights.is_empty() { 0 } else { feature::WEIGHTS };
         let uncleared = if self.extras.uncleared.is_some() { feature::UNCLEARED } else { 0 };
-        let incompat = extras | prefers | caps | weights | uncleared | if legs { feature::LEGS } else { 0 };
+        let shared = if self.shared { feature::SHARED } else { 0 };
+        let legs = if legs { feature::LEGS } else { 0 };
+        let incompat = extras | prefers | caps | weights | uncleared | legs | shared;
         let compat = if self.accounted { feature::ACCOUNTED } else { 0 };
         let features = Features { compat, incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
@@ -288,6 +294,7 @@ pub(crate) mod tests {
             grants,
             extras: Extras::default(),
             accounted: true,
+            shared: false,
         }
     }
 

@@ -12,6 +12,8 @@ use base::{
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 
+/// Where a system has its own records on each drive, offset and length.
+const AREA: (u64, u64) = (3 << 20, 1 << 20);
 /// How long a file is waited for before the process is killed that has it.
 const LET_GO: Duration = Duration::from_millis(60);
 /// How long a drive may take to register a head.
@@ -186,16 +188,20 @@ impl Office {
         let gone = || format!("{path} has not confirmed that the other head is shut out").into();
         self.fenced(vec![probe]).await.pop().ok_or_else(gone)
     }
-    /// Before a new drive is labelled.
+    /// Clears what lies where a system has its own records (docs/formats/system.md): old bytes would be taken for votes.
+    pub(crate) async fn clear_area(&self, id: DriveId) -> Result<(), DriveError> {
+        self.cx.zero(id, AREA.0, AREA.1).await
+    }
+    /// Before a new drive is labelled: the other head is shut out, and what lies in the system's area is cleared.
     pub(crate) async fn fence_new(&self, id: DriveId) -> Result<(), DriveError> {
-        if !self.is_in_system() || self.has_confirmed(id) {
+        if !self.is_in_system() {
             return Ok(());
         }
         // No process of the other head has it, if it is a file: nobody need be killed for it.
         let info = DriveInfo { fence: FenceKind::Scsi, ..DriveInfo::default() };
         self.fence_drive((id, &info), true, PUT_OUT).await.map_err(|_| DriveError::Fenced)?;
         self.may_serve().await;
-        Ok(())
+        self.clear_area(id).await
     }
     /// The other head was put out while this one serves: it wrote nothing but votes and beats, so what is served goes on, and drives are
     /// asked until each has confirmed.

@@ -1,14 +1,14 @@
 //! Orders about the system.
 
+use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::peer::{SystemSettings, SystemView};
 use crate::steward::office::Office;
+use crate::steward::state::Edit;
 use crate::steward::words::refuse;
 use base::{Duration, FenceKind};
 use cluster::{Part, Voter};
 
-/// Where a system's own records lie on each drive (docs/formats/system.md).
-const AREA: (u64, u64) = (3 << 20, 1 << 20);
 /// How long a decision may take.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -52,9 +52,8 @@ impl Office {
                 return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
             }
         }
-        // Old bytes of a former owner would be taken for votes.
         for drive in &drives {
-            if let Err(e) = self.cx.zero(drive.id, AREA.0, AREA.1).await {
+            if let Err(e) = self.clear_area(drive.id).await {
                 let message = format!("{}: {}", drive.info.path, drive.did(e));
                 return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
             }
@@ -67,7 +66,13 @@ impl Office {
             let message = "the state directory did not take the first decision of the system";
             return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
         }
-        let notices = self.share_drives(&drives).await;
+        let mut notices = self.share_drives(&drives).await;
+        // From now on a head that knows nothing of systems does not take these pools.
+        let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        for pool in pools {
+            let said = self.configure(pool, vec![Edit::Shared {}]).await;
+            notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.message));
+        }
         self.leads_all();
         Ok(Reply::Created { uuid: system, notices })
     }
