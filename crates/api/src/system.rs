@@ -15,7 +15,7 @@ pub struct SystemCreate {
 }
 
 /// A system was made, or a new token for it.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct SystemCreated {
     /// The system.
     pub uuid: String,
@@ -24,6 +24,12 @@ pub struct SystemCreated {
     /// Worth knowing; sentences.
     #[serde(default)]
     pub notices: Vec<String>,
+}
+
+impl core::fmt::Debug for SystemCreated {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SystemCreated").field("uuid", &self.uuid).finish_non_exhaustive()
+    }
 }
 
 /// How to join one.

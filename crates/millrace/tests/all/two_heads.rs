@@ -130,6 +130,8 @@ fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_lat
 #[test]
 fn a_token_is_good_once_and_a_third_head_is_refused() {
     let (a, b, _, _, token) = system();
+    let memory = a.refused("pool create more mirror ram:300M ram:300M");
+    assert!(memory.contains("cannot be used by two heads"), "{memory}");
     let mut c = Daemon::new();
     c.start(&[]);
     let refused = c.refused(&format!("system join {token} --link 127.0.0.1"));

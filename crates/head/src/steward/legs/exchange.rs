@@ -509,7 +509,9 @@ impl Office {
         apart.map_err(|r| Refusal { field: Some("new".into()), ..r })?;
         let desk = self.desk();
         let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
-        if let Some(r) = check_probes(core::slice::from_ref(probe), force || p.retired(probe)) {
+        if let Some(r) =
+            check_probes(core::slice::from_ref(probe), force || p.retired(probe), self.is_in_system())
+        {
             return Err(Refusal { field: Some("new".into()), ..r });
         }
         let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {

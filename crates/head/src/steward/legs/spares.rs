@@ -270,7 +270,8 @@ impl Office {
         let (path, name) = (probe.info.path.clone(), config.name.clone());
         let one = core::slice::from_ref(probe);
         let listed = self.check_listed(one, Some(pool)).await.err();
-        if let Some(r) = listed.or_else(|| check_probes(one, force || retired)) {
+        let shared = self.is_in_system();
+        if let Some(r) = listed.or_else(|| check_probes(one, force || retired, shared)) {
             return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
         }
         if tail_at(probe.info.bytes) < smallest {

@@ -329,7 +329,7 @@ impl Office {
                 Ok(()) => self.check_listed(&good, None).await.err(),
                 Err(r) => Some(r),
             };
-            refused.or_else(|| check_probes(&good, true))
+            refused.or_else(|| check_probes(&good, true, self.is_in_system()))
         } else {
             Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
         };

@@ -5,7 +5,7 @@ use crate::steward::context::probe::Probe;
 use crate::steward::state::config::geometry_of;
 use crate::steward::words::{refuse, size, size_there};
 use array::format::{DRIVE_BYTES_MIN, Label, tail_at};
-use base::DriveKind;
+use base::{DriveKind, FenceKind};
 
 /// What the operator asked for, with `PoolCreate`'s defaults filled in.
 pub(crate) struct NewPool {
@@ -35,8 +35,8 @@ pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
     }
 }
 
-/// What speaks against these drives.
-pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
+/// What speaks against these drives; `shared`: two heads are to use them.
+pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Option<Refusal> {
     for (i, p) in probes.iter().enumerate() {
         let path = &p.info.path;
         if DriveKind::of(path).has_name() && probes[..i].iter().any(|q| q.info.path == *path) {
@@ -58,6 +58,10 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool) -> Option<Refusal> {
                     size(DRIVE_BYTES_MIN)
                 ),
             ));
+        }
+        if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
+            let message = format!("{path} cannot be used by two heads: {}", why.words());
+            return Some(refuse(RefusalKind::Conflict, "drives", message).then("millrace drive ls"));
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {
             return Some(bad(

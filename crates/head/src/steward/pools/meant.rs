@@ -113,7 +113,7 @@ pub(crate) fn check_meant<'a>(
         true => None,
         false => arrays
             .clone()
-            .find_map(|legs| check_probes(legs, false))
+            .find_map(|legs| check_probes(legs, false, false))
             .map(|r| Refusal { message: format!("{}; what is there would be lost", held.join("; ")), ..r }),
     };
     let unused: Vec<Unused> = arrays.flat_map(Unused::in_mirror).collect();
