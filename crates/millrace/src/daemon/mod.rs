@@ -224,7 +224,11 @@ fn start_at_once(words: &str) -> ! {
 fn start_again() -> Failure {
     use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new("/proc/self/exe");
-    let error = command.args(std::env::args_os().skip(1)).exec();
+    let mut words = std::env::args_os();
+    if let Some(name) = words.next() {
+        command.arg0(name);
+    }
+    let error = command.args(words).exec();
     Failure::internal(format!("the daemon cannot start anew: {error}"))
         .with_next("systemctl restart millrace")
 }
