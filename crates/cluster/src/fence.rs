@@ -82,7 +82,7 @@ impl Fencing {
         let Some(state) = self.drives.get_mut(&drive).filter(|s| **s != State::Confirmed) else { return };
         let fenced = match result {
             Ok(Fence::Keys(there)) => {
-                let older = out(there, self.victim, self.again);
+                let older = stale_key(there, self.victim, self.again);
                 if let Some(older) = older.filter(|_| there.has(self.own)) {
                     // The drive did as it was told, and there is more to do: at once.
                     self.older.insert(drive, older);
@@ -126,9 +126,9 @@ impl Fencing {
     }
 }
 
-/// A key that is there and of a process of the victim's head that is out.
-fn out(there: &Registrants, victim: FenceKey, again: Option<FenceKey>) -> Option<FenceKey> {
-    let theirs = |k: &&FenceKey| are_of_one_head(**k, victim) && !is_outside(**k) && Some(**k) != again;
+/// A key that is there and of a process that is out, of the head that `theirs` is any key of; `again`: the key under which it is in.
+pub fn stale_key(there: &Registrants, theirs: FenceKey, again: Option<FenceKey>) -> Option<FenceKey> {
+    let theirs = |k: &&FenceKey| are_of_one_head(**k, theirs) && !is_outside(**k) && Some(**k) != again;
     there.keys.iter().find(theirs).copied()
 }
 

@@ -244,6 +244,10 @@ impl Member {
     pub fn part(&self) -> Part {
         self.part
     }
+    /// How long what may take.
+    pub fn times(&self) -> &Times {
+        &self.set.times
+    }
     /// Which head it is.
     pub fn me(&self) -> HeadNo {
         self.set.me
@@ -345,9 +349,10 @@ impl Member {
     pub fn on_synced(&mut self) {
         self.synced = true;
     }
-    /// An operator wants this head to lead, although the other one alone has the latest hosts and portals.
-    pub fn lead_as_it_is(&mut self) {
-        self.forced = true;
+    /// An operator wants this head to lead, although the other one alone has the latest hosts and portals; or
+    /// wants it no more.
+    pub fn lead_as_it_is(&mut self, forced: bool) {
+        self.forced = forced;
     }
     /// An operator wants the other head out.
     pub fn put_out(&mut self) {

@@ -321,11 +321,15 @@ impl Desk {
     pub fn system_mut(&mut self) -> Option<&mut SystemDesk> {
         self.system.as_mut()
     }
+    /// The open drives of all legs and spares.
+    pub fn open_drives(&self) -> impl Iterator<Item = &OpenDrive> {
+        let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let spares = self.pools.iter().flat_map(|p| &p.spares);
+        legs.filter_map(|l| l.open.as_ref()).chain(spares.filter_map(|s| s.open.as_ref()))
+    }
     /// Whether a drive is a leg's or a spare's.
     pub fn is_open(&self, id: DriveId) -> bool {
-        let legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        let spares = self.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
-        legs.filter_map(|l| l.open.as_ref()).chain(spares).any(|o| o.id == id)
+        self.open_drives().any(|o| o.id == id)
     }
     /// The head is up.
     pub fn is_ready(&mut self) {

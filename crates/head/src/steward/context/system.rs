@@ -1,11 +1,10 @@
 //! The system that this head is one of two of.
 
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
-use base::fence::Process;
+use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
 use cluster::link::Do;
 use cluster::member::{self, NotReached};
-use cluster::record::{are_of_one_head, is_outside};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +41,7 @@ pub(crate) struct SystemDesk {
     /// Files of the state directory that were sent to the follower, and that it has.
     sent: u64,
     had: u64,
-    /// An operator has said in this epoch that the other head is switched off.
+    /// An operator has said that the other head is switched off which this epoch let in.
     off: Option<u64>,
     /// Somebody changes files that are shared.
     sharing: bool,
@@ -208,11 +207,11 @@ impl SystemDesk {
     pub fn serves(&self) -> u64 {
         self.serves
     }
-    /// Whether a key on a drive is that of a process of the other head that is out.
-    pub fn is_stale(&self, key: FenceKey) -> bool {
+    /// A key on a drive that is of a process of the other head that is out.
+    pub fn stale_key(&self, there: &Registrants) -> Option<FenceKey> {
         let (record, other) = (self.member.known(), self.member.me().other());
-        let theirs = are_of_one_head(key, record.key_outside(other)) && !is_outside(key);
-        theirs && !(record.is_in(other) && record.key(other) == Some(key))
+        let again = record.key(other).filter(|_| record.is_in(other));
+        cluster::fence::stale_key(there, record.key_outside(other), again)
     }
     /// A drive has not confirmed.
     pub fn is_late(&mut self, drive: DriveId, path: &str) {
@@ -220,10 +219,13 @@ impl SystemDesk {
     }
     /// An operator has said that the other head is switched off: what no drive can confirm is believed until it is let in again.
     pub fn is_off(&mut self) {
-        self.off = Some(self.member.known().epoch);
+        self.off = Some(self.other_since());
     }
     pub fn is_believed_off(&self) -> bool {
-        self.off == Some(self.member.known().epoch)
+        self.off == Some(self.other_since())
+    }
+    fn other_since(&self) -> u64 {
+        self.member.known().head(self.member.me().other()).since
     }
     pub fn late(&self) -> Vec<String> {
         self.late.values().cloned().collect()

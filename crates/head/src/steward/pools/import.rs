@@ -140,13 +140,7 @@ impl Office {
         match taken {
             Ok(notices) => {
                 // Drives that were replaced once still carry the pool's label.
-                let used: BTreeSet<_> = {
-                    let desk = self.desk();
-                    let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-                    let spares = desk.pools.iter().flat_map(|p| &p.spares);
-                    let spares = spares.filter_map(|s| s.open.as_ref());
-                    legs.filter_map(|l| l.open.as_ref()).chain(spares).map(|o| o.id).collect()
-                };
+                let used: BTreeSet<_> = self.desk().open_drives().map(|o| o.id).collect();
                 probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
                 self.end_removal(uuid).await;
                 self.end_addition(uuid).await;

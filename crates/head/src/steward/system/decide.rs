@@ -71,8 +71,7 @@ impl Office {
     /// The open drive that is this voter.
     fn voter_drive(&self, uuid: Uuid) -> Option<DriveId> {
         let desk = self.desk();
-        let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        let leg = legs.filter_map(|l| l.open.as_ref()).find(|o| o.label.drive == uuid).map(|o| o.id);
+        let leg = desk.open_drives().find(|o| o.label.drive == uuid).map(|o| o.id);
         leg.or_else(|| desk.system.as_ref()?.open_drive(uuid))
     }
     async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {

@@ -66,11 +66,7 @@ impl Office {
             let stale = match &there {
                 Fence::File { others } => return Ok(victim.is_none() || !others),
                 Fence::Keys(keys) if !keys.has(key) => return Ok(false),
-                Fence::Keys(keys) => {
-                    let desk = self.desk();
-                    let system = desk.system.as_ref().expect("one of two");
-                    keys.keys.iter().copied().find(|k| system.is_stale(*k))
-                }
+                Fence::Keys(keys) => self.desk().system.as_ref().and_then(|s| s.stale_key(keys)),
             };
             // One of a life before that: the drive was away when that one was shut out.
             let Some(victim) = stale else { return Ok(true) };
@@ -233,10 +229,7 @@ impl Office {
     }
     /// Drives of legs and spares.
     pub(super) fn open_drives_of_pools(&self) -> Vec<OpenDrive> {
-        let desk = self.desk();
-        let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        let spares = desk.pools.iter().flat_map(|p| &p.spares).filter_map(|s| s.open.as_ref());
-        legs.filter_map(|l| l.open.as_ref()).chain(spares).cloned().collect()
+        self.desk().open_drives().cloned().collect()
     }
     /// Whether the other head is in since this epoch.
     pub(super) fn is_in_since(&self, epoch: u64) -> bool {

@@ -86,12 +86,14 @@ impl Office {
                 Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"))
             }
             Part::Outside | Part::Over => {
-                self.in_system(|s| s.tell().lead_as_it_is());
+                self.in_system(|s| s.tell().lead_as_it_is(true));
                 let office = self.clone();
                 let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
                 match self.cx.until_within(DECIDE_PATIENCE, leads).await {
                     true => Ok(Reply::Done),
                     false => {
+                        // What was refused does not happen later.
+                        self.in_system(|s| s.tell().lead_as_it_is(false));
                         let message = "the other head is there, or too few voters are reached";
                         Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"))
                     }

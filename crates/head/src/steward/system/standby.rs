@@ -22,7 +22,7 @@ impl Office {
                 let desk = self.desk();
                 let Some(system) = desk.system.as_ref() else { return };
                 let member = system.member();
-                (member.part(), member.is_linked(), cluster::watch::Times::default().silence)
+                (member.part(), member.is_linked(), member.times().silence)
             };
             if matches!(now_part, Part::Leader | Part::Over) {
                 return;
