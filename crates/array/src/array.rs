@@ -88,6 +88,8 @@ pub struct Array {
     pub(crate) scrub: Option<Scrubbing>,
     pub(crate) judging: Judging,
     pub(crate) uncleared: Uncleared,
+    /// Another head may be let in at its drives, and this one shut out.
+    shared: bool,
 }
 
 impl Array {
@@ -166,6 +168,7 @@ impl Array {
             scrub: None,
             judging: Judging::default(),
             uncleared,
+            shared: config.shared,
         };
         array.resync.crash_total = array.unclean_bytes();
         let rebuilding = array.rebuilding();
@@ -229,10 +232,12 @@ impl Array {
         if redundant && change {
             assert_eq!(self.owner(at), self.shard, "a change came to a shard that does not own its region");
         }
-        let mut clears = false;
+        let (mut clears, mut zeroes) = (false, false);
         if self.uncleared.any() && kind != Kind::Flush {
             match self.meet_uncleared(kind, at, len) {
                 Meeting::Nothing => {}
+                // A drive is asked whether this head is still let in there: if it was shut out, others may have written.
+                Meeting::Zeroes if self.shared => zeroes = kind == Kind::Read,
                 Meeting::Zeroes => {
                     if kind == Kind::Read {
                         io.zeroes(ticket, data);
@@ -262,6 +267,7 @@ impl Array {
             );
         }
         let plan = match kind {
+            Kind::Read if zeroes => Plan::Read,
             Kind::Read if dirty && !planted(Bug::CrashReadWithoutCopy) => Plan::Copy,
             Kind::Read => return self.read(now, ticket, at, data, io),
             Kind::Flush => Plan::Flush,
@@ -270,15 +276,22 @@ impl Array {
         self.commands += 1;
         let mut flight = Flight::new(Job::Host(ticket), plan, kind, at, len);
         flight.data = data;
-        (flight.fua, flight.came, flight.clears) = (fua, now, clears);
+        (flight.fua, flight.came, flight.clears, flight.zeroes) = (fua, now, clears, zeroes);
         let id = self.insert(flight);
         match plan {
             Plan::Flush => self.start_flush(now, id, io),
             Plan::Change if !redundant && !clears => self.start_legs(now, id, io),
             Plan::Change | Plan::Copy => self.queue(id),
-            Plan::Read | Plan::Scrub => unreachable!("reads need no flight, and no host asks for a scrub"),
+            Plan::Read => self.start_read(now, id, io),
+            Plan::Scrub => unreachable!("no host asks for a scrub"),
         }
         self.drain(now, io);
+    }
+
+    /// Another head may be let in at the drives, and this one shut out: no command is answered then that asks no drive. Zeroes of what was
+    /// never written could be old news.
+    pub fn on_shared(&mut self, shared: bool) {
+        self.shared = shared;
     }
 
     /// Whether a drive that hangs would keep another command, too. A last leg that has answered nothing since something was

@@ -110,6 +110,8 @@ pub struct ArrayConfig {
     pub unclean: bool,
     /// Pieces that are uncleared at the start, as `UnclearedMap::merge` found them on the legs in sync.
     pub uncleared: UnclearedMap,
+    /// Another head may be let in at its drives: `Array::on_shared`.
+    pub shared: bool,
 }
 
 /// Limits of resync.

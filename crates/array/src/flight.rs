@@ -130,6 +130,8 @@ pub(crate) struct Flight {
     pub(crate) whole: bool,
     /// Its host took it back meanwhile.
     pub(crate) aborted: bool,
+    /// Reads: they are answered with zeroes, whatever lies there.
+    pub(crate) zeroes: bool,
     /// The region, by its number in `Intent`, among whose changes it counts.
     pub(crate) entered: Option<u32>,
     /// Reads: the operation at `source`, and a second one at another leg, into a buffer of its own.
@@ -181,6 +183,7 @@ impl Flight {
             clears: false,
             whole: false,
             aborted: false,
+            zeroes: false,
             entered: None,
             first: NONE,
             hedge: NONE,

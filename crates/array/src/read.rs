@@ -117,6 +117,7 @@ impl Array {
         }
         let flight = self.flights[id];
         match (result, flight.plan) {
+            (Ok(()), Plan::Read) if flight.zeroes => self.read_zeroes(now, id, io),
             (Ok(()), Plan::Read) => {
                 self.answer(id, Status::Good, io);
                 self.retire(now, id);
@@ -142,6 +143,16 @@ impl Array {
             }
             (Err(error), _) => self.source_failed(now, id, tag, leg, error, io),
         }
+    }
+
+    /// A drive has let this head read where nobody wrote.
+    fn read_zeroes(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let Flight { job: Job::Host(ticket), data, .. } = self.flights[id] else {
+            unreachable!("only hosts read what was never written")
+        };
+        io.zeroes(ticket, data);
+        self.answer(id, Status::Good, io);
+        self.retire(now, id);
     }
 
     fn source_failed(
@@ -184,6 +195,10 @@ impl Array {
         }
         match self.choose_leg(now, id) {
             Some(next) => self.read_from(now, id, next, io),
+            // They cannot read what nobody wants to know, and they let this head try.
+            None if medium != 0 && refused.is_none() && self.flights[id].zeroes => {
+                self.read_zeroes(now, id, io)
+            }
             None if medium != 0 && refused.is_none() => {
                 let Flight { at, len, .. } = self.flights[id];
                 io.note(Note::MediumLost { at, len });

@@ -72,6 +72,8 @@ pub struct ArrayLayout {
     pub unclean: bool,
     /// Pieces that were uncleared when the array was assembled. Read once, as `dirty` is.
     pub uncleared: Arc<UnclearedMap>,
+    /// Two heads share its drives.
+    pub shared: bool,
 }
 
 /// One volume.

@@ -657,6 +657,7 @@ pub(crate) fn build_array(
         dirty: (*layout.dirty).clone(),
         unclean: layout.unclean,
         uncleared: (*layout.uncleared).clone(),
+        shared: layout.shared,
     })
 }
 

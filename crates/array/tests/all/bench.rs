@@ -113,6 +113,7 @@ impl Bench {
             dirty,
             unclean,
             uncleared,
+            shared: false,
         });
         let io = Io { scratch: vec![0; SCRATCH_BYTES as usize], ..Io::default() };
         let mut bench = Self { array, io, now: Instant(1_000_000_000) };
@@ -139,10 +140,17 @@ impl Bench {
     }
     /// The same, and all of it ends well.
     pub fn asked_and_ended(&mut self) -> String {
+        self.asked_and(Ok(()))
+    }
+    /// The same, and none of it does.
+    pub fn asked_and_failed(&mut self, error: DriveError) -> String {
+        self.asked_and(Err(error))
+    }
+    fn asked_and(&mut self, result: Result<(), DriveError>) -> String {
         let geometry = *self.array.geometry();
         let ops = core::mem::take(&mut self.io.ops);
         let words: Vec<String> = ops.iter().map(|op| self_said(&geometry, op)).collect();
-        ops.iter().for_each(|op| self.end(op.token.0, Ok(())));
+        ops.iter().for_each(|op| self.end(op.token.0, result));
         self.array.check_invariants();
         words.join(" ")
     }

@@ -28,6 +28,40 @@ fn what_was_never_written_reads_as_zeroes_without_the_drives() {
 }
 
 #[test]
+fn where_another_head_may_write_a_drive_is_asked_before_zeroes_are_read() {
+    let mut b = used(&[InSync, InSync]);
+    b.array.on_shared(true);
+    let at = 200 * MIB;
+    b.command(1, Kind::Read, at, 4096);
+    assert_eq!((b.asked_and_ended().as_str(), b.done()), ("0:r209715200", vec![(1, Status::Good)]));
+    assert_eq!(b.io.zeroed, [1]);
+    // It is shut out: nothing that it holds for zeroes is.
+    b.command(2, Kind::Read, at, 4096);
+    for leg in [0, 1] {
+        assert_eq!(b.done(), vec![]);
+        assert_eq!(b.asked_and_failed(DriveError::Fenced), format!("{leg}:r209715200"));
+    }
+    assert_eq!((b.done(), b.io.zeroed.clone()), (vec![(2, Status::NotReady)], vec![1]));
+    for (ticket, kind) in [(3, Kind::WriteZeroes), (4, Kind::Deallocate)] {
+        b.command(ticket, kind, at, 4096);
+        assert_eq!(b.done(), vec![]);
+        b.run();
+        assert_eq!(b.done(), vec![(ticket, Status::Good)]);
+    }
+}
+
+#[test]
+fn a_drive_that_cannot_read_what_was_never_written_is_no_trouble() {
+    let mut b = used(&[InSync, InSync]);
+    b.array.on_shared(true);
+    b.command(1, Kind::Read, 200 * MIB, 4096);
+    for leg in [0, 1] {
+        assert_eq!(b.asked_and_failed(DriveError::Medium), format!("{leg}:r209715200"));
+    }
+    assert_eq!((b.asked(), b.done(), b.io.zeroed.clone()), (String::new(), vec![(1, Status::Good)], vec![1]));
+}
+
+#[test]
 fn a_first_write_clears_its_piece_on_all_legs_and_in_the_map_before_its_data() {
     for states in [&[InSync][..], &[InSync, InSync]] {
         let mut b = used(states);
@@ -246,6 +280,7 @@ fn other_shards_send_what_may_be_uncleared_to_the_owner_until_they_know_better()
             dirty: Bitmap::new(geometry.regions()),
             unclean: false,
             uncleared: UnclearedMap::all(&geometry, 1),
+            shared: false,
         })
     };
     let mut b = Bench::used(&[InSync]);

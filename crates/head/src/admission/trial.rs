@@ -205,6 +205,7 @@ impl Trial {
                 dirty: Arc::new(Bitmap::new(geometry.regions())),
                 unclean: false,
                 uncleared: Default::default(),
+                shared: false,
             }],
             volumes: caps.iter().enumerate().map(volume).collect(),
         });

@@ -161,6 +161,7 @@ mod tests {
             dirty: Arc::new(Bitmap::new(geometry.regions())),
             unclean: false,
             uncleared: Default::default(),
+            shared: false,
         };
         let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
         let blocks = 4 * volume::GRANULE_BYTES / 4096;

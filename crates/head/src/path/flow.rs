@@ -819,6 +819,9 @@ impl<M: Memory> Core<M> {
         self.unready_reads();
         self.dissolve_crowds();
         for wanted in &layout.arrays {
+            if let Some(state) = self.arrays.get_mut(wanted.id.index()).and_then(Option::as_mut) {
+                state.array.on_shared(wanted.shared);
+            }
             match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
                 None => self.add_array(wanted),
                 Some(state) if state.epoch < wanted.membership.epoch => {

@@ -31,6 +31,8 @@ pub struct Options {
     pub used: bool,
     /// Space is returned now and then.
     pub returns: u64,
+    /// Another head may be let in at the drives.
+    pub shared: bool,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
             hot_blocks: rng.between(2, 40),
             used: rng.chance(1, 2),
             returns: often(rng, 40),
+            shared: rng.chance(1, 2),
         }
     }
 }
@@ -347,6 +350,7 @@ impl World {
                     dirty: dirty.clone(),
                     unclean,
                     uncleared: uncleared.clone(),
+                    shared: self.options.shared,
                 })
             })
             .collect();
