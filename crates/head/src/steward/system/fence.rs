@@ -9,6 +9,7 @@ use crate::steward::office::Office;
 use base::fence::NoFence;
 use base::{
     DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKind, FenceOp, OpenError,
+    Uuid,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 
@@ -28,10 +29,19 @@ impl Office {
     pub(crate) fn is_in_system(&self) -> bool {
         self.desk().system.is_some()
     }
+    /// The system of two that this head is one of.
+    pub(crate) fn system(&self) -> Option<Uuid> {
+        self.desk().system.as_ref().map(|s| s.member().known().system)
+    }
     /// Registers this head with a drive under its own key, in place of whatever key it had there.
     pub(crate) async fn register(&self, drive: DriveId) -> Result<Fence, FenceError> {
         let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
         self.cx.fence(drive, FenceOp { act: FenceAct::Register { key }, limit: REGISTER }).await
+    }
+    /// Takes this head's own key from a drive.
+    pub(super) async fn unregister(&self, drive: DriveId) {
+        let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
+        let _ = self.cx.fence(drive, FenceOp { act: FenceAct::Unregister { key }, limit: REGISTER }).await;
     }
     /// Takes the key of every process of the other head that is out from a drive, once. With `anew` this head registers first: only where
     /// nothing is served from the drive, since who was shut out in the meantime would let itself in again. True: it has confirmed.
