@@ -114,13 +114,11 @@ impl Run {
         if let Some(s) = &self.last_look {
             lines.push(format!("the system is {}", s.health.word()));
             lines.extend(s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.message)));
-            lines.extend(
-                s.events.iter().rev().take(12).rev().map(|e| format!("event: {}: {}", e.what, e.message)),
-            );
         }
         if let Some(l) = self.leader() {
             lines.push(format!("{:?}", self.world.heads_at_rest(|s| s == l)));
         }
+        lines.extend(self.log.iter().cloned());
         lines.iter().map(|l| format!("\n    {l}")).collect()
     }
 }

@@ -41,6 +41,8 @@ const CONVERGENCE: Duration = Duration::from_secs(300);
 /// An order that is not answered in this time is asked of nobody any more: its head hangs, or is out.
 const ORDER_PATIENCE: Duration = Duration::from_secs(8);
 const STEPS_MAX: u64 = 20_000_000;
+/// Lines of what heads said that a failure tells.
+const LOG_LINES: usize = 24;
 const LOOK: Duration = Duration::from_millis(300);
 const NVME: &str = "10.0.0.254:4420";
 const ISCSI: &str = "10.0.0.254:3260";
@@ -68,6 +70,10 @@ struct Run {
     lives: u64,
     /// The system is there: heads begin as one of two.
     system: bool,
+    /// The process of this server is out, and is to end.
+    out: [bool; 2],
+    /// What heads said last.
+    log: VecDeque<String>,
     /// Servers that serve, as far as they have said; the last one leads.
     ready: Vec<usize>,
     orders: VecDeque<Order>,
@@ -111,6 +117,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         stage: Stage::Ordering,
         lives: 0,
         system: false,
+        out: [false; 2],
+        log: VecDeque::new(),
         ready: vec![],
         orders: VecDeque::new(),
         asked: 0,
@@ -215,6 +223,8 @@ impl Run {
     /// A head's life is over; it begins another later.
     fn fell(&mut self, server: usize, after: Duration) {
         self.ready.retain(|s| *s != server);
+        self.out[server] = false;
+        self.log(server, "its process has ended");
         self.volume.borrow_mut().head_fell(false);
         self.forget_order(server);
         self.world.alarm(after, ALARM_BOOT + server as u64);
@@ -281,16 +291,28 @@ impl Run {
             ManagerMail::Out(words) => {
                 self.world.say(|| format!("server {server}: {words}"));
                 self.ready.retain(|s| *s != server);
+                self.out[server] = true;
+                self.log(server, &words);
                 let soon = Duration::from_micros(self.rng.below(1000));
                 self.world.alarm(soon, ALARM_OUT + server as u64);
                 Ok(())
             }
             ManagerMail::Happened(line) => {
+                if !line.message.contains("it was") {
+                    self.log(server, &line.message);
+                }
                 self.world.say(|| format!("server {server}: {}: {}", line.what, line.message));
                 Ok(())
             }
             ManagerMail::Leads(false) | ManagerMail::FromPeer(_) | ManagerMail::Stopped => Ok(()),
         }
+    }
+    fn log(&mut self, server: usize, words: &str) {
+        if self.log.len() == LOG_LINES {
+            self.log.pop_front();
+        }
+        let ms = self.world.now().0 / 1_000_000;
+        self.log.push_back(format!("{ms} ms, server {server}: {words}"));
     }
     fn ask_who_leads(&mut self, server: usize) {
         self.asked += 1;

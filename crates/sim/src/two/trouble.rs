@@ -1,6 +1,6 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
-use super::{ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
+use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
 use crate::world::{Fate, Pause};
 use base::Duration;
 use head::order::{DriveRole, HostSettings, Order, Snapshot, State};
@@ -92,7 +92,12 @@ impl Run {
     }
     /// The process of a head that is out ends, and begins anew.
     pub(super) fn is_out(&mut self, server: usize) {
-        if self.world.runs(server) && self.world.is_paused(server).is_none() {
+        if let Some(pause) = self.world.is_paused(server) {
+            // Its manager goes on with the rest of it.
+            let after = pause.until.since(self.world.now());
+            return self.world.alarm(after, ALARM_OUT + server as u64);
+        }
+        if self.world.runs(server) && core::mem::take(&mut self.out[server]) {
             self.world.fall_on(server, Fate::Killed);
             let after = Duration::from_millis(self.rng.between(1, 20));
             self.fell(server, after);
