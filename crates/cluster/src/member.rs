@@ -267,6 +267,10 @@ impl Member {
     pub fn is_linked(&self) -> bool {
         self.link.is_up()
     }
+    /// The other head is met, and is not in either.
+    pub fn meets_outsider(&self) -> bool {
+        self.link.is_up() && self.peer.as_ref().is_some_and(|p| p.asks.is_some())
+    }
     /// The other head's last beat.
     pub fn last_beat(&self) -> Option<&Beat> {
         self.watch.last()

@@ -14,22 +14,22 @@ use std::collections::BTreeSet;
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Office {
-    /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is:
-    /// what it has open cannot be shut off it by its process alone.
+    /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is, or
+    /// says that nobody is, so that drives must vote: what it has open cannot be shut off it by its process alone.
     pub(super) async fn keep_drives_open(&self) {
         let started = self.cx.now();
         let mut part = Part::Outside;
         loop {
-            let (now_part, linked, silence) = {
+            let (now_part, linked, nobody, silence) = {
                 let desk = self.desk();
                 let Some(system) = desk.system.as_ref() else { return };
                 let member = system.member();
-                (member.part(), member.is_linked(), member.times().silence)
+                (member.part(), member.is_linked(), member.meets_outsider(), member.times().silence)
             };
             if matches!(now_part, Part::Leader | Part::Over) {
                 return;
             }
-            let alone = !linked && self.cx.now() >= started + silence;
+            let alone = nobody || !linked && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
                 self.open_drives(part != now_part).await;
             } else if now_part == Part::Outside {
