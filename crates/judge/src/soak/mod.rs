@@ -8,6 +8,7 @@ mod guest;
 mod kills;
 mod log;
 mod mixed;
+mod takeover;
 mod truth;
 mod writer;
 
@@ -15,6 +16,7 @@ pub use cut::cuts;
 pub use guest::guest;
 pub use kills::kills;
 pub use mixed::mixed;
+pub use takeover::takeovers;
 
 use crate::{Head, legs, until};
 
