@@ -1,8 +1,9 @@
-//! The long runs: mixed load over ill drives, daemons killed in loops, power cut from drives with caches.
+//! The long runs: mixed load over ill drives, daemons killed in loops, power cut from drives with caches, takeovers of two heads.
 //!
 //! `make soak` runs them for as long as asked, `make test` for a round or two. Each returns rows for the table
 //! and panics when a promise is broken.
 
+mod calm;
 mod cut;
 mod guest;
 mod kills;
@@ -12,6 +13,7 @@ mod takeover;
 mod truth;
 mod writer;
 
+pub use calm::calm;
 pub use cut::cuts;
 pub use guest::guest;
 pub use kills::kills;

@@ -163,7 +163,7 @@ impl System {
     fn heads(&self) -> Option<Value> {
         const ASK: &str = "for h in a b; do timeout 3 on-head $h head ls --json >/run/ls-$h 2>/dev/null & done; wait; \
                            cat /run/ls-a /run/ls-b";
-        let said = self.vm.try_run(ASK, 60).expect("the guest lives").stdout;
+        let said = self.vm.try_run(ASK, 60).unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs())).stdout;
         let all = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
         // Whoever leads knows best.
         let leads = |v: &Value| {
@@ -190,10 +190,11 @@ impl System {
             sleep(Duration::from_millis(200));
         }
     }
+    /// What there is to read if something is not as it should be.
     fn logs(&self) -> String {
-        self.vm
-            .run("for h in a b; do echo; echo head $h:; tail -n 40 /run/$h.log; done; true", 60)
-            .map_or_else(|e| format!("{e:#}"), |o| o.stdout)
+        const READ: &str = "for h in a b; do echo; echo head $h:; tail -n 40 /run/$h.log; done; \
+                            ps -eo pid,stat,wchan:24,args | grep -v ' \\[' | tail -n 50; dmesg | tail -n 40";
+        self.vm.try_run(READ, 60).map_or_else(|e| format!("{e:#}"), |o| o.stdout)
     }
     fn kill(&self, head: &str) {
         self.signal(head, "KILL");
