@@ -33,6 +33,12 @@ const TICKLES: usize = 3;
 const MARKS: [u8; 2] = [0x4d, 0x4e];
 
 type Whereabouts = Result<Interface, NoAddress>;
+/// What the Steward is told: for which order, where each address is, that the network is not told.
+type Told = (u64, Vec<(IpAddr, Whereabouts)>, bool);
+/// An order: its number, and what is to go.
+type Asked = (u64, Vec<Moving>);
+/// That the network is to be told for the nth time, and of which connections.
+type Tell = (usize, Vec<(SocketAddr, SocketAddr)>);
 
 #[derive(Default)]
 struct Inner {
@@ -146,17 +152,13 @@ impl Addresses {
             }
         }
     }
-    fn tell_steward(&self, what: &Option<(u64, Vec<(IpAddr, Whereabouts)>, bool)>) {
+    fn tell_steward(&self, what: &Option<Told>) {
         if let (Some(post), Some((number, here, silent))) = (self.post.get(), what.clone()) {
             let _ = post.send(Address::Steward, StewardMail::Addresses { number, here, silent }.into());
         }
     }
     /// Waits for an order, or for a time at which something is due.
-    #[allow(clippy::type_complexity)]
-    fn wait(
-        &self,
-        prolong: Instant,
-    ) -> (Option<(u64, Vec<Moving>)>, Option<(usize, Vec<(SocketAddr, SocketAddr)>)>) {
+    fn wait(&self, prolong: Instant) -> (Option<Asked>, Option<Tell>) {
         let mut inner = lock(&self.inner);
         loop {
             let now = Instant::now();
