@@ -27,7 +27,7 @@ Examples:
   millrace portal add discovery 10.0.0.1:8009
   millrace portal add iscsi 10.0.0.1:3260
   millrace portal add nvme [fd00::1]:4420
-  millrace portal add nvme 10.1.0.5:4420 --prefix 24  # of two heads: moves to the one that leads")]
+  millrace portal add nvme 10.1.0.5:4420 --prefix 24  # configured by the leader")]
     Add(PortalArgs),
     /// List portals
     #[command(after_help = "\
