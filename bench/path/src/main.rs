@@ -425,7 +425,12 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
     let view = View {
         generation: 1,
         system: System { nqn: NQN.into(), iqn: IQN.into(), ..System::default() },
-        portals: vec![Portal { id: PortalId(0), protocol: scenario.protocol, address: address() }],
+        portals: vec![Portal {
+            id: PortalId(0),
+            protocol: scenario.protocol,
+            address: address(),
+            moves: None,
+        }],
         hosts: vec![host],
     };
     let geometry = Geometry::plan(scenario.legs > 1, 64 << 10, DRIVE_BYTES, u64::from(CHUNK));

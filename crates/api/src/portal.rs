@@ -57,6 +57,15 @@ pub struct Portal {
     pub reason: String,
     /// Connections that came in by it and are there.
     pub connections: u32,
+    /// Its address moves to the head that leads, which configures it with a prefix of this length.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub prefix: Option<u8>,
+    /// The interface that was named for it; without one it is that of another address of the subnet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interface: Option<String>,
+    /// The interface of this head that has an address that moves; none: it is not here.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on: Option<String>,
 }
 
 /// An address to listen on.
@@ -67,4 +76,10 @@ pub struct PortalAdd {
     pub protocol: Protocol,
     /// Address and port: `10.0.0.1:4420`, `[fd00::1]:3260`.
     pub address: String,
+    /// The address moves to the head that leads, which configures it with a prefix of this length.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub prefix: Option<u8>,
+    /// On which interface, on both heads; without one it is that of another address of the subnet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interface: Option<String>,
 }

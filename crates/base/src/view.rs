@@ -6,6 +6,7 @@
 use crate::{HostId, PortalId, Uuid, VolumeId};
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
+use core::str::FromStr;
 
 /// Largest namespace id, and most namespaces: as many as there can be volumes in the largest system.
 pub const NSID_MAX: u32 = 65535;
@@ -70,6 +71,115 @@ pub struct Portal {
     pub protocol: Protocol,
     /// The address; may be unspecified (0.0.0.0), then discovery answers with the connection's own.
     pub address: SocketAddr,
+    /// The address moves to the head that leads; None: it is the machine's own business.
+    pub moves: Option<Moves>,
+}
+
+/// How a head that leads configures an address of the system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moves {
+    /// Length of the prefix.
+    pub prefix: u8,
+    /// On which interface; None: on the one that has another address of the subnet.
+    pub interface: Option<Interface>,
+}
+
+/// The name of a network interface: 1 to 15 printable characters of ASCII, neither blank nor `/`; not `.` or `..`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Interface([u8; 15]);
+
+impl Interface {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        let len = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        core::str::from_utf8(&self.0[..len]).expect("only ASCII is taken")
+    }
+}
+
+impl fmt::Debug for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Interface {
+    type Err = ();
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let good =
+            name.bytes().all(|b| b.is_ascii_graphic() && b != b'/') && !matches!(name, "" | "." | "..");
+        let mut bytes = [0; 15];
+        let room = bytes.get_mut(..name.len()).filter(|_| good).ok_or(())?;
+        room.copy_from_slice(name.as_bytes());
+        Ok(Self(bytes))
+    }
+}
+
+/// Why an address cannot move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Immovable {
+    /// It is no address of one machine: unspecified, multicast, broadcast, or that of a whole subnet.
+    NotOne,
+    /// It is good within one machine or on one cable only: loopback, link-local, or IPv4 written as IPv6.
+    Local,
+    /// The prefix is longer than an address, or 0.
+    Prefix,
+}
+
+impl Moves {
+    /// Whether a head can configure `ip` so.
+    pub fn check(&self, ip: IpAddr) -> Result<(), Immovable> {
+        let bits = if ip.is_ipv4() { 32 } else { 128 };
+        if self.prefix == 0 || self.prefix > bits {
+            return Err(Immovable::Prefix);
+        }
+        let host = host_part(ip, self.prefix);
+        let (one, local) = match ip {
+            IpAddr::V4(v4) => {
+                let all = host.checked_add(1) == 1_u128.checked_shl(u32::from(bits - self.prefix));
+                let subnet = self.prefix < 31 && (host == 0 || all);
+                (!v4.is_broadcast() && !subnet, v4.is_loopback() || v4.is_link_local())
+            }
+            IpAddr::V6(v6) => {
+                // The first address of a subnet is that of all routers.
+                let local = v6.is_loopback() || v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some();
+                (local || self.prefix > 126 || host != 0, local)
+            }
+        };
+        if ip.is_unspecified() || ip.is_multicast() || !one {
+            return Err(Immovable::NotOne);
+        }
+        if local { Err(Immovable::Local) } else { Ok(()) }
+    }
+}
+
+/// The bits of an address behind its prefix.
+fn host_part(ip: IpAddr, prefix: u8) -> u128 {
+    let (value, bits) = match ip {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    let mask = 1_u128.checked_shl(bits - u32::from(prefix)).map_or(u128::MAX, |one| one - 1);
+    value & mask
+}
+
+/// An address of the system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moving {
+    /// The address.
+    pub ip: IpAddr,
+    /// How it is configured.
+    pub moves: Moves,
+}
+
+impl Moving {
+    /// Whether `other` is an address of the same subnet.
+    pub fn is_beside(&self, other: IpAddr) -> bool {
+        let subnet = |ip: IpAddr| match ip {
+            IpAddr::V4(v4) => u128::from(v4.to_bits()) ^ host_part(ip, self.moves.prefix),
+            IpAddr::V6(v6) => v6.to_bits() ^ host_part(ip, self.moves.prefix),
+        };
+        self.ip.is_ipv4() == other.is_ipv4() && subnet(self.ip) == subnet(other)
+    }
 }
 
 impl Portal {
@@ -167,6 +277,65 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_address_of_one_machine_moves_and_nothing_else() {
+        let check =
+            |ip: &str, prefix| Moves { prefix, interface: None }.check(ip.parse().expect("an address"));
+        for (ip, prefix) in [
+            ("10.1.0.5", 24),
+            ("10.1.0.0", 31),
+            ("10.1.0.5", 32),
+            ("10.1.0.5", 1),
+            ("fd00::5", 64),
+            ("fd00::5", 128),
+        ] {
+            assert_eq!(check(ip, prefix), Ok(()), "{ip}/{prefix}");
+        }
+        for (ip, prefix, why) in [
+            ("10.1.0.5", 0, Immovable::Prefix),
+            ("10.1.0.5", 33, Immovable::Prefix),
+            ("fd00::5", 129, Immovable::Prefix),
+            ("10.1.0.0", 24, Immovable::NotOne),
+            ("10.1.0.255", 24, Immovable::NotOne),
+            ("255.255.255.255", 32, Immovable::NotOne),
+            ("0.0.0.0", 32, Immovable::NotOne),
+            ("224.0.0.1", 24, Immovable::NotOne),
+            ("::", 64, Immovable::NotOne),
+            ("ff02::1", 64, Immovable::NotOne),
+            ("fd00::", 64, Immovable::NotOne),
+            ("127.0.0.1", 8, Immovable::Local),
+            ("169.254.1.1", 16, Immovable::Local),
+            ("::1", 128, Immovable::Local),
+            ("fe80::1", 64, Immovable::Local),
+            ("::ffff:10.1.0.5", 120, Immovable::Local),
+        ] {
+            assert_eq!(check(ip, prefix), Err(why), "{ip}/{prefix}");
+        }
+    }
+
+    #[test]
+    fn a_subnet_is_told_from_another() {
+        let beside = |ip: &str, prefix, other: &str| {
+            let moving = Moving { ip: ip.parse().expect("one"), moves: Moves { prefix, interface: None } };
+            moving.is_beside(other.parse().expect("one"))
+        };
+        assert!(beside("10.1.0.5", 24, "10.1.0.200") && beside("fd00::5", 64, "fd00::ff"));
+        assert!(!beside("10.1.0.5", 24, "10.1.1.5") && !beside("fd00::5", 64, "fd00:0:0:1::5"));
+        assert!(!beside("10.1.0.5", 24, "fd00::5") && !beside("10.1.0.5", 32, "10.1.0.6"));
+        assert!(beside("10.1.0.5", 1, "99.0.0.1"));
+    }
+
+    #[test]
+    fn names_of_interfaces_are_those_that_the_kernel_takes() {
+        for name in ["e", "enp3s0f1np1.1234", "bond0:1"] {
+            let parsed = name.parse::<Interface>();
+            assert_eq!(parsed.ok().as_ref().map(Interface::as_str), Some(name).filter(|n| n.len() < 16));
+        }
+        for name in ["", ".", "..", "a/b", "a b", "ü", "sixteen-letters-"] {
+            assert_eq!(name.parse::<Interface>(), Err(()), "{name}");
+        }
+    }
+
+    #[test]
     fn a_portal_is_told_as_the_client_reaches_it() {
         for (portal, local, seen) in [
             ("0.0.0.0:4420", "10.0.0.7", Some("10.0.0.7:4420")),
@@ -183,7 +352,7 @@ mod tests {
             ("127.0.0.1:1", "::1", Some("127.0.0.1:1")),
         ] {
             let address = portal.parse().expect("an address");
-            let portal_of = Portal { id: PortalId(0), protocol: Protocol::Nvme, address };
+            let portal_of = Portal { id: PortalId(0), protocol: Protocol::Nvme, address, moves: None };
             let got = portal_of.seen_at(local.parse().expect("an address"));
             assert_eq!(got.map(|a| a.to_string()).as_deref(), seen, "{portal} from {local}");
         }

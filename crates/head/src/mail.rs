@@ -13,11 +13,11 @@ use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
-use base::view::View;
+use base::view::{Interface, Moving, View};
 use base::{
     Address, Answer, Ask, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
 };
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Names one array command of one shard, across shards.
@@ -35,6 +35,21 @@ pub enum Fate {
     SeesNothing,
     /// It asked where our volumes are, and is told nothing, since no host has its name.
     FindsNothing,
+}
+
+/// Why an address of the system is not here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoAddress {
+    /// No interface has another address of its subnet, and none is named.
+    NoSubnet,
+    /// There is no such interface.
+    NoInterface,
+    /// The machine has it by itself: it does not move.
+    Foreign,
+    /// The daemon may not configure addresses.
+    NotAllowed,
+    /// Another errno.
+    Other(i32),
 }
 
 /// A file that was removed from the state directory and cannot be made again.
@@ -286,6 +301,8 @@ pub enum StewardMail {
         connection: ConnectionId,
         /// Where it came in.
         portal: PortalId,
+        /// Our address on it.
+        local: SocketAddr,
         /// Its address.
         peer: SocketAddr,
         /// The question.
@@ -376,6 +393,15 @@ pub enum StewardMail {
     Peer(PeerNews),
     /// Takes this to the manager of the other head.
     ToPeer(Vec<u8>),
+    /// Where addresses of the system are: the answer to `Addresses`, and whenever it changes.
+    Addresses {
+        /// Of the latest `Addresses`.
+        number: u64,
+        /// Each address that is to be here.
+        here: Vec<(IpAddr, Result<Interface, NoAddress>)>,
+        /// The network cannot be told of them, nor hosts of connections that are over: the daemon has no right to.
+        silent: bool,
+    },
     /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
     /// way are given up, and drives that hang are not waited for.
     Stop,
@@ -404,6 +430,18 @@ pub enum ManagerMail {
     Leads(bool),
     /// This process is out of its system: it ends at once, and answers nobody any more. A sentence.
     Out(String),
+    /// Which addresses of the system this machine is to have, and which not; `StewardMail::Addresses` follows.
+    Addresses {
+        /// Grows by one each time.
+        number: u64,
+        /// These are to be here from now on, and are kept here.
+        here: Vec<Moving>,
+        /// These are taken away, if this head put them here.
+        gone: Vec<Moving>,
+    },
+    /// The portals listen at the addresses that are here: neighbours are told, and so are hosts of these connections (our address,
+    /// theirs), which the head had that led before.
+    Announce(Vec<(SocketAddr, SocketAddr)>),
     /// Something happened: for the daemon's log.
     Happened(EventLine),
     /// Everything is written and closed.

@@ -9,7 +9,7 @@
 
 use crate::peer::{SystemSettings, SystemView};
 use base::machine::Shape;
-use base::view::{Protocol, Secret};
+use base::view::{Moves, Protocol, Secret};
 use base::{Instant, Uuid};
 use core::net::SocketAddr;
 
@@ -164,6 +164,8 @@ pub enum Order {
         protocol: Protocol,
         /// The address.
         address: SocketAddr,
+        /// It moves to the head that leads.
+        moves: Option<Moves>,
     },
     /// Listen there no more; connections end.
     PortalRemove {

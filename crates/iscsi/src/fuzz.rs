@@ -97,7 +97,7 @@ impl Default for Head {
 
 fn portal() -> Portal {
     let address = core::net::SocketAddr::from(([0, 0, 0, 0], 3260));
-    Portal { id: PortalId(0), protocol: Protocol::Iscsi, address }
+    Portal { id: PortalId(0), protocol: Protocol::Iscsi, address, moves: None }
 }
 
 impl FrontIo for Head {

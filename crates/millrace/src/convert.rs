@@ -323,6 +323,9 @@ pub fn portal(p: order::PortalState) -> api::Portal {
         listening: p.listening,
         reason: p.reason,
         connections: p.connections,
+        prefix: p.moves.map(|m| m.prefix),
+        interface: p.moves.and_then(|m| m.interface).map(|i| i.as_str().to_string()),
+        on: p.on.map(|i| i.as_str().to_string()),
     }
 }
 

@@ -120,8 +120,12 @@ impl World {
             ready: true,
             ..Export::default()
         };
-        let portal =
-            Portal { id: PortalId(0), protocol: Protocol::Nvme, address: ([0, 0, 0, 0], 4420).into() };
+        let portal = Portal {
+            id: PortalId(0),
+            protocol: Protocol::Nvme,
+            address: ([0, 0, 0, 0], 4420).into(),
+            moves: None,
+        };
         let view = View {
             generation: 1,
             system: System { nqn: NQN.into(), ..System::default() },

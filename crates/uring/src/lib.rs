@@ -34,7 +34,7 @@ pub use count::Counting;
 pub use drive::nvme;
 pub use house::{Config, House, MachineConfig, Panicked, Watch};
 pub use mail::Post;
-pub use net::ethtool;
+pub use net::{address, ethtool};
 pub use probe::{Support, probe};
 pub use reactor::{Counters, TURN_BUDGET};
 pub use region::RegionPart;

@@ -51,6 +51,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
     let link = Link {
         index: 0,
         id: ConnectionId::new(0, 1),
+        local: "10.0.0.1:1".parse().expect("an address"),
         portal: PortalId(1),
         peer: "10.0.0.1:1".parse().expect("an address"),
         host: Some(HostId(host)),

@@ -5,7 +5,7 @@ use crate::path::stages::STAGES;
 use crate::report::Digests;
 use base::Uuid;
 use base::machine::Shape;
-use base::view::{Protocol, System};
+use base::view::{Interface, Moves, Protocol, System};
 use core::net::SocketAddr;
 
 /// The few states that anything of ours can be in, best first (so that `max` is the worst).
@@ -503,6 +503,10 @@ pub struct PortalState {
     pub reason: String,
     /// Connections that came in by it and are there.
     pub connections: u32,
+    /// How its address moves to the head that leads.
+    pub moves: Option<Moves>,
+    /// The interface of this head that has it.
+    pub on: Option<Interface>,
 }
 
 /// A connection of a host.

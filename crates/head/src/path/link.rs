@@ -153,6 +153,7 @@ pub(crate) struct Link {
     pub index: u32,
     pub id: ConnectionId,
     pub portal: PortalId,
+    pub local: SocketAddr,
     pub peer: SocketAddr,
     pub host: Option<HostId>,
     pub life: Life,
@@ -378,6 +379,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         let mail = StewardMail::Ask {
             connection: self.link.id,
             portal: self.link.portal,
+            local: self.link.local,
             peer: self.link.peer,
             ask,
         };

@@ -343,6 +343,7 @@ impl<M: Memory> Shard<M> {
             index: 0,
             id,
             portal: portal.id,
+            local,
             peer,
             host: None,
             life: Life::Open,
@@ -499,6 +500,7 @@ pub(super) mod tests {
                 id,
                 protocol,
                 address: address.parse().expect("an address"),
+                moves: None,
             };
             let portals = vec![
                 portal(NVME, Protocol::Nvme, "10.0.0.1:4420"),

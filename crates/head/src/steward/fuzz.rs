@@ -91,7 +91,7 @@ pub fn state_file_examples() -> Vec<Vec<u8>> {
     let text = [
         "# Who\nuuid = 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\nnqn = nqn.2014-08.org.nvmexpress:uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\niqn = iqn.2026-01.org.millrace:a\nserial = 0123456789\n",
         "[host esx1]\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nchap_user = me\nmutual_secret = 0x00112233445566778899aabb\n",
-        "portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420 7\nlast = 9\n",
+        "portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420 7\nportal = nvme [fd00::5]:4420 8 /64 eth1\nlast = 9\n",
         "[pool 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2]\nname = tank\ndrive = /dev/a b\ndrive = ram:1G\n",
         "7\t1700000000\twarning\tdrive /dev/a\tit is gone\n8\t1700000001\tnote\thead\tthe head serves\n",
     ];

@@ -123,11 +123,12 @@ impl Steward {
                 *applied = generation.max(*applied);
             }
             StewardMail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
-            StewardMail::Ask { connection, portal, peer, ask } => {
+            StewardMail::Ask { connection, portal, local, peer, ask } => {
                 if desk.stop == Stop::Closed {
                     return sessions::table::answer(Place { shard, connection }, Answer::Full, fx);
                 }
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
+                desk.addresses.comes(Place { shard, connection }, local, peer);
                 desk.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
             }
             StewardMail::Intervene { connection, key, what } => {
@@ -141,6 +142,7 @@ impl Steward {
             }
             StewardMail::Gone { connection, why } => {
                 desk.sessions.on_gone(Place { shard, connection }, fx);
+                desk.addresses.goes(Place { shard, connection });
                 if let Some(Close::Protocol(what)) = why {
                     desk.last_protocol_errors.insert(shard, what);
                 }
@@ -150,6 +152,9 @@ impl Steward {
             }
             StewardMail::Listening { portal, result } => {
                 desk.on_listening(self.office.cx.now(), shard, portal, result);
+            }
+            StewardMail::Addresses { number, here, silent } => {
+                desk.on_addresses(self.office.cx.now(), number, here, silent);
             }
             StewardMail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));

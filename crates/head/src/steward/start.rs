@@ -108,7 +108,9 @@ impl Office {
             let office = self.clone();
             self.cx.spawn(async move { office.watch_absent().await });
         }
+        self.take_addresses().await;
         self.publish().await;
+        self.announce_addresses();
         {
             let now = self.cx.now();
             let mut desk = self.desk_mut();

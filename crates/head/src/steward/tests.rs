@@ -51,6 +51,7 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
     w.good(Order::PortalAdd {
         protocol: Protocol::Iscsi,
         address: "10.0.0.1:3260".parse().expect("an address"),
+        moves: None,
     });
     let before = w.view.hosts[0].exports[0].clone();
     assert_eq!((before.nsid, before.lun, before.blocks, before.ready), (1, 0, 9 * MIB / 4096, true));
@@ -72,7 +73,7 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
 fn a_portal_keeps_its_number_for_its_life_and_nobody_gets_it_soon_after() {
     let mut w = usual();
     let at = |port: u16| core::net::SocketAddr::from(([10, 0, 0, 1], port));
-    let add = |port| Order::PortalAdd { protocol: Protocol::Iscsi, address: at(port) };
+    let add = |port| Order::PortalAdd { protocol: Protocol::Iscsi, address: at(port), moves: None };
     let numbers =
         |w: &World| w.view.portals.iter().map(|p| (p.address.port(), p.id.0 + 1)).collect::<Vec<_>>();
     w.good(add(3260));
@@ -97,6 +98,7 @@ fn stopping_in_order_leaves_clean_arrays_and_lets_go_of_the_drives() {
     w.good(Order::PortalAdd {
         protocol: Protocol::Iscsi,
         address: "10.0.0.1:3260".parse().expect("an address"),
+        moves: None,
     });
     w.views.clear();
     w.good(Order::Shutdown);
@@ -519,7 +521,7 @@ fn wrong_sizes_names_and_numbers_are_refused_with_their_field_and_change_nothing
     let settings = HostSettings { chap_secret: short, ..HostSettings::default() };
     assert_eq!(field(Order::HostSet { name: "esx1".into(), settings, disconnect: false }), "chap_secret");
     let address = "10.0.0.1:99".parse().expect("an address");
-    assert_eq!(field(Order::PortalAdd { protocol: Protocol::Nvme, address }), "address");
+    assert_eq!(field(Order::PortalAdd { protocol: Protocol::Nvme, address, moves: None }), "address");
     assert_eq!(
         field(Order::PortalRemove { protocol: Protocol::Nvme, address, disconnect: false }),
         "address"

@@ -159,6 +159,32 @@ pub(crate) fn net_words(e: base::NetError) -> String {
     }
 }
 
+/// Why an address is not here.
+pub(crate) fn address_words(why: crate::mail::NoAddress) -> String {
+    match why {
+        crate::mail::NoAddress::NoSubnet => {
+            "it cannot move here: no interface of this machine has another address of its subnet".into()
+        }
+        crate::mail::NoAddress::NoInterface => {
+            "it cannot move here: this machine has no such interface".into()
+        }
+        crate::mail::NoAddress::Foreign => "it does not move: this machine has it by itself".into(),
+        crate::mail::NoAddress::NotAllowed => {
+            "it cannot move here: the daemon may not configure addresses (CAP_NET_ADMIN)".into()
+        }
+        crate::mail::NoAddress::Other(errno) => format!("it cannot move here: error {errno}"),
+    }
+}
+
+/// Why an address cannot move at all.
+pub(crate) fn cannot_move(why: base::view::Immovable) -> &'static str {
+    match why {
+        base::view::Immovable::NotOne => "it is not the address of one machine in a subnet of this size",
+        base::view::Immovable::Local => "it is good within one machine or on one cable only",
+        base::view::Immovable::Prefix => "the prefix has 1 to 32 bits for IPv4, 1 to 128 for IPv6",
+    }
+}
+
 /// What helps against a state directory that takes nothing.
 pub(crate) const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
 

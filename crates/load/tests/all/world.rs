@@ -208,8 +208,12 @@ impl<M: Hosted> World<M> {
             let result = Err(NetError::Refused);
             return self.events.push_back(Event::Connected { connection, result });
         }
-        let portal =
-            Portal { id: PortalId(0), protocol: self.protocol, address: "127.0.0.1:1".parse().unwrap() };
+        let portal = Portal {
+            id: PortalId(0),
+            protocol: self.protocol,
+            address: "127.0.0.1:1".parse().unwrap(),
+            moves: None,
+        };
         let (local, peer) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
         let front = match self.protocol {
             Protocol::Nvme | Protocol::Discovery => {

@@ -204,6 +204,9 @@ mod tests {
             listening: *listening,
             reason: String::new(),
             connections: 0,
+            prefix: None,
+            interface: None,
+            on: None,
         };
         let mut status = crate::convert::status(Default::default());
         (status.system.nqn, status.system.iqn) = ("nqn.a".into(), "iqn.a".into());

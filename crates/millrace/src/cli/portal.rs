@@ -26,7 +26,8 @@ Examples:
   millrace portal add nvme 10.0.0.1:4420
   millrace portal add discovery 10.0.0.1:8009
   millrace portal add iscsi 10.0.0.1:3260
-  millrace portal add nvme [fd00::1]:4420")]
+  millrace portal add nvme [fd00::1]:4420
+  millrace portal add nvme 10.1.0.5:4420 --prefix 24  # configured by the leader")]
     Add(PortalArgs),
     /// List portals
     #[command(after_help = "\
@@ -61,6 +62,12 @@ pub struct PortalArgs {
     /// Address and port
     #[arg(value_name = "ADDRESS:PORT", value_parser = address, add = super::complete::addresses())]
     address: SocketAddr,
+    /// The head that leads configures the address itself, with a prefix of so many bits
+    #[arg(long, value_name = "BITS")]
+    prefix: Option<u8>,
+    /// On this interface, on both heads; else on that of another address of the subnet
+    #[arg(long, value_name = "NAME", requires = "prefix")]
+    interface: Option<String>,
 }
 
 /// An address with a port, or a sentence.
@@ -77,9 +84,9 @@ pub const ADD: &str = "millrace portal add nvme ADDRESS:4420, or millrace portal
 pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure> {
     let client = &context.client;
     match command {
-        PortalCommand::Add(PortalArgs { protocol, address }) => {
-            let created: api::Created =
-                client.post("/portals", &PortalAdd { protocol, address: address.to_string() })?;
+        PortalCommand::Add(PortalArgs { protocol, address, prefix, interface }) => {
+            let created: api::Created = client
+                .post("/portals", &PortalAdd { protocol, address: address.to_string(), prefix, interface })?;
             let what = format!("Listening for {protocol} at {address}.");
             Ok(context.created(&created, what, "millrace status"))
         }
@@ -109,6 +116,14 @@ fn protocol_at(address: SocketAddr, context: &Context) -> Result<Protocol, Failu
     })
 }
 
+/// What is to be said of a portal: why it is closed, or where its address is that moves.
+fn note(p: &Portal) -> String {
+    match &p.on {
+        Some(on) if p.reason.is_empty() => format!("moves, on {on} now"),
+        _ => p.reason.clone(),
+    }
+}
+
 /// The table of all portals.
 pub fn table(portals: &[Portal]) -> Table {
     let mut table = Table::new(&["PORTAL", "ADDRESS", "STATE", ">CONNECTIONS", "NOTE"]).prose();
@@ -120,7 +135,7 @@ pub fn table(portals: &[Portal]) -> Table {
             p.address.clone().into(),
             state,
             p.connections.to_string().into(),
-            p.reason.clone().into(),
+            note(p).into(),
         ]);
     }
     table

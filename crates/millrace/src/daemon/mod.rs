@@ -4,6 +4,7 @@
 //! configuration ▶ state directory ▶ crash record ▶ privileges ▶ machines ▶ API ▶ READY=1 ▶ … ▶ stop
 //! ```
 
+mod addresses;
 mod claim;
 pub mod crash;
 mod keeper;

@@ -2,6 +2,7 @@
 
 use crate::backend::Call;
 use crate::config::{Config, memory};
+use crate::daemon::addresses::Addresses;
 use crate::daemon::server::Stop;
 use crate::daemon::setup;
 use crate::daemon::system::System;
@@ -59,6 +60,7 @@ pub struct Courier {
 /// The running machines.
 pub struct Machines {
     house: House<Mail>,
+    addresses: Arc<Addresses>,
 }
 
 impl Machines {
@@ -70,6 +72,9 @@ impl Machines {
         news: Sender<News>,
     ) -> Result<(Self, Courier), Failure> {
         let peer = Arc::clone(system);
+        let addresses = Arc::new(Addresses::default());
+        addresses.is_head(system.settings().map(|s| s.me));
+        let moved = Arc::clone(&addresses);
         let pending = Arc::new(Pending::default());
         let answered = Arc::clone(&pending);
         let manager = move |_from: Address, mail: Mail| match mail {
@@ -82,7 +87,13 @@ impl Machines {
             Mail::Manager(ManagerMail::Peer(work)) => peer.work(work),
             Mail::Manager(ManagerMail::FromPeer(bytes)) => peer.on_peer(&bytes),
             Mail::Manager(ManagerMail::Leads(leads)) => peer.leads(leads),
-            Mail::Manager(ManagerMail::Out(words)) => drop(news.send(News::Out(words))),
+            Mail::Manager(ManagerMail::Out(words)) => {
+                // First of all: the head that leads now has them.
+                moved.let_go();
+                drop(news.send(News::Out(words)));
+            }
+            Mail::Manager(ManagerMail::Addresses { number, here, gone }) => moved.order(number, here, gone),
+            Mail::Manager(ManagerMail::Announce(resets)) => moved.announce(resets),
             Mail::Manager(ManagerMail::Happened(line)) => setup::log_event(&line),
             Mail::Manager(ManagerMail::Ready { .. }) => {
                 let _ = news.send(News::Ready);
@@ -95,8 +106,9 @@ impl Machines {
         let mut house = House::build(house_config(config), manager).map_err(cannot_start)?;
         spawn(&mut house, config, hold, system.settings())?;
         system.meets(house.post());
+        addresses.meets(house.post());
         let courier = Courier { post: house.post(), pending };
-        Ok((Self { house }, courier))
+        Ok((Self { house, addresses }, courier))
     }
     /// A look at what the kernel did not allow, and at the memory.
     pub fn watch(&self) -> Watch {
@@ -123,6 +135,7 @@ impl Machines {
     }
     /// Ends the threads.
     pub fn end(self) -> Result<(), Failure> {
+        self.addresses.let_go();
         self.house.stop().map_err(|panicked| {
             let words: Vec<String> =
                 panicked.iter().map(|p| format!("{:?}: {}", p.address, p.message)).collect();

@@ -259,6 +259,8 @@ pub fn snapshot() -> Snapshot {
         listening: true,
         reason: String::new(),
         connections,
+        moves: None,
+        on: None,
     };
     let event = |number, at, weight, what: &str, message: &str| EventLine {
         number,

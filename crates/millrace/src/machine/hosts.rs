@@ -376,6 +376,9 @@ mod tests {
             listening: true,
             reason: String::new(),
             connections: 0,
+            prefix: None,
+            interface: None,
+            on: None,
         };
         let mut status = api::Status::default();
         status.system.nqn = "nqn.x".into();

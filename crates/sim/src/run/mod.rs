@@ -439,8 +439,16 @@ impl Run {
                 bytes: VOLUME_BYTES,
                 block_bytes: Some(self.options.block_bytes),
             },
-            Order::PortalAdd { protocol: Protocol::Nvme, address: NVME.parse().expect("an address") },
-            Order::PortalAdd { protocol: Protocol::Iscsi, address: ISCSI.parse().expect("an address") },
+            Order::PortalAdd {
+                protocol: Protocol::Nvme,
+                address: NVME.parse().expect("an address"),
+                moves: None,
+            },
+            Order::PortalAdd {
+                protocol: Protocol::Iscsi,
+                address: ISCSI.parse().expect("an address"),
+                moves: None,
+            },
         ]);
         for i in 0..self.options.hosts.len() {
             let settings = HostSettings {

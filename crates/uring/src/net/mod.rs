@@ -1,8 +1,11 @@
 //! Sockets' connections: a slot each, at most one receive and one send in the kernel, and an end that is
 //! reported only when the kernel holds nothing any more.
 
+pub mod address;
 pub mod ethtool;
+mod frames;
 pub(crate) mod listen;
+mod netlink;
 pub(crate) mod staging;
 
 use crate::net::listen::Listeners;

@@ -6,6 +6,7 @@ use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
+use crate::steward::context::addresses::Addresses;
 use crate::steward::context::found::Found;
 use crate::steward::context::looks::Looks;
 use crate::steward::context::loss::Loss;
@@ -59,6 +60,8 @@ pub(crate) struct Desk {
     pub asking_room: bool,
     pub promised: Room,
     pub portals: Vec<PortalDesk>,
+    /// Those of portals that move.
+    pub addresses: Addresses,
     pub pools: Vec<PoolDesk>,
     /// Pools that should be here and are not, with the reason and the next command.
     pub absent: Vec<AbsentPool>,
@@ -255,6 +258,7 @@ impl Desk {
             asking_room: false,
             promised: Room::default(),
             portals: vec![],
+            addresses: Addresses::default(),
             pools: vec![],
             absent: vec![],
             appeared: vec![],

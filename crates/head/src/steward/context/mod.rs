@@ -2,6 +2,7 @@
 //! crash it is found again. It may read the state; the state knows nothing of it.
 
 pub(crate) mod absent;
+pub(crate) mod addresses;
 pub(crate) mod array;
 pub(crate) mod desk;
 pub(crate) mod found;

@@ -6,6 +6,7 @@ use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
 use cluster::link::Do;
 use cluster::member::{self, NotReached};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
+use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive that is open while this head follows, so that it can vote and beat there, and take over without opening it.
@@ -50,6 +51,8 @@ pub(crate) struct SystemDesk {
     latest: [bool; 2],
     /// Drives that may vote, as the member was told.
     offered: Vec<Uuid>,
+    /// Connections of hosts that the leader has told of: our address, and theirs.
+    connections: Vec<(SocketAddr, SocketAddr)>,
     /// Files that came from the leader, in order, to be written here.
     came: std::collections::VecDeque<Vec<u8>>,
 }
@@ -80,6 +83,7 @@ impl SystemDesk {
             kept,
             latest,
             offered: vec![],
+            connections: vec![],
             came: Default::default(),
         }
     }
@@ -263,6 +267,16 @@ impl SystemDesk {
             self.offered.clone_from(&drives);
             self.tell().on_candidates(drives);
         }
+    }
+    /// Connections that hosts have to the leader. Once this head leads they are what that one had, to be made known as over.
+    pub fn leader_has(&mut self, connections: Vec<(SocketAddr, SocketAddr)>) {
+        if self.part() == Part::Follower {
+            self.connections = connections;
+        }
+    }
+    /// What the leader before had.
+    pub fn take_connections(&mut self) -> Vec<(SocketAddr, SocketAddr)> {
+        core::mem::take(&mut self.connections)
     }
     /// Something came from the layer above of the other head.
     pub fn comes(&mut self, message: Vec<u8>) {

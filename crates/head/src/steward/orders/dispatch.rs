@@ -52,7 +52,7 @@ impl Office {
             Order::HostAdd { name, settings } => self.host_add(name, settings).await,
             Order::HostSet { name, settings, disconnect } => self.host_set(&name, settings, disconnect).await,
             Order::HostRemove { name, force, disconnect } => self.host_remove(&name, force, disconnect).await,
-            Order::PortalAdd { protocol, address } => self.portal_add(protocol, address).await,
+            Order::PortalAdd { protocol, address, moves } => self.portal_add(protocol, address, moves).await,
             Order::PortalRemove { protocol, address, disconnect } => {
                 self.portal_remove(protocol, address, disconnect).await
             }

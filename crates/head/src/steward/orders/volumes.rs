@@ -7,14 +7,16 @@ use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
 use crate::steward::context::pool::{PoolDesk, Resting};
 use crate::steward::office::Office;
-use crate::steward::record::texts::protocol_word;
+use crate::steward::record::texts::{contradict, protocol_word};
 use crate::steward::sessions::table::{Identity, Session};
 use crate::steward::state::{Change, Edit};
-use crate::steward::words::{access_refusal, count, net_words, refuse, size, size_there, volume_refusal};
+use crate::steward::words::{
+    access_refusal, address_words, cannot_move, count, net_words, refuse, size, size_there, volume_refusal,
+};
 use access::{AccessError, Grant, Host, LUN_MAX, lowest_free};
 use base::front::Close;
 use base::view::NSID_MAX;
-use base::view::{Portal, Protocol};
+use base::view::{Moves, Portal, Protocol};
 use base::{Bug, Duration, Uuid, planted};
 use core::net::SocketAddr;
 use volume::{Map, Run, Volume, VolumeError};
@@ -404,7 +406,12 @@ impl Office {
     }
 
     /// Order: listen.
-    pub(crate) async fn portal_add(&self, protocol: Protocol, address: SocketAddr) -> Answered {
+    pub(crate) async fn portal_add(
+        &self,
+        protocol: Protocol,
+        address: SocketAddr,
+        moves: Option<Moves>,
+    ) -> Answered {
         let what = format!("portal {} {address}", protocol_word(protocol));
         if address.port() == 0 {
             let message =
@@ -412,6 +419,7 @@ impl Office {
             return Err(refuse(RefusalKind::Invalid, "address", message)
                 .then("4420 for NVMe/TCP, 8009 for discovery, 3260 for iSCSI"));
         }
+        self.check_moves(address, moves)?;
         let taken =
             self.desk().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
         if let Some(there) = taken {
@@ -422,9 +430,20 @@ impl Office {
             let mut desk = self.desk_mut();
             let last = desk.last_portal();
             let id = desk.new_portal();
-            desk.put_portal(Portal { id, protocol, address });
+            desk.put_portal(Portal { id, protocol, address, moves });
             desk.portals.last_mut().expect("just added").is_tried(true);
             (last, id)
+        };
+        let address_failure = match moves {
+            None => None,
+            Some(_) => {
+                self.take_addresses().await;
+                match self.desk().addresses.whereabouts(address.ip()) {
+                    Some(Ok(_)) => None,
+                    Some(Err(why)) => Some(address_words(why)),
+                    None => Some("no answer came within a second".into()),
+                }
+            }
         };
         self.publish().await;
         let office = self.clone();
@@ -433,7 +452,7 @@ impl Office {
             desk.portals.iter().filter(|p| p.portal.id == id).all(|p| p.results.iter().all(Option::is_some))
         };
         self.cx.until_within(Duration::from_secs(5), told).await;
-        let failure = {
+        let listen_failure = {
             let desk = self.desk();
             let row = desk.portals.iter().find(|p| p.portal.id == id).expect("just added");
             row.results.iter().find_map(|r| match r {
@@ -450,14 +469,14 @@ impl Office {
                 None => Some("no answer came within 5 seconds".to_string()),
             })
         };
-        let result = match failure {
+        let result = match address_failure.or(listen_failure) {
             Some(words) => Err(refuse(
                 RefusalKind::Conflict,
                 "address",
                 format!("{address} cannot be listened at: {words}"),
             )
             .then("millrace portal ls; ip address; ss -ltnp")),
-            None => self.propose(Change::PortalPut { portal: Portal { id, protocol, address } }).await,
+            None => self.propose(Change::PortalPut { portal: Portal { id, protocol, address, moves } }).await,
         };
         if let Err(r) = result {
             let row = {
@@ -466,6 +485,7 @@ impl Office {
                 desk.portals.remove(at)
             };
             self.publish().await;
+            moves.into_iter().for_each(|moves| self.let_address_go(address.ip(), moves));
             // The next one may have its number, unless what a shard says late could be taken for its.
             if row.results.iter().all(Option::is_some) {
                 self.desk_mut().portal_given_last(last);
@@ -476,7 +496,24 @@ impl Office {
             row.is_tried(false);
         }
         self.note(what, "it was added");
+        self.announce_addresses();
         Ok(Reply::Done)
+    }
+    /// Refuses an address that cannot move so.
+    fn check_moves(&self, address: SocketAddr, moves: Option<Moves>) -> Result<(), Refusal> {
+        let Some(moves) = moves else { return Ok(()) };
+        if let Err(why) = moves.check(address.ip()) {
+            let message = format!("{} cannot move from head to head: {}", address.ip(), cannot_move(why));
+            return Err(refuse(RefusalKind::Invalid, "prefix", message));
+        }
+        let new = Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, moves: Some(moves) };
+        match self.desk().portals.iter().find(|p| contradict(&p.portal, &new)) {
+            Some(other) => {
+                let message = format!("{} moves with another prefix or interface than this", other.words());
+                Err(refuse(RefusalKind::Conflict, "prefix", message).then("millrace portal ls"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Order: listen no more.
@@ -487,7 +524,7 @@ impl Office {
         disconnect: bool,
     ) -> Answered {
         let what = format!("{} {address}", protocol_word(protocol));
-        let id = {
+        let (id, moves) = {
             let desk = self.desk();
             let found =
                 desk.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
@@ -495,7 +532,7 @@ impl Office {
                 refuse(RefusalKind::NotFound, "address", format!("there is no portal {what}"))
                     .then("millrace portal ls")
             };
-            found.map(|p| p.portal.id).ok_or_else(missing)?
+            found.map(|p| (p.portal.id, p.portal.moves)).ok_or_else(missing)?
         };
         if !disconnect {
             self.desk().check_portal_unused(id, &format!("millrace portal rm {what} --yes"))?;
@@ -509,6 +546,7 @@ impl Office {
             let mail = ShardMail::Drop { connection: p.connection, why: Close::Replaced };
             self.cx.to_shard(p.shard, mail);
         }
+        moves.into_iter().for_each(|moves| self.let_address_go(address.ip(), moves));
         self.note(format!("portal {what}"), "it was removed");
         Ok(Reply::Done)
     }

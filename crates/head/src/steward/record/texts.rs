@@ -10,7 +10,7 @@ use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::codec::{hex, unhex};
 use base::machine::StateError;
-use base::view::{Portal, Protocol};
+use base::view::{Moves, Portal, Protocol};
 use base::{Instant, PortalId, Uuid};
 
 pub(crate) const IDENTITY: &str = "identity";
@@ -146,6 +146,20 @@ pub(crate) fn protocol_word(p: Protocol) -> &'static str {
     }
 }
 
+/// How an address moves, from what is left of a line: nothing, or a prefix, or a prefix and an interface. The outer None: neither.
+fn parse_moves<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Option<Moves>> {
+    let Some(word) = words.next() else { return Some(None) };
+    let prefix = word.strip_prefix('/')?.parse().ok()?;
+    let interface = words.next().map(str::parse).transpose().ok()?;
+    Some(Some(Moves { prefix, interface }))
+}
+
+/// Whether two portals would have the same address configured in two ways.
+pub(crate) fn contradict(one: &Portal, other: &Portal) -> bool {
+    let both = one.moves.is_some() && other.moves.is_some();
+    both && one.address.ip() == other.address.ip() && one.moves != other.moves
+}
+
 /// Where the head listens, and the number that was given to a portal last.
 pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextError> {
     let sections = text::parse(bytes, &[("", &["portal", "last"])])?;
@@ -165,15 +179,20 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
             Some(word) => word.parse().ok().filter(|n| *n > 0),
         };
         let number = number.ok_or_else(wrong)?;
-        if words.next().is_some() {
-            return Err(wrong());
-        }
+        let moves = parse_moves(&mut words).filter(|_| words.next().is_none()).ok_or_else(wrong)?;
         let id = PortalId(u32::from(number) - 1);
         if portals.iter().any(|p| p.id == id) {
             return Err(error(format!("two portals have the number {number}")));
         }
         highest = highest.max(number);
-        portals.push(Portal { id, protocol, address });
+        let portal = Portal { id, protocol, address, moves };
+        if moves.is_some_and(|m| m.check(address.ip()).is_err()) {
+            return Err(error(format!("{} cannot move from head to head with this prefix", address.ip())));
+        }
+        if let Some(other) = portals.iter().find(|p| contradict(p, &portal)) {
+            return Err(error(format!("it moves in another way than that of {}", other.address)));
+        }
+        portals.push(portal);
     }
     let last = match sections[0].one("last")? {
         None => highest,
@@ -187,8 +206,13 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
 pub(crate) fn portals_text(portals: &[Portal], last: u16) -> String {
     let mut out =
         String::from("# Where this head listens, under which numbers, and the number given last.\n");
-    for Portal { id, protocol, address } in portals {
-        text::line(&mut out, "portal", &format!("{} {address} {}", protocol_word(*protocol), id.0 + 1));
+    for Portal { id, protocol, address, moves } in portals {
+        let mut line = format!("{} {address} {}", protocol_word(*protocol), id.0 + 1);
+        if let Some(Moves { prefix, interface }) = moves {
+            line += &format!(" /{prefix}");
+            line.extend(interface.iter().flat_map(|name| [" ", name.as_str()]));
+        }
+        text::line(&mut out, "portal", &line);
     }
     text::line(&mut out, "last", &last.to_string());
     out
@@ -328,6 +352,11 @@ mod tests {
         assert_eq!((rows[0].id, rows[1].id, last), (PortalId(0), PortalId(1), 2));
         let row = vec![rows[1]];
         assert_eq!(parse_portals(portals_text(&row, 9).as_bytes()), Ok((row, 9)));
+        let moving = b"portal = iscsi 10.1.0.5:3260 3 /24 eth1\nportal = nvme 10.1.0.5:4420 4 /24 eth1\nportal = nvme [fd00::5]:4420 5 /64\n";
+        let (rows, last) = parse_portals(moving).expect("good");
+        let interface: Vec<_> = rows.iter().map(|p| p.moves.and_then(|m| m.interface)).collect();
+        assert_eq!(interface, ["eth1".parse().ok(), "eth1".parse().ok(), None]);
+        assert_eq!(parse_portals(portals_text(&rows, last).as_bytes()), Ok((rows, last)));
         let pools = vec![PoolRow {
             uuid: Uuid::from_random(3, 4),
             name: "tank".into(),
@@ -361,6 +390,15 @@ mod tests {
         let twice = b"portal = nvme 1.2.3.4:5 7\nportal = nvme 1.2.3.4:6 7";
         assert_eq!(parse_portals(twice).map_err(|e| e.line), Err(2));
         assert!(parse_portals(b"last = none").is_err());
+        for moves in
+            ["24", "/", "/33", "/0", "/-1", "/24 a/b", "/24 eth1 eth2", "eth1", "/24 sixteen-letters-"]
+        {
+            let line = format!("portal = nvme 10.1.0.5:5 1 {moves}");
+            assert_eq!(parse_portals(line.as_bytes()).map_err(|e| e.line), Err(1), "{moves}");
+        }
+        assert!(parse_portals(b"portal = nvme 127.0.0.1:5 1 /8").is_err());
+        let two_ways = b"portal = nvme 10.1.0.5:5 1 /24\nportal = nvme 10.1.0.5:6 2 /16";
+        assert_eq!(parse_portals(two_ways).map_err(|e| e.line), Err(2));
         assert!(parse_identity(b"uuid = 1").is_err());
         assert!(parse_pools(b"[pool tank]\nname = tank").is_err());
     }

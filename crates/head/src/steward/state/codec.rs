@@ -8,7 +8,7 @@ use crate::admission::caps::Caps;
 use access::{Grant, Host};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::codec::{Malformed, Reader, Writer};
-use base::view::{Portal, Protocol, Secret};
+use base::view::{Interface, Moves, Portal, Protocol, Secret};
 use base::{HostId, PortalId, Uuid};
 use core::net::{IpAddr, SocketAddr};
 use pool::StripeMap;
@@ -81,7 +81,8 @@ coded_struct! {
     Identity { uuid, nqn, iqn, serial }
     PoolRow { uuid, name, drives }
     Host { id, name, nqns, iqns, chap_secret, chap_user, mutual_secret }
-    Portal { id, protocol, address }
+    Portal { id, protocol, address, moves }
+    Moves { prefix, interface }
     LegRow { drive, path }
     ArrayRow { mirror, weight, data_bytes, region_bytes, legs }
     SpareRow { drive, path }
@@ -214,6 +215,15 @@ impl Coded for Protocol {
             3 => Ok(Self::Iscsi),
             _ => Err(Malformed),
         }
+    }
+}
+
+impl Coded for Interface {
+    fn put(&self, w: &mut Writer) {
+        w.text(self.as_str());
+    }
+    fn get(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        r.text()?.parse().map_err(|()| Malformed)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::admission::caps::Caps;
 use access::{Grant, Host};
 use array::format::{LegState, MemberLeg, MembershipRecord, RecordArray};
 use base::codec::Malformed;
-use base::view::{Portal, Protocol, Secret};
+use base::view::{Moves, Portal, Protocol, Secret};
 use base::{HostId, PortalId, Prng, Uuid};
 use std::collections::BTreeSet;
 use volume::{Map, Run, Volume};
@@ -122,7 +122,8 @@ fn changes() -> Vec<Change> {
     let portal = Portal {
         id: PortalId(0),
         protocol: Protocol::Iscsi,
-        address: "[::1]:3260".parse().expect("an address"),
+        address: "[fd00::1]:3260".parse().expect("an address"),
+        moves: Some(Moves { prefix: 64, interface: "eth1".parse().ok() }),
     };
     let mut all = begin();
     all.extend([

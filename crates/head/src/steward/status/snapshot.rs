@@ -16,7 +16,7 @@ use crate::steward::office::Office;
 use crate::steward::record::texts::protocol_word;
 use crate::steward::sessions::table::Place;
 use crate::steward::status::speed::Work;
-use crate::steward::words::{NO_SPACE_BLOCK, array_word, count, error_words, net_words};
+use crate::steward::words::{NO_SPACE_BLOCK, address_words, array_word, count, error_words, net_words};
 use array::format::LegState;
 use base::view::Protocol;
 use base::{DriveError, Duration, Instant, PortalId};
@@ -712,13 +712,16 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
 
 fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
     let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
-    let failure = row.results.iter().find_map(|r| match r {
+    let whereabouts = row.portal.moves.and_then(|_| desk.addresses.whereabouts(row.portal.address.ip()));
+    let immovable = whereabouts.and_then(Result::err).map(address_words);
+    let listening = row.results.iter().find_map(|r| match r {
         Some(Err(e)) => Some(net_words(*e)),
         _ if desk.stop == Stop::Closed => Some("the head is being stopped".to_string()),
         None if desk.held => Some("it stays closed until the pools are imported".to_string()),
         None => Some("it is being opened".to_string()),
         Some(Ok(_)) => None,
     });
+    let failure = listening.map(|words| immovable.clone().unwrap_or(words));
     let connections =
         desk.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
     // The address in use says more than the one asked for, where that had port 0.
@@ -727,8 +730,10 @@ fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
         protocol: row.portal.protocol,
         address: in_use.unwrap_or(row.portal.address),
         listening: failure.is_none(),
-        reason: failure.unwrap_or_default(),
+        reason: failure.or(immovable).unwrap_or_default(),
         connections: connections as u32,
+        moves: row.portal.moves,
+        on: whereabouts.and_then(Result::ok),
     }
 }
 

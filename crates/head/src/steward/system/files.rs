@@ -115,6 +115,7 @@ impl Office {
             match message {
                 Upper::Have { seq } => drop(self.in_system(|s| s.follower_has(seq))),
                 Upper::Manager(bytes) => self.cx.to_manager(ManagerMail::FromPeer(bytes)),
+                Upper::Connections(all) => drop(self.in_system(|s| s.leader_has(all))),
                 Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
             }
         }
@@ -139,7 +140,7 @@ impl Office {
                 }
                 (seq, good)
             }
-            Upper::Have { .. } | Upper::Manager(_) => return,
+            Upper::Have { .. } | Upper::Manager(_) | Upper::Connections(_) => return,
         };
         // One that could not be written is not had: the leader goes on without this head.
         if done {

@@ -54,6 +54,8 @@ impl Office {
         self.cx.spawn(async move { office.run_member().await });
         let office = self.clone();
         self.cx.spawn(async move { office.receive().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.share_connections().await });
     }
     /// Waits until this head leads, and every drive that it knows is fenced; None: the head is being stopped.
     pub(crate) async fn stand_by(&self) -> Option<()> {
@@ -70,6 +72,7 @@ impl Office {
                 desk.event(now, Weight::Warning, "system", words);
             }
         }
+        self.leave_addresses().await;
         let office = self.clone();
         self.cx.spawn(async move { office.keep_drives_open().await });
         let office = self.clone();
@@ -177,6 +180,7 @@ impl Office {
             }
             Do::LetIn => {
                 event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
+                self.desk_mut().addresses.is_news();
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }
             Do::End(out) => {

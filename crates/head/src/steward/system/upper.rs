@@ -1,11 +1,19 @@
 //! What two Stewards say to each other: docs/formats/link.md, "Stewards".
 
 use base::codec::{Malformed, Reader, Writer};
+use core::net::{IpAddr, SocketAddr};
 
 const FILE: u8 = 1;
 const ALL: u8 = 2;
 const HAVE: u8 = 3;
 const MANAGER: u8 = 4;
+const CONNECTIONS: u8 = 5;
+
+/// So many connections are told of, so that a message stays below its bound.
+pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+
+/// A connection of a host: our address, and its own.
+pub(crate) type Tcp = (SocketAddr, SocketAddr);
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +41,8 @@ pub(crate) enum Upper {
     },
     /// From one manager to the other.
     Manager(Vec<u8>),
+    /// All connections that hosts have to addresses that move, at most `CONNECTIONS_MAX`.
+    Connections(Vec<Tcp>),
 }
 
 impl Upper {
@@ -51,6 +61,13 @@ impl Upper {
             }
             Upper::Have { seq } => drop(w.u8(HAVE).u64(*seq)),
             Upper::Manager(bytes) => drop(w.u8(MANAGER).bytes(bytes)),
+            Upper::Connections(all) => {
+                w.u8(CONNECTIONS).u32(all.len() as u32);
+                for (local, peer) in all {
+                    put_address(&mut w, *local);
+                    put_address(&mut w, *peer);
+                }
+            }
         }
         w.0
     }
@@ -73,11 +90,36 @@ impl Upper {
                 Upper::All { seq, names }
             }
             HAVE => Upper::Have { seq: r.u64()? },
+            CONNECTIONS => {
+                let n = r.u32()?;
+                let one = |_| Ok((address_of(&mut r)?, address_of(&mut r)?));
+                match n as usize <= CONNECTIONS_MAX {
+                    true => Upper::Connections((0..n).map(one).collect::<Result<_, _>>()?),
+                    false => return Err(Malformed),
+                }
+            }
             MANAGER => Upper::Manager(core::mem::take(&mut r.0).to_vec()),
             _ => return Err(Malformed),
         };
         if r.0.is_empty() { Ok(message) } else { Err(Malformed) }
     }
+}
+
+fn put_address(w: &mut Writer, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => w.u8(4).bytes(&ip.octets()),
+        IpAddr::V6(ip) => w.u8(6).bytes(&ip.octets()),
+    };
+    w.u16(address.port());
+}
+
+fn address_of(r: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
+    let ip = match r.u8()? {
+        4 => IpAddr::from(r.array::<4>()?),
+        6 => IpAddr::from(r.array::<16>()?),
+        _ => return Err(Malformed),
+    };
+    Ok(SocketAddr::new(ip, r.u16()?))
 }
 
 /// A name of a file, and no path.
@@ -107,6 +149,11 @@ mod tests {
             Upper::All { seq: 8, names: vec!["hosts".into(), "pools".into()] },
             Upper::Have { seq: 9 },
             Upper::Manager(vec![1, 2]),
+            Upper::Connections(vec![]),
+            Upper::Connections(vec![
+                ("10.1.0.5:4420".parse().expect("one"), "10.1.0.9:50000".parse().expect("one")),
+                ("[fd00::5]:3260".parse().expect("one"), "[fd00::9]:50001".parse().expect("one")),
+            ]),
         ] {
             assert_eq!(Upper::decode(&message.encode()), Ok(message.clone()));
             assert!(Upper::decode(&message.encode()[..1]).is_err() || matches!(message, Upper::Manager(_)));
@@ -115,5 +162,8 @@ mod tests {
             assert_eq!(Upper::decode(&file(name, None).encode()), Err(Malformed), "{name}");
         }
         assert_eq!(Upper::decode(&[9]), Err(Malformed));
+        let too_many = [&[CONNECTIONS][..], &u32::MAX.to_le_bytes()].concat();
+        assert_eq!(Upper::decode(&too_many), Err(Malformed));
+        assert_eq!(Upper::decode(&[CONNECTIONS, 1, 0, 0, 0, 5]), Err(Malformed));
     }
 }

@@ -4,7 +4,11 @@ use super::*;
 use base::{Ask, PortalId};
 
 fn portal() -> Order {
-    Order::PortalAdd { protocol: Protocol::Iscsi, address: "10.0.0.1:3260".parse().expect("an address") }
+    Order::PortalAdd {
+        protocol: Protocol::Iscsi,
+        address: "10.0.0.1:3260".parse().expect("an address"),
+        moves: None,
+    }
 }
 /// One more connection of esx1 by the portal.
 fn connect(w: &mut World, slot: u32, discovery: bool) {
@@ -19,7 +23,7 @@ fn connect(w: &mut World, slot: u32, discovery: bool) {
     let connection = base::ConnectionId(u64::from(slot));
     let peer = "10.0.0.9:40000".parse().expect("an address");
     let portal: PortalId = w.view.portals[0].id;
-    w.mail(0, StewardMail::Ask { connection, portal, peer, ask });
+    w.mail(0, StewardMail::Ask { connection, portal, local: peer, peer, ask });
     w.run();
 }
 /// Every order that would send esx1 away, as it is given first.
@@ -113,7 +117,7 @@ fn only_sessions_that_a_change_of_their_host_concerns_end() {
                 Ask::NvmeAdmin { host: Some(host), nqn: nqn.into(), host_id: [slot; 16], discovery: false };
             let connection = base::ConnectionId(u64::from(slot));
             let peer = "10.0.0.9:40001".parse().expect("an address");
-            w.mail(0, StewardMail::Ask { connection, portal, peer, ask });
+            w.mail(0, StewardMail::Ask { connection, portal, local: peer, peer, ask });
         }
         w.run();
         let (kind, _, message) = w.refused(set(&settings, false));

@@ -14,8 +14,11 @@ fn all_files() -> World {
     let mut w = World::start(rest, 1);
     w.good(create("gone", vec![mirror("/g/a", "/g/b")]));
     w.good(Order::PoolRelease { pool: "gone".into(), force: false, disconnect: false });
-    let portal =
-        Order::PortalAdd { protocol: Protocol::Iscsi, address: "10.0.0.1:3260".parse().expect("an address") };
+    let portal = Order::PortalAdd {
+        protocol: Protocol::Iscsi,
+        address: "10.0.0.1:3260".parse().expect("an address"),
+        moves: None,
+    };
     for order in [tank(), volume("vm1", 9 * MIB), host(), export(), portal] {
         w.good(order);
     }

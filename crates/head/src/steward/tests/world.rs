@@ -350,6 +350,8 @@ impl World {
                 ManagerMail::Peer(_)
                 | ManagerMail::FromPeer(_)
                 | ManagerMail::Leads(_)
+                | ManagerMail::Addresses { .. }
+                | ManagerMail::Announce(_)
                 | ManagerMail::Out(_) => panic!("this head is alone"),
             },
             other => panic!("{other:?}"),

@@ -46,5 +46,6 @@ pub fn portal() -> Portal {
         id: PortalId(0),
         protocol: Protocol::Iscsi,
         address: "0.0.0.0:3260".parse().expect("an address"),
+        moves: None,
     }
 }

@@ -48,7 +48,7 @@ fn export(nsid: u32, block_bytes: u32) -> Export {
 }
 
 fn portal(id: u32, protocol: Protocol, address: &str) -> Portal {
-    Portal { id: PortalId(id), protocol, address: address.parse().expect("an address") }
+    Portal { id: PortalId(id), protocol, address: address.parse().expect("an address"), moves: None }
 }
 
 /// A portal on every address.

@@ -1,0 +1,142 @@
+//! Addresses of the system: the head that leads has them, tells the network, and resets what the head before it had.
+//!
+//! ```text
+//! out, or starting ─▶ addresses away      leads ─▶ addresses here ─▶ portals listen ─▶ neighbours told, old connections reset
+//! ```
+
+use super::upper::{CONNECTIONS_MAX, Upper};
+use crate::mail::ManagerMail;
+use crate::order::Weight;
+use crate::steward::context::addresses::{Whereabouts, moving};
+use crate::steward::context::desk::Desk;
+use crate::steward::office::Office;
+use crate::steward::record::texts::{PORTALS, parse_portals};
+use crate::steward::words::address_words;
+use base::view::Moving;
+use base::{Duration, Instant};
+use cluster::Part;
+use core::net::IpAddr;
+
+/// How long the kernel may take to have an address here.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long portals may take to listen, before the network is told of addresses all the same.
+const LISTEN_PATIENCE: Duration = Duration::from_millis(200);
+/// Between two lists of connections for the follower.
+const SHARE_INTERVAL: Duration = Duration::from_millis(500);
+/// How long the end of a connection may take to reach its host, before the address goes.
+const LINGER: Duration = Duration::from_secs(1);
+
+impl Desk {
+    /// Addresses that are to be here while this head leads.
+    pub(crate) fn moving(&self) -> Vec<Moving> {
+        moving(self.portals.iter().map(|p| &p.portal))
+    }
+    /// The manager says where addresses are.
+    pub(crate) fn on_addresses(
+        &mut self,
+        now: Instant,
+        number: u64,
+        here: Vec<(IpAddr, Whereabouts)>,
+        silent: bool,
+    ) {
+        let (changed, hushed) = self.addresses.on_told(number, here, silent);
+        for (ip, was, is) in changed {
+            // Whoever adds the portal is told himself.
+            let tried = self.portals.iter().filter(|p| p.portal.address.ip() == ip).all(|p| p.tried);
+            match (was, is) {
+                _ if tried => {}
+                (_, Err(why)) => self.event(now, Weight::Error, format!("address {ip}"), address_words(why)),
+                (_, Ok(interface)) => {
+                    let words = format!("it is on {} of this machine", interface.as_str());
+                    self.event(now, Weight::Note, format!("address {ip}"), words);
+                }
+            }
+        }
+        if hushed {
+            let words = "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover neighbours find addresses, and hosts notice that connections are over, by their own timers";
+            self.event(now, Weight::Warning, "head", words);
+        }
+    }
+}
+
+impl Office {
+    /// This head does not lead yet: what a process before it has left here goes.
+    pub(super) async fn leave_addresses(&self) {
+        let Ok(Some(bytes)) = self.read_file(PORTALS).await else { return };
+        let Ok((portals, _)) = parse_portals(&bytes) else { return };
+        let gone = moving(portals.iter());
+        if !gone.is_empty() {
+            self.order_addresses(vec![], gone);
+        }
+    }
+    fn order_addresses(&self, here: Vec<Moving>, gone: Vec<Moving>) -> u64 {
+        let number = self.desk_mut().addresses.next_order();
+        self.cx.to_manager(ManagerMail::Addresses { number, here, gone });
+        number
+    }
+    /// Has all addresses here that portals need, before they are opened.
+    pub(crate) async fn take_addresses(&self) {
+        let here = self.desk().moving();
+        if here.is_empty() {
+            return;
+        }
+        let number = self.order_addresses(here, vec![]);
+        let office = self.clone();
+        self.cx.until_within(PATIENCE, move || office.desk().addresses.is_answered(number)).await;
+    }
+    /// Portals are opened: once they listen, neighbours are told, and hosts whose connections were the other head's.
+    pub(crate) fn announce_addresses(&self) {
+        if self.desk().moving().is_empty() {
+            return;
+        }
+        let office = self.clone();
+        self.cx.spawn(async move {
+            let listens = {
+                let office = office.clone();
+                move || {
+                    let desk = office.desk();
+                    let mut moving = desk.portals.iter().filter(|p| p.portal.moves.is_some());
+                    moving.all(|p| p.results.iter().all(Option::is_some))
+                }
+            };
+            office.cx.until_within(LISTEN_PATIENCE, listens).await;
+            let old = office.in_system(|s| s.take_connections()).unwrap_or_default();
+            office.cx.to_manager(ManagerMail::Announce(old));
+        });
+    }
+    /// A portal is gone: so is its address, unless another one has it, once its hosts have heard of it.
+    pub(crate) fn let_address_go(&self, ip: IpAddr, moves: base::view::Moves) {
+        let office = self.clone();
+        self.cx.spawn(async move {
+            office.cx.sleep(LINGER).await;
+            let here = office.desk().moving();
+            if here.iter().all(|m| m.ip != ip) {
+                office.order_addresses(here, vec![Moving { ip, moves }]);
+            }
+        });
+    }
+    /// While this head leads, the follower knows who is connected to addresses that move.
+    pub(super) async fn share_connections(&self) {
+        loop {
+            let office = self.clone();
+            self.cx
+                .until(move || {
+                    let desk = office.desk();
+                    let follower = desk
+                        .system
+                        .as_ref()
+                        .is_some_and(|s| s.part() == Part::Leader && s.member().follower_is_in());
+                    follower && desk.addresses.has_news()
+                })
+                .await;
+            let all = {
+                let mut desk = self.desk_quietly();
+                let moving = desk.moving();
+                desk.addresses.take_news(&moving, CONNECTIONS_MAX)
+            };
+            // One that is lost with the link is made good by the next: a follower that is let in is told anew.
+            let _ = self.in_system(|s| s.tell().send(Upper::Connections(all).encode()));
+            self.cx.sleep(SHARE_INTERVAL).await;
+        }
+    }
+}
