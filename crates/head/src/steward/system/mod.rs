@@ -11,6 +11,8 @@ mod files;
 mod live;
 mod order;
 mod standby;
+mod trial;
 mod upper;
 
 pub(crate) use order::not_leading;
+pub(crate) use upper::Said;
