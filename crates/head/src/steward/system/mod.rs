@@ -5,6 +5,7 @@
 //!                                                           └─▶ Follower: drives open, files kept like the leader's; until it leads
 //! ```
 
+mod compare;
 mod decide;
 mod fence;
 mod files;
