@@ -454,6 +454,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
         dirty: Arc::new(Bitmap::new(geometry.regions())),
         unclean: false,
         uncleared: Default::default(),
+        shared: false,
     };
     let spaces: Vec<pool::ArraySpace> =
         arrays.clone().map(|_| pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 }).collect();

@@ -89,6 +89,36 @@ pub struct Cluster {
     pub heads: Vec<Head>,
     /// Drives from which a head that is out is not known to be shut out, by path.
     pub late: Vec<String>,
+    /// What came of the trial of each drive's fence since the head that follows was let in. Drives that are files have none.
+    #[serde(default)]
+    pub fences: Vec<FenceTrial>,
+}
+
+/// What came of the trial of a drive's fence: the head that follows was shut off it while it wrote.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct FenceTrial {
+    /// The drive, as the head that leads calls it.
+    pub drive: String,
+    /// `holds`, `fails`, or `untried`: it could not be tried so far.
+    pub state: String,
+    /// How long the drive took to shut the head out, if it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
+    /// Why not, if it does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl FenceTrial {
+    /// What was found, in words.
+    pub fn words(&self) -> String {
+        let why = || self.reason.clone().unwrap_or_default();
+        match self.state.as_str() {
+            "holds" => format!("holds ({} ms)", self.took_ms.unwrap_or_default()),
+            "fails" => format!("does not hold: {}", why()),
+            _ => format!("could not be tried: {}", why()),
+        }
+    }
 }
 
 /// One of two heads.

@@ -21,6 +21,7 @@ pub mod message;
 pub mod model;
 pub mod record;
 pub mod slot;
+pub mod trial;
 pub mod watch;
 pub mod world;
 

@@ -180,6 +180,8 @@ pub struct Member {
     drives: BTreeMap<Uuid, DriveBeat>,
     /// Drives that took a beat of this head since that is in.
     taken: BTreeSet<Uuid>,
+    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no beats.
+    tried: Option<Uuid>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
     /// Nothing is proposed before.
@@ -225,6 +227,7 @@ impl Member {
             next_join: Instant(0),
             drives: BTreeMap::new(),
             taken: BTreeSet::new(),
+            tried: None,
             remote: BTreeMap::new(),
             retry: Instant(0),
             doubt: false,
@@ -335,12 +338,24 @@ impl Member {
         }
         // One that is let in is not registered everywhere at once: who refuses it then has not shut it out.
         let refuses = |(drive, d): &(&Uuid, &DriveBeat)| {
-            self.taken.contains(drive) && d.fails == Some(NotReached::Fenced)
+            self.taken.contains(drive) && d.fails == Some(NotReached::Fenced) && self.tried != Some(**drive)
         };
         let refuse = self.drives.iter().filter(refuses).count();
         if refuse * 2 > self.drives.len() && self.is_in() && !planted(Bug::FencedGoesOn) {
             self.end(Out::Fenced);
         }
+    }
+    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no beats meanwhile.
+    pub fn on_tried(&mut self, drive: Option<Uuid>) {
+        let before = core::mem::replace(&mut self.tried, drive);
+        // What it said meanwhile is over: its next beat tells.
+        if let Some(d) = before.and_then(|d| self.drives.get_mut(&d)) {
+            d.fails = None;
+        }
+    }
+    /// Whether a beat to this drive is under way.
+    pub fn beats_on(&self, drive: Uuid) -> bool {
+        self.drives.get(&drive).is_some_and(|d| d.asked.is_some())
     }
     /// No drive that this head is to serve from lets the other head's last process in: it may be let in as a new one. Said again when
     /// drives confirm that were late.
@@ -546,7 +561,8 @@ impl Member {
         if self.is_in() || alone {
             for drive in voters {
                 let d = self.drives.entry(drive).or_default();
-                if d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
+                let spared = self.tried == Some(drive);
+                if !spared && d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
                     d.asked = Some(now);
                     self.dos.push(Do::Beat { drive, beat });
                     beaten = true;

@@ -82,4 +82,29 @@ pub struct SystemView {
     pub reaches: (u16, u16),
     /// Drives from which the other head is not known to be shut out, by path.
     pub late: Vec<String>,
+    /// What came of the trials of fences since the follower was let in; files have none.
+    pub fences: Vec<FenceTrial>,
+}
+
+/// What came of the trial of a drive's fence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FenceTrial {
+    /// The drive, as the head that leads calls it.
+    pub path: String,
+    /// What was found.
+    pub found: TrialFound,
+}
+
+/// What the trial of a fence found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TrialFound {
+    /// The other head was shut out, and nothing of it landed afterwards.
+    Holds {
+        /// How long the drive took to shut it out.
+        ms: u64,
+    },
+    /// It does not hold; a sentence.
+    Fails(String),
+    /// It could not be tried so far; a sentence.
+    NotTried(String),
 }

@@ -1,10 +1,16 @@
 //! `millrace system` and `millrace head`.
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::screen::Table;
 use api::{Cluster, HeadFence, SystemCreate, SystemCreated, SystemJoin, SystemLeave};
 use clap::{Args, Subcommand};
+use std::time::{Duration, Instant};
+
+/// How long a head that joined is waited for until it is ready, and how much longer for each drive whose fence is tried.
+const READY: Duration = Duration::from_secs(30);
+const READY_DRIVE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Make two heads one system.
 #[derive(Subcommand, Debug)]
@@ -29,6 +35,8 @@ Examples:
     /// Join the system of a token as its second head
     #[command(after_help = "\
 This head has no pools of its own. Its hosts and portals are replaced by the system's.
+It waits until this head is ready to take over, 30 s at most and 2 s more for each drive,
+and says what the trial of each drive's fence found.
 
 Examples:
   millrace system join millrace_join_1_... --link 10.9.0.2,10.9.1.2")]
@@ -137,10 +145,62 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
             client.act("/system/join", &SystemJoin { token, link, name })?;
-            let what = "Joined: the daemon starts anew, and follows as soon as it is let in.";
-            Ok(context.done(what, "millrace head ls"))
+            let (what, next) = joined(await_ready(context))?;
+            Ok(context.done(what, next))
         }
     }
+}
+
+/// Waits until this head, whose daemon starts anew, is ready to take over, or cannot be: what it says last, if anything.
+fn await_ready(context: &Context) -> Option<Cluster> {
+    let begin = Instant::now();
+    let mut last = None;
+    loop {
+        // While the daemon starts anew nobody answers.
+        if let Ok(cluster) = context.client.get::<Cluster>("/system") {
+            let me = cluster.heads.iter().find(|h| h.head == cluster.me);
+            let ready = me.is_some_and(|h| h.ready && (h.state == "follows" || h.state == "leads"));
+            if ready || cluster.fences.iter().any(|f| f.state == "fails") {
+                return Some(cluster);
+            }
+            last = Some(cluster);
+        }
+        let drives = last.as_ref().map_or(0, |c| c.fences.len() as u32);
+        if begin.elapsed() >= READY + READY_DRIVE * drives {
+            return last;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What is said of a head that joined, and what to do next.
+fn joined(cluster: Option<Cluster>) -> Result<(String, &'static str), Failure> {
+    let Some(cluster) = cluster else {
+        return Ok((
+            "Joined: the daemon starts anew, and does not answer yet.".into(),
+            "millrace head ls, in a moment",
+        ));
+    };
+    let fences = fence_lines(&cluster);
+    let me = cluster.heads.iter().find(|h| h.head == cluster.me);
+    if cluster.fences.iter().any(|f| f.state == "fails") {
+        let message = format!("{fences}Joined, but this head does not become ready: a fence does not hold");
+        return Err(Failure::new(Exit::Refused, message)
+            .with_next("replace that drive; or mend it, then millrace head fence HEAD on the other head"));
+    }
+    if me.is_some_and(|h| h.ready) {
+        return Ok((
+            format!("{fences}Joined: this head follows, and is ready to take over."),
+            "millrace head ls",
+        ));
+    }
+    let what = "Joined: this head is not ready to take over yet.";
+    Ok((format!("{fences}{what}"), "millrace head ls, and millrace events"))
+}
+
+/// A line for each drive whose fence was tried.
+fn fence_lines(cluster: &Cluster) -> String {
+    cluster.fences.iter().map(|f| format!("Fence of {} {}\n", f.drive, f.words())).collect()
 }
 
 /// Carries out one of them.
@@ -197,5 +257,6 @@ fn list(cluster: &Cluster, context: &Context) -> String {
     for path in &cluster.late {
         out += &format!("{path} has not confirmed that the other head is shut out\n");
     }
+    out += &fence_lines(cluster);
     out
 }

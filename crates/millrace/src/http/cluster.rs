@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
 use head::order::{Order, Reply};
-use head::peer::SystemView;
+use head::peer::{FenceTrial, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,12 +219,20 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
             "millrace drive ls; or, if that head is switched off, millrace head fence HEAD --is-off",
         ));
     }
+    for fence in cluster.fences.iter().filter(|f| f.state != "holds") {
+        let words =
+            format!("the fence of {} {}; nobody takes over if this head ends", fence.drive, fence.words());
+        reasons.push(reason(
+            words,
+            "millrace drive replace; or mend it, then millrace head fence HEAD: it is tried again",
+        ));
+    }
     Some((cluster, reasons))
 }
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, late } = view;
+    let SystemView { me, part, record, linked, reaches, late, fences } = view;
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -254,5 +262,15 @@ fn cluster(view: SystemView) -> Cluster {
         voters: reaches.1,
         heads: vec![head(HeadNo::A), head(HeadNo::B)],
         late,
+        fences: fences.into_iter().map(fence_trial).collect(),
     }
+}
+
+fn fence_trial(trial: FenceTrial) -> api::FenceTrial {
+    let (state, took_ms, reason) = match trial.found {
+        TrialFound::Holds { ms } => ("holds", Some(ms), None),
+        TrialFound::Fails(why) => ("fails", None, Some(why)),
+        TrialFound::NotTried(why) => ("untried", None, Some(why)),
+    };
+    api::FenceTrial { drive: trial.path, state: state.into(), took_ms, reason }
 }

@@ -283,6 +283,8 @@ impl Run {
                 self.world.peer_work(server, work);
                 Ok(())
             }
+            // Portals of these worlds have addresses that stay.
+            ManagerMail::Addresses { .. } | ManagerMail::Announce(_) => Ok(()),
             ManagerMail::Leads(true) => {
                 self.volume.borrow_mut().head_fell(false);
                 Ok(())
@@ -343,8 +345,16 @@ impl Run {
                 force: false,
             },
             volume,
-            Order::PortalAdd { protocol: Protocol::Nvme, address: NVME.parse().expect("an address") },
-            Order::PortalAdd { protocol: Protocol::Iscsi, address: ISCSI.parse().expect("an address") },
+            Order::PortalAdd {
+                protocol: Protocol::Nvme,
+                address: NVME.parse().expect("an address"),
+                moves: None,
+            },
+            Order::PortalAdd {
+                protocol: Protocol::Iscsi,
+                address: ISCSI.parse().expect("an address"),
+                moves: None,
+            },
         ]);
         for i in 0..self.options.hosts.len() {
             let settings = HostSettings {

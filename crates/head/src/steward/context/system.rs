@@ -1,6 +1,7 @@
 //! The system that this head is one of two of.
 
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
+use crate::steward::context::trials::Trials;
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
 use cluster::link::Do;
@@ -55,6 +56,7 @@ pub(crate) struct SystemDesk {
     connections: Vec<(SocketAddr, SocketAddr)>,
     /// Files that came from the leader, in order, to be written here.
     came: std::collections::VecDeque<Vec<u8>>,
+    trials: Trials,
 }
 
 /// Lives of the other head whose processes are remembered.
@@ -85,6 +87,7 @@ impl SystemDesk {
             offered: vec![],
             connections: vec![],
             came: Default::default(),
+            trials: Trials::default(),
         }
     }
     pub fn member(&self) -> &Member {
@@ -154,6 +157,19 @@ impl SystemDesk {
         let (record, other) = (self.member.known(), self.member.me().other());
         let key = record.key(other).filter(|_| !record.is_in(other))?;
         Some((key, self.processes.get(&record.head(other).life).copied()))
+    }
+    /// The key of the other head, if it is in.
+    pub fn rival(&self) -> Option<FenceKey> {
+        let (record, other) = (self.member.known(), self.member.me().other());
+        record.key(other).filter(|_| record.is_in(other))
+    }
+    /// Trials of fences.
+    pub fn tried(&self) -> &Trials {
+        &self.trials
+    }
+    /// The same, to be changed.
+    pub fn trials(&mut self) -> &mut Trials {
+        &mut self.trials
     }
 
     /// A voter does something from now on.

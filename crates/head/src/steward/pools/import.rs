@@ -164,6 +164,7 @@ impl Office {
                 })?;
             }
         }
+        self.compare_kept(&config, generation);
         let found = Change::PoolCame { config: config.clone(), generation, record: record.clone() };
         self.desk_mut().journal.found(&found);
         if let Some(name) = &claim.name {

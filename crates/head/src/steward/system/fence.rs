@@ -24,6 +24,20 @@ fn cannot(path: &str, why: NoFence) -> String {
     format!("{path} cannot be used by two heads: {}", why.words())
 }
 
+/// Why a fence's command failed, in words.
+pub(super) fn own_words(why: FenceError) -> String {
+    match why {
+        FenceError::None(why) => why.words().into(),
+        FenceError::Conflict => "another holds the reservation".into(),
+        FenceError::NotRegistered => "this head's key is not registered there".into(),
+        FenceError::TimedOut => "the drive did not answer in time".into(),
+        FenceError::Gone => "the drive is gone".into(),
+        FenceError::Denied => "the daemon lacks the rights CAP_SYS_ADMIN and CAP_SYS_RAWIO".into(),
+        FenceError::NotDone => "the drive said that it did, and it is not so".into(),
+        other => format!("{other:?}"),
+    }
+}
+
 impl Office {
     /// Whether this head is one of two.
     pub(crate) fn is_in_system(&self) -> bool {

@@ -90,8 +90,8 @@ impl Office {
             self.tell_follower(|seq| Upper::All { seq, names })
         };
         self.has_file(last).await;
-        // If another was let in meanwhile, it is not that one which has it.
-        if self.is_in_since(epoch) {
+        // If another was let in meanwhile, it is not that one which has it. Who takes over trusts fences.
+        if self.is_in_since(epoch) && self.try_fences(epoch).await {
             self.in_system(|s| {
                 if s.has_had(last) {
                     s.tell().on_synced();
@@ -117,6 +117,9 @@ impl Office {
                 Upper::Manager(bytes) => self.cx.to_manager(ManagerMail::FromPeer(bytes)),
                 Upper::Connections(all) => drop(self.in_system(|s| s.leader_has(all))),
                 Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
+                Upper::Try { number, drive, on } => self.is_tried(number, drive, on),
+                Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
+                Upper::Fences(all) => drop(self.in_system(|s| s.trials().is_told(all))),
             }
         }
     }
@@ -140,7 +143,7 @@ impl Office {
                 }
                 (seq, good)
             }
-            Upper::Have { .. } | Upper::Manager(_) | Upper::Connections(_) => return,
+            _ => return,
         };
         // One that could not be written is not had: the leader goes on without this head.
         if done {

@@ -6,12 +6,15 @@
 //! ```
 
 mod addresses;
+mod compare;
 mod decide;
 mod fence;
 mod files;
 mod live;
 mod order;
 mod standby;
+mod trial;
 mod upper;
 
 pub(crate) use order::not_leading;
+pub(crate) use upper::Said;

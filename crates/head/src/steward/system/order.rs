@@ -37,6 +37,11 @@ impl Office {
             linked: member.is_linked(),
             reaches: (member.reaches(), voters as u16),
             late: system.late(),
+            fences: match member.part() {
+                Part::Leader => system.tried().all(),
+                Part::Follower => system.tried().told().to_vec(),
+                Part::Outside | Part::Over => vec![],
+            },
         })
     }
     /// Order: this head becomes head a of a system.

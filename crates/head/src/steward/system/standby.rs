@@ -32,6 +32,7 @@ impl Office {
             let alone = nobody || !linked && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
                 self.open_drives(part != now_part).await;
+                self.in_system(|s| s.trials().is_registered(now_part == Part::Follower));
             } else if now_part == Part::Outside {
                 self.close_drives(&BTreeSet::new());
             }

@@ -1,5 +1,7 @@
 //! What two Stewards say to each other: docs/formats/link.md, "Stewards".
 
+use crate::peer::{FenceTrial, TrialFound};
+use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use core::net::{IpAddr, SocketAddr};
 
@@ -14,6 +16,9 @@ pub(crate) const CONNECTIONS_MAX: usize = 16_384;
 
 /// A connection of a host: our address, and its own.
 pub(crate) type Tcp = (SocketAddr, SocketAddr);
+const TRY: u8 = 6;
+const TRIED: u8 = 7;
+const FENCES: u8 = 8;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +48,37 @@ pub(crate) enum Upper {
     Manager(Vec<u8>),
     /// All connections that hosts have to addresses that move, at most `CONNECTIONS_MAX`.
     Connections(Vec<Tcp>),
+    /// To the follower: the fence of this drive is tried on it, or has been.
+    Try {
+        /// One more for each trial, of this pair of processes.
+        number: u64,
+        /// By its label.
+        drive: Uuid,
+        /// It is to write there from now on; false: not any more, and it may register again.
+        on: bool,
+    },
+    /// From the follower, of a trial.
+    Tried {
+        /// From `Try`.
+        number: u64,
+        /// What.
+        said: Said,
+    },
+    /// To the follower: what the trials of all drives found.
+    Fences(Vec<FenceTrial>),
+}
+
+/// What a follower says of a trial.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Said {
+    /// Its first write there is over.
+    Writes,
+    /// The drive refused it in the end; it writes nothing more, and is registered again.
+    Refused,
+    /// The same, but the drive never refused it.
+    NotRefused,
+    /// The trial says nothing: a sentence without its subject, the other head.
+    Cannot(String),
 }
 
 impl Upper {
@@ -66,6 +102,29 @@ impl Upper {
                 for (local, peer) in all {
                     put_address(&mut w, *local);
                     put_address(&mut w, *peer);
+                }
+            }
+            Upper::Try { number, drive, on } => {
+                w.u8(TRY).u64(*number).bytes(&drive.0).u8(u8::from(*on));
+            }
+            Upper::Tried { number, said } => {
+                w.u8(TRIED).u64(*number);
+                match said {
+                    Said::Writes => drop(w.u8(0)),
+                    Said::Refused => drop(w.u8(1)),
+                    Said::NotRefused => drop(w.u8(2)),
+                    Said::Cannot(why) => drop(w.u8(3).text(why)),
+                }
+            }
+            Upper::Fences(all) => {
+                w.u8(FENCES).u32(all.len() as u32);
+                for FenceTrial { path, found } in all {
+                    w.text(path);
+                    match found {
+                        TrialFound::Holds { ms } => drop(w.u8(0).u64(*ms)),
+                        TrialFound::Fails(why) => drop(w.u8(1).text(why)),
+                        TrialFound::NotTried(why) => drop(w.u8(2).text(why)),
+                    }
                 }
             }
         }
@@ -99,6 +158,29 @@ impl Upper {
                 }
             }
             MANAGER => Upper::Manager(core::mem::take(&mut r.0).to_vec()),
+            TRY => {
+                let (number, drive) = (r.u64()?, Uuid(r.array()?));
+                let on = match r.u8()? {
+                    on @ (0 | 1) => on == 1,
+                    _ => return Err(Malformed),
+                };
+                Upper::Try { number, drive, on }
+            }
+            TRIED => {
+                let number = r.u64()?;
+                let said = match r.u8()? {
+                    0 => Said::Writes,
+                    1 => Said::Refused,
+                    2 => Said::NotRefused,
+                    3 => Said::Cannot(r.text()?),
+                    _ => return Err(Malformed),
+                };
+                Upper::Tried { number, said }
+            }
+            FENCES => {
+                let n = r.u32()?;
+                Upper::Fences((0..n).map(|_| fence_of(&mut r)).collect::<Result<_, _>>()?)
+            }
             _ => return Err(Malformed),
         };
         if r.0.is_empty() { Ok(message) } else { Err(Malformed) }
@@ -120,6 +202,17 @@ fn address_of(r: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
         _ => return Err(Malformed),
     };
     Ok(SocketAddr::new(ip, r.u16()?))
+}
+
+fn fence_of(r: &mut Reader<'_>) -> Result<FenceTrial, Malformed> {
+    let path = r.text()?;
+    let found = match r.u8()? {
+        0 => TrialFound::Holds { ms: r.u64()? },
+        1 => TrialFound::Fails(r.text()?),
+        2 => TrialFound::NotTried(r.text()?),
+        _ => return Err(Malformed),
+    };
+    Ok(FenceTrial { path, found })
 }
 
 /// A name of a file, and no path.
@@ -153,6 +246,17 @@ mod tests {
             Upper::Connections(vec![
                 ("10.1.0.5:4420".parse().expect("one"), "10.1.0.9:50000".parse().expect("one")),
                 ("[fd00::5]:3260".parse().expect("one"), "[fd00::9]:50001".parse().expect("one")),
+            ]),
+            Upper::Try { number: 3, drive: Uuid([7; 16]), on: true },
+            Upper::Try { number: 3, drive: Uuid([7; 16]), on: false },
+            Upper::Tried { number: 3, said: Said::Writes },
+            Upper::Tried { number: 3, said: Said::Refused },
+            Upper::Tried { number: 3, said: Said::NotRefused },
+            Upper::Tried { number: 3, said: Said::Cannot("has no such drive".into()) },
+            Upper::Fences(vec![
+                FenceTrial { path: "/dev/a".into(), found: TrialFound::Holds { ms: 12 } },
+                FenceTrial { path: "/dev/b".into(), found: TrialFound::Fails("it lies".into()) },
+                FenceTrial { path: "/dev/c".into(), found: TrialFound::NotTried("silent".into()) },
             ]),
         ] {
             assert_eq!(Upper::decode(&message.encode()), Ok(message.clone()));

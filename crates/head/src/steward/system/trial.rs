@@ -1,0 +1,378 @@
+//! The fence of each drive is tried on a follower before that counts as ready: who takes over trusts fences.
+//!
+//! ```text
+//! leads:    Try on ──────────────▶ shuts the follower off this drive, reads, waits, reads ── Try off ──▶ judges
+//! follows:  writes stamps ─ Writes ─▶ until the drive refuses each of its writers                  registers ─ Refused ─▶
+//! ```
+//!
+//! One drive after the other. A follower that has not all that it needs does not take over, and so none does while this goes on. On SCSI
+//! the reset ends commands of the head that leads, too: the kernel issues them again, and no leg is put out for it.
+
+use super::fence::own_words;
+use super::upper::{Said, Upper};
+use crate::order::Weight;
+use crate::peer::{FenceTrial, TrialFound};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::join::{self, Boxed};
+use crate::steward::office::Office;
+use crate::steward::runtime::Patience;
+use crate::steward::words::error_words;
+use base::{DriveError, DriveId, Duration, FenceAct, FenceError, FenceKind, FenceOp, Uuid};
+use cluster::Part;
+use cluster::fence::PUT_OUT;
+use cluster::trial::{PLACES, STAMP_BYTES, TRIAL_AT, TRIAL_BYTES, Trial};
+use std::cell::Cell;
+
+/// A follower that was just let in may still be opening its drives.
+const OPEN: Duration = Duration::from_secs(8);
+/// Until it has said that it writes.
+const WRITES: Duration = Duration::from_secs(10);
+/// How long it writes at most, if nobody shuts it out.
+const WRITES_MOST: Duration = Duration::from_secs(6);
+/// What was at the drive as it confirmed would have landed after this.
+const PAUSE: Duration = Duration::from_millis(300);
+/// Until it has said how its writes ended.
+const OVER: Duration = Duration::from_secs(8);
+/// A fence that could not be tried is tried again after this.
+const AGAIN: Duration = Duration::from_secs(10);
+/// A beat that is under way is waited for, so that it is not refused.
+const BEAT: Duration = Duration::from_secs(1);
+/// Writes of a place that may fail otherwise: commands that a reset ends may.
+const FAILURES: u32 = 8;
+/// And the pause behind each.
+const FAILED: Duration = Duration::from_millis(20);
+/// A drive may be busy with what the reset ended.
+const PATIENCE: Patience = Patience { op: Duration::from_secs(3), look: Duration::from_secs(3) };
+
+/// How a place's writer ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Written {
+    Refused,
+    NotRefused,
+    Failed(DriveError),
+    /// Nobody shut it out in time.
+    TooLong,
+}
+
+/// What the writers say together.
+fn said(written: &[Written], writes: u64) -> Said {
+    let first = |wanted: fn(&Written) -> bool| written.iter().copied().find(wanted);
+    // One place where writes go on is enough.
+    if written.contains(&Written::NotRefused) {
+        return Said::NotRefused;
+    }
+    match first(|w| *w != Written::Refused) {
+        None if writes == 0 => Said::Cannot("is refused there before it was shut out".into()),
+        None => Said::Refused,
+        Some(Written::Failed(e)) => {
+            Said::Cannot(format!("could not write there: the drive {}", error_words(e)))
+        }
+        Some(_) => Said::Cannot(format!(
+            "wrote there for {} s, and was not shut out in the meantime",
+            WRITES_MOST.as_secs()
+        )),
+    }
+}
+
+/// Of the head that leads.
+impl Office {
+    /// Tries the fences of all drives on the follower that this epoch let in, until each of them holds; false: it is out before.
+    pub(super) async fn try_fences(&self, epoch: u64) -> bool {
+        self.in_system(|s| s.trials().is_new());
+        let mut tried = false;
+        loop {
+            for drive in self.drives_to_try() {
+                if !self.is_in_since(epoch) {
+                    return false;
+                }
+                // It may have left its pool while others were tried.
+                if self.desk().is_open(drive.id) {
+                    let found = self.try_fence(&drive).await;
+                    if !self.is_in_since(epoch) {
+                        return false;
+                    }
+                    tried = true;
+                    self.note_trial(&drive, found);
+                }
+            }
+            if self.fences_hold() {
+                if tried {
+                    self.note_fences();
+                }
+                return self.is_in_since(epoch);
+            }
+            let office = self.clone();
+            self.cx.until_within(AGAIN, move || !office.is_in_since(epoch) || office.fences_hold()).await;
+        }
+    }
+    /// Drives of pools whose fence can be tried: that of a file is a lock and the end of a process.
+    fn fenced_drives(&self) -> Vec<OpenDrive> {
+        let kinds = [FenceKind::Scsi, FenceKind::Nvme];
+        let desk = self.desk();
+        let shared = desk.pools.iter().filter(|p| p.config().shared.is_some());
+        let of_pools: Vec<Uuid> = shared.map(|p| p.config().uuid).collect();
+        let fits = |d: &&OpenDrive| kinds.contains(&d.info.fence) && of_pools.contains(&d.label.pool);
+        desk.open_drives().filter(fits).cloned().collect()
+    }
+    /// A fence that does not hold is not tried again on the same process: what was seen once may happen.
+    fn drives_to_try(&self) -> Vec<OpenDrive> {
+        let drives = self.fenced_drives();
+        let known: Vec<Uuid> = drives.iter().map(|d| d.label.drive).collect();
+        self.in_system(|s| s.trials().only(&known));
+        let desk = self.desk();
+        let Some(system) = desk.system.as_ref() else { return vec![] };
+        let open =
+            |d: &OpenDrive| matches!(system.tried().of(d.label.drive), None | Some(TrialFound::NotTried(_)));
+        drives.into_iter().filter(open).collect()
+    }
+    fn fences_hold(&self) -> bool {
+        let drives = self.fenced_drives();
+        let desk = self.desk();
+        let holds = |uuid| {
+            desk.system.as_ref().is_none_or(|s| matches!(s.tried().of(uuid), Some(TrialFound::Holds { .. })))
+        };
+        drives.iter().all(|d| holds(d.label.drive))
+    }
+    fn note_trial(&self, drive: &OpenDrive, found: TrialFound) {
+        let (path, now) = (drive.info.path.clone(), self.cx.now());
+        let words = match &found {
+            TrialFound::Holds { .. } => None,
+            TrialFound::Fails(why) => Some(format!(
+                "the fence of {path} does not hold: {why}; the other head does not become ready: replace the drive \
+                 (millrace drive replace), or mend it, then millrace head fence of the other head, which comes back and is \
+                 tried again"
+            )),
+            TrialFound::NotTried(why) => Some(format!(
+                "the fence of {path} could not be tried: {why}; the other head does not become ready before; it is tried again \
+                 every {} s",
+                AGAIN.as_secs()
+            )),
+        };
+        let news = self.in_system(|s| {
+            let news = s.trials().found(drive.label.drive, FenceTrial { path, found });
+            let all = s.tried().all();
+            let _ = s.tell().send(Upper::Fences(all).encode());
+            news
+        });
+        if let (Some(true), Some(words)) = (news, words) {
+            self.desk_mut().event(now, Weight::Error, "system", words);
+        }
+    }
+    fn note_fences(&self) {
+        let all = self.desk().system.as_ref().map_or(vec![], |s| s.tried().all());
+        let took = |t: &FenceTrial| match t.found {
+            TrialFound::Holds { ms } => Some(ms),
+            TrialFound::Fails(_) | TrialFound::NotTried(_) => None,
+        };
+        let took: Vec<u64> = all.iter().filter_map(took).collect();
+        let Some((least, most)) = took.iter().min().zip(took.iter().max()) else { return };
+        let words = match took.len() {
+            1 => format!("the fence of 1 drive was tried: it holds ({most} ms)"),
+            n => format!("the fences of {n} drives were tried: all hold ({least} to {most} ms)"),
+        };
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Note, "system", words);
+    }
+    /// Waits until the follower has said something of the trial that was begun last.
+    async fn follower_says(&self, within: Duration) -> Option<Said> {
+        let office = self.clone();
+        let said = move || {
+            office.desk().system.as_ref().is_none_or(|s| s.tried().has_said() || !s.member().follower_is_in())
+        };
+        self.cx.until_within(within, said).await;
+        self.in_system(|s| s.trials().take_said()).flatten()
+    }
+    async fn try_fence(&self, drive: &OpenDrive) -> TrialFound {
+        let begin = self.in_system(|s| {
+            let number = s.trials().begins();
+            let life = s.member().known().head(s.member().me().other()).life;
+            (Trial { life, number }, s.own_key(), s.rival())
+        });
+        let Some((trial, key, Some(victim))) = begin else {
+            return TrialFound::NotTried("the other head is not in".into());
+        };
+        let (number, uuid) = (trial.number, drive.label.drive);
+        let tell = |on| {
+            let _ = self.in_system(|s| s.tell().send(Upper::Try { number, drive: uuid, on }.encode()));
+        };
+        tell(true);
+        match self.follower_says(WRITES).await {
+            Some(Said::Writes) => {}
+            Some(Said::Cannot(why)) => return TrialFound::NotTried(format!("the other head {why}")),
+            Some(Said::Refused | Said::NotRefused) | None => {
+                tell(false);
+                let words =
+                    format!("the other head did not say within {} s that it writes there", WRITES.as_secs());
+                return TrialFound::NotTried(words);
+            }
+        }
+        let looked = self.shut_out_writer(drive.id, FenceAct::ShutOut { key, victim, process: None }).await;
+        tell(false);
+        let over = self.follower_says(OVER).await;
+        let (ms, at_once, later) = match looked {
+            Ok(looked) => looked,
+            Err(found) => return found,
+        };
+        let refused = match over {
+            Some(Said::Refused) => Ok(true),
+            Some(Said::NotRefused) => Ok(false),
+            Some(Said::Cannot(why)) => Err(format!("the other head {why}")),
+            Some(Said::Writes) | None => {
+                Err(format!("the other head did not say within {} s how its writes ended", OVER.as_secs()))
+            }
+        };
+        // What landed late tells enough, whatever the follower says.
+        match (trial.judge(&at_once, &later, refused != Ok(false)), refused) {
+            (Err(flaw), _) => TrialFound::Fails(flaw.words().into()),
+            (Ok(()), Err(why)) => TrialFound::NotTried(why),
+            (Ok(()), Ok(_)) => TrialFound::Holds { ms },
+        }
+    }
+    /// Shuts the writer out, and reads what lies there: at once and later. With how many milliseconds that took the drive.
+    async fn shut_out_writer(
+        &self,
+        id: DriveId,
+        act: FenceAct,
+    ) -> Result<(u64, Vec<u8>, Vec<u8>), TrialFound> {
+        let begin = self.cx.now();
+        self.cx.fence(id, FenceOp { act, limit: PUT_OUT }).await.map_err(|e| match e {
+            FenceError::None(_) | FenceError::NotDone => TrialFound::Fails(own_words(e)),
+            _ => TrialFound::NotTried(own_words(e)),
+        })?;
+        let took = self.cx.now().since(begin).as_millis() as u64;
+        let office = self.with(self.cx.with(PATIENCE));
+        let read = async || {
+            let lies = office.cx.read(id, TRIAL_AT, TRIAL_BYTES).await;
+            lies.map_err(|e| {
+                TrialFound::NotTried(format!("what lies there cannot be read: the drive {}", error_words(e)))
+            })
+        };
+        let at_once = read().await?;
+        self.cx.sleep(PAUSE).await;
+        Ok((took, at_once, read().await?))
+    }
+}
+
+/// Of a follower.
+impl Office {
+    /// The head that leads begins or ends a trial.
+    pub(super) fn is_tried(&self, number: u64, drive: Uuid, on: bool) {
+        if !self.follows() {
+            return;
+        }
+        if !on {
+            self.in_system(|s| s.trials().ends(number));
+            return;
+        }
+        self.in_system(|s| s.trials().runs(number));
+        let office = self.clone();
+        self.cx.spawn(async move {
+            let said = office.take_trial(number, drive).await;
+            office.in_system(|s| s.trials().ends(number));
+            office.says(number, said);
+        });
+    }
+    fn follows(&self) -> bool {
+        self.desk().system.as_ref().is_some_and(|s| s.part() == Part::Follower)
+    }
+    fn says(&self, number: u64, said: Said) {
+        let _ = self.in_system(|s| s.tell().send(Upper::Tried { number, said }.encode()));
+    }
+    fn goes_on(&self, number: u64) -> bool {
+        self.desk().system.as_ref().is_some_and(|s| s.tried().is_running(number))
+    }
+    async fn take_trial(&self, number: u64, drive: Uuid) -> Said {
+        let stands = |office: &Office| {
+            let desk = office.desk();
+            desk.system.as_ref().filter(|s| s.tried().may_run()).and_then(|s| s.open_drive(drive))
+        };
+        let office = self.clone();
+        self.cx.until_within(OPEN, move || stands(&office).is_some() || !office.goes_on(number)).await;
+        let Some(id) = stands(self) else {
+            return Said::Cannot(format!("has not opened it within {} s", OPEN.as_secs()));
+        };
+        if let Err(e) = self.register(id).await {
+            return Said::Cannot(format!("is not registered there: {}", own_words(e)));
+        }
+        self.in_system(|s| s.tell().on_tried(Some(drive)));
+        let office = self.clone();
+        let beats = move || office.desk().system.as_ref().is_some_and(|s| s.member().beats_on(drive));
+        self.cx.until_within(BEAT, move || !beats()).await;
+        let said = self.write_stamps(number, id).await;
+        // Registered again only if the head that leads says so: who shuts this one out for good does not.
+        let office = self.clone();
+        let ended = self.cx.until_within(WRITES_MOST, move || !office.goes_on(number)).await;
+        let again = if ended && self.follows() { self.register(id).await.err() } else { None };
+        self.in_system(|s| s.tell().on_tried(None));
+        match again {
+            Some(e) => Said::Cannot(format!("is not registered there again: {}", own_words(e))),
+            None => said,
+        }
+    }
+    /// Writes at depth until the drive refuses each place.
+    async fn write_stamps(&self, number: u64, id: DriveId) -> Said {
+        let life = self.desk().system.as_ref().map_or(0, |s| s.member().life());
+        let (trial, writes) = (Trial { life, number }, Cell::new(0u64));
+        let one = |place: usize| -> Boxed<'_, Written> {
+            let writes = &writes;
+            Box::pin(async move { self.write_place(trial, id, place, writes).await })
+        };
+        let written = join::all((0..PLACES).map(one).collect()).await;
+        said(&written, writes.get())
+    }
+    async fn write_place(&self, trial: Trial, id: DriveId, place: usize, writes: &Cell<u64>) -> Written {
+        let office = self.with(self.cx.with(PATIENCE));
+        let end = self.cx.now() + WRITES_MOST;
+        let at = TRIAL_AT + (place * STAMP_BYTES) as u64;
+        let (mut failures, mut count) = (0, 0);
+        loop {
+            // What begins after the end was told comes after the fence, too: it must be refused.
+            let last = !self.goes_on(trial.number);
+            count += 1;
+            match office.cx.write(id, at, &trial.stamp(count)).await {
+                Ok(()) if last => return Written::NotRefused,
+                Ok(()) => {
+                    writes.set(writes.get() + 1);
+                    if writes.get() == 1 {
+                        self.says(trial.number, Said::Writes);
+                    }
+                }
+                Err(DriveError::Fenced) => return Written::Refused,
+                Err(e) => {
+                    failures += 1;
+                    if failures == FAILURES {
+                        return Written::Failed(e);
+                    }
+                    self.cx.sleep(FAILED).await;
+                }
+            }
+            if self.cx.now() >= end {
+                return Written::TooLong;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_wrote_and_was_refused_everywhere_says_so() {
+        let all = [Written::Refused; PLACES];
+        let but = |other: Written| {
+            let mut some = all;
+            some[5] = other;
+            some
+        };
+        assert_eq!(said(&all, 40), Said::Refused);
+        assert!(matches!(said(&all, 0), Said::Cannot(_)), "it was no trial");
+        assert_eq!(said(&but(Written::NotRefused), 40), Said::NotRefused);
+        for other in [Written::Failed(DriveError::Medium), Written::TooLong] {
+            assert!(matches!(said(&but(other), 40), Said::Cannot(_)));
+        }
+        let mut both = but(Written::NotRefused);
+        both[0] = Written::TooLong;
+        assert_eq!(said(&both, 40), Said::NotRefused, "one place where writes go on is enough");
+    }
+}
