@@ -124,7 +124,20 @@ fn judge_all(tally: &mut Tally) -> Result<(), String> {
     step("planted bugs, all of them");
     tally.one("make mutants", mutants(&[]));
     step("long runs, bounded");
-    let bounds = ["--minutes", "5", "--rounds", "10", "--guest", "5", "--cuts", "6"];
+    let bounds = [
+        "--minutes",
+        "5",
+        "--rounds",
+        "10",
+        "--guest",
+        "5",
+        "--cuts",
+        "6",
+        "--takeovers",
+        "6",
+        "--calm",
+        "5",
+    ];
     tally.one("make soak", soak(&bounds.map(String::from)));
     step("bench, one round");
     tally.one("make bench ROUNDS=1", bench(&["--rounds".into(), "1".into()]));

@@ -28,7 +28,9 @@ pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{
     Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
 };
-pub use system::{Cluster, FenceTrial, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin};
+pub use system::{
+    Cluster, FenceTrial, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin, SystemLeave,
+};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

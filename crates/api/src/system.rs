@@ -63,6 +63,15 @@ pub struct HeadFence {
     pub off: bool,
 }
 
+/// How to leave a system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SystemLeave {
+    /// The head that leads is not asked. Of a follower alone.
+    #[serde(default)]
+    pub force: bool,
+}
+
 /// A system, as one of its heads knows it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Cluster {

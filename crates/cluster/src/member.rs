@@ -196,6 +196,8 @@ pub struct Member {
     synced: bool,
     /// An operator wants this head to lead, whatever it lacks.
     forced: bool,
+    /// An operator wants this head to be alone: the other one is to be none any more.
+    released: bool,
     serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
@@ -233,6 +235,7 @@ impl Member {
             unwanted: None,
             synced: false,
             forced: false,
+            released: false,
             serve: Serve::No,
             why: None,
             candidates: None,
@@ -266,6 +269,10 @@ impl Member {
     /// Whether the other head is met by some network.
     pub fn is_linked(&self) -> bool {
         self.link.is_up()
+    }
+    /// The other head is met, and is not in either.
+    pub fn meets_outsider(&self) -> bool {
+        self.link.is_up() && self.peer.as_ref().is_some_and(|p| p.asks.is_some())
     }
     /// The other head's last beat.
     pub fn last_beat(&self) -> Option<&Beat> {
@@ -371,6 +378,12 @@ impl Member {
     }
     /// An operator wants the other head out.
     pub fn put_out(&mut self) {
+        self.unwanted = Some(Why::Asked);
+    }
+    /// An operator wants there to be no other head any more. It is put out if it is in, and struck from the record once no drive
+    /// that this head serves from lets it in.
+    pub fn release(&mut self) {
+        self.released = true;
         self.unwanted = Some(Why::Asked);
     }
     /// Drives have confirmed their fences from which this head is to serve, now or besides others: `Do::Serve` follows once the voters say
@@ -628,6 +641,9 @@ impl Member {
             Part::Follower => None,
             Part::Leader => {
                 // A process that was in and is out is never in again: it ends once it hears of it.
+                if self.released && known.head(other).state == HeadState::Out {
+                    return self.may_let_in().then(|| known.removed(other));
+                }
                 let was_in =
                     |peer: &Peer| peer.life == known.head(other).life && !planted(Bug::SameLifeAgain);
                 let asks = self.peer.clone().filter(|p| self.link.is_up() && self.may_let_in() && !was_in(p));
@@ -767,6 +783,7 @@ impl Member {
         }
         let why = self.why.take();
         self.unwanted = self.unwanted.filter(|_| known.is_in(other));
+        self.released &= known.head(other).state != HeadState::None;
         match (was, self.part) {
             (_, Part::Outside) if was != Part::Outside || was_in => {
                 if planted(Bug::OutGoesOn) {

@@ -169,6 +169,17 @@ impl SystemRecord {
         next.latest[other.index()] &= !next.latest[other.other().index()];
         next
     }
+    /// The next record, by which there is no such head any more: the other one is left alone, and votes alone.
+    #[must_use]
+    pub fn removed(&self, other: HeadNo) -> Self {
+        let mut next = self.without(other);
+        // Its last process is out for good, and is known by its name.
+        let row = &mut next.heads[other.index()];
+        *row = HeadRow { life: row.life, ..HeadRow::default() };
+        next.latest[other.index()] = false;
+        next.voters = vec![Voter::Directory(other.other())];
+        next
+    }
     /// The next record, by which a head has the latest hosts and portals.
     #[must_use]
     pub fn with_latest(&self, head: HeadNo) -> Self {

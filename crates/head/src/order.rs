@@ -303,7 +303,7 @@ pub enum Order {
     },
     /// This head becomes head a of a system, alone in it until another one joins.
     SystemCreate {
-        /// Of what; `system` is not looked at, a head keeps its identity. Answered by `Created`.
+        /// Of what; `system` is new, so that nobody takes what is left of a former one for it. Answered by `Created`.
         settings: Box<SystemSettings>,
     },
     /// What the system is, from this head's view. Answered by `System`.
@@ -315,6 +315,14 @@ pub enum Order {
         /// An operator says that it is switched off: drives that cannot confirm are believed to be left alone.
         off: bool,
     },
+    /// There is to be no other head any more: it is put out, and struck from the record once no drive lets it in.
+    HeadRelease {
+        /// That head says so itself: it is answered at once, since it is not there any more when that is done. Else it must be out.
+        itself: bool,
+    },
+    /// The one head that is left goes back to be alone: its pools are no system's any more, and no drive has its key. The daemon then
+    /// starts anew.
+    SystemLeave,
     /// Stop in order: volumes stop, everything is made durable, drives are marked clean and let go.
     Shutdown,
 }

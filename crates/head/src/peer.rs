@@ -6,6 +6,13 @@ use cluster::link::Do;
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
 
+/// Whether a file of the state directory is of a system: what a head that leaves one does not keep. Nothing else that lies there is.
+pub fn is_left_behind(name: &str) -> bool {
+    const FILES: [&str; 6] = ["identity", "hosts", "portals", "pools", "released", "creating"];
+    const KINDS: [&str; 3] = ["witness-", "config-", "system-"];
+    FILES.contains(&name) || KINDS.iter().any(|kind| name.starts_with(kind))
+}
+
 /// What the transport tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerNews {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The program under judgement: `MILLRACE_BIN`, else it is built (optimised, as users have it).
@@ -75,7 +75,7 @@ impl Refusal {
 /// the value.
 pub struct Head {
     /// The network: the daemon is at 127.0.0.1, 10.91.0.1 and 10.91.1.1 of it.
-    pub net: Net,
+    pub net: Arc<Net>,
     /// The folder with `head.toml`, the state directory, the socket and the drives.
     pub dir: PathBuf,
     daemon: Option<Child>,
@@ -86,13 +86,22 @@ pub struct Head {
 impl Head {
     /// A folder and a network for a head that does not run yet.
     pub fn prepare(name: &str) -> Head {
+        Self::prepare_in(Arc::new(Net::new().expect("a network")), name)
+    }
+
+    /// The same in the network of this one, as a second head of a system.
+    pub fn beside(&self, name: &str) -> Head {
+        Self::prepare_in(Arc::clone(&self.net), name)
+    }
+
+    fn prepare_in(net: Arc<Net>, name: &str) -> Head {
         let dir = target().join("judge").join(format!("{name}-{}", std::process::id()));
         fs::remove_dir_all(&dir).ok();
         fs::create_dir_all(dir.join("state")).expect("a folder");
         let at = dir.display();
         let config = format!("state_dir = \"{at}/state\"\nsocket = \"{at}/api\"\nmemory = \"256M\"\n");
         fs::write(dir.join("head.toml"), config).expect("head.toml");
-        Head { net: Net::new().expect("a network"), dir, daemon: None, volumes: 0 }
+        Head { net, dir, daemon: None, volumes: 0 }
     }
 
     /// A running head without pools.

@@ -88,6 +88,7 @@ const MODULES: &[&str] = &[
     "drivers/infiniband/core",
     "drivers/md",
     "drivers/net/net_failover",
+    "drivers/net/veth",
     "drivers/net/virtio_net",
     "drivers/nvme",
     "drivers/scsi",

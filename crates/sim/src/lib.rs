@@ -12,5 +12,6 @@ pub mod oracle;
 pub mod registrants;
 pub mod run;
 pub mod stingy;
+pub mod two;
 pub mod volume;
 pub mod world;

@@ -14,6 +14,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
 
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
+  --heads N         2: worlds of two heads over the same drives
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
@@ -49,6 +50,8 @@ struct Words {
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
+    /// Two heads over the same drives.
+    two: bool,
 }
 
 /// What kind of worlds.
@@ -96,7 +99,7 @@ impl Words {
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
         };
-        kind.into_iter().chain(self.tight.then_some("tight")).collect()
+        kind.into_iter().chain(self.tight.then_some("tight")).chain(self.two.then_some("heads 2")).collect()
     }
 }
 
@@ -122,6 +125,7 @@ fn words() -> Option<Words> {
         shard_bytes: None,
         tight: false,
         kind: Kind::Usual,
+        two: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -129,6 +133,7 @@ fn words() -> Option<Words> {
         match word.as_str() {
             "--seed" => words.seed = Some(number()?),
             "--seeds" => words.seeds = Some(number()?),
+            "--heads" => words.two = number().filter(|n| (1..=2).contains(n))? == 2,
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
             "--story" => words.story = true,
@@ -150,13 +155,14 @@ fn words() -> Option<Words> {
 }
 
 fn one(seed: u64, words: &Words) -> ExitCode {
-    let mut options = words.options(seed);
-    say!("{options:#?}");
-    (options.tell, options.trace) = (words.story, words.trace);
-    match attempt(options) {
+    match words.two {
+        true => say!("{:#?}", sim::two::Options::swarm(seed)),
+        false => say!("{:#?}", words.options(seed)),
+    }
+    match words.attempt(seed, words.story, words.trace) {
         Ok(outcome) => {
             say!("{outcome:#?}");
-            match attempt(words.options(seed)) {
+            match words.attempt(seed, false, false) {
                 Ok(again) if again.hash == outcome.hash => ExitCode::SUCCESS,
                 _ => {
                     say!("seed {seed}: the second run was another one");
@@ -171,23 +177,30 @@ fn one(seed: u64, words: &Words) -> ExitCode {
     }
 }
 
-/// Runs one seed; a failure is told with how to see it again.
-fn attempt(options: Options) -> Result<Outcome, String> {
-    let seed = options.seed;
-    if options.shard_bytes < options.shard_bytes_min() {
-        let (is, least) = (options.shard_bytes, options.shard_bytes_min());
-        return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
+impl Words {
+    /// Runs one seed; a failure is told with how to see it again.
+    fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {
+        let result = if self.two {
+            let options = sim::two::Options { tell, trace, ..sim::two::Options::swarm(seed) };
+            std::panic::catch_unwind(|| sim::two::run(options))
+        } else {
+            let options = Options { tell, trace, ..self.options(seed) };
+            if options.shard_bytes < options.shard_bytes_min() {
+                let (is, least) = (options.shard_bytes, options.shard_bytes_min());
+                return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
+            }
+            std::panic::catch_unwind(|| run(options))
+        };
+        let (what, story) = match result {
+            Ok(Ok(outcome)) => return Ok(outcome),
+            Ok(Err(failure)) => (failure.what, failure.story),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                (text.or(panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default(), vec![])
+            }
+        };
+        Err(format!("{}\nseed {seed}: {what}", story.join("\n")))
     }
-    let result = std::panic::catch_unwind(|| run(options));
-    let (what, story) = match result {
-        Ok(Ok(outcome)) => return Ok(outcome),
-        Ok(Err(failure)) => (failure.what, failure.story),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            (text.or(panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default(), vec![])
-        }
-    };
-    Err(format!("{}\nseed {seed}: {what}", story.join("\n")))
 }
 
 /// The end of a story, in lines of a terminal's width or two.
@@ -225,11 +238,9 @@ fn many(words: &Words) -> ExitCode {
                 if seed >= from + count {
                     break;
                 }
-                if attempt(words.options(seed)).is_err() {
+                if words.attempt(seed, false, false).is_err() {
                     // Once more, with its story: keeping one costs more than the run itself.
-                    let mut options = words.options(seed);
-                    options.tell = true;
-                    let what = attempt(options).err().unwrap_or_else(|| {
+                    let what = words.attempt(seed, true, false).err().unwrap_or_else(|| {
                         format!("seed {seed}: it failed once, and not when it was run again")
                     });
                     say!("{} {}", last_lines(what.trim_start()), PLACE.take());

@@ -38,6 +38,8 @@ pub(super) enum Fault {
     Lost,
     SlowDrive,
     CutAll,
+    /// An operator wants the other head to be none any more.
+    Release,
 }
 
 const ALL: &[Fault] = &[
@@ -53,6 +55,7 @@ const ALL: &[Fault] = &[
     Fault::Lost,
     Fault::SlowDrive,
     Fault::CutAll,
+    Fault::Release,
 ];
 
 impl Swarm {
@@ -118,6 +121,14 @@ impl World {
             Fault::Close => {
                 let end = *rng.pick(&[End::Closed, End::Lost]);
                 self.lose(path, end);
+            }
+            Fault::Release => {
+                if self.runs(head) {
+                    let process = self.process(head);
+                    if process.member.part() == Part::Leader {
+                        process.member.release();
+                    }
+                }
             }
             Fault::SlowLink => self.nets[path].slow = now + rng.between(100, 3000) * MS,
             Fault::Lost => self.drives[drive].lost[head.index()] = now + rng.between(50, 8000) * MS,

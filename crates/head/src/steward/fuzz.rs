@@ -61,7 +61,7 @@ pub fn configuration_example() -> Vec<u8> {
             }),
         },
         accounted: true,
-        shared: false,
+        shared: Some(Uuid([7; 16])),
         uuid: Uuid([9; 16]),
         name: "tank".into(),
         block_bytes: 4096,

@@ -147,6 +147,6 @@ fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
         dirty: array.dirty.clone(),
         unclean: array.unclean,
         uncleared: array.uncleared.clone(),
-        shared: pool.config().shared,
+        shared: pool.config().shared.is_some(),
     }
 }

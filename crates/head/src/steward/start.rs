@@ -6,6 +6,7 @@ use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::desk::Stop;
 use crate::steward::context::probe::Probe;
+use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::steward::pools::absent::LOOK_FIRST;
@@ -137,7 +138,11 @@ impl Office {
             let answer = self.carry_out(order).await;
             self.desk_mut().forget_stand_ins();
             self.desk_mut().orders(false);
-            if let Some(id) = id {
+            // A head that is out has done nothing that counts: the other one may lead without it.
+            let is_over = |s: &SystemDesk| s.part() == cluster::Part::Over;
+            if let Some(id) = id
+                && !self.desk().system.as_ref().is_some_and(is_over)
+            {
                 self.cx.to_manager(ManagerMail::Answered { id, answer });
             }
             if stop {

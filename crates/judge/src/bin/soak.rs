@@ -1,5 +1,5 @@
-//! The long runs, as `make soak` starts them: `soak [--minutes N] [--rounds N] [--guest N] [--cuts N]`. Prints one table; ends with 1 if
-//! anything failed.
+//! The long runs, as `make soak` starts them: `soak [--minutes N] [--rounds N] [--guest N] [--cuts N] [--takeovers N]
+//! [--calm N]`. Prints one table; ends with 1 if anything failed.
 
 use judge::soak::{self, Rows};
 use std::panic::catch_unwind;
@@ -11,10 +11,12 @@ struct Options {
     rounds: u32,
     guest: u32,
     cuts: u32,
+    takeovers: u32,
+    calm: u64,
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { minutes: 30, rounds: 50, guest: 50, cuts: 24 };
+    let mut options = Options { minutes: 30, rounds: 50, guest: 50, cuts: 24, takeovers: 20, calm: 60 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value =
@@ -24,8 +26,11 @@ fn options() -> Result<Options, String> {
             "--rounds" => options.rounds = value,
             "--guest" => options.guest = value,
             "--cuts" => options.cuts = value,
+            "--takeovers" => options.takeovers = value,
+            "--calm" => options.calm = value.into(),
             other => {
-                return Err(format!("'{other}' is unknown: --minutes N, --rounds N, --guest N, --cuts N"));
+                let known = "--minutes N, --rounds N, --guest N, --cuts N, --takeovers N, --calm N";
+                return Err(format!("'{other}' is unknown: {known}"));
             }
         }
     }
@@ -57,5 +62,8 @@ fn main() -> ExitCode {
     let (guest, cuts) = (options.guest, options.cuts);
     run("kernel host", guest > 0, &|| soak::guest(guest));
     run("power cuts", cuts > 0, &|| soak::cuts(cuts));
+    let (takeovers, calm) = (options.takeovers, options.calm);
+    run("takeovers", takeovers > 0, &|| soak::takeovers(takeovers));
+    run("no takeover", calm > 0, &|| soak::calm(Duration::from_secs(60 * calm)));
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

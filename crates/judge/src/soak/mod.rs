@@ -1,20 +1,24 @@
-//! The long runs: mixed load over ill drives, daemons killed in loops, power cut from drives with caches.
+//! The long runs: mixed load over ill drives, daemons killed in loops, power cut from drives with caches, takeovers of two heads.
 //!
 //! `make soak` runs them for as long as asked, `make test` for a round or two. Each returns rows for the table
 //! and panics when a promise is broken.
 
+mod calm;
 mod cut;
 mod guest;
 mod kills;
 mod log;
 mod mixed;
+mod takeover;
 mod truth;
 mod writer;
 
+pub use calm::calm;
 pub use cut::cuts;
 pub use guest::guest;
 pub use kills::kills;
 pub use mixed::mixed;
+pub use takeover::takeovers;
 
 use crate::{Head, legs, until};
 
@@ -32,6 +36,11 @@ pub fn print(run: &str, rows: &Rows) {
 /// the MiB of mirrors that were compared.
 fn legs_equal(head: &mut Head) -> u64 {
     until("the pool is whole", 300, || head.health() == "optimal");
+    compare_legs(head)
+}
+
+/// The same of a pool that is whole, whatever else is missing.
+fn compare_legs(head: &mut Head) -> u64 {
     scrub(head);
     let mirrors = legs::mirrors(head);
     assert_eq!(head.stop(), 0, "an orderly end");

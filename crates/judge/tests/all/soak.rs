@@ -31,3 +31,10 @@ fn soak_what_was_flushed_survives_a_power_cut() {
         soak::print("power cuts", &soak::cuts(2));
     }
 }
+
+#[test]
+fn soak_a_head_takes_over_on_real_reservations_and_kernel_hosts_see_no_error() {
+    if !skipped("takeovers on persistent reservations") {
+        soak::print("takeovers", &soak::takeovers(2));
+    }
+}

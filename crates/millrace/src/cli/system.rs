@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::screen::Table;
-use api::{Cluster, HeadFence, SystemCreate, SystemCreated, SystemJoin};
+use api::{Cluster, HeadFence, SystemCreate, SystemCreated, SystemJoin, SystemLeave};
 use clap::{Args, Subcommand};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,19 @@ and says what the trial of each drive's fence found.
 Examples:
   millrace system join millrace_join_1_... --link 10.9.0.2,10.9.1.2")]
     Join(JoinArgs),
+    /// Have this head leave its system, and be alone
+    #[command(after_help = "\
+The follower leaves first: it keeps no pools, hosts or portals. The head that is
+left then leaves with the pools; its hosts wait a moment. A head whose machine
+is gone for good is replaced like this: leave, create, join.
+
+Examples:
+  millrace system leave")]
+    Leave {
+        /// Do not ask the head that leads: it is gone, or not reached
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 /// What to make.
@@ -125,6 +138,10 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
                 out += "\nNext, on the other head: millrace system join TOKEN --link ADDRESS,...\n";
                 out
             }))
+        }
+        SystemCommand::Leave { force } => {
+            client.act("/system/leave", &SystemLeave { force })?;
+            Ok(context.done("The daemon starts anew, as a head that is alone.", "millrace status"))
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
             client.act("/system/join", &SystemJoin { token, link, name })?;

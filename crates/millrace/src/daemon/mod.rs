@@ -113,7 +113,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let (tell, news) = channel::<News>();
     let hold = too_many.map(|t| format!("the daemon crashed {} times within a minute", t.lines.len()));
     let again = tell.clone();
-    let file = LinkFile::load(&config.state_dir)?;
+    let file = LinkFile::start(&config.state_dir)?;
     let system = System::new(&config.state_dir, file, config.system.times(), move || {
         let _ = again.send(News::Again);
     });

@@ -22,7 +22,7 @@ use cluster::HeadNo;
 use cluster::link::Do;
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
-use head::peer::{PeerNews, PeerWork, SystemSettings};
+use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -55,6 +55,9 @@ pub struct LinkFile {
     peer_addresses: Vec<SocketAddr>,
     /// The token that was given out last, as it is kept.
     invitation: Option<String>,
+    /// This head leaves: nothing of the system is kept at the next start.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    leaving: bool,
 }
 
 impl LinkFile {
@@ -74,6 +77,25 @@ impl LinkFile {
                 if good { Ok(Some(file)) } else { Err(wrong("it does not say which head this is".into())) }
             }
         }
+    }
+    /// The same at the start of a daemon. A head that was leaving a system has none of it any more, and neither has one that is alone.
+    pub fn start(dir: &Path) -> Result<Option<Self>, Failure> {
+        let file = Self::load(dir)?;
+        let (leaving, alone) = (file.as_ref().is_some_and(|f| f.leaving), file.is_none());
+        let failed = |e: io::Error| Failure::internal(format!("{}: {e}", dir.display()));
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let left = leaving && is_left_behind(&name) || alone && name.starts_with("system-");
+            if left && entry.file_type().is_ok_and(|t| t.is_file()) {
+                std::fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        if leaving {
+            // Last: what is cut off before is done again.
+            std::fs::remove_file(dir.join(LINK)).map_err(failed)?;
+            std::fs::File::open(dir).and_then(|d| d.sync_all()).map_err(failed)?;
+        }
+        Ok(file.filter(|_| !leaving))
     }
     /// Replaces the file, durably.
     fn save(&self, dir: &Path) -> io::Result<()> {
@@ -369,6 +391,7 @@ impl System {
                 peer: None,
                 peer_addresses: vec![],
                 invitation: None,
+                leaving: false,
             },
         };
         let sides = Side::Listens {
@@ -400,6 +423,13 @@ impl System {
         inner.file = Some(file);
         Ok((token, settings))
     }
+    /// The name of a new system.
+    pub fn new_uuid() -> Result<Uuid, Failure> {
+        let mut bytes = [0; 16];
+        crate::link::random(&mut bytes)?;
+        let [high, low] = [0, 8].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")));
+        Ok(Uuid::from_random(high, low))
+    }
     /// The Steward has refused.
     pub fn undo(&self) {
         let mut inner = self.inner();
@@ -428,10 +458,59 @@ impl System {
             peer: Some(hex(&token.fingerprint.0)),
             peer_addresses: token.addresses,
             invitation: None,
+            leaving: false,
         };
         file.save(&self.dir)
             .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
         self.inner().file = Some(file);
+        (self.again)();
+        Ok(())
+    }
+    /// Asks the head that leads to let this one go, and has the daemon start anew without a system. With `force` nobody is asked.
+    pub async fn leave(&self, force: bool) -> Result<(), Failure> {
+        self.note_leaving(true)?;
+        if !force {
+            let path = format!("{}/system/release", api::BASE);
+            let refused = match self.ask_other("POST".into(), path, String::new()).await {
+                Some((200..=299, ..)) => None,
+                Some((_, _, body)) => Some(body),
+                None => Some("the head that leads is not reached".into()),
+            };
+            if let Some(why) = refused {
+                self.note_leaving(false)?;
+                let message = format!("this head was not let go: {why}");
+                return Err(Failure::new(crate::failure::Exit::Refused, message)
+                    .with_next("millrace head ls; or millrace system leave --force"));
+            }
+        }
+        (self.again)();
+        Ok(())
+    }
+    fn note_leaving(&self, leaving: bool) -> Result<(), Failure> {
+        let mut inner = self.inner();
+        let Some(file) = inner.file.as_mut() else { return Ok(()) };
+        file.leaving = leaving;
+        file.save(&self.dir).map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))
+    }
+    /// There is no other head any more: another one may join by a new token.
+    pub fn forget_peer(&self) -> Result<(), Failure> {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let Some(file) = inner.file.as_mut() else { return Ok(()) };
+        (file.peer, file.peer_addresses, file.invitation) = (None, vec![], None);
+        file.save(&self.dir)
+            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
+        if let Some(link) = &inner.link {
+            link.forget();
+            inner.paths.values().for_each(|on| link.close(*on));
+        }
+        Ok(())
+    }
+    /// The Steward has taken the system apart: the daemon starts anew, as a head that is alone.
+    pub fn ends(&self) -> Result<(), Failure> {
+        std::fs::remove_file(self.dir.join(LINK))
+            .and_then(|()| std::fs::File::open(&self.dir)?.sync_all())
+            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be removed: {e}")))?;
         (self.again)();
         Ok(())
     }

@@ -4,16 +4,19 @@ use super::extract::Body;
 use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
-use api::{Cluster, Error, ErrorBody, ErrorKind, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin};
+use api::{
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin,
+    SystemLeave,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use base::Uuid;
 use cluster::{HeadNo, HeadState, Part};
 use head::order::{Order, Reply};
 use head::peer::{FenceTrial, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -26,6 +29,8 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(join_system))
         .routes(routes!(fence_head))
         .routes(routes!(lead_head))
+        .routes(routes!(leave_system))
+        .routes(routes!(release_head))
 }
 
 fn refused(failure: Failure) -> Refused {
@@ -74,7 +79,7 @@ async fn create_system(
     let system = system_of(&api)?;
     let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
     let is_new = system.settings().is_none();
-    let uuid: Uuid = api.status().await?.system.uuid.parse().unwrap_or_default();
+    let uuid = System::new_uuid().map_err(refused)?;
     let (token, settings) =
         system.prepare(uuid, &link, body.name.unwrap_or_else(System::machine_name)).map_err(refused)?;
     let mut created =
@@ -127,6 +132,58 @@ async fn fence_head(State(api): State<Api>, Body(body): Body<HeadFence>) -> Resu
     responses((status = 204, description = "This head leads"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn lead_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
     api.order(Order::HeadLead).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Leave the system: the daemon starts anew, as a head that is alone
+///
+/// A follower keeps nothing of the system, the head that leads keeps the pools; that one must be the last.
+#[utoipa::path(post, path = "/system/leave", tag = "system", request_body = SystemLeave,
+    responses((status = 204, description = "It is alone in a moment"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn leave_system(State(api): State<Api>, Body(body): Body<SystemLeave>) -> Result<StatusCode, Refused> {
+    let system = system_of(&api)?;
+    let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
+    if view.part == Part::Leader {
+        api.order(Order::HeadRelease { itself: false }).await?;
+        system.forget_peer().map_err(refused)?;
+        api.order(Order::SystemLeave).await?;
+        system.ends().map_err(refused)?;
+    } else {
+        system.leave(body.force).await.map_err(refused)?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How long the head that leads waits for one that leaves to be shut off every drive.
+const GONE_PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const GONE_LOOK: Duration = Duration::from_millis(100);
+
+/// What a follower that leaves asks of the head that leads
+#[utoipa::path(post, path = "/system/release", tag = "system",
+    responses((status = 204, description = "It is let go"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
+    let system = Arc::clone(system_of(&api)?);
+    let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
+    if view.part != Part::Leader {
+        let message = "this head does not lead, and only the one that does lets the other one go";
+        return Err(Refused(Error::new(ErrorKind::NotReady, message).with_next("millrace head ls")));
+    }
+    let other = view.me.other();
+    api.order(Order::HeadRelease { itself: true }).await?;
+    tokio::spawn(async move {
+        let end = tokio::time::Instant::now() + GONE_PATIENCE;
+        while tokio::time::Instant::now() < end {
+            tokio::time::sleep(GONE_LOOK).await;
+            let Ok(Reply::System(view)) = api.order(Order::System).await else { return };
+            if view.record.head(other).state == HeadState::None {
+                if let Err(e) = system.forget_peer() {
+                    tracing::error!("{}", e.message);
+                }
+                return;
+            }
+        }
+    });
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -48,6 +48,13 @@ impl Door {
         self.state().invitation = invitation;
     }
 
+    /// From now on there is no peer, and nobody is invited.
+    pub fn forget(&self) {
+        let mut state = self.state();
+        (state.peer, state.invitation) = (None, None);
+        state.networks.iter_mut().for_each(|network| network.peer = None);
+    }
+
     /// Whether somebody from `ip` is listened to on this network at all. An invited head is not known by its address.
     pub fn hears(&self, path: usize, ip: IpAddr) -> Result<(), Refusal> {
         if self.state().invitation.is_some() { Ok(()) } else { self.peer(path, ip).map(|_| ()) }

@@ -93,6 +93,14 @@ impl Link {
         }
     }
 
+    /// From now on there is no peer, and nobody is invited: another one may be. Paths that are up stay so until they are closed. Does nothing
+    /// at the head that connects.
+    pub fn forget(&self) {
+        if let Some(door) = &self.door {
+            door.forget();
+        }
+    }
+
     /// Closes all paths and says so to the peer; afterwards nothing more is reported. Takes a fifth of a second at most.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);

@@ -31,5 +31,5 @@ pub use happened::{Answer, Connection, Happened, Newcomer, Refusal, Unreached, W
 pub use identity::{Fingerprint, Identity};
 pub use invitation::{Attempt, Denied, Invitation};
 pub use settings::{BadSettings, Connects, Limits, Listens, Settings, Side};
-pub use tls::PathSecret;
+pub use tls::{PathSecret, random};
 pub use token::{LIFE_S, Token, TokenError};

@@ -157,3 +157,84 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let told = b.log();
     assert!(told.contains("this head is out"), "{told}");
 }
+
+/// Puts a copy of a state directory in its place.
+fn replace(from: &std::path::Path, to: &std::path::Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory").flatten() {
+        if entry.file_type().is_ok_and(|t| t.is_file()) {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
+        }
+    }
+}
+
+#[test]
+fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
+    let (a, mut b, drives, (portal, target), _) = system();
+    let (state, old) = (b.path("state"), b.path("old"));
+    replace(&state, &old);
+    let load = bench(
+        &portal,
+        &target,
+        "--rw randrw --force --verify --prepare --read-back --seconds 12 --qd 4 --patience 60",
+    );
+    assert!(a.refused("system leave").contains("head b is in, and leaves first"));
+    b.cli("system leave");
+    until("b is none of it", || heads(&a) == ["a leads", "b none, not ready"]);
+    until("b is alone", || b.ask(&["status"]).status.success() && heads(&b).is_empty());
+    assert!(!b.cli("volume ls").contains("tank/v") && !state.join("link").exists());
+    // Another one joins, by another token; and leaves.
+    let token = a.json("system create")["token"].as_str().expect("a token").to_string();
+    b.cli(&format!("system join {token} --link 127.0.0.1"));
+    until("b follows", || heads(&a) == ["a leads", "b follows"]);
+    b.cli("system leave");
+    until("b is none of it", || heads(&a) == ["a leads", "b none, not ready"]);
+    let created = a.json("system create");
+    a.cli("system leave");
+    until("a is alone, and serves", || a.ask(&["status"]).status.success() && heads(&a).is_empty());
+    assert!(a.cli("volume ls").contains("tank/v") && !a.path("state/system-record").exists());
+    let done = load.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // What b was last week: it finds nothing to lead, neither while a is alone nor beside another system.
+    until("b has left, too", || b.ask(&["status"]).status.success() && heads(&b).is_empty());
+    b.signal("-TERM");
+    for alone in [true, false] {
+        if !alone {
+            let again = a.json(&format!("system create --link {}", free_address()));
+            assert_ne!(again["uuid"], created["uuid"], "a system has its name alone");
+        }
+        replace(&old, &state);
+        b.child = Some(b.command().spawn().expect("it runs"));
+        std::thread::sleep(Duration::from_secs(4));
+        assert!(!heads(&b).contains(&"b leads".to_string()), "{:?}", heads(&b));
+        assert_eq!(a.status()["health"], "optimal", "{alone}: {}", b.log());
+        b.signal("-KILL");
+    }
+    let mut verified = bench(&portal, &target, "--rw randrw --force --verify --seconds 1 --qd 4");
+    assert!(verified.wait().expect("it ends").success());
+    let mut a = a;
+    assert_eq!(a.signal("-TERM").code(), Some(0));
+    assert_eq!(data(&drives[0]), data(&drives[1]), "legs differ");
+}
+
+#[test]
+fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off() {
+    let (mut a, mut b, ..) = system();
+    b.signal("-KILL");
+    until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
+    a.cli("head fence b --is-off");
+    a.cli("host add latest --iqn iqn.2026-01.test:latest");
+    a.signal("-KILL");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    until("b waits", || heads(&b).last().is_some_and(|h| h == "b starts, not ready"));
+    std::thread::sleep(Duration::from_secs(3));
+    b.cli("head lead --with-old-hosts");
+    until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
+    until("b serves", || b.ask(&["status"]).status.success());
+    assert!(!b.cli("host ls").contains("latest") && b.cli("volume ls").contains("tank/v"));
+    // The other one can start after all: what it has counts no more.
+    a.start(&[]);
+    until("a follows", || heads(&b) == ["a follows", "b leads"]);
+    assert!(!a.cli("host ls").contains("latest"));
+}

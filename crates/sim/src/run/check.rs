@@ -49,11 +49,11 @@ impl Run {
         };
         // A loss that came before it was known that the state directory takes nothing waits until it does, whatever becomes
         // of the other legs meanwhile.
-        let unrecorded = self.unrecorded && self.world.frozen_at.is_some();
+        let unrecorded = self.unrecorded && self.world.servers[0].frozen_at.is_some();
         let waits = unrecorded || self.world.may_be_unrecorded(self.ailed_at);
         let served = since(self.ailed_at) > patience && self.world.has_good_legs();
         // Whatever was on record: all drives are there, and have been for long.
-        let whole = self.world.frozen_at.is_none()
+        let whole = self.world.servers[0].frozen_at.is_none()
             && self.world.disks.iter().all(|d| !d.faults.any())
             && since(self.ailed_at.max(self.booted)) > UP_LATE;
         long_up && !waits && !self.stalls && (served || whole)

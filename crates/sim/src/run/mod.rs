@@ -359,12 +359,12 @@ impl Run {
             ));
         }
         let step = self.world.step();
-        self.replay(matches!(step, Step::ToManager(ManagerMail::Answered { .. })))?;
+        self.replay(matches!(step, Step::ToManager { mail: ManagerMail::Answered { .. }, .. }))?;
         match step {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
-            Step::Fell(fate) => self.fell(fate),
-            Step::ToManager(ManagerMail::Ready { .. }) => {
+            Step::Fell { fate, .. } => self.fell(fate),
+            Step::ToManager { mail: ManagerMail::Ready { .. }, .. } => {
                 self.ready = true;
                 self.replica.ready()?;
                 if self.stage == Stage::Booting {
@@ -372,13 +372,17 @@ impl Run {
                     self.orders = self.setup();
                 }
             }
-            Step::ToManager(ManagerMail::Answered { id, answer }) if self.waiting == Some(id) => {
+            Step::ToManager { mail: ManagerMail::Answered { id, answer }, .. }
+                if self.waiting == Some(id) =>
+            {
                 self.waiting = None;
                 self.answered(answer)?;
             }
-            Step::ToManager(ManagerMail::Stopped) if self.stopping && !self.down => self.stopped(),
+            Step::ToManager { mail: ManagerMail::Stopped, .. } if self.stopping && !self.down => {
+                self.stopped()
+            }
             // Heads of these worlds are alone: nothing goes to another one.
-            Step::ToManager(_) => {}
+            Step::ToManager { .. } => {}
             Step::Quiet => return Err("nothing will ever happen again".into()),
         }
         if self.ready && !self.down && !self.stopping && self.waiting.is_none() {
@@ -784,7 +788,7 @@ impl Run {
         for disk in &mut self.world.disks {
             disk.faults = Default::default();
         }
-        self.world.frozen_at = None;
+        self.world.servers[0].frozen_at = None;
         self.world.alarm(trouble::LANDED_AFTER, ALARM_LANDED);
         self.snapshot = None;
     }

@@ -259,6 +259,7 @@ impl Options {
                 split_permille: rng.below(300),
                 // From a source of its own, as above: in a third of the worlds, up to some milliseconds.
                 state_us: *Prng::new(seed ^ 0x7374_6174_6502).pick(&[0, 0, 0, 0, 200, 20_000]),
+                late_permille: 0,
             },
             habits: Habits::swarm(&mut rng),
             tell: false,

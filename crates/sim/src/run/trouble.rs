@@ -253,7 +253,7 @@ impl Run {
                 return self.world.doom(0, fate);
             }
             Deed::Freeze | Deed::Thaw => {
-                self.world.frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
+                self.world.servers[0].frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
                 (self.froze, self.unrecorded) = (true, false);
                 return;
             }

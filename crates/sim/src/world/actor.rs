@@ -68,6 +68,8 @@ pub(super) enum HeadOrHost {
 
 pub(super) struct Actor {
     pub body: Body,
+    /// On which server it lives; None for a host.
+    pub server: Option<usize>,
     /// Tells lives of the same place apart: events of an earlier life are dropped.
     pub life: u32,
     pub timer: Option<Instant>,
@@ -79,10 +81,10 @@ pub(super) struct Actor {
 pub const STAGING_PIECE: u32 = 16 << 10;
 
 impl Actor {
-    pub fn new(body: Body, life: u32, staging: Slice) -> Self {
+    pub fn new(body: Body, life: u32, staging: Slice, server: Option<usize>) -> Self {
         let pieces = staging.len / STAGING_PIECE;
         let staging = (0..pieces).rev().map(|i| staging.part(i * STAGING_PIECE, STAGING_PIECE)).collect();
-        Self { body, life, timer: None, staging, starved: vec![] }
+        Self { body, server, life, timer: None, staging, starved: vec![] }
     }
     /// Gives `with` the bytes of `data`, which must be this machine's.
     pub fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) {

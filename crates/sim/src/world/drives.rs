@@ -28,9 +28,15 @@ struct PendingOp {
     nth: u64,
     /// Data of a write whose machine is gone: the kernel still holds the memory as it was.
     orphan: Option<Vec<u8>>,
-    /// By which path it came, and whether it was not let in, or was ended there by a reset.
+    /// By which path it comes, and whether it was not let in, or was ended there by a reset.
     nexus: Nexus,
     fenced: bool,
+    /// It has left the kernel. Worlds of one head know no difference.
+    arrived: bool,
+    /// The path was lost: nobody hears of it.
+    unheard: bool,
+    /// Its server sends no more of it: what lands may be a part.
+    torn: bool,
 }
 
 /// An open drive. One that was unplugged comes back as another: what was opened stays dead.
@@ -41,6 +47,7 @@ pub(super) struct Opened {
 }
 
 struct Opening {
+    server: usize,
     actor: ActorId,
     life: u32,
     token: Token,
@@ -52,11 +59,12 @@ struct Opening {
 /// What is open and under way.
 #[derive(Default)]
 pub(super) struct Drives {
-    open: BTreeMap<DriveId, Opened>,
+    /// By server, and the number that its head has given them.
+    open: BTreeMap<(usize, DriveId), Opened>,
     ops: Vec<Option<PendingOp>>,
     free: Vec<usize>,
     started: u64,
-    closing: Vec<(DriveId, Opened)>,
+    closing: Vec<((usize, DriveId), Opened)>,
     opening: Vec<Opening>,
 }
 
@@ -65,17 +73,19 @@ impl Drives {
         self.ops.iter().all(Option::is_none)
     }
     /// Whether a drive is open as it is there now.
-    fn has_open(&self, now: Opened) -> bool {
-        self.open.values().any(|d| *d == now)
+    fn has_open(&self, server: usize, now: Opened) -> bool {
+        self.open.iter().any(|((by, _), d)| *by == server && *d == now)
     }
-    fn busy(&self, disk: usize) -> bool {
-        self.ops.iter().flatten().any(|p| p.place.is_some_and(|p| p.disk == disk))
+    fn busy(&self, server: usize, disk: usize) -> bool {
+        let there = |p: &PendingOp| p.place.is_some_and(|p| p.disk == disk);
+        self.ops.iter().flatten().any(|p| usize::from(p.nexus) == server && there(p))
     }
 }
 
 impl World {
     pub(super) fn drive(&mut self, actor: ActorId, op: DriveOp) {
-        let place = self.drives.open.get(&op.drive).copied();
+        let nexus = self.nexus_of(actor);
+        let place = self.drives.open.get(&(nexus.into(), op.drive)).copied();
         self.drives.started += 1;
         let nth = self.drives.started;
         let life = self.actors[actor].life;
@@ -86,16 +96,20 @@ impl World {
             let words = format!("head actor {actor} to {spec}: {token:?} {kind:?} at {at}, {len} bytes{fua}");
             self.say(|| words);
         }
-        let nexus = self.nexus_of(actor);
-        let fenced = place.is_some_and(|p| !self.disks[p.disk].registrations.admits(nexus));
+        let shared = self.is_shared();
+        let fenced = !shared && place.is_some_and(|p| !self.disks[p.disk].admits(nexus));
         match place {
+            Some(_) if shared => {}
             Some(place) if !fenced && self.disks[place.disk].appearance == place.appearance => {
                 self.surface_asked(nth, actor, &op, place);
             }
             Some(place) => self.surface_in_vain(&op, place.disk),
             None => {}
         }
-        let pending = PendingOp { actor, life, op, place, nth, orphan: None, nexus, fenced };
+        let arrived = !shared;
+        let (unheard, torn) = (false, false);
+        let pending =
+            PendingOp { actor, life, op, place, nth, orphan: None, nexus, fenced, arrived, unheard, torn };
         let index = match self.drives.free.pop() {
             Some(i) => {
                 self.drives.ops[i] = Some(pending);
@@ -106,6 +120,9 @@ impl World {
                 self.drives.ops.len() - 1
             }
         };
+        if shared {
+            return self.leaves_later(index, nth);
+        }
         let slow = place.map_or(0, |p| self.disks[p.disk].faults.slow_us);
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
         let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us) + slow);
@@ -122,6 +139,7 @@ impl World {
         if pending.fenced {
             return Err(DriveError::Fenced);
         }
+        let tear = tear || pending.torn;
         let op = &pending.op;
         let faults = disk.faults.clone();
         disk.faults = faults.met_by(pending.actor);
@@ -175,22 +193,22 @@ impl World {
         self.drives.free.push(index);
         self.surface_ends(nth);
         let result = self.carry(&pending, false);
+        let result = if pending.unheard { Err(DriveError::Gone) } else { result };
         self.surface_ended(nth, result);
-        let PendingOp { actor, life, op, .. } = pending;
+        let PendingOp { actor, life, op, nexus, .. } = pending;
         if self.actors[actor].life == life {
             let event = HeadOrHost::Head(Event::DriveDone { token: op.token, result });
             self.post(actor, Duration::from_nanos(1), event);
         }
         self.open_waiting();
-        if let Some(id) = self.addresses.get(&Address::Steward).copied() {
-            self.close_waiting(id);
-        }
+        self.close_waiting(nexus.into());
     }
     /// The head that asked is gone. The kernel goes on with what it has taken; claims last as long.
-    pub(super) fn orphan_ops(&mut self) {
+    pub(super) fn orphan_ops(&mut self, server: usize) {
         for i in 0..self.drives.ops.len() {
             let Self { drives, actors, heads, .. } = self;
-            let Some(pending) = drives.ops[i].as_mut().filter(|p| p.orphan.is_none()) else { continue };
+            let its = |p: &&mut PendingOp| p.orphan.is_none() && usize::from(p.nexus) == server;
+            let Some(pending) = drives.ops[i].as_mut().filter(its) else { continue };
             let mut copy = vec![];
             if pending.op.kind == DriveOpKind::Write {
                 let mut take = |bytes: &mut [u8]| copy.extend_from_slice(bytes);
@@ -199,7 +217,7 @@ impl World {
             }
             pending.orphan = Some(copy);
         }
-        self.forget_claims();
+        self.forget_claims(server);
     }
     /// The power is gone: drives have heard of any part of what was under way.
     pub(super) fn tear_ops(&mut self) {
@@ -211,32 +229,35 @@ impl World {
         for disk in &mut self.disks {
             disk.power_cut(&mut self.rng);
         }
-        self.forget_claims();
+        for server in 0..self.servers.len() {
+            self.forget_claims(server);
+        }
     }
-    /// Whether the head has this drive open, as it is there now.
+    /// Whether the head of the first server has this drive open, as it is there now.
     pub(super) fn is_open(&self, disk: usize) -> bool {
-        self.drives.has_open(Opened { disk, appearance: self.disks[disk].appearance })
+        self.drives.has_open(0, Opened { disk, appearance: self.disks[disk].appearance })
     }
     /// The unit is reset: what came by other paths than `own` is over, having landed in part or not at all. What came by
     /// that one is sent again by the kernel, and goes on.
     pub(super) fn reset_unit(&mut self, disk: usize, own: Nexus) {
         for i in 0..self.drives.ops.len() {
-            let here = |p: &mut PendingOp| p.nexus != own && p.place.is_some_and(|p| p.disk == disk);
+            let here =
+                |p: &mut PendingOp| p.arrived && p.nexus != own && p.place.is_some_and(|p| p.disk == disk);
             let Some(mut pending) = self.drives.ops[i].take_if(here) else { continue };
             let _ = self.carry(&pending, true);
             pending.fenced = true;
             self.drives.ops[i] = Some(pending);
         }
     }
-    /// Which drive of the machine is open under this number, if it is the one that is there now.
-    pub(super) fn there(&self, drive: DriveId) -> Option<usize> {
-        let opened = self.drives.open.get(&drive)?;
+    /// Which drive is open under this number of a server's head, if it is the one that is there now and is reached.
+    pub(super) fn there(&self, server: usize, drive: DriveId) -> Option<usize> {
+        let opened = self.drives.open.get(&(server, drive)).filter(|o| self.has_path(server, o.disk))?;
         (self.disks[opened.disk].appearance == opened.appearance).then_some(opened.disk)
     }
-    fn forget_claims(&mut self) {
-        self.drives.open.clear();
-        self.drives.closing.clear();
-        self.drives.opening.clear();
+    fn forget_claims(&mut self, server: usize) {
+        self.drives.open.retain(|(of, _), _| *of != server);
+        self.drives.closing.retain(|((of, _), _)| *of != server);
+        self.drives.opening.retain(|o| o.server != server);
     }
     /// One drive loses its power, and with it what it had not made durable; or it is only pulled and put
     /// back. What is under way ends in an error, and what was opened is dead: only a new claim helps.
@@ -261,7 +282,8 @@ impl World {
             Some(disk) => {
                 let life = self.actors[actor].life;
                 let since = self.now();
-                self.drives.opening.push(Opening { actor, life, token, drive, disk, since });
+                let server = usize::from(self.nexus_of(actor));
+                self.drives.opening.push(Opening { server, actor, life, token, drive, disk, since });
                 self.open_waiting();
                 if !self.drives.opening.is_empty() {
                     self.push(self.now() + LOOK_AGAIN, Happening::OpenAgain);
@@ -274,15 +296,17 @@ impl World {
         }
     }
     pub(super) fn close_drive(&mut self, actor: ActorId, drive: DriveId) {
-        if let Some(opened) = self.drives.open.remove(&drive) {
-            self.drives.closing.push((drive, opened));
+        let server = usize::from(self.nexus_of(actor));
+        if let Some(opened) = self.drives.open.remove(&(server, drive)) {
+            self.drives.closing.push(((server, drive), opened));
         }
-        self.close_waiting(actor);
+        self.close_waiting(server);
     }
-    fn close_waiting(&mut self, id: ActorId) {
-        for (drive, opened) in core::mem::take(&mut self.drives.closing) {
-            if self.drives.busy(opened.disk) {
-                self.drives.closing.push((drive, opened));
+    fn close_waiting(&mut self, server: usize) {
+        let Some(id) = self.servers[server].addresses.get(&Address::Steward).copied() else { return };
+        for ((of, drive), opened) in core::mem::take(&mut self.drives.closing) {
+            if of != server || self.drives.busy(of, opened.disk) {
+                self.drives.closing.push(((of, drive), opened));
             } else {
                 self.tell_head(id, Event::DriveClosed { drive });
             }
@@ -299,13 +323,16 @@ impl World {
         for opening in core::mem::take(&mut self.drives.opening) {
             let disk = opening.disk;
             let now = Opened { disk, appearance: self.disks[disk].appearance };
-            let ours = self.drives.has_open(now) || self.drives.closing.iter().any(|(_, d)| *d == now);
+            let server = opening.server;
+            let closing = |((by, _), d): &((usize, DriveId), Opened)| *by == server && *d == now;
+            let ours = self.drives.has_open(server, now) || self.drives.closing.iter().any(closing);
             // An exclusive claim: operations of an earlier life still hold the drive, and are waited for a while.
-            let busy = self.drives.busy(disk);
+            let busy = self.drives.busy(server, disk);
             let patient = self.now().since(opening.since) < CLAIM_TIME;
             // Whoever opens a file reads from it; whoever opens a device does not.
             let d = &self.disks[disk];
-            let faults = d.faults.met_by(opening.actor);
+            let mut faults = d.faults.met_by(opening.actor);
+            faults.gone |= !self.has_path(server, disk);
             let hangs = faults.hang && d.opening_reads && !faults.gone;
             if !ours && (busy && patient || !busy && hangs) {
                 self.drives.opening.push(opening);
@@ -321,7 +348,7 @@ impl World {
                 Ok(d.info())
             };
             if result.is_ok() {
-                self.drives.open.insert(opening.drive, now);
+                self.drives.open.insert((server, opening.drive), now);
             }
             if self.actors[opening.actor].life == opening.life {
                 self.tell_head(opening.actor, Event::DriveOpened { token: opening.token, result });
@@ -329,18 +356,22 @@ impl World {
         }
     }
     pub(super) fn inspect_drive(&mut self, actor: ActorId, token: Token, drive: DriveId) {
+        let server = usize::from(self.nexus_of(actor));
         let alive = |p: &&Opened| {
             let disk = &self.disks[p.disk];
-            !disk.faults.met_by(actor).gone && disk.appearance == p.appearance
+            !disk.faults.met_by(actor).gone
+                && disk.appearance == p.appearance
+                && self.has_path(server, p.disk)
         };
-        let result = match self.drives.open.get(&drive).filter(alive) {
+        let result = match self.drives.open.get(&(server, drive)).filter(alive) {
             Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, ..DriveHealth::default() }),
             None => Err(DriveError::Gone),
         };
         self.tell_head(actor, Event::DriveInspected { token, result });
     }
-    pub(super) fn shape(&mut self, drive: DriveId, shape: &Shape) {
-        if let Some(opened) = self.drives.open.get(&drive) {
+    pub(super) fn shape(&mut self, actor: ActorId, drive: DriveId, shape: &Shape) {
+        let server = usize::from(self.nexus_of(actor));
+        if let Some(opened) = self.drives.open.get(&(server, drive)) {
             let faults = &mut self.disks[opened.disk].faults;
             faults.hang = shape.hang;
             faults.gone = shape.gone;
@@ -348,5 +379,73 @@ impl World {
             faults.read_errors_ppm = shape.read_errors_ppm;
             faults.write_errors_ppm = shape.write_errors_ppm;
         }
+    }
+}
+
+// Drives that two servers share: an operation has two places.
+impl World {
+    /// It waits in its server's kernel.
+    fn leaves_later(&mut self, op: usize, nth: u64) {
+        let at = self.now() + Duration::from_micros(1 + self.rng.below(self.kindness.drive_us));
+        self.push(at, Happening::DriveArrives { op, nth });
+    }
+    pub(super) fn server_of_op(&self, op: usize, nth: u64) -> Option<usize> {
+        let pending = self.drives.ops[op].as_ref().filter(|p| p.nth == nth)?;
+        Some(pending.nexus.into())
+    }
+    /// It is at its drive, which looks whether its server may; what was let in lands later, whatever becomes of the
+    /// registration.
+    pub(super) fn drive_arrives(&mut self, op: usize, nth: u64) {
+        let Some(pending) = self.drives.ops[op].as_ref().filter(|p| p.nth == nth) else { return };
+        let (nexus, place) = (pending.nexus, pending.place);
+        let disk = place.map(|p| p.disk);
+        let lost = disk.is_some_and(|d| !self.has_path(nexus.into(), d));
+        let fenced = disk.is_some_and(|d| !self.disks[d].admits(nexus));
+        let slow = disk.map_or(0, |d| self.disks[d].faults.slow_us);
+        let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
+        let late = self.rng.chance(self.kindness.late_permille, 1000) && !lost && !fenced;
+        let late = if late { self.rng.below(900_000) } else { 0 };
+        let takes = 5 + self.rng.below(self.kindness.drive_us) + slow + late;
+        let pending = self.drives.ops[op].as_mut().expect("looked at above");
+        (pending.arrived, pending.fenced) = (true, fenced);
+        if lost {
+            pending.place = None;
+        }
+        self.push(self.now() + Duration::from_micros(takes), Happening::DriveDone { op, nth });
+    }
+    /// What a server had at a drive to which it loses the path lands, and nobody hears of it.
+    pub(super) fn answers_are_lost(&mut self, server: usize, disk: usize) {
+        let its = |p: &&mut PendingOp| {
+            usize::from(p.nexus) == server && p.place.is_some_and(|p| p.disk == disk) && p.arrived
+        };
+        self.drives.ops.iter_mut().flatten().filter(its).for_each(|p| p.unheard = true);
+    }
+    /// The power of a server is cut: what had not left it is gone, of the rest any part lands.
+    pub(super) fn drop_ops_of(&mut self, server: usize) {
+        self.orphan_ops(server);
+        for i in 0..self.drives.ops.len() {
+            let its = |p: &&mut PendingOp| usize::from(p.nexus) == server;
+            let Some(pending) = self.drives.ops[i].as_mut().filter(its) else { continue };
+            if pending.arrived {
+                pending.torn = self.rng.chance(1, 2);
+            } else {
+                self.drives.ops[i] = None;
+                self.drives.free.push(i);
+            }
+        }
+    }
+    /// A server comes anew to its drives: these end what is left of its last life.
+    pub(super) fn end_ops_of(&mut self, server: usize) {
+        for i in 0..self.drives.ops.len() {
+            let its = |p: &mut PendingOp| usize::from(p.nexus) == server;
+            if let Some(pending) = self.drives.ops[i].take_if(its) {
+                self.drives.free.push(i);
+                let _ = self.carry(&pending, true);
+            }
+        }
+    }
+    /// No operation of this server is at a drive, or on its way there.
+    pub fn has_no_ops(&self, server: usize) -> bool {
+        !self.drives.ops.iter().flatten().any(|p| usize::from(p.nexus) == server)
     }
 }

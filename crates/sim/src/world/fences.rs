@@ -18,6 +18,8 @@ struct Fencing {
     drive: DriveId,
     act: FenceAct,
     until: Instant,
+    /// Nothing is done before.
+    begins: Instant,
     /// Its limit struck, and whoever asked was told.
     given_up: bool,
 }
@@ -30,14 +32,16 @@ pub(super) struct Fences {
 }
 
 impl World {
-    /// By which path a machine reaches the drives. There is one head.
-    pub(super) fn nexus_of(&self, _actor: ActorId) -> Nexus {
-        0
+    /// By which path a machine reaches the drives: that of its server.
+    pub(super) fn nexus_of(&self, actor: ActorId) -> Nexus {
+        self.server_of(actor).unwrap_or_default() as Nexus
     }
 
     pub(super) fn fence(&mut self, actor: ActorId, token: Token, drive: DriveId, op: FenceOp) {
-        let kind = self.there(drive).map(|disk| self.disks[disk].fence);
-        let stuck = self.fences.under_way.iter().any(|f| f.drive == drive && f.given_up);
+        let server = usize::from(self.nexus_of(actor));
+        let kind = self.there(server, drive).map(|disk| self.disks[disk].fence);
+        let same = |f: &&Fencing| f.drive == drive && usize::from(self.nexus_of(f.actor)) == server;
+        let stuck = self.fences.under_way.iter().filter(same).any(|f| f.given_up);
         let at_once = match kind {
             None => Some(FenceError::Gone),
             Some(FenceKind::None(why)) => Some(FenceError::None(why)),
@@ -50,6 +54,7 @@ impl World {
         self.fences.asked += 1;
         let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.within());
         let FenceOp { act, .. } = op;
+        let begins = self.late_fence();
         self.fences.under_way.push_back(Fencing {
             nth,
             actor,
@@ -58,19 +63,30 @@ impl World {
             drive,
             act,
             until,
+            begins,
             given_up: false,
         });
         let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us));
         self.push(at, Happening::Fence { nth });
     }
 
+    /// When the next fence begins: where two heads share drives, now and then late, or too late.
+    fn late_fence(&mut self) -> Instant {
+        if self.kindness.late_permille == 0 || !self.rng.chance(self.kindness.late_permille, 1000) {
+            return self.now();
+        }
+        self.now() + Duration::from_micros(self.rng.below(400_000))
+    }
     /// One of them is carried out, or looks again later: its drive hangs, or has others to do before.
     pub(super) fn fence_goes_on(&mut self, nth: u64) {
         let Some(at) = self.fences.under_way.iter().position(|f| f.nth == nth) else { return };
-        let Fencing { actor, life, token, drive, act, until, given_up, .. } = self.fences.under_way[at];
-        let (now, disk) = (self.now(), self.there(drive));
-        let hangs = disk.is_some_and(|d| self.disks[d].faults.met_by(actor).hang);
-        let behind = self.fences.under_way.iter().take(at).any(|f| f.drive == drive);
+        let Fencing { actor, life, token, drive, act, until, given_up, begins, .. } =
+            self.fences.under_way[at];
+        let own = self.nexus_of(actor);
+        let (now, disk) = (self.now(), self.there(own.into(), drive));
+        let hangs = now < begins || disk.is_some_and(|d| self.disks[d].faults.met_by(actor).hang);
+        let same = |f: &Fencing| f.drive == drive && self.nexus_of(f.actor) == own;
+        let behind = self.fences.under_way.iter().take(at).any(same);
         let told = |w: &mut Self, result| {
             if !given_up && w.actors[actor].life == life {
                 w.tell_head(actor, Event::Fenced { token, result });
@@ -92,12 +108,13 @@ impl World {
             return self.push(at, Happening::Fence { nth });
         }
         self.fences.under_way.remove(at);
-        let own = self.nexus_of(actor);
         let result = match disk {
             Some(disk) => self.disks[disk].carry_out_fence(own, act),
             None => Err(FenceError::Gone),
         };
-        if let (Some(disk), Ok(_), FenceAct::ShutOut { .. }) = (disk, &result, act) {
+        if let (Some(disk), Ok(_), FenceAct::ShutOut { .. }) = (disk, &result, act)
+            && !self.disks[disk].fence_lies
+        {
             self.reset_unit(disk, own);
         }
         told(self, result);

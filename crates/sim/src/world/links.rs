@@ -80,7 +80,9 @@ pub(super) struct Links {
     all: Vec<Option<Link>>,
     by_end: BTreeMap<(ActorId, ConnectionId), (usize, usize)>,
     accepts: u64,
-    listeners: BTreeMap<PortalId, SocketAddr>,
+    /// By server and portal: where, and since which call.
+    listeners: BTreeMap<(usize, PortalId), (SocketAddr, u64)>,
+    listens: u64,
 }
 
 impl Links {
@@ -101,18 +103,51 @@ impl Links {
             }
         }
     }
-    pub fn listen(&mut self, portal: PortalId, address: SocketAddr) {
-        self.listeners.insert(portal, address);
+    pub fn nobody_listens(&mut self, server: usize) {
+        self.listeners.retain(|(of, _), _| *of != server);
     }
-    pub fn unlisten(&mut self, portal: PortalId) {
-        self.listeners.remove(&portal);
-    }
-    pub fn nobody_listens(&mut self) {
-        self.listeners.clear();
+    /// Who listens at this port: whoever began last, since the address is there.
+    fn listener(&self, port: u16) -> Option<(usize, PortalId, SocketAddr)> {
+        let here = self.listeners.iter().filter(|(_, (a, _))| a.port() == port);
+        let (server, _) = here.max_by_key(|(_, (_, since))| *since)?.0;
+        let portals = self.listeners.range((*server, PortalId(0))..);
+        let first = portals.into_iter().find(|((of, _), (a, _))| of == server && a.port() == port)?;
+        Some((*server, first.0.1, first.1.0))
     }
 }
 
 impl World {
+    pub(super) fn listen(&mut self, shard: ActorId, portal: PortalId, address: SocketAddr) {
+        let server = usize::from(self.nexus_of(shard));
+        let links = &mut self.links;
+        links.listens += 1;
+        let first = links.listeners.insert((server, portal), (address, links.listens)).is_none();
+        if first && self.addresses_move {
+            self.address_moves(server);
+        }
+    }
+    pub(super) fn unlisten(&mut self, shard: ActorId, portal: PortalId) {
+        let server = usize::from(self.nexus_of(shard));
+        self.links.listeners.remove(&(server, portal));
+    }
+    /// Addresses are at this server from now on: hosts of the other one hear that it does not know them, and that one hears
+    /// nothing any more.
+    fn address_moves(&mut self, server: usize) {
+        for link in 0..self.links.all.len() {
+            let Some(l) = &mut self.links.all[link] else { continue };
+            let elsewhere = self.actors[l.ends[1].actor].server != Some(server);
+            if elsewhere && !core::mem::replace(&mut l.silent, true) {
+                l.ways[0].last = NEVER;
+                self.push(self.now() + Duration::from_micros(50), Happening::Hangup { link, to: 0 });
+            }
+        }
+    }
+    /// A server has no power: its hosts hear nothing.
+    pub(super) fn silence_links_of(&mut self, id: ActorId) {
+        for (link, _) in self.links.ends_of(id) {
+            self.links.all[link].as_mut().expect("ends lead to links").silent = true;
+        }
+    }
     fn any_link(&mut self) -> Option<usize> {
         let live: Vec<usize> = (0..self.links.all.len()).filter(|i| self.links.all[*i].is_some()).collect();
         if live.is_empty() { None } else { Some(*self.rng.pick(&live)) }
@@ -185,9 +220,10 @@ impl World {
     }
 
     pub(super) fn connect(&mut self, host: ActorId, id: ConnectionId, peer: SocketAddr) {
-        let listeners = &self.links.listeners;
-        let portal = listeners.iter().find(|(_, a)| a.port() == peer.port()).map(|(p, a)| (*p, *a));
-        let shards: Vec<ActorId> = self
+        let listener = self.links.listener(peer.port());
+        let at = listener.map_or(0, |(server, ..)| server);
+        let portal = listener.map(|(_, portal, address)| (portal, address));
+        let shards: Vec<ActorId> = self.servers[at]
             .addresses
             .iter()
             .filter(|(a, _)| matches!(a, Address::Shard(_)))

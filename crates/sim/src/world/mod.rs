@@ -9,9 +9,12 @@ mod actor;
 mod drives;
 mod fences;
 mod links;
+mod peers;
+mod server;
 mod state;
 mod surface;
 
+pub use server::{Clock, Pause, Server};
 pub use surface::Image;
 
 pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
@@ -26,13 +29,13 @@ use head::mail::{Mail, ManagerMail};
 use head::steward::state::State;
 use head::steward::state::journal::JournalEntry;
 use links::Links;
-use state::Pending;
+use peers::{PeerHappening, Peers};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use surface::Surface;
 
-/// Lines of a story.
 /// What a look at the state directory takes.
 const LOOK_TIME: Duration = Duration::from_micros(10);
+/// Lines of a story.
 const STORY_LINES: usize = 400;
 
 enum Happening {
@@ -61,6 +64,16 @@ enum Happening {
     DriveDone {
         op: usize,
         nth: u64,
+    },
+    /// An operation leaves its server's kernel.
+    DriveArrives {
+        op: usize,
+        nth: u64,
+    },
+    /// Something about a network of the link.
+    Peer {
+        path: usize,
+        what: PeerHappening,
     },
     /// A drive that was not opened at once may be now.
     OpenAgain,
@@ -110,11 +123,13 @@ pub struct Kindness {
     pub split_permille: u64,
     /// Longest time that a file of the state directory takes to become durable, microseconds; 0: next to none.
     pub state_us: u64,
+    /// Of 1000 operations, those that lie at their drive for long; and fences that begin late. Where two heads share drives.
+    pub late_permille: u64,
 }
 
 impl Default for Kindness {
     fn default() -> Self {
-        Self { drive_us: 200, link_us: 50, mail_us: 3, split_permille: 100, state_us: 0 }
+        Self { drive_us: 200, link_us: 50, mail_us: 3, split_permille: 100, state_us: 0, late_permille: 0 }
     }
 }
 
@@ -135,9 +150,19 @@ pub enum Step {
     /// An alarm of the script's.
     Alarm(u64),
     /// Mail for the manager.
-    ToManager(ManagerMail),
-    /// The head's life has ended, as `doom` said.
-    Fell(Fate),
+    ToManager {
+        /// The manager of the head of this server.
+        server: usize,
+        /// The letter.
+        mail: ManagerMail,
+    },
+    /// The life of the head of this server has ended, as `doom` said.
+    Fell {
+        /// Whose.
+        server: usize,
+        /// How.
+        fate: Fate,
+    },
     /// Nothing is left to happen.
     Quiet,
 }
@@ -151,27 +176,25 @@ pub struct World {
     hash: u64,
     queue: BinaryHeap<Reverse<Entry>>,
     actors: Vec<Actor>,
-    addresses: BTreeMap<Address, ActorId>,
+    /// Servers, each with one head: one, or two that reach the same drives.
+    pub servers: Vec<Server>,
+    /// Machines of all heads.
     heads: Vec<ActorId>,
     links: Links,
-    /// The drives of the machine.
+    peers: Peers,
+    /// The drives.
     pub disks: Vec<Disk>,
     drives: Drives,
     fences: Fences,
     surface: Surface,
-    /// The state directory.
-    pub state: BTreeMap<String, Vec<u8>>,
-    /// Since then it takes nothing, and lets go of nothing.
-    pub frozen_at: Option<Instant>,
-    pending: Pending,
-    to_manager: VecDeque<ManagerMail>,
+    to_manager: VecDeque<(usize, ManagerMail)>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
     /// Hosts whose last connection the head has closed, since somebody asked.
     cut_off: Vec<ActorId>,
-    /// The head falls before it has carried out so many more effects.
-    doom: Option<(u32, Fate)>,
-    fell: Option<Fate>,
+    /// The head of a server falls before it has carried out so many more effects.
+    doom: Option<(usize, u32, Fate)>,
+    fell: Option<(usize, Fate)>,
     /// How kind it is.
     pub kindness: Kindness,
     segments: Vec<Slice>,
@@ -180,6 +203,9 @@ pub struct World {
     host_fx: Effects<()>,
     /// The last events, for a readable story.
     pub story: VecDeque<String>,
+    /// Where two servers share drives: portals' addresses go to whoever listens there last, and hosts of the other one are told so.
+    /// Else they stay connected with whom they were.
+    pub addresses_move: bool,
     /// Keep a story (slow).
     pub tell: bool,
     /// Tell it on standard error, too.
@@ -196,16 +222,14 @@ impl World {
             hash: 0xcbf2_9ce4_8422_2325,
             queue: BinaryHeap::new(),
             actors: vec![],
-            addresses: BTreeMap::new(),
+            servers: vec![Server::new(seed)],
             heads: vec![],
             links: Links::default(),
+            peers: Peers::default(),
             disks: vec![],
             drives: Drives::default(),
             fences: Fences::default(),
             surface: Surface::default(),
-            state: BTreeMap::new(),
-            frozen_at: None,
-            pending: Pending::new(seed),
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             cut_off: vec![],
@@ -216,6 +240,7 @@ impl World {
             head_fx: vec![],
             host_fx: vec![],
             story: VecDeque::new(),
+            addresses_move: false,
             tell: false,
             trace: false,
         }
@@ -229,39 +254,54 @@ impl World {
         self.hash
     }
 
-    /// Adds or replaces a machine of the head. Its staging buffers lie in `staging`, cut into pieces.
+    /// Adds or replaces a machine of the head of the first server.
     pub fn put_head(&mut self, address: Address, machine: Box<dyn HeadMachine>, staging: Slice) -> ActorId {
+        self.put_head_on(0, address, machine, staging)
+    }
+    /// Adds or replaces a machine of a server's head. Its staging buffers lie in `staging`, cut into pieces.
+    pub fn put_head_on(
+        &mut self,
+        server: usize,
+        address: Address,
+        machine: Box<dyn HeadMachine>,
+        staging: Slice,
+    ) -> ActorId {
         let body = Body::Head(machine);
-        match self.addresses.get(&address) {
+        self.servers[server].runs = true;
+        match self.servers[server].addresses.get(&address) {
             Some(&id) => {
                 let life = self.actors[id].life + 1;
-                self.actors[id] = Actor::new(body, life, staging);
+                self.actors[id] = Actor::new(body, life, staging, Some(server));
                 id
             }
             None => {
-                self.actors.push(Actor::new(body, 0, staging));
-                self.addresses.insert(address, self.actors.len() - 1);
+                self.actors.push(Actor::new(body, 0, staging, Some(server)));
+                self.servers[server].addresses.insert(address, self.actors.len() - 1);
                 self.heads.push(self.actors.len() - 1);
                 self.actors.len() - 1
             }
         }
     }
-    /// Which of the actors a machine of the head is.
+    /// Which of the actors a machine of the first server's head is.
     pub fn actor_of(&self, address: Address) -> ActorId {
-        self.addresses[&address]
+        self.servers[0].addresses[&address]
     }
     /// Adds a host.
     pub fn put_host(&mut self, machine: Box<dyn HostMachine>, staging: Slice) -> ActorId {
-        self.actors.push(Actor::new(Body::Host(machine), 0, staging));
+        self.actors.push(Actor::new(Body::Host(machine), 0, staging, None));
         self.actors.len() - 1
     }
     /// Gives a machine a turn without an event, so that it may begin.
     pub fn nudge(&mut self, id: ActorId) {
         self.turn(id, Turn::Nudge);
     }
-    /// Mail from the manager.
+    /// Mail from the manager of the first server.
     pub fn manage(&mut self, to: Address, mail: impl Into<Mail>) {
-        let id = self.addresses[&to];
+        self.manage_on(0, to, mail);
+    }
+    /// Mail from the manager of a server.
+    pub fn manage_on(&mut self, server: usize, to: Address, mail: impl Into<Mail>) {
+        let id = self.servers[server].addresses[&to];
         self.post(
             id,
             Duration::from_micros(1),
@@ -277,8 +317,13 @@ impl World {
         if !self.drives.idle() {
             return Err("drives have operations under way".into());
         }
+        self.heads_at_rest(|_| true)
+    }
+    /// Machines of the heads of these servers are at rest.
+    pub fn heads_at_rest(&self, servers: impl Fn(usize) -> bool) -> Result<(), String> {
         for id in &self.heads {
-            if let Body::Head(machine) = &self.actors[*id].body {
+            let Actor { body, server, .. } = &self.actors[*id];
+            if let (Body::Head(machine), true) = (body, server.is_some_and(&servers)) {
                 machine.at_rest()?;
             }
         }
@@ -286,7 +331,7 @@ impl World {
     }
     /// What the Steward has decided since the last call.
     pub fn journal(&mut self) -> Vec<JournalEntry> {
-        let id = self.addresses.get(&Address::Steward);
+        let id = self.servers[0].addresses.get(&Address::Steward);
         match id.map(|id| &mut self.actors[*id].body) {
             Some(Body::Head(machine)) => machine.journal(),
             Some(Body::Host(_)) | None => vec![],
@@ -294,7 +339,7 @@ impl World {
     }
     /// All that it has decided.
     pub fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
-        match &self.actors[*self.addresses.get(&Address::Steward)?].body {
+        match &self.actors[*self.servers[0].addresses.get(&Address::Steward)?].body {
             Body::Head(machine) => machine.decided(),
             Body::Host(_) => None,
         }
@@ -318,42 +363,74 @@ impl World {
     /// The head's life ends before it carries out the effect after `effects` more: in the middle of a
     /// turn, as a rule. `Step::Fell` tells when.
     pub fn doom(&mut self, effects: u32, fate: Fate) {
-        self.doom = Some((effects, fate));
+        self.doom_on(0, effects, fate);
+    }
+    /// The same of the head of a server.
+    pub fn doom_on(&mut self, server: usize, effects: u32, fate: Fate) {
+        self.doom = Some((server, effects, fate));
     }
     /// The head is gone: its machines, its connections, its claims. What it had asked of drives lands
     /// (a kill), or any part of it does, and drives lose what they had not made durable (a power cut).
     pub fn fall(&mut self, fate: Fate) {
         self.say(|| format!("the head falls: {fate:?}"));
         match fate {
-            Fate::Killed => self.orphan_ops(),
+            Fate::Killed => self.orphan_ops(0),
             Fate::PowerCut => self.tear_ops(),
         }
-        self.state_fell(fate == Fate::PowerCut);
         self.surface_fell(fate == Fate::PowerCut);
-        for id in self.heads.clone() {
-            if fate == Fate::PowerCut {
+        self.head_ends(0, fate);
+    }
+    /// The head of one of two servers is gone. Drives are elsewhere, and keep their power: what has come to them lands, in part
+    /// if its server sends no more; what has not is nowhere if the server's power is cut.
+    pub fn fall_on(&mut self, server: usize, fate: Fate) {
+        self.say(|| format!("the head of server {server} falls: {fate:?}"));
+        match fate {
+            Fate::Killed => self.orphan_ops(server),
+            Fate::PowerCut => self.drop_ops_of(server),
+        }
+        self.head_ends(server, fate);
+        self.peer_falls(server, fate == Fate::PowerCut);
+        self.servers[server].powered &= fate == Fate::Killed;
+        // Who is killed goes on no more.
+        self.servers[server].pause = None;
+    }
+    /// The drives lose their power, when no server has any.
+    pub fn drives_fall(&mut self) {
+        self.say(|| "the drives lose their power".into());
+        self.tear_ops();
+    }
+    fn head_ends(&mut self, server: usize, fate: Fate) {
+        self.state_fell(server, fate == Fate::PowerCut);
+        for id in self.machines_of(server) {
+            if fate == Fate::PowerCut && self.is_shared() {
+                self.silence_links_of(id);
+            } else if fate == Fate::PowerCut {
                 self.cut_links_of(id);
             }
             self.actors[id].life += 1;
             self.actors[id].timer = None;
             self.drop_ends_of(id);
         }
-        self.links.nobody_listens();
-        self.to_manager.clear();
+        self.links.nobody_listens(server);
+        self.to_manager.retain(|(of, _)| *of != server);
+        self.servers[server].runs = false;
     }
 
     /// Lets the next thing happen.
     pub fn step(&mut self) -> Step {
-        if let Some(mail) = self.to_manager.pop_front() {
-            return Step::ToManager(mail);
+        if let Some((server, mail)) = self.to_manager.pop_front() {
+            return Step::ToManager { server, mail };
         }
         let Some(Reverse(entry)) = self.queue.pop() else { return Step::Quiet };
         self.now = self.now.max(entry.at);
+        let Some(entry) = self.unless_paused(entry) else { return Step::Happened };
         match entry.what {
             Happening::Event { actor, life, event } => {
                 if self.actors[actor].life == life {
-                    if let HeadOrHost::Head(Event::State { token, .. }) = &event {
-                        self.state_answered(*token);
+                    if let (HeadOrHost::Head(Event::State { token, .. }), Some(server)) =
+                        (&event, self.server_of(actor))
+                    {
+                        self.state_answered(server, *token);
                     }
                     self.fold(actor, &event);
                     self.turn(actor, Turn::Event(event));
@@ -370,23 +447,47 @@ impl World {
             Happening::Hangup { link, to } => self.hang_up(link, to),
             Happening::Cut { link } => self.break_link(link),
             Happening::DriveDone { op, nth } => self.drive_done(op, nth),
+            Happening::DriveArrives { op, nth } => self.drive_arrives(op, nth),
+            Happening::Peer { path, what } => self.peer_happens(path, what),
             Happening::OpenAgain => self.open_again(),
             Happening::Fence { nth } => self.fence_goes_on(nth),
             Happening::Alarm { mark } => return Step::Alarm(mark),
         }
         match self.fell.take() {
-            Some(fate) => {
-                self.fall(fate);
-                Step::Fell(fate)
+            Some((server, fate)) => {
+                match self.is_shared() {
+                    true => self.fall_on(server, fate),
+                    false => self.fall(fate),
+                }
+                Step::Fell { server, fate }
             }
             None => Step::Happened,
+        }
+    }
+    /// What is for a server that stands still happens when that is over.
+    fn unless_paused(&mut self, entry: Entry) -> Option<Entry> {
+        if !self.is_shared() {
+            return Some(entry);
+        }
+        let server = match &entry.what {
+            Happening::Event { actor, .. } | Happening::Timer { actor, .. } => self.server_of(*actor),
+            Happening::DriveArrives { op, nth } => self.server_of_op(*op, *nth),
+            _ => None,
+        };
+        let by_kernel = matches!(entry.what, Happening::DriveArrives { .. });
+        match server.and_then(|s| self.is_paused(s)).filter(|p| p.kernel || !by_kernel) {
+            Some(pause) => {
+                self.push(pause.until, entry.what);
+                None
+            }
+            None => Some(entry),
         }
     }
 
     // ---- turns
 
     fn turn(&mut self, id: ActorId, turn: Turn) {
-        let now = self.now;
+        let now = self.now_of(id);
         match &mut self.actors[id].body {
             Body::Head(m) => {
                 let mut fx = core::mem::take(&mut self.head_fx);
@@ -413,7 +514,8 @@ impl World {
     }
     fn arm(&mut self, id: ActorId) {
         let actor = &self.actors[id];
-        if let Some(at) = actor.next_deadline().map(|at| at.max(self.now))
+        let clock = actor.server.map(|s| self.servers[s].clock).unwrap_or_default();
+        if let Some(at) = actor.next_deadline().map(|at| clock.when(at).max(self.now))
             && actor.timer.is_none_or(|t| at < t)
         {
             let life = actor.life;
@@ -444,13 +546,15 @@ impl World {
         if self.fell.is_some() || !matches!(self.actors[id].body, Body::Head(_)) {
             return false;
         }
+        let server = self.server_of(id);
         match &mut self.doom {
-            Some((0, fate)) => {
-                self.fell = Some(*fate);
+            Some((of, ..)) if Some(*of) != server => false,
+            Some((of, 0, fate)) => {
+                self.fell = Some((*of, *fate));
                 self.doom = None;
                 true
             }
-            Some((left, _)) => {
+            Some((_, left, _)) => {
                 *left -= 1;
                 false
             }
@@ -478,16 +582,16 @@ impl World {
                 Effect::Close { connection } => self.close(id, connection),
                 Effect::Connect { connection, peer } => self.connect(id, connection, peer),
                 Effect::Listen { portal, address } => {
-                    self.links.listen(portal, address);
+                    self.listen(id, portal, address);
                     self.tell_head(id, Event::Listening { portal, result: Ok(address) });
                 }
-                Effect::Unlisten { portal } => self.links.unlisten(portal),
+                Effect::Unlisten { portal } => self.unlisten(id, portal),
                 Effect::Drive(op) => self.drive(id, op),
                 Effect::OpenDrive { token, drive, spec, .. } => self.open_drive(id, token, drive, &spec),
                 Effect::CloseDrive { drive } => self.close_drive(id, drive),
                 Effect::InspectDrive { token, drive } => self.inspect_drive(id, token, drive),
                 Effect::Fence { token, drive, op } => self.fence(id, token, drive, op),
-                Effect::ShapeDrive { drive, shape } => self.shape(drive, &shape),
+                Effect::ShapeDrive { drive, shape } => self.shape(id, drive, &shape),
                 Effect::State { token, op } => self.state(id, token, op),
                 Effect::Mail { to, mail: letter } => mail(self, id, to, letter),
             }
@@ -496,12 +600,14 @@ impl World {
     }
 
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
+        let server = self.server_of(from).expect("hosts write no mail");
         let mail = match mail {
-            Mail::Manager(mail) => return self.to_manager.push_back(mail),
+            Mail::Manager(mail) => return self.to_manager.push_back((server, mail)),
             other => other,
         };
-        let sender = *self.addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
-        let Some(&id) = self.addresses.get(&to) else { return };
+        let addresses = &self.servers[server].addresses;
+        let sender = *addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
+        let Some(&id) = addresses.get(&to) else { return };
         // Mail of one pair stays in order.
         let delay = Duration::from_micros(1 + self.rng.below(self.kindness.mail_us));
         let last = self.mailed.entry((from, id)).or_default();

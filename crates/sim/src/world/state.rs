@@ -2,7 +2,7 @@
 //! of what was not, the last may be as if they had never been, and what was being appended may be there in part.
 
 use super::actor::ActorId;
-use super::{HeadOrHost, World};
+use super::{HeadOrHost, Server, World};
 use base::{Duration, Event, Instant, Prng, StateError, StateOp, Token};
 use std::collections::VecDeque;
 
@@ -38,38 +38,42 @@ impl Pending {
 impl World {
     /// Carries out an operation on a file, and answers it once it is durable.
     pub(super) fn state(&mut self, id: ActorId, token: Token, op: StateOp) {
+        let server = self.server_of(id).expect("hosts have no state directory");
         let looks = matches!(op, StateOp::Look { .. });
-        let result = self.state_op(token, op);
+        let result = self.state_op_on(server, token, op);
         let event = Event::State { token, result };
         match (looks, self.kindness.state_us) {
             // Looks come each second: without a draw, so that worlds stay what they were before there were any.
             (true, _) => self.post(id, super::LOOK_TIME, HeadOrHost::Head(event)),
             (false, 0) => self.tell_head(id, event),
             (false, most) => {
-                let takes = Duration::from_micros(1 + self.pending.rng.below(most));
-                let at = self.now().max(self.pending.free_at) + takes;
-                self.pending.free_at = at;
+                let takes = Duration::from_micros(1 + self.servers[server].pending.rng.below(most));
+                let now = self.now();
+                let free_at = &mut self.servers[server].pending.free_at;
+                let at = now.max(*free_at) + takes;
+                *free_at = at;
                 self.post(id, at.since(self.now()), HeadOrHost::Head(event));
             }
         }
     }
     /// The head hears that an operation has ended: it and all before it stay.
-    pub fn state_answered(&mut self, token: Token) {
-        let unanswered = &mut self.pending.unanswered;
+    pub fn state_answered(&mut self, server: usize, token: Token) {
+        let unanswered = &mut self.servers[server].pending.unanswered;
         if let Some(at) = unanswered.iter().position(|u| u.token == token) {
             unanswered.drain(..=at);
         }
     }
     /// The head is gone; with its power, or without it. Any number of the last changes never were.
-    pub fn state_fell(&mut self, power: bool) {
-        let Pending { unanswered, rng, free_at } = &mut self.pending;
+    pub fn state_fell(&mut self, server: usize, power: bool) {
+        let Server { pending, state, .. } = &mut self.servers[server];
+        let Pending { unanswered, rng, free_at } = pending;
         *free_at = self.now;
         if unanswered.is_empty() {
             return;
         }
         let mut undone = rng.below(unanswered.len() as u64 + 1);
         while let Some(Unanswered { name, before, .. }) = unanswered.pop_back() {
-            let file = self.state.get_mut(&name);
+            let file = state.get_mut(&name);
             match before {
                 _ if undone == 0 => {
                     if let (Before::Bytes(before), Some(file), true) = (before, file, power) {
@@ -78,8 +82,8 @@ impl World {
                     unanswered.clear();
                     return;
                 }
-                Before::File(Some(before)) => drop(self.state.insert(name, before)),
-                Before::File(None) => drop(self.state.remove(&name)),
+                Before::File(Some(before)) => drop(state.insert(name, before)),
+                Before::File(None) => drop(state.remove(&name)),
                 Before::Bytes(before) => file.into_iter().for_each(|f| f.truncate(before)),
             }
             undone -= 1;
@@ -87,6 +91,9 @@ impl World {
     }
     /// Carries an operation out: what it read, or the error that is its answer.
     pub fn state_op(&mut self, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
+        self.state_op_on(0, token, op)
+    }
+    fn state_op_on(&mut self, server: usize, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
         let wants = match op {
             StateOp::Write { .. }
             | StateOp::Append { .. }
@@ -94,19 +101,24 @@ impl World {
             | StateOp::Look { .. } => true,
             StateOp::Read { .. } | StateOp::List | StateOp::Candidates | StateOp::Clock => false,
         };
-        if wants && self.frozen_at.is_some() {
+        if wants && self.servers[server].frozen_at.is_some() {
             return Err(StateError::Failed("read-only file system".into()));
         }
+        if let (StateOp::Write { name, contents }, false) = (&op, self.is_shared()) {
+            self.surface_state(name, contents);
+        }
+        let now = self.now();
+        let Self { servers, disks, .. } = self;
+        let Server { state, pending, .. } = &mut servers[server];
         match op {
-            StateOp::Read { name } => self.state.get(&name).cloned().ok_or(StateError::Missing),
+            StateOp::Read { name } => state.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { name, contents } => {
-                self.surface_state(&name, &contents);
-                let before = Before::File(self.state.insert(name.clone(), contents));
-                self.pending.unanswered.push_back(Unanswered { token, name, before });
+                let before = Before::File(state.insert(name.clone(), contents));
+                pending.unanswered.push_back(Unanswered { token, name, before });
                 Ok(vec![])
             }
             StateOp::Append { name, contents, bytes_max } => {
-                let file = self.state.entry(name.clone()).or_default();
+                let file = state.entry(name.clone()).or_default();
                 let mut before = Before::Bytes(file.len());
                 if (file.len() + contents.len()) as u64 > bytes_max {
                     before = Before::File(Some(file.clone()));
@@ -116,21 +128,21 @@ impl World {
                     let half = file.len() / 2;
                     file.drain(..half);
                 }
-                self.pending.unanswered.push_back(Unanswered { token, name, before });
+                pending.unanswered.push_back(Unanswered { token, name, before });
                 Ok(vec![])
             }
             StateOp::Remove { name } => {
-                let before = Before::File(self.state.remove(&name));
-                self.pending.unanswered.push_back(Unanswered { token, name, before });
+                let before = Before::File(state.remove(&name));
+                pending.unanswered.push_back(Unanswered { token, name, before });
                 Ok(vec![])
             }
             StateOp::Look { .. } | StateOp::List => {
-                Ok(self.state.keys().map(|k| format!("{k}\n")).collect::<String>().into_bytes())
+                Ok(state.keys().map(|k| format!("{k}\n")).collect::<String>().into_bytes())
             }
             StateOp::Candidates => {
-                Ok(self.disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())
+                Ok(disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())
             }
-            StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + self.now().0 / 1_000_000).into_bytes()),
+            StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + now.0 / 1_000_000).into_bytes()),
         }
     }
 }

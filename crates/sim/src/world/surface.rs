@@ -335,7 +335,7 @@ impl World {
         self.surface.held.push(held);
     }
     fn is_shard(&self, actor: ActorId) -> bool {
-        self.addresses.iter().any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
+        self.servers[0].addresses.iter().any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
     }
     fn learn_home(&mut self, disk: usize, at: u64, label: Option<Label>) {
         if at != LABEL_AT && at != label_copy_at(self.disks[disk].bytes) {
@@ -570,7 +570,7 @@ impl World {
     /// Whether a loss of then can be put on record nowhere yet: the state directory takes nothing, and what lies there
     /// proved the leg still.
     pub fn may_be_unrecorded(&self, then: Instant) -> bool {
-        self.frozen_at.is_some_and(|at| then <= at + FREEZE_KNOWN)
+        self.servers[0].frozen_at.is_some_and(|at| then <= at + FREEZE_KNOWN)
     }
     /// Promise 7: a leg that does not answer is put out.
     pub(super) fn surface_hangs(&mut self, nth: u64) {

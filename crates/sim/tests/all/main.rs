@@ -14,4 +14,5 @@ mod regressions;
 mod seeds;
 mod starts;
 mod stingy;
+mod two_heads;
 mod volumes;

@@ -309,6 +309,7 @@ impl Desk {
     /// This head is one of two.
     pub fn enters_system(&mut self, mut system: SystemDesk) {
         self.early.drain(..).for_each(|news| system.on_peer(news));
+        self.sessions.of_head(system.member().me().index());
         self.system = Some(system);
     }
     /// Something of the link. Its transport may be up before the Steward has read who it is.

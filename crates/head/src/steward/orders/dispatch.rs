@@ -82,6 +82,8 @@ impl Office {
             Order::SystemCreate { settings } => self.system_create(*settings).await,
             Order::System => self.system_view().map(|v| Reply::System(Box::new(v))),
             Order::HeadLead => self.head_lead().await,
+            Order::HeadRelease { itself } => self.head_release(itself).await,
+            Order::SystemLeave => self.system_leave().await,
             Order::HeadFence { off } => self.head_fence(off).await,
             Order::Shutdown => self.shutdown().await,
         }

@@ -157,7 +157,7 @@ impl Office {
             grants: Grants::default(),
             extras: Extras { uncleared: uncleared_of(plans, 1), ..Extras::default() },
             accounted: true,
-            shared: self.is_in_system(),
+            shared: self.system(),
         })
     }
 

@@ -156,7 +156,7 @@ impl Office {
     async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
-        if self.is_in_system() && !config.shared {
+        if self.is_in_system() && config.shared != self.system() {
             for p in probes {
                 self.clear_area(p.id).await.map_err(|e| {
                     let message = format!("{}: the drive {}", p.info.path, error_words(e));
@@ -321,7 +321,7 @@ impl Office {
         }
         let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
         config.holder = self.desk().me();
-        config.shared = self.is_in_system();
+        config.shared = self.system();
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
         drop(room);
         if let Err(r) = self.put_first_record(id).await {

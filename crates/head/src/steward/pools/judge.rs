@@ -162,9 +162,10 @@ impl Office {
         }
         record.arrays.truncate(config.arrays.len());
         let record = record.clone();
-        if config.shared && !self.is_in_system() && !force {
+        if config.shared.is_some() && config.shared != self.system() && !force {
+            let this = if self.is_in_system() { "of another one" } else { "alone" };
             let message = format!(
-                "pool {} is of a system of two heads, and this head is alone: it cannot know whether another one writes there",
+                "pool {} is of a system of two heads, and this head is {this}: it cannot know whether another one writes there",
                 config.name
             );
             return Err(no(RefusalKind::Unsafe, message).then(format!(

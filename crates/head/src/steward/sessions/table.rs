@@ -10,9 +10,9 @@ use base::front::{Close, Intervention};
 use base::{Answer, Ask, ConnectionId, Effects, HostId, PortalId};
 use std::collections::BTreeMap;
 
-/// Most NVMe controllers; ids from 1 on.
+/// Most NVMe controllers; ids from 1 on, of the second of two heads from 8,193 on.
 pub const CONTROLLERS_MAX: u16 = 8192;
-/// Most iSCSI sessions; handles from 1 on.
+/// Most iSCSI sessions; handles likewise.
 pub const SESSIONS_MAX: u16 = 8192;
 
 /// A connection of some shard.
@@ -88,6 +88,8 @@ pub struct Sessions {
     sessions: BTreeMap<u16, Session>,
     waiting: Vec<Waiting>,
     interventions: Interventions,
+    /// How many ids are the other head's, which come before ours.
+    others: u16,
     last_controller: u16,
     last_session: u16,
 }
@@ -106,6 +108,12 @@ impl Session {
 }
 
 impl Sessions {
+    /// This is the first or the second of two heads. Each has ids of its own: a host that comes to one of them may still
+    /// hold a controller of the other, and refuses a second one of that id in the same subsystem.
+    pub fn of_head(&mut self, index: usize) {
+        debug_assert!(index < 2, "a system has two heads");
+        self.others = if index == 0 { 0 } else { CONTROLLERS_MAX.max(SESSIONS_MAX) };
+    }
     /// Everything that is connected: controllers, then sessions.
     pub fn all(&self) -> impl Iterator<Item = &Session> {
         self.controllers.values().chain(self.sessions.values())
@@ -125,8 +133,8 @@ impl Sessions {
         match ask {
             Ask::NvmeAdmin { host, nqn, host_id, discovery } => {
                 // NVMe lets one host have several controllers (one for each path): none is replaced.
-                let Some(id) = free_id(&self.controllers, host, &mut self.last_controller, CONTROLLERS_MAX)
-                else {
+                let ids = (self.others, CONTROLLERS_MAX);
+                let Some(id) = free_id(&self.controllers, host, &mut self.last_controller, ids) else {
                     return answer(place, Answer::Full, fx);
                 };
                 let identity = Identity::Controller { nqn, host_id, discovery };
@@ -179,7 +187,8 @@ impl Sessions {
                         }
                     }
                 }
-                let Some(id) = free_id(&self.sessions, host, &mut self.last_session, SESSIONS_MAX) else {
+                let ids = (self.others, SESSIONS_MAX);
+                let Some(id) = free_id(&self.sessions, host, &mut self.last_session, ids) else {
                     return answer(place, Answer::Full, fx);
                 };
                 let session = Session {
@@ -344,15 +353,21 @@ fn drop_all(places: &[Place], fx: &mut Effects<Mail>) {
     }
 }
 
-/// The next free id after the last one given: ids are not reused soon. None if there is none, or if the host has its share
-/// (see `shard::accept`).
-fn free_id(table: &BTreeMap<u16, Session>, host: Option<HostId>, last: &mut u16, max: u16) -> Option<u16> {
+/// The next free id after the last one given, of so many behind those of the other head: ids are not reused soon. None if
+/// there is none, or if the host has its share (see `shard::accept`).
+fn free_id(
+    table: &BTreeMap<u16, Session>,
+    host: Option<HostId>,
+    last: &mut u16,
+    (others, max): (u16, u16),
+) -> Option<u16> {
     let own = table.values().filter(|s| host.is_some() && s.host == host).count() as u64;
     let left = u64::from(max) - table.len() as u64;
     if own > 0 && !has_share(own, 1, left) {
         return None;
     }
-    let id = (0..max).map(|i| (*last + i) % max + 1).find(|id| !table.contains_key(id))?;
+    let next = last.saturating_sub(others);
+    let id = (0..max).map(|i| others + (next + i) % max + 1).find(|id| !table.contains_key(id))?;
     *last = id;
     Some(id)
 }
@@ -376,6 +391,31 @@ mod tests {
     }
     fn io(queue: u16) -> Ask {
         Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue }
+    }
+    #[test]
+    fn a_host_that_comes_from_one_head_to_the_other_gets_ids_that_it_never_had() {
+        let ids = |index: usize| {
+            let (mut s, mut fx) = (Sessions::default(), vec![]);
+            s.of_head(index);
+            for n in 1..=3 {
+                s.on_ask(place(n), PortalId(0), admin(n as u8), &mut fx);
+                s.on_ask(place(10 + n), PortalId(0), login(0), &mut fx);
+                s.on_gone(place(10 + n), &mut fx);
+            }
+            // All are given once before the first one comes again.
+            for n in 4..=u32::from(CONTROLLERS_MAX) {
+                s.on_ask(place(1000 + n), PortalId(0), admin(n as u8), &mut fx);
+            }
+            s.on_ask(place(1), PortalId(0), admin(0), &mut fx);
+            assert!(told(&mut fx).last().is_some_and(|t| t.ends_with("Full")));
+            s.on_gone(place(2), &mut fx);
+            s.on_ask(place(2), PortalId(0), admin(0), &mut fx);
+            let again = told(&mut fx).pop().expect("an answer");
+            let controllers: Vec<u16> = s.controllers.keys().copied().collect();
+            (again, controllers[0], controllers[controllers.len() - 1], s.last_session)
+        };
+        assert_eq!(ids(0), ("2 Admitted { id: 2 }".into(), 1, 8192, 3));
+        assert_eq!(ids(1), ("2 Admitted { id: 8194 }".into(), 8193, 16_384, 8195));
     }
     /// A controller at place 1, with its first I/O queues at 2 and 3.
     fn with_two_queues() -> (Sessions, Effects<Mail>) {

@@ -178,7 +178,7 @@ impl PoolConfig {
                     None => rows.push(row.clone()),
                 }
             }
-            Edit::Shared {} => self.shared = true,
+            Edit::Shared { system } => self.shared = Some(*system).filter(|system| !system.is_nil()),
             Edit::ReplacementRemoved { old } => self.extras.replacements.retain(|r| r.old != *old),
         }
     }

@@ -252,8 +252,11 @@ coded_enum! {
             /// The drive that leaves, or has left.
             old: Uuid,
         },
-        /// Two heads share its drives.
-        25 Shared {},
+        /// Two heads share its drives, and no others take it; nil: none do any more.
+        25 Shared {
+            /// The system of the two.
+            system: Uuid,
+        },
     }
 }
 

@@ -210,7 +210,7 @@ impl PoolConfig {
             Edit::SpareRemoved { drive } => {
                 is(self.extras.spares.iter().any(|s| s.drive == *drive), Invalid::NotThere)
             }
-            Edit::ReplacementPut { .. } | Edit::Shared {} => Ok(()),
+            Edit::ReplacementPut { .. } | Edit::Shared { .. } => Ok(()),
             Edit::ReplacementRemoved { old } => {
                 is(self.extras.replacements.iter().any(|r| r.old == *old), Invalid::NotThere)
             }

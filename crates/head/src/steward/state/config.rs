@@ -39,8 +39,8 @@ pub struct PoolConfig {
     pub extras: Extras,
     /// No free space holds anything but what is uncleared or returned.
     pub accounted: bool,
-    /// Two heads share its drives, and one alone must not take it.
-    pub shared: bool,
+    /// The system of two heads that share its drives: no head that is not of it may take it.
+    pub shared: Option<Uuid>,
 }
 
 /// An array.
@@ -82,7 +82,11 @@ impl PoolConfig {
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
         w.bytes(&self.uuid.0).text(&self.name).u32(self.block_bytes).u32(self.drive_block_bytes);
-        w.bytes(&self.holder.0).u64(self.created).u16(self.arrays.len() as u16);
+        w.bytes(&self.holder.0).u64(self.created);
+        if let Some(system) = self.shared {
+            w.bytes(&system.0);
+        }
+        w.u16(self.arrays.len() as u16);
         for a in &self.arrays {
             w.u8(u8::from(a.mirror))
                 .u32(a.weight)
@@ -108,8 +112,7 @@ impl PoolConfig {
     /// The same of the body and the feature bits.
     pub fn of_body(body: &[u8], compat: u64, incompat: u64) -> Result<Self, Malformed> {
         let config = Self::decode(body, incompat)?;
-        let (accounted, shared) = (compat & feature::ACCOUNTED != 0, incompat & feature::SHARED != 0);
-        Ok(Self { accounted, shared, ..config })
+        Ok(Self { accounted: compat & feature::ACCOUNTED != 0, ..config })
     }
     /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
     pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
@@ -118,6 +121,13 @@ impl PoolConfig {
         let name = r.text()?;
         let (block_bytes, drive_block_bytes) = (r.u32()?, r.u32()?);
         let (holder, created) = (Uuid(r.array()?), r.u64()?);
+        let shared = match incompat & feature::SHARED != 0 {
+            true => Some(Uuid(r.array()?)).filter(|system| !system.is_nil()),
+            false => None,
+        };
+        if shared.is_none() && incompat & feature::SHARED != 0 {
+            return Err(Malformed);
+        }
         let mut arrays = vec![];
         for _ in 0..r.u16()? {
             let (mirror, weight, data_bytes, region_bytes) = (r.u8()?, r.u32()?, r.u64()?, r.u64()?);
@@ -147,7 +157,7 @@ impl PoolConfig {
             volumes,
             grants,
             accounted: false,
-            shared: false,
+            shared,
         };
         if r.0.is_empty() && config.is_sound() { Ok(config) } else { Err(Malformed) }
     }
@@ -173,7 +183,7 @@ impl PoolConfig {
         let caps = if self.extras.caps.is_empty() { 0 } else { feature::CAPS };
         let weights = if self.extras.weights.is_empty() { 0 } else { feature::WEIGHTS };
         let uncleared = if self.extras.uncleared.is_some() { feature::UNCLEARED } else { 0 };
-        let shared = if self.shared { feature::SHARED } else { 0 };
+        let shared = if self.shared.is_some() { feature::SHARED } else { 0 };
         let legs = if legs { feature::LEGS } else { 0 };
         let incompat = extras | prefers | caps | weights | uncleared | legs | shared;
         let compat = if self.accounted { feature::ACCOUNTED } else { 0 };
@@ -294,7 +304,7 @@ pub(crate) mod tests {
             grants,
             extras: Extras::default(),
             accounted: true,
-            shared: false,
+            shared: None,
         }
     }
 

@@ -110,7 +110,8 @@ fn edits() -> Vec<Edit> {
         Edit::SpareRemoved { drive: uuid(60) },
         Edit::ReplacementPut { row: Replacement { old: uuid(70), old_path: "/dev/o".into(), new: uuid(50) } },
         Edit::ReplacementRemoved { old: uuid(70) },
-        Edit::Shared {},
+        Edit::Shared { system: uuid(80) },
+        Edit::Shared { system: Uuid::default() },
     ]
 }
 

@@ -6,9 +6,10 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
-use base::fence::NoFence;
+use base::fence::{NoFence, ReservationKind};
 use base::{
-    DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKind, FenceOp, OpenError,
+    DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
+    OpenError, Uuid,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 
@@ -42,10 +43,19 @@ impl Office {
     pub(crate) fn is_in_system(&self) -> bool {
         self.desk().system.is_some()
     }
+    /// The system of two that this head is one of.
+    pub(crate) fn system(&self) -> Option<Uuid> {
+        self.desk().system.as_ref().map(|s| s.member().known().system)
+    }
     /// Registers this head with a drive under its own key, in place of whatever key it had there.
     pub(crate) async fn register(&self, drive: DriveId) -> Result<Fence, FenceError> {
         let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
         self.cx.fence(drive, FenceOp { act: FenceAct::Register { key }, limit: REGISTER }).await
+    }
+    /// Takes this head's own key from a drive.
+    pub(super) async fn unregister(&self, drive: DriveId) {
+        let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
+        let _ = self.cx.fence(drive, FenceOp { act: FenceAct::Unregister { key }, limit: REGISTER }).await;
     }
     /// Takes the key of every process of the other head that is out from a drive, once. With `anew` this head registers first: only where
     /// nothing is served from the drive, since who was shut out in the meantime would let itself in again. True: it has confirmed.
@@ -69,12 +79,19 @@ impl Office {
                     there = self.cx.fence(drive, op(act(process))).await;
                 }
                 match there {
+                    Err(FenceError::Conflict) => self.take_reservation(drive, key).await?,
                     Err(_) if believed => return Ok(true),
                     there => there?,
                 }
             }
             // The other one is in, or there never was one.
-            None => self.cx.fence(drive, FenceOp { act: FenceAct::Reserve { key }, limit: REGISTER }).await?,
+            None => {
+                match self.cx.fence(drive, FenceOp { act: FenceAct::Reserve { key }, limit: REGISTER }).await
+                {
+                    Err(FenceError::Conflict) => self.take_reservation(drive, key).await?,
+                    there => there?,
+                }
+            }
         };
         loop {
             let stale = match &there {
@@ -85,6 +102,30 @@ impl Office {
             // One of a life before that: the drive was away when that one was shut out.
             let Some(victim) = stale else { return Ok(true) };
             there = self.cx.fence(drive, op(FenceAct::ShutOut { key, victim, process: None })).await?;
+        }
+    }
+    /// The other head's path holds the reservation, under another key than that of the process that is out. If that head is in, the
+    /// reservation stands for both; else it is taken away with the key, under which nobody serves: who only votes registers again.
+    async fn take_reservation(&self, drive: DriveId, key: FenceKey) -> Result<Fence, FenceError> {
+        let op = |act, limit| FenceOp { act, limit };
+        let looked = self.cx.fence(drive, op(FenceAct::Look, REGISTER)).await?;
+        let Fence::Keys(there) = &looked else { return Err(FenceError::Conflict) };
+        let both = there.reservation.filter(|r| r.kind == ReservationKind::ExclusiveRegistrants);
+        let holder = both.and_then(|r| r.holder).ok_or(FenceError::Conflict)?;
+        let (theirs, is_in) = {
+            let desk = self.desk();
+            let member = desk.system.as_ref().expect("one of two").member();
+            let (record, other) = (member.known(), member.me().other());
+            let theirs = cluster::record::are_of_one_head(holder, record.key_outside(other));
+            (theirs, record.is_in(other) && record.key(other) == Some(holder))
+        };
+        match (theirs, is_in) {
+            (false, _) => Err(FenceError::Conflict),
+            (true, true) => Ok(looked),
+            (true, false) => {
+                let act = FenceAct::ShutOut { key, victim: holder, process: None };
+                self.cx.fence(drive, op(act, ASK)).await
+            }
         }
     }
     /// The same, again and again until it has confirmed, or for so long. An error is a sentence.

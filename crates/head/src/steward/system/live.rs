@@ -119,7 +119,7 @@ impl Office {
         }
         let mut candidates = vec![];
         // What is not marked as a system's may be cleared where votes lie.
-        for pool in desk.pools.iter().filter(|p| p.config().shared) {
+        for pool in desk.pools.iter().filter(|p| p.config().shared.is_some()) {
             for (a, array) in pool.arrays.iter().enumerate() {
                 for (l, leg) in array.legs.iter().enumerate() {
                     let Some(open) = leg.open.as_ref().filter(|_| !pool.is_out(a, l)) else { continue };

@@ -6,8 +6,8 @@ use crate::peer::{SystemSettings, SystemView};
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
 use crate::steward::words::refuse;
-use base::{Duration, FenceKind};
-use cluster::{Part, Voter};
+use base::{Duration, FenceKind, Uuid};
+use cluster::{HeadState, Part, Voter};
 
 /// How long a decision may take.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,8 +63,8 @@ impl Office {
                 return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
             }
         }
-        let system = self.desk().me();
-        self.enter_system(SystemSettings { system, ..settings }).await;
+        let system = settings.system;
+        self.enter_system(settings).await;
         let office = self.clone();
         let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
         if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
@@ -75,11 +75,62 @@ impl Office {
         // From now on a head that knows nothing of systems does not take these pools.
         let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
         for pool in pools {
-            let said = self.configure(pool, vec![Edit::Shared {}]).await;
+            let said = self.configure(pool, vec![Edit::Shared { system }]).await;
             notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.message));
         }
         self.leads_all();
         Ok(Reply::Created { uuid: system, notices })
+    }
+    /// Order: there is no other head any more.
+    pub(crate) async fn head_release(&self, itself: bool) -> Answered {
+        let view = self.system_view()?;
+        let other = view.me.other();
+        let is = |wanted| {
+            let office = self.clone();
+            move || {
+                let desk = office.desk();
+                desk.system.as_ref().is_none_or(|s| s.member().known().head(other).state == wanted)
+            }
+        };
+        if is(HeadState::None)() {
+            return Ok(Reply::Done);
+        }
+        let letter = ["a", "b"][other.index()];
+        if view.record.is_in(other) && !itself {
+            let message = format!("head {letter} is in, and leaves first");
+            return Err(refuse(RefusalKind::Conflict, "", message)
+                .then(format!("millrace system leave, on head {letter}; or millrace head fence {letter}")));
+        }
+        self.in_system(|s| s.tell().release());
+        if itself || self.cx.until_within(DECIDE_PATIENCE, is(HeadState::None)).await {
+            return Ok(Reply::Done);
+        }
+        let late = self.system_view()?.late.join(", ");
+        let message = match late.is_empty() {
+            true => "too few voters are reached".to_string(),
+            false => format!("{late}: not known to be shut off head {letter}"),
+        };
+        Err(refuse(RefusalKind::NotReady, "", message)
+            .then(format!("millrace head fence {letter} --is-off, if that head is switched off")))
+    }
+    /// Order: the head that is left is alone. What is cut off half way is begun again by the same order: a pool that this head starts with
+    /// is its system's, as long as there is one.
+    pub(crate) async fn system_leave(&self) -> Answered {
+        let view = self.system_view()?;
+        if view.record.head(view.me.other()).state != HeadState::None {
+            let message = "there is another head in this system";
+            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"));
+        }
+        let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        for pool in pools {
+            self.configure(pool, vec![Edit::Shared { system: Uuid::default() }]).await?;
+            // Both slots say so: none is left that names a system.
+            self.configure_again(pool).await?;
+        }
+        for drive in self.open_drives_of_pools() {
+            self.unregister(drive.id).await;
+        }
+        Ok(Reply::Done)
     }
     /// Order: this head leads as it is.
     pub(crate) async fn head_lead(&self) -> Answered {

@@ -1,9 +1,11 @@
 //! A follower: its drives are open, so that it votes and beats there, and takes over what is open already.
 
+use crate::steward::context::probe::Probe;
 use crate::steward::context::system::Standby;
 use crate::steward::health::shaped;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{POOLS, parse_pools};
+use crate::steward::state::config::PoolConfig;
 use base::{DriveKind, Duration};
 use cluster::Part;
 use std::collections::BTreeSet;
@@ -12,22 +14,22 @@ use std::collections::BTreeSet;
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Office {
-    /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is:
-    /// what it has open cannot be shut off it by its process alone.
+    /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is, or
+    /// says that nobody is, so that drives must vote: what it has open cannot be shut off it by its process alone.
     pub(super) async fn keep_drives_open(&self) {
         let started = self.cx.now();
         let mut part = Part::Outside;
         loop {
-            let (now_part, linked, silence) = {
+            let (now_part, linked, nobody, silence) = {
                 let desk = self.desk();
                 let Some(system) = desk.system.as_ref() else { return };
                 let member = system.member();
-                (member.part(), member.is_linked(), member.times().silence)
+                (member.part(), member.is_linked(), member.meets_outsider(), member.times().silence)
             };
             if matches!(now_part, Part::Leader | Part::Over) {
                 return;
             }
-            let alone = !linked && self.cx.now() >= started + silence;
+            let alone = nobody || !linked && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
                 self.open_drives(part != now_part).await;
                 self.in_system(|s| s.trials().is_registered(now_part == Part::Follower));
@@ -68,13 +70,21 @@ impl Office {
         };
         // Who is not registered may not even look.
         let _ = self.register(id).await;
-        let looked = self.look_at(spec, id, info.clone()).await;
-        let uuid = looked.ok().and_then(|p| p.good_label().map(|l| l.drive));
+        let looked = self.look_at(spec, id, info.clone()).await.ok();
+        // What is another system's, or nobody's any more, is left alone: a former head of it would fence the others off.
+        let ours = |p: &Probe| {
+            let config = p.config.as_ref().ok().and_then(|slot| PoolConfig::of_slot(slot).ok());
+            config.is_some_and(|c| c.shared == self.system())
+        };
+        let uuid = looked.filter(ours).and_then(|p| p.good_label().map(|l| l.drive));
         match uuid {
             Some(uuid) => {
                 self.in_system(|s| s.stands_by(spec.to_string(), Standby { id, info, uuid }));
             }
-            None => self.let_go(id),
+            None => {
+                self.unregister(id).await;
+                self.let_go(id);
+            }
         }
     }
     fn close_drives(&self, but: &BTreeSet<String>) {

@@ -109,7 +109,7 @@ impl Office {
     fn fenced_drives(&self) -> Vec<OpenDrive> {
         let kinds = [FenceKind::Scsi, FenceKind::Nvme];
         let desk = self.desk();
-        let shared = desk.pools.iter().filter(|p| p.config().shared);
+        let shared = desk.pools.iter().filter(|p| p.config().shared.is_some());
         let of_pools: Vec<Uuid> = shared.map(|p| p.config().uuid).collect();
         let fits = |d: &&OpenDrive| kinds.contains(&d.info.fence) && of_pools.contains(&d.label.pool);
         desk.open_drives().filter(fits).cloned().collect()

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 #[test]
 fn what_was_not_answered_may_never_have_been_and_what_was_stays() {
-    let file = |w: &World, name: &str| w.state.get(name).map(|f| String::from_utf8_lossy(f).into_owned());
+    let file =
+        |w: &World, name: &str| w.servers[0].state.get(name).map(|f| String::from_utf8_lossy(f).into_owned());
     let (mut killed, mut cut) = (BTreeSet::new(), BTreeSet::new());
     for seed in 0..400 {
         let mut w = World::new(seed, Kindness::default());
@@ -21,16 +22,16 @@ fn what_was_not_answered_may_never_have_been_and_what_was_stays() {
         op(&mut w, write("b", "1"));
         let line = StateOp::Append { name: "events".into(), contents: "one\n".into(), bytes_max: 100 };
         let answered = op(&mut w, line);
-        w.state_answered(answered);
+        w.state_answered(0, answered);
         op(&mut w, write("a", "2"));
         op(&mut w, StateOp::Remove { name: "b".into() });
         let line = StateOp::Append { name: "events".into(), contents: "two\n".into(), bytes_max: 100 };
         op(&mut w, line);
         let power = seed % 2 == 0;
-        w.state_fell(power);
+        w.state_fell(0, power);
         let all = (file(&w, "a"), file(&w, "b"), file(&w, "events"));
         if power { &mut cut } else { &mut killed }.insert(all);
-        w.state_fell(power);
+        w.state_fell(0, power);
     }
     let some = |text: &str| Some(text.to_string());
     let whole: BTreeSet<_> = [

@@ -1,0 +1,182 @@
+# In a guest: a shelf of two drives with persistent reservations, and what two heads and their hosts need around it.
+#
+#   head a: network namespace a, 10.92.0.1 for hosts ─┐ wire 10.9.0.1 ── 10.9.0.2
+#   head b: network namespace b, 10.92.1.1 for hosts ─┘
+#   each reaches both drives by an iSCSI session of its own, as /drives/leg0 and leg1: the names are the same, the paths are not
+#   c looks at the keys by paths of its own, so that no head misses what a drive has to tell it
+#   hosts: kernel NVMe/TCP and open-iscsi in the guest's own namespace
+set -e
+shelf=iqn.2026-01.org.millrace.judge:shelf
+initiator=iqn.2026-01.org.millrace.judge:
+
+# LIO. Without a serial number and a place for what outlives a power cut it registers nobody.
+modprobe -a target_core_mod iscsi_target_mod target_core_iblock veth dm-multipath
+modprobe brd rd_nr=2 rd_size=131072
+mkdir -p /var/target/pr
+portal=/sys/kernel/config/target/iscsi/$shelf/tpgt_1
+mkdir -p $portal/np/127.0.0.1:3261
+echo 0 >$portal/attrib/authentication
+for leg in 0 1; do
+    unit=/sys/kernel/config/target/core/iblock_$leg/leg$leg
+    mkdir -p $unit $portal/lun/lun_$leg
+    echo udev_path=/dev/ram$leg >$unit/control
+    echo 6d696c6$leg-7261-4365-8000-000000000001 >$unit/wwn/vpd_unit_serial
+    echo 1 >$unit/enable
+    ln -s $unit $portal/lun/lun_$leg/leg
+    for head in a b c; do
+        mkdir -p $portal/acls/$initiator$head/lun_$leg
+        ln -s $portal/lun/lun_$leg $portal/acls/$initiator$head/lun_$leg/leg
+    done
+done
+echo 1 >$portal/enable
+
+# Nobody but the heads looks at these drives.
+echo 'SUBSYSTEM=="block", ATTRS{vendor}=="LIO-ORG*", OPTIONS:="nowatch"' >/etc/udev/rules.d/99-shelf.rules
+cat >/etc/multipath.conf <<END
+defaults {
+    user_friendly_names no
+    find_multipaths no
+    polling_interval 1
+    max_polling_interval 2
+    no_path_retry queue
+    fast_io_fail_tmo 1
+}
+blacklist {
+    devnode "^(nvme|ram|vd)"
+    device {
+        vendor "LIO-ORG"
+        product ".*"
+    }
+}
+END
+for head in a b c; do
+    iscsiadm -m iface -I $head -o new
+    iscsiadm -m iface -I $head -o update -n iface.transport_name -v tcp
+    iscsiadm -m iface -I $head -o update -n iface.initiatorname -v $initiator$head
+    session="iscsiadm -m node -T $shelf -p 127.0.0.1:3261 -I $head"
+    $session -o new
+    $session -o update -n 'node.conn[0].timeo.noop_out_interval' -v 0
+    $session --login
+done
+# Paths appear some time after the login.
+paths() {
+    for session in /sys/class/iscsi_session/*; do
+        name=$(cat $session/initiatorname)
+        for disk in $session/device/target*/*/block/*; do
+            lun=${disk%/block/*}
+            [ ! -e $disk/dev ] || echo "${name##*:} ${lun##*:} $(tr : ' ' <$disk/dev)"
+        done
+    done
+}
+tries=0
+until paths >/run/paths && [ $(wc -l </run/paths) = 6 ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 50 ]
+    sleep 0.2
+done
+udevadm settle
+
+for head in a b; do
+    [ $head = a ] && n=0 || n=1
+    ip netns add $head
+    ip link add to-$head type veth peer name hosts netns $head
+    ip addr add 10.92.$n.254/24 dev to-$head
+    ip link set to-$head up
+    ip -n $head addr add 10.92.$n.1/24 dev hosts
+    ip -n $head link set hosts up
+    ip -n $head link set lo up
+done
+ip link add wire netns a type veth peer name wire netns b
+ip -n a addr add 10.9.0.1/24 dev wire
+ip -n b addr add 10.9.0.2/24 dev wire
+ip -n a link set wire up
+ip -n b link set wire up
+
+# start-head a: what a service manager does. The drives' names are its own, below a file system of its own.
+mkdir -p /drives
+cat >/usr/bin/head-in-place <<'END'
+#!/bin/bash -e
+mount -t tmpfs drives /drives
+while read -r head lun major minor; do
+    [ $head != $1 ] || mknod /drives/leg$lun b $major $minor
+done </run/paths
+echo $$ >/run/$1.pid
+exec /usr/bin/millrace serve --config /etc/$1.toml
+END
+cat >/usr/bin/start-head <<'END'
+#!/bin/bash
+setsid ip netns exec $1 /usr/bin/head-in-place $1 >>/run/$1.log 2>&1 </dev/null &
+END
+cat >/usr/bin/on-head <<'END'
+#!/bin/bash
+export MILLRACE_SOCKET=/run/$1.sock
+shift
+exec /usr/bin/millrace "$@"
+END
+chmod +x /usr/bin/head-in-place /usr/bin/start-head /usr/bin/on-head
+for head in a b; do
+    mkdir -p /var/lib/$head
+    # Longer times than by default, since the guest's processors are emulated, and share two real ones with others.
+    cat >/etc/$head.toml <<END
+state_dir = "/var/lib/$head"
+socket = "/run/$head.sock"
+memory = "64M"
+shards = 1
+[system]
+heartbeat-ms = 500
+silence-ms = 2000
+END
+    start-head $head
+    tries=0
+    until on-head $head status >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ]
+        sleep 0.3
+    done
+done
+on-head a pool create tank mirror /drives/leg0 /drives/leg1
+on-head a volume create tank/n --size 16M
+on-head a volume create tank/i --size 16M
+on-head a host add guest --nqn $(cat /etc/nvme/hostnqn) --iqn $(sed s/.*=// /etc/iscsi/initiatorname.iscsi)
+on-head a export tank/n --host guest
+on-head a export tank/i --host guest
+# A portal is added where its address is; for a moment a has that of b, too.
+ip -n a addr add 10.92.1.1/32 dev lo
+for n in 0 1; do
+    on-head a portal add nvme 10.92.$n.1:4420
+    on-head a portal add iscsi 10.92.$n.1:3260
+done
+ip -n a addr del 10.92.1.1/32 dev lo
+on-head a system create --link 10.9.0.1:7400 --name left >/run/token
+on-head b system join $(sed -n 1p /run/token) --link 10.9.0.2 --name right
+
+# keys-of 0: those that a drive knows. It may have something else to tell first.
+cat >/usr/bin/keys-of <<'END'
+#!/bin/bash
+n=$(sed -n "s/^c $1 \([0-9]*\) \([0-9]*\)$/\1:\2/p" /run/paths)
+for tries in 1 2 3 4 5; do
+    sg_persist --in --read-keys /dev/$(basename $(readlink -f /sys/dev/block/$n)) && exit 0
+done
+exit 1
+END
+chmod +x /usr/bin/keys-of
+
+# connect-hosts ADDRESS NQN IQN
+cat >/usr/bin/connect-hosts <<'END'
+#!/bin/bash -e
+# Portals are opened some time after it was decided who leads.
+tries=0
+until nvme connect -t tcp -a $1 -s 4420 -n $2 --reconnect-delay=1 --keep-alive-tmo=5 --ctrl-loss-tmo=-1; do
+    tries=$((tries + 1))
+    [ $tries -lt 20 ]
+    sleep 0.5
+done
+session="iscsiadm -m node -T $3 -p $1:3260"
+$session -o new
+$session -o update -n node.session.timeo.replacement_timeout -v 5
+$session -o update -n 'node.conn[0].timeo.noop_out_interval' -v 2
+$session -o update -n 'node.conn[0].timeo.noop_out_timeout' -v 3
+$session --login
+udevadm settle
+END
+chmod +x /usr/bin/connect-hosts

@@ -1,0 +1,357 @@
+//! Two heads over drives with real persistent reservations, kernel hosts with verified I/O at both, and one head is killed, stopped or
+//! cut off. All of it lives in one guest (`shelf.sh`).
+//!
+//! After each round both hosts have seen no error, the drives know the keys of those heads that are in and no others, and at the end
+//! the legs are equal, byte by byte.
+
+use super::Rows;
+use crate::{binary, fio_verify, until};
+use lab::{Job, Net, Output, Vm};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const SHELF: &str = include_str!("shelf.sh");
+/// Blocks that a host writes in a round, and how many a second: 25 s, then all of them are read back.
+const LOAD: &str = "--number_ios=3000 --rate_iops=4000,120 --output-format=json";
+/// What happens comes so long after the load has begun.
+const BEFORE: Duration = Duration::from_secs(5);
+/// How long a head is stopped, and the link cut.
+const PAUSE: Duration = Duration::from_secs(10);
+/// A guest beside compilers is slow.
+const PATIENCE: u64 = 90;
+
+/// What is done to a head, or to the link.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Blow {
+    /// The process of the head that leads is killed, and started again.
+    Kill,
+    /// It is stopped for 10 s, and goes on.
+    Stop,
+    /// The link is down for 10 s.
+    Cut,
+}
+
+impl Blow {
+    const ALL: [Blow; 3] = [Blow::Kill, Blow::Stop, Blow::Cut];
+    fn words(self) -> &'static str {
+        match self {
+            Blow::Kill => "longest stall, kill -9",
+            Blow::Stop => "longest stall, stopped for 10 s",
+            Blow::Cut => "longest stall, link down for 10 s",
+        }
+    }
+}
+
+/// So many rounds, of each kind in turn.
+pub fn takeovers(rounds: u32) -> Rows {
+    let net = Net::new().expect("a network");
+    let system = System::start(&net);
+    let mut stalls: BTreeMap<Blow, [Vec<f64>; 2]> = BTreeMap::new();
+    let mut written = 0;
+    for round in 0..rounds {
+        let blow = Blow::ALL[round as usize % Blow::ALL.len()];
+        let done = system.round(blow);
+        for (longest, host) in stalls.entry(blow).or_default().iter_mut().zip(&done) {
+            longest.push(host.stall_s);
+        }
+        written += done.iter().map(|host| host.blocks).sum::<u64>();
+        println!("{blow:?}: NVMe {:.1} s, iSCSI {:.1} s", done[0].stall_s, done[1].stall_s);
+    }
+    assert_eq!(system.vm.warnings().expect("dmesg"), Vec::<String>::new());
+    let compared = system.legs_equal();
+    let mut rows = vec![
+        ("rounds", format!("{rounds} on persistent reservations, epoch {} at the end", compared.epoch)),
+        ("verified by fio", format!("{written} blocks by NVMe/TCP and iSCSI without an error")),
+        ("keys", "of heads that are in, and no others, after each round".into()),
+        ("legs", format!("equal: {} MiB, by scrub and by reading the drives", compared.bytes >> 20)),
+        (
+            "hosts' own timers",
+            "NVMe: keep-alive 5 s, a new attempt each 1 s; iSCSI: NOP 2 + 3 s, multipath".into(),
+        ),
+    ];
+    for (blow, [nvme, iscsi]) in stalls {
+        rows.push((blow.words(), format!("NVMe {}; iSCSI {}", seconds(&nvme), seconds(&iscsi))));
+    }
+    rows
+}
+
+fn seconds(all: &[f64]) -> String {
+    let mut text = String::new();
+    for (i, s) in all.iter().enumerate() {
+        write!(text, "{}{s:.1}", if i == 0 { "" } else { ", " }).expect("memory");
+    }
+    text + " s"
+}
+
+/// What a host saw in a round.
+struct Seen {
+    /// The longest command, s.
+    stall_s: f64,
+    blocks: u64,
+}
+
+struct Compared {
+    epoch: u64,
+    bytes: u64,
+}
+
+/// The guest with all that is in it.
+struct System {
+    vm: Vm,
+    /// By NVMe/TCP, by iSCSI.
+    disks: [String; 2],
+}
+
+impl System {
+    fn start(net: &Net) -> System {
+        let vm = Vm::builder("takeover").cpus(2).mem(1536).start(net).expect("a guest");
+        vm.push(binary(), "/usr/bin/millrace").expect("push");
+        let mut system = System { vm, disks: [String::new(), String::new()] };
+        let made = system.vm.try_run(SHELF, 300).expect("the guest lives");
+        assert_eq!(made.code, 0, "a shelf and two heads: {}{}", made.stderr, system.logs());
+        system.until_heads("b follows", ["leads", "follows"]);
+        system.connect();
+        system
+    }
+
+    /// Hosts have paths to both heads. A head that follows takes none, so each leads once.
+    fn connect(&mut self) {
+        let status = self.json("a", "status");
+        let name = |key: &str| status["system"][key].as_str().expect("a name").to_owned();
+        let connect = |head: &str| {
+            let n = if head == "a" { 0 } else { 1 };
+            let words = format!("connect-hosts 10.92.{n}.1 {} {}", name("nqn"), name("iqn"));
+            self.vm.run(&words, 120).expect("both hosts come");
+        };
+        connect("a");
+        self.kill("a");
+        self.until_heads("b leads", ["out", "leads"]);
+        connect("b");
+        self.vm.run("start-head a", 30).expect("a starts");
+        self.until_heads("a follows", ["follows", "leads"]);
+        self.vm.run("multipathd", 60).expect("multipathd");
+        let uuid = |volume: &str| {
+            let all = status["volumes"].as_array().into_iter().flatten();
+            let one = all.filter(|v| v["name"] == volume).filter_map(|v| v["uuid"].as_str()).next();
+            one.expect("the volume").to_owned()
+        };
+        let disks = [
+            format!("/dev/disk/by-id/nvme-uuid.{}", uuid("tank/n")),
+            format!("/dev/mapper/*{}", uuid("tank/i")),
+        ];
+        let there = |disk: &String| {
+            let find = format!("readlink -f {disk}");
+            let is_there = || self.vm.try_run(&format!("[ -b $({find}) ]"), 60).is_ok_and(|o| o.code == 0);
+            until("both disks are there", PATIENCE, is_there);
+            self.vm.run(&find, 60).expect("a disk").text().to_owned()
+        };
+        let found = [&disks[0], &disks[1]].map(there);
+        self.disks = found;
+    }
+
+    fn try_cli(&self, head: &str, words: &str) -> Output {
+        self.vm.try_run(&format!("on-head {head} {words}"), 60).expect("the guest lives")
+    }
+    fn json(&self, head: &str, words: &str) -> Value {
+        let said = self.try_cli(head, &format!("{words} --json")).good(words).expect("it answers").stdout;
+        serde_json::from_str(&said).expect("JSON")
+    }
+    /// What the head that leads says of both; None: none does. One that is stopped answers nothing.
+    fn heads(&self) -> Option<Value> {
+        const ASK: &str = "for h in a b; do timeout 3 on-head $h head ls --json >/run/ls-$h 2>/dev/null & done; wait; \
+                           cat /run/ls-a /run/ls-b";
+        let said = self.vm.try_run(ASK, 60).unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs())).stdout;
+        let all = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+        // Whoever leads knows best.
+        let leads = |v: &Value| {
+            let own = v["heads"].as_array().into_iter().flatten().find(|h| h["head"] == v["me"]);
+            own.is_some_and(|h| h["state"] == "leads")
+        };
+        all.flatten().find(leads)
+    }
+    /// Waits until the head that leads tells these states of a and b, and a follower is ready.
+    fn until_heads(&self, what: &str, states: [&str; 2]) {
+        let end = Instant::now() + Duration::from_secs(PATIENCE);
+        loop {
+            let system = self.heads();
+            let row = |i: usize| system.as_ref().map(|s| &s["heads"][i]);
+            let is_so = (0..2).all(|i| {
+                row(i).is_some_and(|r| r["state"] == states[i] && (r["ready"] == true || states[i] == "out"))
+            });
+            if is_so {
+                return;
+            }
+            if Instant::now() >= end {
+                panic!("not within {PATIENCE} s: {what}; {system:?}\n{}", self.logs());
+            }
+            sleep(Duration::from_millis(200));
+        }
+    }
+    /// What there is to read if something is not as it should be.
+    fn logs(&self) -> String {
+        const READ: &str = "for h in a b; do echo; echo head $h:; tail -n 40 /run/$h.log; done; \
+                            ps -eo pid,stat,wchan:24,args | grep -v ' \\[' | tail -n 50; dmesg | tail -n 40";
+        self.vm.try_run(READ, 60).map_or_else(|e| format!("{e:#}"), |o| o.stdout)
+    }
+    fn kill(&self, head: &str) {
+        self.signal(head, "KILL");
+    }
+    fn signal(&self, head: &str, signal: &str) {
+        self.vm.run(&format!("kill -{signal} $(cat /run/{head}.pid)"), 60).expect("kill");
+    }
+
+    /// The keys that each drive knows are those of the heads in these states that are in.
+    fn check_keys(&self, when: &str) {
+        let system = self.heads().expect("a head leads");
+        let uuid = system["uuid"].as_str().expect("a UUID").replace('-', "");
+        let start = u64::from_str_radix(&uuid[..6], 16).expect("hexadecimal");
+        let mut wanted = vec![];
+        for (i, head) in system["heads"].as_array().into_iter().flatten().enumerate() {
+            if head["state"] != "out" {
+                let since = head["since_epoch"].as_u64().expect("an epoch");
+                wanted.push(0x4d << 56 | start << 32 | (i as u64) << 31 | since);
+            }
+        }
+        wanted.sort_unstable();
+        let keys = |leg: usize| {
+            let said = self.vm.run(&format!("keys-of {leg}"), 60).expect("the drive's keys").stdout;
+            let key = |line: &str| u64::from_str_radix(line.trim().strip_prefix("0x")?, 16).ok();
+            let mut keys: Vec<u64> = said.lines().filter_map(key).collect();
+            keys.sort_unstable();
+            keys
+        };
+        let end = Instant::now() + Duration::from_secs(PATIENCE);
+        for leg in 0..2 {
+            // Who leads is known before the drives have confirmed.
+            while keys(leg) != wanted {
+                assert!(
+                    Instant::now() < end,
+                    "{when}: drive {leg} has the keys {:x?}, not {wanted:x?}: {system}\n{}",
+                    keys(leg),
+                    self.logs()
+                );
+                sleep(Duration::from_millis(200));
+            }
+        }
+    }
+
+    fn start_loads(&self) -> [Job; 2] {
+        [0, 1].map(|i| {
+            let fio = fio_verify(&self.disks[i], 12).replace("--minimal", LOAD);
+            self.vm.spawn(&fio).expect("fio")
+        })
+    }
+    fn finish(&self, loads: [Job; 2]) -> [Seen; 2] {
+        loads.map(|load| {
+            let done = load.wait(Duration::from_secs(240)).and_then(|o| o.good("fio over a takeover"));
+            let said = done.unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs())).stdout;
+            let json = said.find('{').map_or("", |at| &said[at..]);
+            let report: Value = serde_json::from_str(json).expect("JSON of fio");
+            let job = &report["jobs"][0];
+            assert_eq!(job["error"], 0, "{job}");
+            let number = |way: &str, key: &str| job[way][key].as_u64().expect("a count");
+            let (wrote, read) = (number("write", "total_ios"), number("read", "total_ios"));
+            assert!(wrote > 0 && wrote <= read, "it wrote {wrote} blocks and read {read} back");
+            let longest = |way: &str| job[way]["lat_ns"]["max"].as_f64().expect("a time");
+            Seen { stall_s: longest("read").max(longest("write")) / 1e9, blocks: read }
+        })
+    }
+
+    fn round(&self, blow: Blow) -> [Seen; 2] {
+        let leads = self.leader();
+        let [first, other] = if leads == 0 { ["a", "b"] } else { ["b", "a"] };
+        let states = |first: &'static str, other: &'static str| {
+            if leads == 0 { [first, other] } else { [other, first] }
+        };
+        let loads = self.start_loads();
+        sleep(BEFORE);
+        assert!(!loads.iter().any(Job::done), "a load was over before anything happened");
+        let began = Instant::now();
+        match blow {
+            Blow::Kill => {
+                self.kill(first);
+                self.until_heads("the other one leads", states("out", "leads"));
+                self.check_keys("a head was killed");
+                self.vm.run(&format!("start-head {first}"), 60).expect("it starts");
+            }
+            Blow::Stop => {
+                self.signal(first, "STOP");
+                self.until_heads("the other one leads", states("out", "leads"));
+                self.check_keys("a head was stopped");
+                sleep(PAUSE.saturating_sub(began.elapsed()));
+                self.signal(first, "CONT");
+            }
+            Blow::Cut => {
+                self.vm.run(&format!("ip -n {first} link set wire down"), 60).expect("ip");
+                // Who leads goes on.
+                self.until_heads("the other one is out", states("leads", "out"));
+                self.check_keys("the link is down");
+                sleep(PAUSE.saturating_sub(began.elapsed()));
+                self.vm.run(&format!("ip -n {first} link set wire up"), 60).expect("ip");
+            }
+        }
+        let after = if blow == Blow::Cut { states("leads", "follows") } else { states("follows", "leads") };
+        let who = if blow == Blow::Cut { other } else { first };
+        self.until_heads(&format!("{who} follows"), after);
+        self.check_keys("both are in");
+        self.finish(loads)
+    }
+    fn leader(&self) -> usize {
+        let mut found = None;
+        until("a head leads", PATIENCE, || {
+            let system = self.heads();
+            found = system.and_then(|s| s["heads"].as_array()?.iter().position(|h| h["state"] == "leads"));
+            found.is_some()
+        });
+        found.expect("one leads")
+    }
+
+    /// Both heads end in order, after a scrub; the data of both legs are compared.
+    fn legs_equal(&self) -> Compared {
+        let leads = self.leader();
+        let [first, other] = if leads == 0 { ["a", "b"] } else { ["b", "a"] };
+        let pool = || self.json(first, "pool show tank");
+        until("the mirror is whole", PATIENCE, || pool()["state"] == "optimal");
+        let before = pool()["scrub"]["last_ended"].clone();
+        // The end is told to the second.
+        sleep(Duration::from_millis(1100));
+        self.try_cli(first, "pool scrub tank").good("scrub").expect("a scrub");
+        until("the scrub ends", 300, || {
+            let scrub = &pool()["scrub"];
+            scrub["running"] == false && scrub["last_ended"] != before
+        });
+        let scrub = &pool()["scrub"];
+        assert_eq!((&scrub["differed_bytes"], &scrub["unreadable_bytes"]), (&0.into(), &0.into()), "{scrub}");
+        let epoch = self.heads().expect("a head leads")["epoch"].as_u64().expect("an epoch");
+        for head in [other, first] {
+            self.signal(head, "TERM");
+            let gone = format!("! kill -0 $(cat /run/{head}.pid)");
+            until("a head ends in order", PATIENCE, || self.vm.try_run(&gone, 60).is_ok_and(|o| o.code == 0));
+        }
+        let word = |leg: u32, at: u32| -> u64 {
+            let script = format!(
+                "dd if=/dev/ram{leg} bs=4k skip=1 count=1 iflag=direct 2>/dev/null | od -A n -t u8 -j {at} -N 8"
+            );
+            self.vm.run(&script, 60).expect("od").text().parse().expect("a number")
+        };
+        // Where the fields of the label are: docs/formats/label.md.
+        let [at, bytes] = [152, 160].map(|field| {
+            assert_eq!(word(0, field), word(1, field), "the legs' labels");
+            word(0, field)
+        });
+        assert!(at % 4096 == 0 && bytes > 32 << 20, "data of {bytes} bytes at {at}");
+        let sum = |leg: u32| {
+            let script = format!(
+                "dd if=/dev/ram{leg} bs=4k skip={} count={} iflag=direct 2>/dev/null | md5sum",
+                at / 4096,
+                bytes / 4096
+            );
+            self.vm.run(&script, 120).expect("the drive").text().to_owned()
+        };
+        assert_eq!(sum(0), sum(1), "the legs differ");
+        Compared { epoch, bytes }
+    }
+}

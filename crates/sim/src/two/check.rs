@@ -1,0 +1,124 @@
+//! What must be true of two heads.
+
+use super::Run;
+use crate::volume::Broken;
+use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
+use base::FaultKind;
+use head::order::{Order, Snapshot};
+use std::collections::BTreeMap;
+
+/// What operators have ordered, and what of it is certain: it was answered, and is so after every takeover.
+#[derive(Default)]
+pub(super) struct Ordered(BTreeMap<String, Option<bool>>);
+
+fn means(order: &Order) -> Option<(String, bool)> {
+    Some(match order {
+        Order::VolumeCreate { pool, name, .. } => (format!("volume {pool}/{name}"), true),
+        Order::VolumeRemove { volume, .. } => (format!("volume {volume}"), false),
+        Order::HostAdd { name, .. } => (format!("host {name}"), true),
+        Order::HostRemove { name, .. } => (format!("host {name}"), false),
+        Order::PortalAdd { address, .. } => (format!("portal {address}"), true),
+        _ => return None,
+    })
+}
+
+impl Ordered {
+    /// It may be so from now on.
+    pub fn is_asked(&mut self, order: &Order) {
+        self.is_unknown(order);
+    }
+    /// It was answered with success.
+    pub fn is_done(&mut self, order: &Order) {
+        if let Some((name, is)) = means(order) {
+            self.0.insert(name, Some(is));
+        }
+    }
+    /// It may be so, or not.
+    pub fn is_unknown(&mut self, order: &Order) {
+        if let Some((name, _)) = means(order) {
+            self.0.insert(name, None);
+        }
+    }
+    /// Whether the head that leads knows all that is certain.
+    pub fn verdict(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if snapshot.pools.is_empty() {
+            return Ok(());
+        }
+        for (name, is) in &self.0 {
+            let there = match name.split_once(' ') {
+                Some(("volume", v)) => snapshot.volumes.iter().any(|x| x.name == v),
+                Some(("host", h)) => snapshot.hosts.iter().any(|x| x.name == h),
+                Some((_, p)) => snapshot.portals.iter().any(|x| x.address.to_string() == p),
+                None => continue,
+            };
+            if is.is_some_and(|is| is != there) {
+                let word = if there { "is there, and was removed" } else { "is not there, and was made" };
+                return Err(format!("orders: {name} {word}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    /// What hosts have seen: only data that may be there, and no error without a cause.
+    pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            let mut ledger = ledger.borrow_mut();
+            match ledger.broken.first() {
+                Some(Broken::Stale { block, what }) => {
+                    let (found, allowed) = (what.found, &what.allowed);
+                    return Err(format!(
+                        "data: host {i} read write {found} in block {block}; allowed were {allowed:?}"
+                    ));
+                }
+                Some(broken) => return Err(format!("data: host {i}: {broken:?}")),
+                None => {}
+            }
+            // A head that begins, or is out and has not heard of it, has nothing to serve.
+            use FaultKind::{Aborted, Changed, Miscompare, NotReady};
+            let may = |kind: FaultKind| matches!(kind, Aborted | Changed | Miscompare | NotReady);
+            if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !may(*kind)) {
+                return Err(format!("status: host {i} was told {kind:?} ({raw:#x}), for no reason"));
+            }
+            ledger.over.clear();
+            ledger.let_in.clear();
+        }
+        self.volume.borrow_mut().answers.clear();
+        Ok(())
+    }
+    /// Legs hold the same, byte for byte.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for first in (0..self.world.disks.len()).step_by(2) {
+            let [a, b] = [&self.world.disks[first], &self.world.disks[first + 1]];
+            let copies = [LABEL_AT, label_copy_at(a.bytes)].map(|at| {
+                let mut label = vec![0; RECORD_BYTES];
+                a.read(at, &mut label);
+                label
+            });
+            let label = newest_label(&copies[0], &copies[1]).map_err(|_| format!("d{first} has no label"))?;
+            if let Some(sector) = a.unlike(b, label.data_at, label.data_bytes, false).first() {
+                return Err(format!("legs: d{first} and its other leg differ in sector {sector}"));
+            }
+        }
+        Ok(())
+    }
+    /// What is not as it should be.
+    pub(super) fn ills(&self) -> String {
+        let mut lines = vec![format!("ready are {:?}; {:?}", self.ready, self.view)];
+        let runs = |s| format!("server {s}: runs {}, {:?}", self.world.runs(s), self.world.is_paused(s));
+        lines.extend((0..2).map(runs));
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            lines.push(format!("host {i}: finished {}", ledger.borrow().finished));
+        }
+        if let Some(s) = &self.last_look {
+            lines.push(format!("the system is {}", s.health.word()));
+            lines.extend(s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.message)));
+        }
+        if let Some(l) = self.leader() {
+            lines.push(format!("{:?}", self.world.heads_at_rest(|s| s == l)));
+        }
+        lines.extend(self.log.iter().cloned());
+        lines.iter().map(|l| format!("\n    {l}")).collect()
+    }
+}

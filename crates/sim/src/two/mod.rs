@@ -1,0 +1,548 @@
+//! Worlds of two whole heads over the same drives: one leads and serves hosts, the other follows and takes over.
+//!
+//! ```text
+//! boot of the first ─▶ orders, system create ─▶ boot of the second ─▶ it has all ─▶ work and faults ─▶ calm: both in, every leg
+//! in sync, hosts done ─▶ legs equal, what was ordered is there
+//! ```
+
+mod check;
+mod options;
+mod trouble;
+
+pub use options::{Options, Trouble};
+
+use crate::disk::Disk;
+use crate::host::{Host, Ledger};
+use crate::memory::SimMemory;
+use crate::run::{Failure, Outcome};
+use crate::volume::Volume;
+use crate::world::{ActorId, Step, World};
+use base::fence::Process;
+use base::view::Protocol;
+use base::{Address, Duration, Instant, Prng, Slice};
+use check::Ordered;
+use cluster::HeadNo;
+use cluster::watch::Times;
+use head::mail::{ManagerMail, StewardMail};
+use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot, State};
+use head::peer::{SystemSettings, SystemView};
+use head::steward::{Steward, StewardConfig};
+use head::{Deadlines, Shard, ShardConfig};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+const MIB: u64 = 1 << 20;
+const VOLUME_BYTES: u64 = 16 * MIB;
+/// Bytes of a shard's memory.
+const SHARD_BYTES: u64 = 27 * MIB;
+/// Virtual time in which everything must be well once faults have stopped.
+const CONVERGENCE: Duration = Duration::from_secs(300);
+/// An order that is not answered in this time is asked of nobody any more: its head hangs, or is out.
+const ORDER_PATIENCE: Duration = Duration::from_secs(8);
+const STEPS_MAX: u64 = 20_000_000;
+/// Lines of what heads said that a failure tells.
+const LOG_LINES: usize = 24;
+const LOOK: Duration = Duration::from_millis(300);
+const NVME: &str = "10.0.0.254:4420";
+const ISCSI: &str = "10.0.0.254:3260";
+
+const ALARM_TROUBLE: u64 = 1;
+const ALARM_LOOK: u64 = 2;
+const ALARM_CALM: u64 = 3;
+const ALARM_BOOT: u64 = 10;
+const ALARM_OUT: u64 = 20;
+const ALARM_PATH: u64 = 100;
+
+#[derive(PartialEq, Eq, Clone, Copy, Debug)]
+enum Stage {
+    Ordering,
+    Joining,
+    Working,
+    Calming { since: Instant },
+}
+
+struct Run {
+    options: Options,
+    world: World,
+    rng: Prng,
+    stage: Stage,
+    lives: u64,
+    /// The system is there: heads begin as one of two.
+    system: bool,
+    /// The process of this server is out, and is to end.
+    out: [bool; 2],
+    /// What heads said last.
+    log: VecDeque<String>,
+    /// Servers that serve, as far as they have said; the last one leads.
+    ready: Vec<usize>,
+    orders: VecDeque<Order>,
+    asked: u64,
+    /// What was asked last, of whom, and when.
+    waiting: Option<(u64, usize, Instant, Order)>,
+    ordered: Ordered,
+    volume: Rc<RefCell<Volume>>,
+    ledgers: Vec<Rc<RefCell<Ledger>>>,
+    /// Who led in each epoch.
+    leaders: BTreeMap<u64, HeadNo>,
+    troubles: u32,
+    takeovers: u32,
+    steps: u64,
+    snapshot: Option<Box<Snapshot>>,
+    last_look: Option<Box<Snapshot>>,
+    view: Option<Box<SystemView>>,
+    rested: bool,
+    done: bool,
+}
+
+/// Runs one seed to its end.
+///
+/// # Errors
+/// A promise was broken, or nothing goes on.
+pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
+    let seed = options.seed;
+    let mut world = World::new(seed, options.kindness.clone());
+    (world.tell, world.trace) = (options.tell || options.trace, options.trace);
+    world.addresses_move = options.addresses_move;
+    for d in 0..options.mirrors * 2 {
+        world.disks.push(Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile));
+    }
+    if let Some(lying) = options.lying {
+        world.disks[lying].fence_lies = true;
+    }
+    world.add_server(seed ^ 0x7365_7276_6572);
+    for (server, clock) in options.clocks.into_iter().enumerate() {
+        world.set_clock(server, clock);
+    }
+    let mut run = Run {
+        rng: Prng::new(seed ^ 0x7477_6f68_6561_6473),
+        world,
+        stage: Stage::Ordering,
+        lives: 0,
+        system: false,
+        out: [false; 2],
+        log: VecDeque::new(),
+        ready: vec![],
+        orders: VecDeque::new(),
+        asked: 0,
+        waiting: None,
+        ordered: Ordered::default(),
+        volume: Rc::default(),
+        ledgers: vec![],
+        leaders: BTreeMap::new(),
+        troubles: 0,
+        takeovers: 0,
+        steps: 0,
+        snapshot: None,
+        last_look: None,
+        view: None,
+        rested: false,
+        done: false,
+        options,
+    };
+    run.orders = run.setup();
+    run.boot(0);
+    run.world.alarm(LOOK, ALARM_LOOK);
+    while !run.done {
+        if let Err(what) = run.step() {
+            let story = run.world.story.iter().cloned().collect();
+            return Err(Box::new(Failure { seed, what, story }));
+        }
+    }
+    Ok(run.outcome())
+}
+
+impl Run {
+    fn outcome(&self) -> Outcome {
+        let sum = |f: fn(&Ledger) -> u64| self.ledgers.iter().map(|l| f(&l.borrow())).sum();
+        let events = self.last_look.iter().flat_map(|s| &s.events);
+        Outcome {
+            hash: self.world.hash(),
+            time: self.world.now().since(Instant(0)),
+            good: sum(|l| l.good),
+            failed: sum(|l| l.failed),
+            lost: sum(|l| l.lost),
+            troubles: self.troubles,
+            slowest: self.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {
+                let l = l.borrow();
+                (r.max(l.slowest_read), w.max(l.slowest_write))
+            }),
+            slowest_start: Duration::ZERO,
+            events: core::iter::once(format!("{} takeovers", self.takeovers))
+                .chain(events.map(|e| format!("{}: {}", e.what, e.message)))
+                .collect(),
+        }
+    }
+    fn settings(&self, server: usize) -> SystemSettings {
+        SystemSettings {
+            system: self.last_look.as_ref().map(|s| s.system.uuid).unwrap_or_default(),
+            me: [HeadNo::A, HeadNo::B][server],
+            name: ["left", "right"][server].into(),
+            networks: self.options.networks,
+            process: Process { pid: 100 + server as u32, started: self.lives },
+            times: Times::default(),
+        }
+    }
+    /// A head begins a life.
+    fn boot(&mut self, server: usize) {
+        self.lives += 1;
+        self.world.power_on(server);
+        let (shards, place) = (self.options.shards, server as u64);
+        let extents: Vec<(u64, u64)> =
+            (0..shards).map(|s| ((1 + u64::from(s) + 50 * place) << 32, SHARD_BYTES)).collect();
+        let seed = self.options.seed.wrapping_mul(1000) + self.lives;
+        for id in 0..shards {
+            let (at, bytes) = extents[usize::from(id)];
+            let shard = Shard::new(ShardConfig {
+                connections_max: 64,
+                places: head::PLACES,
+                turn_pdus: head::TURN_PDUS,
+                flights: head::FLIGHTS,
+                id,
+                shards,
+                memory: SimMemory::new(at, bytes),
+                staging: SimMemory::new(at + bytes, MIB),
+                seed: seed + u64::from(id),
+                deadlines: Deadlines::default(),
+                extents: extents.clone(),
+            });
+            let staging = Slice::new(at + bytes, MIB as u32);
+            self.world.put_head_on(server, Address::Shard(id), Box::new(shard), staging);
+        }
+        let steward = Steward::new(StewardConfig {
+            system: self.system.then(|| self.settings(server)),
+            memory: SimMemory::new((1 + place) << 48, 8 * MIB),
+            shards,
+            entropy: [seed, 1, 2, 3 + place],
+            version: "sim".into(),
+            hold: None,
+            notices: vec![],
+            shapes: BTreeMap::new(),
+        });
+        let staging = Slice::new((1 + place) << 52, 1 << 16);
+        let id = self.world.put_head_on(server, Address::Steward, Box::new(steward), staging);
+        self.world.nudge(id);
+    }
+    /// A head's life is over; it begins another later.
+    fn fell(&mut self, server: usize, after: Duration) {
+        self.ready.retain(|s| *s != server);
+        self.out[server] = false;
+        self.log(server, "its process has ended");
+        self.volume.borrow_mut().head_fell(false);
+        self.forget_order(server);
+        self.world.alarm(after, ALARM_BOOT + server as u64);
+    }
+    /// Whoever was asked does not answer any more: it has done it, or not.
+    fn forget_order(&mut self, server: usize) {
+        if let Some((.., order)) = self.waiting.take_if(|(_, of, ..)| *of == server) {
+            self.ordered.is_unknown(&order);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            return Err(format!("it does not end: still {:?}{}", self.stage, self.ills()));
+        }
+        match self.world.step() {
+            Step::Happened => {}
+            Step::Alarm(mark) => self.alarm(mark),
+            Step::Fell { server, .. } => {
+                let after = self.pause_of_a_start();
+                self.fell(server, after);
+            }
+            Step::ToManager { server, mail } => self.mail(server, mail)?,
+            Step::Quiet => return Err("nothing will ever happen again".into()),
+        }
+        self.order();
+        for (i, ledger) in self.ledgers.iter().enumerate() {
+            if self.world.tell {
+                let lines = ledger.borrow_mut().told.as_mut().map(core::mem::take).unwrap_or_default();
+                lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
+            }
+        }
+        self.check_hosts()?;
+        self.progress()
+    }
+    fn mail(&mut self, server: usize, mail: ManagerMail) -> Result<(), String> {
+        match mail {
+            ManagerMail::Ready { .. } => {
+                self.ready.retain(|s| *s != server);
+                self.ready.push(server);
+                self.takeovers += 1;
+                if self.system {
+                    self.ask_who_leads(server);
+                }
+                Ok(())
+            }
+            ManagerMail::Answered { id, answer } => match self.waiting.take_if(|(asked, ..)| *asked == id) {
+                Some((.., order)) => self.answered(server, order, answer),
+                None => match answer {
+                    Ok(Reply::System(view)) => self.viewed(server, view),
+                    _ => Ok(()),
+                },
+            },
+            ManagerMail::Peer(work) => {
+                self.world.peer_work(server, work);
+                Ok(())
+            }
+            ManagerMail::Leads(true) => {
+                self.volume.borrow_mut().head_fell(false);
+                Ok(())
+            }
+            // The process executes itself anew, as soon as its manager has read that.
+            ManagerMail::Out(words) => {
+                self.world.say(|| format!("server {server}: {words}"));
+                self.ready.retain(|s| *s != server);
+                self.out[server] = true;
+                self.log(server, &words);
+                let soon = Duration::from_micros(self.rng.below(1000));
+                self.world.alarm(soon, ALARM_OUT + server as u64);
+                Ok(())
+            }
+            ManagerMail::Happened(line) => {
+                if !line.message.contains("it was") {
+                    self.log(server, &line.message);
+                }
+                self.world.say(|| format!("server {server}: {}: {}", line.what, line.message));
+                Ok(())
+            }
+            ManagerMail::Leads(false) | ManagerMail::FromPeer(_) | ManagerMail::Stopped => Ok(()),
+        }
+    }
+    fn log(&mut self, server: usize, words: &str) {
+        if self.log.len() == LOG_LINES {
+            self.log.pop_front();
+        }
+        let ms = self.world.now().0 / 1_000_000;
+        self.log.push_back(format!("{ms} ms, server {server}: {words}"));
+    }
+    fn ask_who_leads(&mut self, server: usize) {
+        self.asked += 1;
+        let mail = StewardMail::Order { id: self.asked, order: Order::System };
+        self.world.manage_on(server, Address::Steward, mail);
+    }
+
+    /// The orders that build the system, as an operator would give them.
+    fn setup(&self) -> VecDeque<Order> {
+        let array = |m: usize| ArraySpec {
+            mirror: true,
+            drives: (0..2).map(|l| format!("d{}", 2 * m + l)).collect(),
+            weight: None,
+        };
+        let volume = Order::VolumeCreate {
+            pool: "tank".into(),
+            name: "v".into(),
+            bytes: VOLUME_BYTES,
+            block_bytes: Some(4096),
+        };
+        let mut orders = VecDeque::from([
+            Order::PoolCreate {
+                name: "tank".into(),
+                arrays: (0..self.options.mirrors).map(array).collect(),
+                chunk_bytes: None,
+                block_bytes: Some(4096),
+                measure: false,
+                force: false,
+            },
+            volume,
+            Order::PortalAdd { protocol: Protocol::Nvme, address: NVME.parse().expect("an address") },
+            Order::PortalAdd { protocol: Protocol::Iscsi, address: ISCSI.parse().expect("an address") },
+        ]);
+        for i in 0..self.options.hosts.len() {
+            let settings = HostSettings {
+                nqns: Some(vec![nqn(i)]),
+                iqns: Some(vec![iqn(i)]),
+                ..HostSettings::default()
+            };
+            orders.push_back(Order::HostAdd { name: format!("h{i}"), settings });
+            orders.push_back(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
+        }
+        orders.push_back(Order::Status);
+        orders.push_back(Order::SystemCreate { settings: Box::new(self.settings(0)) });
+        orders
+    }
+    /// Who is asked: whoever said last that it serves.
+    fn leader(&self) -> Option<usize> {
+        self.ready.last().copied().filter(|s| self.world.runs(*s))
+    }
+    fn order(&mut self) {
+        let now = self.world.now();
+        if let Some((_, server, since, _)) = &self.waiting {
+            let (server, since) = (*server, *since);
+            if now.since(since) > ORDER_PATIENCE {
+                self.forget_order(server);
+            }
+            return;
+        }
+        let Some(server) = self.leader() else { return };
+        let Some(order) = self.orders.pop_front() else { return };
+        self.asked += 1;
+        self.ordered.is_asked(&order);
+        let mail = StewardMail::Order { id: self.asked, order: order.clone() };
+        self.waiting = Some((self.asked, server, now, order));
+        self.world.manage_on(server, Address::Steward, mail);
+    }
+    fn answered(&mut self, server: usize, order: Order, answer: Answered) -> Result<(), String> {
+        match answer {
+            Err(refusal) if self.stage == Stage::Ordering => {
+                Err(format!("an order was refused: {refusal:?}"))
+            }
+            Err(refusal) => {
+                self.world.say(|| format!("{order:?} is refused: {}", refusal.message));
+                self.ordered.is_unknown(&order);
+                Ok(())
+            }
+            Ok(Reply::Snapshot(snapshot)) => {
+                if self.leader() == Some(server) {
+                    self.ordered.verdict(&snapshot)?;
+                }
+                if self.stage == Stage::Ordering {
+                    self.last_look = Some(snapshot.clone());
+                }
+                self.snapshot = Some(snapshot);
+                Ok(())
+            }
+            Ok(_) => {
+                self.ordered.is_done(&order);
+                if matches!(order, Order::SystemCreate { .. }) {
+                    self.system = true;
+                    self.stage = Stage::Joining;
+                    self.world.link_servers(self.options.networks);
+                    self.boot(1);
+                }
+                Ok(())
+            }
+        }
+    }
+    /// What a head says of its system.
+    fn viewed(&mut self, server: usize, view: Box<SystemView>) -> Result<(), String> {
+        if view.part == cluster::Part::Leader {
+            let other = self.leaders.insert(view.record.epoch, view.me).filter(|other| *other != view.me);
+            if other.is_some() {
+                return Err(format!("two heads lead in epoch {}", view.record.epoch));
+            }
+        }
+        if self.leader() == Some(server) {
+            self.view = Some(view);
+        }
+        Ok(())
+    }
+    fn follower_has_all(&self) -> bool {
+        let both = [HeadNo::A, HeadNo::B];
+        self.view.as_ref().is_some_and(|v| both.iter().all(|h| v.record.is_in(*h) && v.record.has_latest(*h)))
+    }
+
+    fn begin_work(&mut self) {
+        let snapshot = self.last_look.clone().expect("it was looked at");
+        for (i, protocol) in self.options.hosts.clone().into_iter().enumerate() {
+            let (peer, target) = match protocol {
+                Protocol::Nvme | Protocol::Discovery => {
+                    let c = nvme::host::Config::new(&nqn(i), [i as u8 + 1; 16], &snapshot.system.nqn);
+                    (NVME, load::Target::Nvme(c))
+                }
+                Protocol::Iscsi => {
+                    let c = iscsi::initiator::Config::new(&iqn(i), Some(&snapshot.system.iqn));
+                    (ISCSI, load::Target::Iscsi(c))
+                }
+            };
+            let config = load::Config { peer: peer.parse().expect("an address"), target };
+            let mut habits = self.options.habits.clone();
+            habits.zeroes_fua = protocol == Protocol::Nvme;
+            let at = (150 + i as u64) << 32;
+            let bytes = MIB + Host::memory_bytes(&config, &habits);
+            let seed = self.rng.next_u64();
+            let host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
+            host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
+            self.ledgers.push(host.ledger.clone());
+            let id: ActorId = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
+            self.world.nudge(id);
+        }
+        self.world.alarm(self.options.work, ALARM_CALM);
+        self.next_trouble();
+    }
+    fn alarm(&mut self, mark: u64) {
+        match mark {
+            ALARM_TROUBLE if self.stage == Stage::Working => {
+                self.trouble();
+                self.next_trouble();
+            }
+            ALARM_LOOK => {
+                if let Some(leader) = self.leader() {
+                    self.ask_who_leads(leader);
+                    if self.orders.is_empty() && self.stage != Stage::Ordering {
+                        self.orders.push_back(Order::Status);
+                    }
+                }
+                self.world.alarm(LOOK, ALARM_LOOK);
+            }
+            ALARM_CALM => self.calm(),
+            mark if mark >= ALARM_PATH => self.path_is_back(mark - ALARM_PATH),
+            mark if mark >= ALARM_OUT => self.is_out((mark - ALARM_OUT) as usize),
+            mark if mark >= ALARM_BOOT => {
+                let server = (mark - ALARM_BOOT) as usize;
+                if !self.world.runs(server) {
+                    self.boot(server);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn progress(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        match self.stage {
+            Stage::Ordering | Stage::Joining => {
+                if now.since(Instant(0)) > Duration::from_secs(90) {
+                    return Err(format!("the system does not come up: {:?}{}", self.stage, self.ills()));
+                }
+                if self.stage == Stage::Joining && self.follower_has_all() {
+                    self.stage = Stage::Working;
+                    self.begin_work();
+                }
+            }
+            Stage::Working => {
+                if let Some(snapshot) = self.snapshot.take() {
+                    self.nurse(&snapshot);
+                    self.last_look = Some(snapshot);
+                    self.change_something();
+                }
+            }
+            Stage::Calming { since } => {
+                if now.since(since) > CONVERGENCE {
+                    return Err(format!(
+                        "not well again after {CONVERGENCE:?} without faults{}",
+                        self.ills()
+                    ));
+                }
+                let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
+                let quiet = |s: &Snapshot| {
+                    s.pools
+                        .iter()
+                        .all(|p| p.clearing.is_none() && p.arrays.iter().all(|a| a.resync.is_none()))
+                };
+                let well =
+                    snapshot.health == State::Optimal && quiet(&snapshot) && !snapshot.pools.is_empty();
+                self.nurse(&snapshot);
+                self.last_look = Some(snapshot);
+                let finished = self.ledgers.iter().all(|l| l.borrow().finished);
+                let leader = self.leader();
+                let rests = leader.is_some_and(|l| self.world.heads_at_rest(|s| s == l).is_ok());
+                if !(well && finished && rests && self.follower_has_all()) {
+                    self.rested = false;
+                } else if core::mem::replace(&mut self.rested, true) {
+                    self.done = true;
+                    return self.check();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn nqn(i: usize) -> String {
+    format!("nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000{i}")
+}
+
+fn iqn(i: usize) -> String {
+    format!("iqn.1994-05.com.example:h{i}")
+}

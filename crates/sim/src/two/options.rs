@@ -1,0 +1,123 @@
+//! What a seed of two heads decides.
+
+use crate::host::Habits;
+use crate::world::{Clock, Kindness};
+use base::view::Protocol;
+use base::{Duration, Prng};
+
+/// What may go wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// A head is killed, between any two effects, and comes back.
+    Kill,
+    /// A server loses its power. Drives keep theirs.
+    PowerCut,
+    /// Both servers and all drives lose their power, at nearly the same moment.
+    Blackout,
+    /// Both heads are killed, one after the other.
+    KillBoth,
+    /// A server stands still for 10 ms to 30 s, with its kernel or without.
+    Pause,
+    /// All networks of the link bring nothing, to one server or both.
+    CutLink,
+    /// The same of one network.
+    CutNetwork,
+    /// A network is slow.
+    SlowNetwork,
+    /// The connection of a network is lost.
+    ResetNetwork,
+    /// A server loses its path to a drive.
+    LosePath,
+}
+
+impl Trouble {
+    const ALL: [Trouble; 10] = [
+        Trouble::Kill,
+        Trouble::PowerCut,
+        Trouble::Blackout,
+        Trouble::KillBoth,
+        Trouble::Pause,
+        Trouble::CutLink,
+        Trouble::CutNetwork,
+        Trouble::SlowNetwork,
+        Trouble::ResetNetwork,
+        Trouble::LosePath,
+    ];
+}
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed.
+    pub seed: u64,
+    /// Shards of each head.
+    pub shards: u16,
+    /// Mirrors of two legs.
+    pub mirrors: usize,
+    /// This drive's fence does not hold.
+    pub lying: Option<usize>,
+    /// Drives have volatile caches.
+    pub volatile: bool,
+    /// One host each.
+    pub hosts: Vec<Protocol>,
+    /// Networks of the link.
+    pub networks: usize,
+    /// The servers' clocks.
+    pub clocks: [Clock; 2],
+    /// Addresses go to whoever leads, and hosts of the other one are told so. Else they stay with it until it ends.
+    pub addresses_move: bool,
+    /// What may go wrong.
+    pub troubles: Vec<Trouble>,
+    /// Mean time between troubles.
+    pub pause: Duration,
+    /// How long hosts work.
+    pub work: Duration,
+    /// How kind the world is.
+    pub kindness: Kindness,
+    /// What hosts do.
+    pub habits: Habits,
+    /// Keep a story.
+    pub tell: bool,
+    /// Tell it on standard error, too.
+    pub trace: bool,
+}
+
+impl Options {
+    /// The options that belong to `seed`.
+    pub fn swarm(seed: u64) -> Self {
+        let mut rng = Prng::new(seed ^ 0x0074_776f_6f70_7473);
+        let troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| rng.chance(4, 10)).collect();
+        let mut clock = || Clock { rate: rng.between(800, 1200), began: rng.below(1 << 40) };
+        let clocks = [clock(), clock()];
+        let hosts = (0..2).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
+        let mut habits = Habits::swarm(&mut rng);
+        (habits.commands, habits.block_bytes) = (u32::MAX, 4096);
+        habits.depth = rng.between(1, 4) as u32;
+        habits.reset_ppm = rng.below(200);
+        Self {
+            seed,
+            shards: rng.between(1, 3) as u16,
+            mirrors: rng.between(1, 2) as usize,
+            lying: None,
+            volatile: rng.chance(1, 2),
+            hosts,
+            networks: rng.between(1, 2) as usize,
+            clocks,
+            addresses_move: rng.chance(1, 2),
+            troubles,
+            pause: Duration::from_millis(rng.between(200, 3000)),
+            work: Duration::from_secs(rng.between(5, 15)),
+            kindness: Kindness {
+                drive_us: rng.between(500, 4000),
+                link_us: rng.between(50, 500),
+                mail_us: *rng.pick(&[1, 3, 30]),
+                split_permille: rng.below(100),
+                state_us: *rng.pick(&[0, 200, 5000]),
+                late_permille: *rng.pick(&[0, 0, 2, 20]),
+            },
+            habits,
+            tell: false,
+            trace: false,
+        }
+    }
+}

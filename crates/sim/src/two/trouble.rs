@@ -1,0 +1,168 @@
+//! Faults of a run of two heads, and what an operator does about them.
+
+use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
+use crate::world::{Fate, Pause};
+use base::Duration;
+use head::order::{DriveRole, HostSettings, Order, Snapshot, State};
+
+/// Effects that a head carries out at most before it falls.
+const DOOM_EFFECTS: u64 = 40;
+/// Names of things that come and go.
+const NAMES: u64 = 4;
+
+impl Run {
+    pub(super) fn next_trouble(&mut self) {
+        if !self.options.troubles.is_empty() {
+            let mean = self.options.pause.as_micros() as u64;
+            let after = Duration::from_micros(self.rng.between(mean / 4, mean * 2));
+            self.world.alarm(after, ALARM_TROUBLE);
+        }
+    }
+    pub(super) fn pause_of_a_start(&mut self) -> Duration {
+        Duration::from_millis(self.rng.between(20, 3000))
+    }
+    /// As often a hundredth of a second as many seconds.
+    fn some_time(&mut self, most_ms: u64) -> Duration {
+        let most = most_ms >> self.rng.below(11);
+        Duration::from_millis(self.rng.between(10.min(most), most.max(11)))
+    }
+    /// The head that leads, more often than not.
+    fn victim(&mut self) -> usize {
+        match self.leader() {
+            Some(leader) if self.rng.chance(2, 3) => leader,
+            Some(leader) => 1 - leader,
+            None => self.rng.below(2) as usize,
+        }
+    }
+    pub(super) fn trouble(&mut self) {
+        self.troubles += 1;
+        let trouble = *self.rng.pick(&self.options.troubles.clone());
+        let victim = self.victim();
+        self.world.say(|| format!("trouble: {trouble:?} at server {victim}"));
+        let path = self.rng.below(self.options.networks as u64) as usize;
+        match trouble {
+            Trouble::Kill if self.world.is_paused(victim).is_none() => {
+                let effects = self.rng.below(DOOM_EFFECTS) as u32;
+                self.world.doom_on(victim, effects, Fate::Killed);
+            }
+            Trouble::Kill => self.ends(victim, Fate::Killed),
+            Trouble::PowerCut => self.ends(victim, Fate::PowerCut),
+            Trouble::KillBoth => {
+                self.ends(victim, Fate::Killed);
+                let effects = self.rng.below(DOOM_EFFECTS) as u32;
+                self.world.doom_on(1 - victim, effects, Fate::Killed);
+            }
+            Trouble::Blackout => {
+                self.ends(victim, Fate::PowerCut);
+                self.ends(1 - victim, Fate::PowerCut);
+                self.world.drives_fall();
+                self.volume.borrow_mut().head_fell(self.options.volatile);
+            }
+            Trouble::Pause => {
+                let until = self.world.now() + self.some_time(30_000);
+                let kernel = self.rng.chance(1, 2);
+                self.world.pause(victim, Pause { until, kernel });
+            }
+            Trouble::CutLink => {
+                let to = *self.rng.pick(&[[true, true], [true, false], [false, true]]);
+                let time = self.some_time(8000);
+                for path in 0..self.options.networks {
+                    self.world.cut_network(path, to, time);
+                }
+            }
+            Trouble::CutNetwork => {
+                let to = *self.rng.pick(&[[true, true], [true, false], [false, true]]);
+                let time = self.some_time(8000);
+                self.world.cut_network(path, to, time);
+            }
+            Trouble::SlowNetwork => {
+                let slow = self.rng.between(0, 400_000);
+                self.world.slow_network(path, slow);
+            }
+            Trouble::ResetNetwork => self.world.reset_network(path),
+            Trouble::LosePath => self.lose_path(victim),
+        }
+    }
+    fn ends(&mut self, server: usize, fate: Fate) {
+        if self.world.runs(server) {
+            self.world.fall_on(server, fate);
+            let after = self.pause_of_a_start();
+            self.fell(server, after);
+        }
+    }
+    /// The process of a head that is out ends, and begins anew.
+    pub(super) fn is_out(&mut self, server: usize) {
+        if let Some(pause) = self.world.is_paused(server) {
+            // Its manager goes on with the rest of it.
+            let after = pause.until.since(self.world.now());
+            return self.world.alarm(after, ALARM_OUT + server as u64);
+        }
+        if self.world.runs(server) && core::mem::take(&mut self.out[server]) {
+            self.world.fall_on(server, Fate::Killed);
+            let after = Duration::from_millis(self.rng.between(1, 20));
+            self.fell(server, after);
+        }
+    }
+    /// One path of one server: what is in sync is reached by somebody.
+    fn lose_path(&mut self, server: usize) {
+        let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
+        let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+        if well && self.world.has_all_paths() {
+            self.world.lose_path(server, disk, true);
+            let time = self.some_time(8000);
+            self.world.alarm(time, ALARM_PATH + (server * 10 + disk) as u64);
+        }
+    }
+    pub(super) fn path_is_back(&mut self, which: u64) {
+        let (server, disk) = ((which / 10) as usize, (which % 10) as usize);
+        self.world.lose_path(server, disk, false);
+    }
+    /// Does what `status` says, as an operator would.
+    pub(super) fn nurse(&mut self, snapshot: &Snapshot) {
+        if !self.orders.is_empty() || !self.world.has_all_paths() {
+            return;
+        }
+        for drive in &snapshot.drives {
+            let out = matches!(drive.state, Some(State::Failed | State::Offline))
+                || drive.role == DriveRole::Missing;
+            if out && drive.role != DriveRole::Free {
+                self.orders.push_back(Order::DriveReturn { drive: drive.path.clone() });
+            }
+        }
+        if snapshot.pools.is_empty() || snapshot.health == State::Offline {
+            self.orders.push_back(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
+        }
+    }
+    /// An operator makes or removes something that must be so after a takeover, too.
+    pub(super) fn change_something(&mut self) {
+        if !self.orders.is_empty() {
+            return;
+        }
+        let n = self.rng.below(NAMES);
+        let order = match self.rng.below(4) {
+            0 => Order::VolumeCreate {
+                pool: "tank".into(),
+                name: format!("x{n}"),
+                bytes: 1 << 20,
+                block_bytes: None,
+            },
+            1 => Order::VolumeRemove { volume: format!("tank/x{n}"), force: true, disconnect: true },
+            2 => {
+                let nqns = vec![format!("nqn.2014-08.com.example:g{n}")];
+                let settings = HostSettings { nqns: Some(nqns), ..HostSettings::default() };
+                Order::HostAdd { name: format!("g{n}"), settings }
+            }
+            _ => Order::HostRemove { name: format!("g{n}"), force: true, disconnect: true },
+        };
+        self.orders.push_back(order);
+    }
+    /// Faults stop.
+    pub(super) fn calm(&mut self) {
+        self.world.say(|| "faults stop".into());
+        self.stage = Stage::Calming { since: self.world.now() };
+        self.world.mend_networks();
+        self.world.all_paths_are_back();
+        self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);
+        self.snapshot = None;
+    }
+}

@@ -1,0 +1,155 @@
+//! A server: the machine on which one head runs, with a kernel, a clock, a state directory and ways to the drives of its own.
+
+use super::World;
+use super::actor::ActorId;
+use super::state::Pending;
+use base::{Address, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a server's clock shows. It runs at a rate of its own, and began at a time of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clock {
+    /// Nanoseconds that it counts in a microsecond.
+    pub rate: u64,
+    /// What it showed at the beginning of the world.
+    pub began: u64,
+}
+
+impl Default for Clock {
+    /// The world's own.
+    fn default() -> Self {
+        Self { rate: 1000, began: 0 }
+    }
+}
+
+impl Clock {
+    /// What it shows at a time of the world.
+    pub(super) fn shows(self, at: Instant) -> Instant {
+        if self == Self::default() {
+            return at;
+        }
+        let passed = u128::from(at.0) * u128::from(self.rate) / 1000;
+        Instant(self.began + u64::try_from(passed).expect("worlds are short"))
+    }
+    /// The first time of the world at which it shows this.
+    pub(super) fn when(self, shows: Instant) -> Instant {
+        if self == Self::default() {
+            return shows;
+        }
+        let passed = u128::from(shows.0.saturating_sub(self.began)) * 1000;
+        Instant(u64::try_from(passed.div_ceil(u128::from(self.rate))).unwrap_or(u64::MAX))
+    }
+}
+
+/// A server does nothing for a while, and then goes on as if nothing had been.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pause {
+    /// Until then.
+    pub until: Instant,
+    /// Its kernel stands still, too: what it was to send to drives leaves it after the pause.
+    pub kernel: bool,
+}
+
+/// One of the servers.
+pub struct Server {
+    pub(super) addresses: BTreeMap<Address, ActorId>,
+    /// The state directory.
+    pub state: BTreeMap<String, Vec<u8>>,
+    /// Since then it takes nothing, and lets go of nothing.
+    pub frozen_at: Option<Instant>,
+    pub(super) pending: Pending,
+    pub(super) clock: Clock,
+    pub(super) pause: Option<Pause>,
+    /// Drives to which it has lost the path, by their places.
+    pub(super) lost: BTreeSet<usize>,
+    /// A process of it runs.
+    pub(super) runs: bool,
+    /// It has power.
+    pub(super) powered: bool,
+}
+
+impl Server {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            addresses: BTreeMap::new(),
+            state: BTreeMap::new(),
+            frozen_at: None,
+            pending: Pending::new(seed),
+            clock: Clock::default(),
+            pause: None,
+            lost: BTreeSet::new(),
+            runs: false,
+            powered: true,
+        }
+    }
+}
+
+impl World {
+    /// Adds a second server, which reaches the same drives; its number.
+    pub fn add_server(&mut self, seed: u64) -> usize {
+        self.servers.push(Server::new(seed));
+        self.servers.len() - 1
+    }
+    /// Servers with drives that several of them reach.
+    pub(super) fn is_shared(&self) -> bool {
+        self.servers.len() > 1
+    }
+    /// On which server an actor lives; None for a host.
+    pub(super) fn server_of(&self, actor: ActorId) -> Option<usize> {
+        self.actors[actor].server
+    }
+    /// Sets a server's clock. Not while a process runs on it.
+    pub fn set_clock(&mut self, server: usize, clock: Clock) {
+        self.servers[server].clock = clock;
+    }
+    /// What the clock of an actor shows.
+    pub(super) fn now_of(&self, actor: ActorId) -> Instant {
+        self.server_of(actor).map_or(self.now, |s| self.servers[s].clock.shows(self.now))
+    }
+    /// The machines of a head.
+    pub(super) fn machines_of(&self, server: usize) -> Vec<ActorId> {
+        self.heads.iter().copied().filter(|id| self.actors[*id].server == Some(server)).collect()
+    }
+    /// A server stands still. What is for its processes waits, in order.
+    pub fn pause(&mut self, server: usize, pause: Pause) {
+        self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
+        self.servers[server].pause = Some(pause);
+    }
+    /// Until when a server stands still, if it does.
+    pub fn is_paused(&self, server: usize) -> Option<Pause> {
+        self.servers[server].pause.filter(|p| p.until > self.now)
+    }
+    /// Whether a process runs there.
+    pub fn runs(&self, server: usize) -> bool {
+        self.servers[server].runs
+    }
+    /// A server has power again.
+    pub fn power_on(&mut self, server: usize) {
+        self.servers[server].powered = true;
+        self.servers[server].pause = None;
+        self.end_ops_of(server);
+    }
+    /// A server loses its path to a drive, or has it again.
+    pub fn lose_path(&mut self, server: usize, disk: usize, lost: bool) {
+        self.say(|| {
+            format!("server {server} and d{disk}: the path is {}", if lost { "lost" } else { "back" })
+        });
+        if lost {
+            self.servers[server].lost.insert(disk);
+            self.answers_are_lost(server, disk);
+        } else {
+            self.servers[server].lost.remove(&disk);
+        }
+    }
+    pub(super) fn has_path(&self, server: usize, disk: usize) -> bool {
+        !self.servers[server].lost.contains(&disk)
+    }
+    /// Every server reaches every drive.
+    pub fn has_all_paths(&self) -> bool {
+        self.servers.iter().all(|s| s.lost.is_empty())
+    }
+    /// No path is lost any more.
+    pub fn all_paths_are_back(&mut self) {
+        self.servers.iter_mut().for_each(|s| s.lost.clear());
+    }
+}
