@@ -125,6 +125,8 @@ pub struct Disk {
     pub faults: Faults,
     /// By what means it is fenced.
     pub fence: FenceKind,
+    /// It says that it shuts a head out, and takes its commands all the same.
+    pub fence_lies: bool,
     /// Who is registered with it. Outlives power cuts.
     pub registrations: Registrations,
     durable: BTreeMap<u64, Sector>,
@@ -146,6 +148,7 @@ impl Disk {
             opening_reads: false,
             faults: Faults::default(),
             fence: FenceKind::Scsi,
+            fence_lies: false,
             registrations: Registrations::default(),
             durable: BTreeMap::new(),
             cached: BTreeMap::new(),
@@ -170,6 +173,10 @@ impl Disk {
         }
     }
 
+    /// Whether an operation that arrives by this path is let in.
+    pub fn admits(&self, nexus: Nexus) -> bool {
+        self.fence_lies || self.registrations.admits(nexus)
+    }
     /// What a head asks for of the drive's fence, as far as it changes who may come: what is at the drive is the world's.
     ///
     /// # Errors

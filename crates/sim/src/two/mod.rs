@@ -19,7 +19,7 @@ use crate::volume::Volume;
 use crate::world::{ActorId, Step, World};
 use base::fence::Process;
 use base::view::Protocol;
-use base::{Address, Duration, Instant, Prng, Slice};
+use base::{Address, Duration, Instant, Prng, Slice, Uuid};
 use check::Ordered;
 use cluster::HeadNo;
 use cluster::watch::Times;
@@ -33,6 +33,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 const MIB: u64 = 1 << 20;
+/// The system, as daemons would name it.
+const SYSTEM: Uuid = Uuid(*b"two heads of sim");
 const VOLUME_BYTES: u64 = 16 * MIB;
 /// Bytes of a shard's memory.
 const SHARD_BYTES: u64 = 27 * MIB;
@@ -107,6 +109,9 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     for d in 0..options.mirrors * 2 {
         world.disks.push(Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile));
     }
+    if let Some(lying) = options.lying {
+        world.disks[lying].fence_lies = true;
+    }
     world.add_server(seed ^ 0x7365_7276_6572);
     for (server, clock) in options.clocks.into_iter().enumerate() {
         world.set_clock(server, clock);
@@ -172,7 +177,7 @@ impl Run {
     }
     fn settings(&self, server: usize) -> SystemSettings {
         SystemSettings {
-            system: self.last_look.as_ref().map(|s| s.system.uuid).unwrap_or_default(),
+            system: SYSTEM,
             me: [HeadNo::A, HeadNo::B][server],
             name: ["left", "right"][server].into(),
             networks: self.options.networks,

@@ -54,6 +54,8 @@ pub struct Options {
     pub shards: u16,
     /// Mirrors of two legs.
     pub mirrors: usize,
+    /// This drive's fence does not hold.
+    pub lying: Option<usize>,
     /// Drives have volatile caches.
     pub volatile: bool,
     /// One host each.
@@ -96,6 +98,7 @@ impl Options {
             seed,
             shards: rng.between(1, 3) as u16,
             mirrors: rng.between(1, 2) as usize,
+            lying: None,
             volatile: rng.chance(1, 2),
             hosts,
             networks: rng.between(1, 2) as usize,

@@ -97,7 +97,7 @@ impl World {
             self.say(|| words);
         }
         let shared = self.is_shared();
-        let fenced = !shared && place.is_some_and(|p| !self.disks[p.disk].registrations.admits(nexus));
+        let fenced = !shared && place.is_some_and(|p| !self.disks[p.disk].admits(nexus));
         match place {
             Some(_) if shared => {}
             Some(place) if !fenced && self.disks[place.disk].appearance == place.appearance => {
@@ -400,7 +400,7 @@ impl World {
         let (nexus, place) = (pending.nexus, pending.place);
         let disk = place.map(|p| p.disk);
         let lost = disk.is_some_and(|d| !self.has_path(nexus.into(), d));
-        let fenced = disk.is_some_and(|d| !self.disks[d].registrations.admits(nexus));
+        let fenced = disk.is_some_and(|d| !self.disks[d].admits(nexus));
         let slow = disk.map_or(0, |d| self.disks[d].faults.slow_us);
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
         let late = self.rng.chance(self.kindness.late_permille, 1000) && !lost && !fenced;

@@ -112,7 +112,9 @@ impl World {
             Some(disk) => self.disks[disk].carry_out_fence(own, act),
             None => Err(FenceError::Gone),
         };
-        if let (Some(disk), Ok(_), FenceAct::ShutOut { .. }) = (disk, &result, act) {
+        if let (Some(disk), Ok(_), FenceAct::ShutOut { .. }) = (disk, &result, act)
+            && !self.disks[disk].fence_lies
+        {
             self.reset_unit(disk, own);
         }
         told(self, result);

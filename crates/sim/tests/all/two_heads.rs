@@ -18,3 +18,31 @@ fn the_same_seed_of_two_heads_gives_the_same_run() {
     let [first, again] = [(); 2].map(|()| run(Options::swarm(0)).unwrap_or_else(|f| panic!("{f:?}")));
     assert_eq!(first.hash, again.hash);
 }
+
+/// A world in which nothing goes wrong but what its drives do.
+fn calm(lying: Option<usize>) -> Options {
+    let mut options = Options::swarm(7);
+    (options.mirrors, options.lying) = (2, lying);
+    options.troubles.clear();
+    (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
+    options
+}
+
+#[test]
+fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
+    let outcome = run(calm(None)).unwrap_or_else(|f| panic!("{}", f.what));
+    let tried = outcome.events.iter().find(|e| e.contains("fences of 4 drives were tried: all hold"));
+    println!("{}", tried.unwrap_or_else(|| panic!("no trial in {:#?}", outcome.events)));
+}
+
+/// The drive confirms that a head is shut out, and takes what it writes all the same.
+#[test]
+fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {
+    let failure = run(calm(Some(2))).expect_err("it is not ready, so the system does not come up");
+    for part in ["the system does not come up", "the fence of d2 does not hold"] {
+        assert!(failure.what.contains(part), "{part}: {}", failure.what);
+    }
+    for good in ["d0", "d1", "d3"] {
+        assert!(!failure.what.contains(&format!("the fence of {good} ")), "{}", failure.what);
+    }
+}
