@@ -373,7 +373,11 @@ impl Run {
             return;
         }
         let Some(server) = self.leader() else { return };
-        let Some(order) = self.orders.pop_front() else { return };
+        let Some(mut order) = self.orders.pop_front() else { return };
+        if let Order::SystemCreate { settings } = &mut order {
+            // Its name is that of the first head, which is known now.
+            **settings = self.settings(server);
+        }
         self.asked += 1;
         self.ordered.is_asked(&order);
         let mail = StewardMail::Order { id: self.asked, order: order.clone() };

@@ -123,11 +123,13 @@ impl World {
     pub fn runs(&self, server: usize) -> bool {
         self.servers[server].runs
     }
-    /// A server has power again.
+    /// A server has power, and a process of it begins. If the last one was only killed, the kernel still has its operations, and claims on
+    /// drives wait for them.
     pub fn power_on(&mut self, server: usize) {
-        self.servers[server].powered = true;
         self.servers[server].pause = None;
-        self.end_ops_of(server);
+        if !core::mem::replace(&mut self.servers[server].powered, true) {
+            self.end_ops_of(server);
+        }
     }
     /// A server loses its path to a drive, or has it again.
     pub fn lose_path(&mut self, server: usize, disk: usize, lost: bool) {
