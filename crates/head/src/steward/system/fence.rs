@@ -199,11 +199,14 @@ impl Office {
         };
         let news = probes.iter().any(|p| !self.has_confirmed(p.id));
         let fenced: Vec<Option<Probe>> = join::all(probes.into_iter().map(one).collect()).await;
+        let fenced: Vec<Probe> = fenced.into_iter().flatten().collect();
         if news {
+            // They may be the voters that are to be asked: of a pool that is taken, nothing else is open.
+            self.are_open(&fenced);
             self.may_serve().await;
         }
         let again = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> { Box::pin(self.look_again(p)) };
-        let looked = join::all(fenced.into_iter().flatten().map(again).collect()).await;
+        let looked = join::all(fenced.into_iter().map(again).collect()).await;
         let mut good = vec![];
         for probe in looked {
             match probe {
@@ -211,10 +214,14 @@ impl Office {
                 Err(e) => self.is_not_fenced(e.words),
             }
         }
-        for (uuid, id) in good.iter().filter_map(|p| Some((p.good_label()?.drive, p.id))) {
+        self.are_open(&good);
+        good
+    }
+    /// Drives may vote from now on, by their labels.
+    fn are_open(&self, probes: &[Probe]) {
+        for (uuid, id) in probes.iter().filter_map(|p| Some((p.good_label()?.drive, p.id))) {
             self.in_system(|s| s.is_open(uuid, id));
         }
-        good
     }
     fn has_confirmed(&self, id: DriveId) -> bool {
         self.desk().system.as_ref().is_some_and(|s| s.has_confirmed(id))

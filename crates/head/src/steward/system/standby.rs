@@ -51,7 +51,12 @@ impl Office {
         self.close_drives(&specs);
         let open =
             |spec: &String| self.desk().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
+        let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
         for spec in &specs {
+            if leads() {
+                // A takeover opens what is not open.
+                return;
+            }
             match open(spec) {
                 Some(id) if anew => drop(self.register(id).await),
                 Some(_) => {}
