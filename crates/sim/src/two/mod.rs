@@ -396,7 +396,7 @@ impl Run {
             }
             Ok(Reply::Snapshot(snapshot)) => {
                 if self.leader() == Some(server) {
-                    self.ordered.verdict(&snapshot)?;
+                    self.ordered.verdict(&snapshot).map_err(|e| format!("{e}{}", self.ills()))?;
                 }
                 if self.stage == Stage::Ordering {
                     self.last_look = Some(snapshot.clone());
