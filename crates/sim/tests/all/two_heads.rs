@@ -8,7 +8,7 @@ use sim::two::{Options, run};
 fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
     for seed in [2, 101, 127, 132, 136] {
         if let Err(failure) = run(Options::swarm(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --heads 2 --seed {seed} --story", failure.what);
+            panic!("seed {seed}: {}\nsee it again: make sim HEADS=2 SEED={seed} STORY=1", failure.what);
         }
     }
 }
