@@ -82,7 +82,7 @@ impl Office {
             self.shape(id, shape.clone());
         }
         let path = info.path.clone();
-        let looked = self.cx.until_end(end, self.look_at(spec, id, info)).await;
+        let looked = self.cx.until_end(end, self.look_as_member(spec, id, info)).await;
         match looked.unwrap_or(Err((path, DriveError::TimedOut))) {
             Ok(probe) => Ok(probe),
             Err((path, error)) => {
