@@ -110,8 +110,11 @@ impl World {
     pub(super) fn machines_of(&self, server: usize) -> Vec<ActorId> {
         self.heads.iter().copied().filter(|id| self.actors[*id].server == Some(server)).collect()
     }
-    /// A server stands still. What is for its processes waits, in order.
+    /// A server stands still. What is for its processes waits, in order: one that stands still already does so no longer for it.
     pub fn pause(&mut self, server: usize, pause: Pause) {
+        if self.is_paused(server).is_some() {
+            return;
+        }
         self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
         self.servers[server].pause = Some(pause);
     }
