@@ -26,8 +26,8 @@ lint: ## Format and lints alone
 judge: ## Real kernels, libiscsi, QEMU and tshark against the binary (TEST=name for one)
 	@$(XTASK) judge $(TEST)
 
-sim: ## Simulation: SEED=n again (STORY=1: its last events), or SEEDS=n new ones (FROM=n)
-	@$(XTASK) sim $(if $(SEED),--seed $(SEED)) $(if $(STORY),--story) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+sim: ## Simulation: SEED=n again (STORY=1: its last events), or SEEDS=n new ones (FROM=n); HEADS=2: of two heads
+	@$(XTASK) sim $(if $(HEADS),--heads $(HEADS)) $(if $(SEED),--seed $(SEED)) $(if $(STORY),--story) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS=50 with a kernel host (10 s each), CUTS=24 of power, TAKEOVERS=20 of two heads (40 s each), CALM=60 minutes in which none may happen
 	@$(XTASK) soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_ROUNDS),--guest $(SOAK_ROUNDS)) $(if $(CUTS),--cuts $(CUTS)) $(if $(TAKEOVERS),--takeovers $(TAKEOVERS)) $(if $(CALM),--calm $(CALM))

@@ -245,9 +245,12 @@ fn many(words: &Words) -> ExitCode {
                     });
                     say!("{} {}", last_lines(what.trim_start()), PLACE.take());
                     let flags: String = words.flags().iter().map(|f| format!(" --{f}")).collect();
-                    match flags.is_empty() {
-                        true => say!("at commit {commit}; see it again: make sim SEED={seed} STORY=1"),
-                        false => say!("at commit {commit}; see it again: sim --seed {seed}{flags} --story"),
+                    match words.flags()[..] {
+                        [] => say!("at commit {commit}; see it again: make sim SEED={seed} STORY=1"),
+                        ["heads 2"] => {
+                            say!("at commit {commit}; see it again: make sim HEADS=2 SEED={seed} STORY=1");
+                        }
+                        _ => say!("at commit {commit}; see it again: sim --seed {seed}{flags} --story"),
                     }
                     failures.lock().expect("nobody panics with it").push(seed);
                     stop.store(!words.all, Ordering::Relaxed);

@@ -53,7 +53,11 @@ impl Ordered {
             };
             if is.is_some_and(|is| is != there) {
                 let word = if there { "is there, and was removed" } else { "is not there, and was made" };
-                return Err(format!("orders: {name} {word}"));
+                let pools: Vec<String> =
+                    snapshot.pools.iter().map(|p| format!("{} {}", p.name, p.state.word())).collect();
+                let names = snapshot.volumes.iter().map(|v| v.name.clone());
+                let all: Vec<String> = names.chain(snapshot.hosts.iter().map(|h| h.name.clone())).collect();
+                return Err(format!("orders: {name} {word}: {pools:?}, {all:?}"));
             }
         }
         Ok(())

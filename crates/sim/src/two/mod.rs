@@ -388,7 +388,11 @@ impl Run {
             return;
         }
         let Some(server) = self.leader() else { return };
-        let Some(order) = self.orders.pop_front() else { return };
+        let Some(mut order) = self.orders.pop_front() else { return };
+        if let Order::SystemCreate { settings } = &mut order {
+            // Its name is that of the first head, which is known now.
+            **settings = self.settings(server);
+        }
         self.asked += 1;
         self.ordered.is_asked(&order);
         let mail = StewardMail::Order { id: self.asked, order: order.clone() };
@@ -407,7 +411,7 @@ impl Run {
             }
             Ok(Reply::Snapshot(snapshot)) => {
                 if self.leader() == Some(server) {
-                    self.ordered.verdict(&snapshot)?;
+                    self.ordered.verdict(&snapshot).map_err(|e| format!("{e}{}", self.ills()))?;
                 }
                 if self.stage == Stage::Ordering {
                     self.last_look = Some(snapshot.clone());

@@ -130,6 +130,11 @@ impl World {
     }
     /// A drive does an operation, or part of it (`tear`), on memory as it is now.
     fn carry(&mut self, pending: &PendingOp, tear: bool) -> Result<(), DriveError> {
+        if self.trace {
+            let (token, part) = (pending.op.token, if tear || pending.torn { "a part of " } else { "" });
+            let (fenced, actor) = (if pending.fenced { "not " } else { "" }, pending.actor);
+            self.say(|| format!("head actor {actor}: {part}{token:?} is {fenced}done"));
+        }
         let Some(Opened { disk, appearance }) = pending.place else { return Err(DriveError::Gone) };
         let Self { actors, heads, disks, rng, .. } = self;
         let disk = &mut disks[disk];

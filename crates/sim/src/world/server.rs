@@ -110,8 +110,11 @@ impl World {
     pub(super) fn machines_of(&self, server: usize) -> Vec<ActorId> {
         self.heads.iter().copied().filter(|id| self.actors[*id].server == Some(server)).collect()
     }
-    /// A server stands still. What is for its processes waits, in order.
+    /// A server stands still. What is for its processes waits, in order: one that stands still already does so no longer for it.
     pub fn pause(&mut self, server: usize, pause: Pause) {
+        if self.is_paused(server).is_some() {
+            return;
+        }
         self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
         self.servers[server].pause = Some(pause);
     }
@@ -123,11 +126,13 @@ impl World {
     pub fn runs(&self, server: usize) -> bool {
         self.servers[server].runs
     }
-    /// A server has power again.
+    /// A server has power, and a process of it begins. If the last one was only killed, the kernel still has its operations, and claims on
+    /// drives wait for them.
     pub fn power_on(&mut self, server: usize) {
-        self.servers[server].powered = true;
         self.servers[server].pause = None;
-        self.end_ops_of(server);
+        if !core::mem::replace(&mut self.servers[server].powered, true) {
+            self.end_ops_of(server);
+        }
     }
     /// A server loses its path to a drive, or has it again.
     pub fn lose_path(&mut self, server: usize, disk: usize, lost: bool) {

@@ -82,7 +82,7 @@ impl Office {
             self.shape(id, shape.clone());
         }
         let path = info.path.clone();
-        let looked = self.cx.until_end(end, self.look_at(spec, id, info)).await;
+        let looked = self.cx.until_end(end, self.look_as_member(spec, id, info)).await;
         match looked.unwrap_or(Err((path, DriveError::TimedOut))) {
             Ok(probe) => Ok(probe),
             Err((path, error)) => {
@@ -132,8 +132,14 @@ impl Office {
             let places = [a, b, label_copy_at(l.drive_bytes)].map(|at| (at, RECORD_BYTES));
             let slots = l.config_at.map(|at| -> Boxed<'_, _> { Box::pin(self.read_config_slot(id, at)) });
             let (read, slots) = join::both(self.read_all(id, &places), join::all(slots.into())).await;
-            record = newest_membership([0, 1].map(|i| read[i].as_deref().unwrap_or(&[])));
-            config = newest_config([&slots[0], &slots[1]]);
+            // A place that can never be read again leaves the older one of the two. One that was not read now may hold the newer one.
+            let there = |read: &Result<Vec<u8>, DriveError>| match read {
+                Ok(bytes) => Ok(bytes.clone()),
+                Err(DriveError::Medium) => Ok(vec![]),
+                Err(e) => Err(fail(*e)),
+            };
+            record = newest_membership([&there(&read[0])?, &there(&read[1])?]);
+            config = newest_config([&there(&slots[0])?, &there(&slots[1])?]);
             let copy = read[2].as_ref().map_err(|e| fail(*e))?;
             whole = Label::decode(first).is_ok_and(|a| Label::decode(copy).is_ok_and(|b| a == b));
         }
@@ -161,11 +167,11 @@ impl Office {
         join::all(places.iter().map(one).collect()).await
     }
     /// What can be read of a slot: its first block, and the rest if that says how long it is.
-    async fn read_config_slot(&self, id: DriveId, at: u64) -> Vec<u8> {
-        let first = self.cx.read(id, at, RECORD_BYTES).await.unwrap_or_default();
+    async fn read_config_slot(&self, id: DriveId, at: u64) -> Result<Vec<u8>, DriveError> {
+        let first = self.cx.read(id, at, RECORD_BYTES).await?;
         match config_bytes(&first) {
-            Some(n) if n > RECORD_BYTES as u64 => self.cx.read(id, at, n as usize).await.unwrap_or_default(),
-            Some(_) | None => first,
+            Some(n) if n > RECORD_BYTES as u64 => self.cx.read(id, at, n as usize).await,
+            Some(_) | None => Ok(first),
         }
     }
     /// Changes how an open drive behaves, until it is let go of.

@@ -6,6 +6,7 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
+use crate::steward::state::config::PoolConfig;
 use base::fence::{NoFence, ReservationKind};
 use base::{
     DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
@@ -213,11 +214,14 @@ impl Office {
         };
         let news = probes.iter().any(|p| !self.has_confirmed(p.id));
         let fenced: Vec<Option<Probe>> = join::all(probes.into_iter().map(one).collect()).await;
+        let fenced: Vec<Probe> = fenced.into_iter().flatten().collect();
         if news {
+            // They may be the voters that are to be asked: of a pool that is taken, nothing else is open.
+            self.are_open(&fenced);
             self.may_serve().await;
         }
         let again = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> { Box::pin(self.look_again(p)) };
-        let looked = join::all(fenced.into_iter().flatten().map(again).collect()).await;
+        let looked = join::all(fenced.into_iter().map(again).collect()).await;
         let mut good = vec![];
         for probe in looked {
             match probe {
@@ -225,10 +229,14 @@ impl Office {
                 Err(e) => self.is_not_fenced(e.words),
             }
         }
-        for (uuid, id) in good.iter().filter_map(|p| Some((p.good_label()?.drive, p.id))) {
+        self.are_open(&good);
+        good
+    }
+    /// Drives may vote from now on, by their labels.
+    fn are_open(&self, probes: &[Probe]) {
+        for (uuid, id) in probes.iter().filter_map(|p| Some((p.good_label()?.drive, p.id))) {
             self.in_system(|s| s.is_open(uuid, id));
         }
-        good
     }
     fn has_confirmed(&self, id: DriveId) -> bool {
         self.desk().system.as_ref().is_some_and(|s| s.has_confirmed(id))
@@ -238,6 +246,31 @@ impl Office {
         let path = probe.info.path.clone();
         let gone = || format!("{path} has not confirmed that the other head is shut out").into();
         self.fenced(vec![probe]).await.pop().ok_or_else(gone)
+    }
+    /// Looks at a drive that is open. One that was away when this head was let in refuses it: then it registers, but stays so only with a
+    /// drive of a pool of this system. Nothing is served from it before it is `fenced`.
+    pub(crate) async fn look_as_member(
+        &self,
+        spec: &str,
+        id: DriveId,
+        info: DriveInfo,
+    ) -> Result<Probe, (String, DriveError)> {
+        let looked = self.look_at(spec, id, info.clone()).await;
+        let refused = matches!(looked, Err((_, DriveError::Fenced)));
+        if !refused || !self.is_in_system() || self.register(id).await.is_err() {
+            return looked;
+        }
+        let again = self.look_at(spec, id, info).await;
+        if again.as_ref().is_ok_and(|p| self.is_of_system(p)) {
+            return again;
+        }
+        self.unregister(id).await;
+        looked
+    }
+    /// Whether a drive is of a pool of this system.
+    pub(super) fn is_of_system(&self, probe: &Probe) -> bool {
+        let config = probe.config.as_ref().ok().and_then(|slot| PoolConfig::of_slot(slot).ok());
+        config.is_some_and(|c| c.shared.is_some() && c.shared == self.system())
     }
     /// Clears what lies where a system has its own records (docs/formats/system.md): old bytes would be taken for votes.
     pub(crate) async fn clear_area(&self, id: DriveId) -> Result<(), DriveError> {

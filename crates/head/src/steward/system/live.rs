@@ -6,10 +6,15 @@ use crate::peer::SystemSettings;
 use crate::steward::context::desk::Stop;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
-use base::Instant;
+use base::{Duration, Instant};
 use cluster::member::{Do, Out};
 use cluster::watch::Why;
 use cluster::{HeadNo, Part};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// How long a takeover waits for a drive that is being opened.
+const OPENING_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The other head, in words: by its name if it has one.
 fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
@@ -73,8 +78,13 @@ impl Office {
             }
         }
         self.leave_addresses().await;
-        let office = self.clone();
-        self.cx.spawn(async move { office.keep_drives_open().await });
+        let opens = Rc::new(Cell::new(true));
+        let (office, still) = (self.clone(), opens.clone());
+        self.cx.spawn(async move {
+            office.keep_drives_open().await;
+            still.set(false);
+            office.cx.changed();
+        });
         let office = self.clone();
         self.cx
             .until(move || {
@@ -85,6 +95,8 @@ impl Office {
         if self.desk().stop != Stop::No {
             return None;
         }
+        // A drive that is being opened just now would be held against the pools that are taken next.
+        self.cx.until_within(OPENING_PATIENCE, move || !opens.get()).await;
         self.fence_standby().await;
         Some(())
     }

@@ -1,11 +1,9 @@
 //! A follower: its drives are open, so that it votes and beats there, and takes over what is open already.
 
-use crate::steward::context::probe::Probe;
 use crate::steward::context::system::Standby;
 use crate::steward::health::shaped;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{POOLS, parse_pools};
-use crate::steward::state::config::PoolConfig;
 use base::{DriveKind, Duration};
 use cluster::Part;
 use std::collections::BTreeSet;
@@ -52,7 +50,12 @@ impl Office {
         self.close_drives(&specs);
         let open =
             |spec: &String| self.desk().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
+        let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
         for spec in &specs {
+            if leads() {
+                // A takeover opens what is not open.
+                return;
+            }
             match open(spec) {
                 Some(id) if anew => drop(self.register(id).await),
                 Some(_) => {}
@@ -72,11 +75,7 @@ impl Office {
         let _ = self.register(id).await;
         let looked = self.look_at(spec, id, info.clone()).await.ok();
         // What is another system's, or nobody's any more, is left alone: a former head of it would fence the others off.
-        let ours = |p: &Probe| {
-            let config = p.config.as_ref().ok().and_then(|slot| PoolConfig::of_slot(slot).ok());
-            config.is_some_and(|c| c.shared == self.system())
-        };
-        let uuid = looked.filter(ours).and_then(|p| p.good_label().map(|l| l.drive));
+        let uuid = looked.filter(|p| self.is_of_system(p)).and_then(|p| p.good_label().map(|l| l.drive));
         match uuid {
             Some(uuid) => {
                 self.in_system(|s| s.stands_by(spec.to_string(), Standby { id, info, uuid }));
