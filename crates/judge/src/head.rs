@@ -79,6 +79,8 @@ pub struct Head {
     /// The folder with `head.toml`, the state directory, the socket and the drives.
     pub dir: PathBuf,
     daemon: Option<Child>,
+    /// Capabilities that the daemon is started without, as in `-net_raw`.
+    without: Option<&'static str>,
     /// How many volumes there were when it was last killed or stopped.
     volumes: usize,
 }
@@ -86,22 +88,28 @@ pub struct Head {
 impl Head {
     /// A folder and a network for a head that does not run yet.
     pub fn prepare(name: &str) -> Head {
-        Self::prepare_in(Arc::new(Net::new().expect("a network")), name)
+        Self::within(Arc::new(Net::new().expect("a network")), name)
     }
 
     /// The same in the network of this one, as a second head of a system.
     pub fn beside(&self, name: &str) -> Head {
-        Self::prepare_in(Arc::clone(&self.net), name)
+        Self::within(Arc::clone(&self.net), name)
     }
 
-    fn prepare_in(net: Arc<Net>, name: &str) -> Head {
+    /// The same in a network that is there.
+    pub fn within(net: Arc<Net>, name: &str) -> Head {
         let dir = target().join("judge").join(format!("{name}-{}", std::process::id()));
         fs::remove_dir_all(&dir).ok();
         fs::create_dir_all(dir.join("state")).expect("a folder");
         let at = dir.display();
         let config = format!("state_dir = \"{at}/state\"\nsocket = \"{at}/api\"\nmemory = \"256M\"\n");
         fs::write(dir.join("head.toml"), config).expect("head.toml");
-        Head { net, dir, daemon: None, volumes: 0 }
+        Head { net, dir, daemon: None, without: None, volumes: 0 }
+    }
+
+    /// Has its daemon started without these capabilities from now on, as in `-net_raw`.
+    pub fn do_without(&mut self, capabilities: &'static str) {
+        self.without = Some(capabilities);
     }
 
     /// A running head without pools.
@@ -138,14 +146,26 @@ impl Head {
         format!("file:{}?block=512", self.dir.join(name).display())
     }
 
-    /// Starts the daemon and waits until it answers and serves again what it served before.
-    pub fn start(&mut self) {
+    /// Starts the daemon, and waits for nothing.
+    pub fn launch(&mut self) {
         assert!(self.daemon.is_none(), "it runs already");
         let log = File::options().create(true).append(true).open(self.dir.join("log")).expect("a log");
-        let mut command = self.net.command(binary());
+        let mut command = match self.without {
+            None => self.net.command(binary()),
+            Some(these) => {
+                let mut less = self.net.command("setpriv");
+                less.args(["--bounding-set", these, "--inh-caps", these, "--"]).arg(binary());
+                less
+            }
+        };
         command.arg("serve").arg("--config").arg(self.dir.join("head.toml"));
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
         self.daemon = Some(command.spawn().expect("the daemon starts"));
+    }
+
+    /// Starts the daemon and waits until it answers and serves again what it served before.
+    pub fn start(&mut self) {
+        self.launch();
         crate::until("the daemon answers", 20, || {
             let ended = self.daemon.as_mut().and_then(|d| d.try_wait().ok().flatten());
             assert!(ended.is_none(), "the daemon ended with {ended:?}:\n{}", self.log());
@@ -169,6 +189,11 @@ impl Head {
     /// Kills the daemon as -9 does: nothing is written back or closed.
     pub fn kill(&mut self) {
         self.volumes = self.volumes();
+        self.kill_at_once();
+    }
+
+    /// The same without a question before.
+    pub fn kill_at_once(&mut self) {
         let mut daemon = self.daemon.take().expect("a running daemon");
         daemon.kill().expect("kill");
         daemon.wait().expect("wait");

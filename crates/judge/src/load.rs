@@ -92,9 +92,14 @@ pub fn target(head: &Head, protocol: Protocol, name: &str) -> String {
 impl Load {
     /// Starts one. `words` are those of `millrace bench`: target, shape, and where.
     pub fn start(head: &Head, name: &str, words: &str) -> Load {
+        Self::start_in(&head.net, head, name, words)
+    }
+
+    /// The same in another network; the head's folder keeps what it says.
+    pub fn start_in(net: &lab::Net, head: &Head, name: &str, words: &str) -> Load {
         static SEED: AtomicU32 = AtomicU32::new(1);
         let (said, complaint) = (head.dir.join(format!("{name}.json")), head.dir.join(format!("{name}.err")));
-        let mut command = head.net.command(binary());
+        let mut command = net.command(binary());
         command.args([
             "bench",
             "--json",

@@ -9,6 +9,9 @@
 //!     peer controllers ADDRESS NQN HOST N QUEUES
 //!                                 opens N controllers with QUEUES I/O queues each and keeps them alive (every 7.5 s
 //!                                 of 15); prints how many came in, and how many stay open
+//!     peer idle ADDRESS [NQN HOST]
+//!                                 logs in for iSCSI discovery, or opens a controller; prints `in`, says nothing more, and
+//!                                 prints `reset` or `closed` once the connection is over
 //!     peer send ADDRESS HEX       sends the bytes; prints the answer in hex when the other side closes, or
 //!                                 `open HEX` when it is still open after two seconds
 
@@ -29,6 +32,10 @@ fn main() {
         ["slow", at, hex, ms] => slow(address(at), &bytes(hex), Duration::from_millis(number(ms))),
         ["controllers", at, nqn, host, n, queues] => {
             controllers(address(at), nqn, host, number(n), number(queues) as u16);
+        }
+        ["idle", at] => idle(discovery(address(at))),
+        ["idle", at, nqn, host] => {
+            idle(queue(address(at), (nqn, host), 0, 0xffff).expect("a controller").0);
         }
         ["send", at, hex] => send(address(at), &bytes(hex)),
         _ => {
@@ -145,6 +152,40 @@ fn slow(to: SocketAddr, data: &[u8], pause: Duration) {
         std::thread::sleep(pause);
     }
     println!("sent {sent} in {} ms", began.elapsed().as_millis());
+}
+
+/// A discovery session (RFC 7143 11.12).
+fn discovery(to: SocketAddr) -> TcpStream {
+    let mut stream = connect(to).expect("a connection");
+    let keys = b"InitiatorName=iqn.2026-01.org.millrace.judge:idle\0SessionType=Discovery\0";
+    let mut pdu = vec![0; 48];
+    // Login Request, immediate; to the full feature phase from operational negotiation.
+    pdu[..2].copy_from_slice(&[0x43, 0x87]);
+    pdu[4..8].copy_from_slice(&(keys.len() as u32).to_be_bytes());
+    pdu[8..14].copy_from_slice(&[0x40, 0, 0, 1, 0, 1]);
+    pdu[24..28].copy_from_slice(&1u32.to_be_bytes());
+    pdu.extend_from_slice(keys);
+    pdu.resize(pdu.len().next_multiple_of(4), 0);
+    stream.write_all(&pdu).expect("a login");
+    let mut answer = [0; 4096];
+    let n = stream.read(&mut answer).expect("an answer");
+    assert!(n >= 48 && answer[0] == 0x23 && answer[36] == 0, "the login is refused: {:?}", &answer[..n]);
+    stream
+}
+
+fn idle(mut stream: TcpStream) {
+    stream.set_read_timeout(None).expect("a socket");
+    println!("in");
+    let mut rest = [0; 4096];
+    let word = loop {
+        match stream.read(&mut rest) {
+            Ok(0) => break "closed".to_owned(),
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => break "reset".to_owned(),
+            Err(e) => break e.to_string(),
+        }
+    };
+    println!("{word}");
 }
 
 fn send(to: SocketAddr, data: &[u8]) {

@@ -23,14 +23,23 @@ impl Net {
     /// Makes one.
     pub fn new() -> Result<Net> {
         let addresses: String = LANS.iter().map(|lan| format!("ip addr add {lan}.1/24 dev lo; ")).collect();
-        let script = format!("set -e; ip link set lo up; {addresses} echo ready; exec cat >/dev/null");
         let mut command = Command::new("unshare");
         if !is_root() {
             command.arg("--map-root-user");
         }
-        let mut holder = command
+        Self::hold(command.env("PATH", path_with_sbin()), &addresses)
+    }
+
+    /// Another network that is joined to no other one, with an empty loopback: cards between the two, and others
+    /// made like this, can be had by `ip link add NAME type veth peer name OTHER netns ID`.
+    pub fn beside(&self) -> Result<Net> {
+        Self::hold(&mut self.command("unshare"), "")
+    }
+
+    fn hold(unshare: &mut Command, addresses: &str) -> Result<Net> {
+        let script = format!("set -e; ip link set lo up; {addresses} echo ready; exec cat >/dev/null");
+        let mut holder = unshare
             .args(["--net", "sh", "-c", &script])
-            .env("PATH", path_with_sbin())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -47,6 +56,11 @@ impl Net {
             bail!("{}", why.trim());
         }
         Ok(Net { holder })
+    }
+
+    /// A process in it, which names it to `ip link ... netns`.
+    pub fn id(&self) -> u32 {
+        self.holder.id()
     }
 
     /// A command that will run in this namespace. It is killed when the calling thread ends, so that

@@ -1,6 +1,7 @@
 //! The product in the hands of real hosts, tools, operators and vandals. One program, since every
 //! test program costs a link.
 
+mod addresses;
 mod bad_orders;
 mod bad_peers;
 mod fences;

@@ -125,6 +125,7 @@ impl Addresses {
 
     fn run(&self) {
         let (mut prolong, mut last, mut silent) = (Instant::now(), None, false);
+        let mut warned = false;
         loop {
             let (order, tell) = self.wait(prolong);
             let now = Instant::now();
@@ -146,7 +147,10 @@ impl Addresses {
                     (silent, *known) = (true, true);
                     self.tell_steward(&last);
                 }
-                if let Some(e) = failed {
+                // What is not allowed is not allowed the next time either: it is said once.
+                let repeated = hushed && warned;
+                warned |= hushed;
+                if let Some(e) = failed.filter(|_| !repeated) {
                     tracing::warn!("the network was not told of addresses: {e}");
                 }
             }
