@@ -132,6 +132,10 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let (a, b, _, _, token) = system();
     let memory = a.refused("pool create more mirror ram:300M ram:300M");
     assert!(memory.contains("cannot be used by two heads"), "{memory}");
+    // An address of the other server's own: that one listens there once it leads.
+    a.cli("portal add nvme 192.0.2.9:4420");
+    until("that is no trouble", || a.status()["health"] == "optimal");
+    assert!(a.cli("portal ls").contains("192.0.2.9:4420"));
     let mut c = Daemon::new();
     c.start(&[]);
     let refused = c.refused(&format!("system join {token} --link 127.0.0.1"));

@@ -464,6 +464,8 @@ impl Office {
                         |p| format!("{} listens there", p.words()),
                     ))
                 }
+                // It may be the other head's, which listens there once it leads.
+                Some(Err(base::NetError::NoAddress)) if desk.system.is_some() && moves.is_none() => None,
                 Some(Err(e)) => Some(net_words(*e)),
                 Some(Ok(_)) => None,
                 None => Some("no answer came within 5 seconds".to_string()),

@@ -176,6 +176,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     pools.sort_by(|a, b| a.name.cmp(&b.name));
     let portals: Vec<PortalState> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
     // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
+    let some_listen = portals.iter().any(|p| p.listening);
     for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && desk.stop != Stop::Closed)
     {
         let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
@@ -183,6 +184,11 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             .portals
             .iter()
             .find(|row| (row.portal.protocol, row.portal.address) == (p.protocol, p.address));
+        // An address of the other head's own: that one listens there once it leads.
+        let is_others = desk.system.is_some() && p.moves.is_none() && some_listen;
+        if is_others && row.and_then(PortalDesk::failure) == Some(base::NetError::NoAddress) {
+            continue;
+        }
         let rm = format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address);
         // It is tried again by itself.
         let next = match row.and_then(PortalDesk::failure) {
