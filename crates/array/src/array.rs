@@ -237,7 +237,7 @@ impl Array {
             match self.meet_uncleared(kind, at, len) {
                 Meeting::Nothing => {}
                 // A drive is asked whether this head is still let in there: if it was shut out, others may have written.
-                Meeting::Zeroes if self.shared => zeroes = kind == Kind::Read,
+                Meeting::Zeroes if self.shared && !planted(Bug::ZeroesUnasked) => zeroes = kind == Kind::Read,
                 Meeting::Zeroes => {
                     if kind == Kind::Read {
                         io.zeroes(ticket, data);

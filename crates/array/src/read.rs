@@ -167,10 +167,11 @@ impl Array {
         self.unwatch(id);
         let flight = &mut self.flights[id];
         flight.tried |= bit(leg);
-        if error == DriveError::Medium {
+        let bad = error == DriveError::Fenced && planted(Bug::FencedIsBad);
+        if error == DriveError::Medium || bad {
             flight.medium |= bit(leg);
         }
-        if error == DriveError::Fenced && matches!(flight.job, Job::Host(_)) {
+        if error == DriveError::Fenced && !bad && matches!(flight.job, Job::Host(_)) {
             // Its blocks may be well: whoever holds the reservation reads them, and the host must come back.
             flight.refused = Some(error);
         }

@@ -14,7 +14,7 @@ use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::DriveKind;
-use base::{Duration, Instant, Uuid};
+use base::{Bug, Duration, Instant, Uuid, planted};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -141,7 +141,7 @@ impl Office {
             self.desk_mut().forget_stand_ins();
             self.desk_mut().orders(false);
             // A head that is out has done nothing that counts: the other one may lead without it.
-            let is_over = |s: &SystemDesk| s.part() == cluster::Part::Over;
+            let is_over = |s: &SystemDesk| s.part() == cluster::Part::Over && !planted(Bug::OutAnswers);
             if let Some(id) = id
                 && !self.desk().system.as_ref().is_some_and(is_over)
             {

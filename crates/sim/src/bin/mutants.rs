@@ -114,6 +114,12 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
+        Worlds::Heads => {
+            return match std::panic::catch_unwind(|| sim::two::run(sim::two::Options::swarm(seed))) {
+                Ok(result) => result.err().map(|failure| one_line(&failure.what)),
+                Err(panic) => Some(one_line(&words(&*panic))),
+            };
+        }
         Worlds::Volumes => Options::volumes(seed),
         Worlds::Stingy => Options::beside_stingy(seed),
         Worlds::Scarce => Options::scarce(seed),

@@ -9,8 +9,8 @@ use crate::steward::office::Office;
 use crate::steward::state::config::PoolConfig;
 use base::fence::{NoFence, ReservationKind};
 use base::{
-    DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
-    OpenError, Uuid,
+    Bug, DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
+    OpenError, Uuid, planted,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 
@@ -140,6 +140,11 @@ impl Office {
         if let FenceKind::None(why) = info.fence {
             return Err(cannot(path, why));
         }
+        if planted(Bug::TakenUnfenced) {
+            let _ = self.register(id).await;
+            self.in_system(|s| s.confirms(id));
+            return Ok(());
+        }
         let end = self.cx.now() + patience;
         loop {
             let last = match self.fence_once(id, info.fence, anew).await {
@@ -220,7 +225,14 @@ impl Office {
             self.are_open(&fenced);
             self.may_serve().await;
         }
-        let again = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> { Box::pin(self.look_again(p)) };
+        let again = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> {
+            Box::pin(async move {
+                if planted(Bug::NotLookedAgain) {
+                    return Ok(p);
+                }
+                self.look_again(p).await
+            })
+        };
         let looked = join::all(fenced.into_iter().map(again).collect()).await;
         let mut good = vec![];
         for probe in looked {
