@@ -9,7 +9,8 @@ use base::Uuid;
 use std::sync::Arc;
 
 /// The features of [`configuration_example`].
-const EXAMPLE_HAS: u64 = feature::EXTRAS | feature::CAPS | feature::WEIGHTS | feature::UNCLEARED;
+const EXAMPLE_HAS: u64 =
+    feature::EXTRAS | feature::CAPS | feature::WEIGHTS | feature::UNCLEARED | feature::SHARED;
 
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {

@@ -56,7 +56,7 @@ impl Options {
             hot_blocks: rng.between(2, 40),
             used: rng.chance(1, 2),
             returns: often(rng, 40),
-            shared: rng.chance(1, 2),
+            shared: region_bytes == 64 << 10,
         }
     }
 }

@@ -14,5 +14,4 @@ pub(crate) mod probe;
 pub(crate) mod scrub;
 pub(crate) mod spare;
 pub(crate) mod system;
-pub(crate) mod trials;
 pub(crate) mod witness;

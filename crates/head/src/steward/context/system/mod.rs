@@ -1,7 +1,8 @@
 //! The system that this head is one of two of.
 
+pub(crate) mod trials;
+
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
-use crate::steward::context::trials::Trials;
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
 use cluster::link::Do;
@@ -9,6 +10,7 @@ use cluster::member::{self, NotReached};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
+use trials::Trials;
 
 /// A drive that is open while this head follows, so that it can vote and beat there, and take over without opening it.
 #[derive(Clone)]
