@@ -508,6 +508,9 @@ impl System {
     }
     /// The Steward has taken the system apart: the daemon starts anew, as a head that is alone.
     pub fn ends(&self) -> Result<(), Failure> {
+        // Whoever would write the file again waits here, and finds that there is none.
+        let mut inner = self.inner();
+        inner.file = None;
         std::fs::remove_file(self.dir.join(LINK))
             .and_then(|()| std::fs::File::open(&self.dir)?.sync_all())
             .map_err(|e| Failure::internal(format!("the file {LINK} cannot be removed: {e}")))?;
