@@ -492,17 +492,15 @@ impl System {
         file.leaving = leaving;
         file.save(&self.dir).map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))
     }
-    /// There is no other head any more: another one may join by a new token.
+    /// The other head is let go: it makes no connection any more, and another one may join by a new token.
     pub fn forget_peer(&self) -> Result<(), Failure> {
         let mut inner = self.inner();
-        let inner = &mut *inner;
         let Some(file) = inner.file.as_mut() else { return Ok(()) };
         (file.peer, file.peer_addresses, file.invitation) = (None, vec![], None);
         file.save(&self.dir)
             .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
         if let Some(link) = &inner.link {
             link.forget();
-            inner.paths.values().for_each(|on| link.close(*on));
         }
         Ok(())
     }

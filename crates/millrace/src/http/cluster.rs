@@ -16,7 +16,6 @@ use head::order::{Order, Reply};
 use head::peer::{FenceTrial, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -154,36 +153,19 @@ async fn leave_system(State(api): State<Api>, Body(body): Body<SystemLeave>) -> 
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// How long the head that leads waits for one that leaves to be shut off every drive.
-const GONE_PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
-const GONE_LOOK: Duration = Duration::from_millis(100);
-
 /// What a follower that leaves asks of the head that leads
 #[utoipa::path(post, path = "/system/release", tag = "system",
     responses((status = 204, description = "It is let go"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
-    let system = Arc::clone(system_of(&api)?);
+    let system = system_of(&api)?;
     let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
     if view.part != Part::Leader {
         let message = "this head does not lead, and only the one that does lets the other one go";
         return Err(Refused(Error::new(ErrorKind::NotReady, message).with_next("millrace head ls")));
     }
-    let other = view.me.other();
     api.order(Order::HeadRelease { itself: true }).await?;
-    tokio::spawn(async move {
-        let end = tokio::time::Instant::now() + GONE_PATIENCE;
-        while tokio::time::Instant::now() < end {
-            tokio::time::sleep(GONE_LOOK).await;
-            let Ok(Reply::System(view)) = api.order(Order::System).await else { return };
-            if view.record.head(other).state == HeadState::None {
-                if let Err(e) = system.forget_peer() {
-                    tracing::error!("{}", e.message);
-                }
-                return;
-            }
-        }
-    });
+    // The answer goes by a connection that is there; no other one is made.
+    system.forget_peer().map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

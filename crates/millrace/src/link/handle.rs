@@ -93,7 +93,7 @@ impl Link {
         }
     }
 
-    /// From now on there is no peer, and nobody is invited: another one may be. Paths that are up stay so until they are closed. Does nothing
+    /// From now on there is no peer, and nobody is invited: another one may be. Paths that are up stay so until they end. Does nothing
     /// at the head that connects.
     pub fn forget(&self) {
         if let Some(door) = &self.door {

@@ -3,6 +3,7 @@
 use crate::order::{ArraySpec, Refusal, RefusalKind};
 use crate::steward::context::probe::Probe;
 use crate::steward::state::config::geometry_of;
+use crate::steward::system::cannot;
 use crate::steward::words::{refuse, size, size_there};
 use array::format::{DRIVE_BYTES_MIN, Label, tail_at};
 use base::{DriveKind, FenceKind};
@@ -60,8 +61,9 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
             ));
         }
         if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
-            let message = format!("{path} cannot be used by two heads: {}", why.words());
-            return Some(refuse(RefusalKind::Conflict, "drives", message).then("millrace drive ls"));
+            return Some(
+                refuse(RefusalKind::Conflict, "drives", cannot(path, why)).then("millrace drive ls"),
+            );
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {
             return Some(bad(

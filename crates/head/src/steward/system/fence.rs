@@ -21,7 +21,8 @@ const LET_GO: Duration = Duration::from_millis(60);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
 
-fn cannot(path: &str, why: NoFence) -> String {
+/// Why a drive is refused where two heads are to use it.
+pub(crate) fn cannot(path: &str, why: NoFence) -> String {
     format!("{path} cannot be used by two heads: {}", why.words())
 }
 

@@ -1,5 +1,6 @@
 //! Orders about the system.
 
+use super::fence::cannot;
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::peer::{SystemSettings, SystemView};
@@ -53,7 +54,7 @@ impl Office {
         let drives = self.open_drives_of_pools();
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
-                let message = format!("{} cannot be used by two heads: {}", drive.info.path, why.words());
+                let message = cannot(&drive.info.path, why);
                 return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
             }
         }
