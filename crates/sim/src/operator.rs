@@ -4,13 +4,27 @@
 //! Nothing rots in the former, so a scrub that says that legs differ is a false alarm, whatever hosts
 //! write beside it and however often the head is ended in the middle.
 
-use head::order::{Order, Scrub, ScrubAction, Snapshot};
+use head::order::{Drive, DriveRole, Order, Scrub, ScrubAction, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders that follow those that build the system.
 pub fn orders(seed: u64) -> Option<Order> {
     let action = ScrubAction::Start { repair: seed % 8 == 3, prefer: vec![] };
     (seed % 4 == 3).then(|| Order::PoolScrub { pool: "tank".into(), action })
+}
+
+/// What `status` asks an operator to do: drives that are out are returned, and pools that are away are imported.
+pub fn nursing(snapshot: &Snapshot) -> Vec<Order> {
+    let is_out = |d: &&Drive| {
+        let ill = matches!(d.state, Some(State::Failed | State::Offline)) || d.role == DriveRole::Missing;
+        ill && d.role != DriveRole::Free
+    };
+    let returned = snapshot.drives.iter().filter(is_out);
+    let mut orders: Vec<Order> = returned.map(|d| Order::DriveReturn { drive: d.path.clone() }).collect();
+    if snapshot.pools.is_empty() || snapshot.health == State::Offline {
+        orders.push(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
+    }
+    orders
 }
 
 /// What a scrub must not have said.

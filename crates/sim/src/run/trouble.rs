@@ -13,7 +13,7 @@ use array::format::{
 };
 use base::{Address, Duration};
 use head::mail::StewardMail;
-use head::order::{DriveRole, Order, Snapshot, State};
+use head::order::{Order, Snapshot, State};
 
 /// Effects that a head carries out at most before it falls: a few turns.
 const DOOM_EFFECTS: u64 = 40;
@@ -403,15 +403,6 @@ impl Run {
             let drives: Vec<String> = self.world.disks.iter().map(|d| d.spec.clone()).collect();
             self.orders.extend(moves::mend(snapshot, &drives));
         }
-        for drive in &snapshot.drives {
-            let out = matches!(drive.state, Some(State::Failed | State::Offline))
-                || drive.role == DriveRole::Missing;
-            if out && drive.role != DriveRole::Free {
-                self.orders.push_back(Order::DriveReturn { drive: drive.path.clone() });
-            }
-        }
-        if snapshot.pools.is_empty() || snapshot.health == State::Offline {
-            self.orders.push_back(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
-        }
+        self.orders.extend(crate::operator::nursing(snapshot));
     }
 }

@@ -3,7 +3,7 @@
 use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
 use crate::world::{Fate, Pause};
 use base::Duration;
-use head::order::{DriveRole, HostSettings, Order, Snapshot, State};
+use head::order::{HostSettings, Order, Snapshot, State};
 
 /// Effects that a head carries out at most before it falls.
 const DOOM_EFFECTS: u64 = 40;
@@ -122,16 +122,7 @@ impl Run {
         if !self.orders.is_empty() || !self.world.has_all_paths() {
             return;
         }
-        for drive in &snapshot.drives {
-            let out = matches!(drive.state, Some(State::Failed | State::Offline))
-                || drive.role == DriveRole::Missing;
-            if out && drive.role != DriveRole::Free {
-                self.orders.push_back(Order::DriveReturn { drive: drive.path.clone() });
-            }
-        }
-        if snapshot.pools.is_empty() || snapshot.health == State::Offline {
-            self.orders.push_back(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
-        }
+        self.orders.extend(crate::operator::nursing(snapshot));
     }
     /// An operator makes or removes something that must be so after a takeover, too.
     pub(super) fn change_something(&mut self) {
