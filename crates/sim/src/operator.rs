@@ -4,13 +4,45 @@
 //! Nothing rots in the former, so a scrub that says that legs differ is a false alarm, whatever hosts
 //! write beside it and however often the head is ended in the middle.
 
-use head::order::{Drive, DriveRole, Order, Scrub, ScrubAction, Snapshot, State};
+use base::view::Protocol;
+use head::order::{Drive, DriveRole, HostSettings, Order, Scrub, ScrubAction, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders that follow those that build the system.
 pub fn orders(seed: u64) -> Option<Order> {
     let action = ScrubAction::Start { repair: seed % 8 == 3, prefer: vec![] };
     (seed % 4 == 3).then(|| Order::PoolScrub { pool: "tank".into(), action })
+}
+
+/// Addresses of our portals.
+pub const NVME: &str = "10.0.0.254:4420";
+/// See `NVME`.
+pub const ISCSI: &str = "10.0.0.254:3260";
+
+/// The name of a host, NVMe.
+pub fn nqn(i: usize) -> String {
+    format!("nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000{i}")
+}
+
+/// The name of a host, iSCSI.
+pub fn iqn(i: usize) -> String {
+    format!("iqn.1994-05.com.example:h{i}")
+}
+
+/// Portals of both protocols, and so many hosts that may use the volume.
+pub fn lets_in(hosts: usize) -> Vec<Order> {
+    let portal = |protocol, address: &str| {
+        let address = address.parse().expect("an address");
+        Order::PortalAdd { protocol, address, moves: None }
+    };
+    let mut orders = vec![portal(Protocol::Nvme, NVME), portal(Protocol::Iscsi, ISCSI)];
+    for i in 0..hosts {
+        let settings =
+            HostSettings { nqns: Some(vec![nqn(i)]), iqns: Some(vec![iqn(i)]), ..Default::default() };
+        orders.push(Order::HostAdd { name: format!("h{i}"), settings });
+        orders.push(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
+    }
+    orders
 }
 
 /// What `status` asks an operator to do: drives that are out are returned, and pools that are away are imported.

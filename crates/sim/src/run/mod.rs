@@ -17,6 +17,7 @@ use crate::disk::{Disk, DiskCopy};
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::Repair;
+use crate::operator::{ISCSI, NVME, iqn, lets_in, nqn};
 use crate::stingy::{self, Stingy};
 use crate::volume::Volume;
 use crate::world::{ActorId, Fate, Step, World};
@@ -55,9 +56,6 @@ const NOTICED: Duration = Duration::from_secs(7);
 const LOOK: Duration = Duration::from_millis(500);
 /// See `LOOK`.
 const LOOK_CALM: Duration = Duration::from_millis(50);
-/// Addresses of our portals.
-const NVME: &str = "10.0.0.254:4420";
-const ISCSI: &str = "10.0.0.254:3260";
 
 /// How a run went.
 #[derive(Clone, Debug)]
@@ -432,33 +430,13 @@ impl Run {
                 disconnect: true,
             });
         }
-        orders.extend([
-            Order::VolumeCreate {
-                pool: "tank".into(),
-                name: "v".into(),
-                bytes: VOLUME_BYTES,
-                block_bytes: Some(self.options.block_bytes),
-            },
-            Order::PortalAdd {
-                protocol: Protocol::Nvme,
-                address: NVME.parse().expect("an address"),
-                moves: None,
-            },
-            Order::PortalAdd {
-                protocol: Protocol::Iscsi,
-                address: ISCSI.parse().expect("an address"),
-                moves: None,
-            },
-        ]);
-        for i in 0..self.options.hosts.len() {
-            let settings = HostSettings {
-                nqns: Some(vec![nqn(i)]),
-                iqns: Some(vec![iqn(i)]),
-                ..HostSettings::default()
-            };
-            orders.push_back(Order::HostAdd { name: format!("h{i}"), settings });
-            orders.push_back(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
-        }
+        orders.extend([Order::VolumeCreate {
+            pool: "tank".into(),
+            name: "v".into(),
+            bytes: VOLUME_BYTES,
+            block_bytes: Some(self.options.block_bytes),
+        }]);
+        orders.extend(lets_in(self.options.hosts.len()));
         for i in 0..self.options.stingy.len() {
             let host = self.options.hosts.len() + i;
             let settings = HostSettings {
@@ -811,12 +789,4 @@ fn filler(snapshot: &Snapshot, left: u64) -> Order {
     let free: u64 = snapshot.pools.iter().map(|p| p.bytes - p.used_bytes).sum();
     let bytes = (free - left) / GRANULE_BYTES * GRANULE_BYTES;
     Order::VolumeCreate { pool: "tank".into(), name: "filler".into(), bytes, block_bytes: None }
-}
-
-fn nqn(i: usize) -> String {
-    format!("nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000{i}")
-}
-
-fn iqn(i: usize) -> String {
-    format!("iqn.1994-05.com.example:h{i}")
 }

@@ -14,6 +14,7 @@ pub use options::{Options, Trouble};
 use crate::disk::Disk;
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
+use crate::operator::{ISCSI, NVME, iqn, lets_in, nqn};
 use crate::run::{Failure, Outcome};
 use crate::volume::Volume;
 use crate::world::{ActorId, Step, World};
@@ -24,7 +25,7 @@ use check::Ordered;
 use cluster::HeadNo;
 use cluster::watch::Times;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, Order, Reply, Snapshot, State};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -46,8 +47,6 @@ const STEPS_MAX: u64 = 20_000_000;
 /// Lines of what heads said that a failure tells.
 const LOG_LINES: usize = 24;
 const LOOK: Duration = Duration::from_millis(300);
-const NVME: &str = "10.0.0.254:4420";
-const ISCSI: &str = "10.0.0.254:3260";
 
 const ALARM_TROUBLE: u64 = 1;
 const ALARM_LOOK: u64 = 2;
@@ -350,26 +349,8 @@ impl Run {
                 force: false,
             },
             volume,
-            Order::PortalAdd {
-                protocol: Protocol::Nvme,
-                address: NVME.parse().expect("an address"),
-                moves: None,
-            },
-            Order::PortalAdd {
-                protocol: Protocol::Iscsi,
-                address: ISCSI.parse().expect("an address"),
-                moves: None,
-            },
         ]);
-        for i in 0..self.options.hosts.len() {
-            let settings = HostSettings {
-                nqns: Some(vec![nqn(i)]),
-                iqns: Some(vec![iqn(i)]),
-                ..HostSettings::default()
-            };
-            orders.push_back(Order::HostAdd { name: format!("h{i}"), settings });
-            orders.push_back(Order::Export { volume: "tank/v".into(), host: format!("h{i}"), lun: Some(0) });
-        }
+        orders.extend(lets_in(self.options.hosts.len()));
         orders.push_back(Order::Status);
         orders.push_back(Order::SystemCreate { settings: Box::new(self.settings(0)) });
         orders
@@ -553,12 +534,4 @@ impl Run {
         }
         Ok(())
     }
-}
-
-fn nqn(i: usize) -> String {
-    format!("nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000{i}")
-}
-
-fn iqn(i: usize) -> String {
-    format!("iqn.1994-05.com.example:h{i}")
 }
