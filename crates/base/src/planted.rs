@@ -131,7 +131,7 @@ bugs! {
     LeadsBehind promise 16 within 500 in System: "a head leads although the other one alone has the latest hosts",
     EpochNotTold promise 16 within 3000 in System: "a head does not hear what was decided while the link was cut",
     TakenUnfenced promise 16 within 120 in Heads: "a head takes pools over before the other one is shut off their drives",
-    FencedIsBad promise 16 within 100 in Heads: "a drive that refuses a head that is out counts as one that cannot read its blocks",
+    FencedIsBad promise 16 within 300 in Heads: "a drive that refuses a head that is out counts as one that cannot read its blocks",
     FollowerNotAwaited promise 16 within 110 in Heads: "an order is answered before the follower has what it changed",
     NotLookedAgain promise 16 within 0 in Heads: "records count that were read before the other head was shut out",
     ZeroesUnasked promise 3 within 0 in Heads: "a head that may be shut out answers zeroes without asking a drive",
