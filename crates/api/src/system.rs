@@ -87,6 +87,9 @@ pub struct Cluster {
     pub voters: u16,
     /// Both heads.
     pub heads: Vec<Head>,
+    /// Whether this head leads and does not see most voters any more: then reads wait, and hosts are told to come again.
+    #[serde(default)]
+    pub blind: bool,
     /// Drives from which a head that is out is not known to be shut out, by path.
     pub late: Vec<String>,
     /// What came of the trial of each drive's fence since the head that follows was let in. Drives that are files have none.

@@ -135,6 +135,8 @@ bugs! {
     FollowerNotAwaited promise 16 within 110 in Heads: "an order is answered before the follower has what it changed",
     NotLookedAgain promise 16 within 0 in Heads: "records count that were read before the other head was shut out",
     ZeroesUnasked promise 3 within 0 in Heads: "a head that may be shut out answers zeroes without asking a drive",
+    ReadsUnseeing promise 16 within 0 in Heads: "a head passes on what it reads long after it has looked whether it still leads",
+    MissingLegUnawaited promise 16 within 0 in Heads: "a head goes on at once without a leg that the other one may still read",
     OutAnswers promise 16 within 430 in Heads: "a head that is out answers orders",
 }
 

@@ -14,8 +14,10 @@ use std::collections::BTreeMap;
 pub const ASK: Duration = Duration::from_millis(200);
 /// A drive that failed to answer is asked again after this.
 pub const AGAIN: Duration = Duration::from_millis(300);
-/// Behind this a leg that has not confirmed is to be put out: it exceeds, with a margin for clocks, the time within which a head that was
-/// cut off still reads.
+/// A head that leads passes on what drives answer for so long after a look at the voters began that found nothing newer. Who was cut off
+/// may still reach a drive that the other one does not, and that one puts the leg out.
+pub const SIGHT: Duration = Duration::from_millis(1500);
+/// Behind this a leg that has not confirmed is to be put out: it exceeds `SIGHT`, with a margin for clocks that differ by a fifth each.
 pub const PUT_OUT: Duration = Duration::from_millis(2500);
 
 /// How far a drive is.

@@ -16,6 +16,7 @@
 
 use crate::beat::Beat;
 use crate::decide::{Ask, Decider, Found, Outcome};
+use crate::fence::SIGHT;
 use crate::link::{self, Heard, Link};
 use crate::message::Message;
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
@@ -34,6 +35,8 @@ const REMOTE: Duration = Duration::from_millis(500);
 const MINORITY_AGAIN: Duration = Duration::from_millis(200);
 /// A head that is not in asks again after this.
 const JOIN_AGAIN: Duration = Duration::from_millis(500);
+/// Who leads looks at the voters so often while there is another head.
+const SIGHT_EVERY: Duration = Duration::from_millis(400);
 /// Voter drives that are gone so long are replaced.
 const VOTER_GONE: Duration = Duration::from_secs(2);
 
@@ -109,6 +112,12 @@ pub enum Do {
     /// What had confirmed its fence when `on_fenced` was called may be served: nothing newer was decided meanwhile. A drive that does not
     /// know this head's key any more leaves that set before the key is registered there again, and comes back by the next `Serve`.
     Serve,
+    /// Until then what drives answer may be passed on; None: for ever, there is no other head. At that time the other one may have been
+    /// decided on, and may be about to put a leg out that this head still reads: see `fence::PUT_OUT`.
+    Sight {
+        /// By this head's clock.
+        until: Option<Instant>,
+    },
     /// This head is in, and follows.
     Follow,
     /// The other head was put out, and is to be shut off every drive; `on_fenced` when that is done.
@@ -186,6 +195,10 @@ pub struct Member {
     remote: BTreeMap<u64, Instant>,
     /// Nothing is proposed before.
     retry: Instant,
+    /// When what is being decided, or looked for, was begun.
+    began: Instant,
+    /// The last look began then that found nothing newer, of a head that leads while there is another one.
+    looked: Option<Instant>,
     /// Something newer than what is known may be decided.
     doubt: bool,
     /// No drive that this head serves from lets the other head's last process in.
@@ -230,6 +243,8 @@ impl Member {
             tried: None,
             remote: BTreeMap::new(),
             retry: Instant(0),
+            began: Instant(0),
+            looked: None,
             doubt: false,
             fenced: false,
             unwanted: None,
@@ -431,7 +446,7 @@ impl Member {
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
         let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
-        later.chain([self.next_beat]).min()
+        later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_beat]).min()
     }
 
     fn is_in(&self) -> bool {
@@ -583,16 +598,27 @@ impl Member {
             self.serve = Serve::Wanted;
         }
         if self.serve == Serve::Wanted && self.part == Part::Leader {
-            (self.serve, self.doubt, self.retry) = (Serve::Looks, false, now);
+            (self.serve, self.doubt, self.retry, self.began) = (Serve::Looks, false, now, now);
             self.decider.look();
         } else if let Some(wish) = self.wish(now, verdict) {
             assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
-            self.retry = now;
+            (self.retry, self.began) = (now, now);
             self.decider.propose(wish);
-        } else if self.doubt {
-            self.retry = now;
-            self.doubt = false;
+        } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
+            (self.doubt, self.retry, self.began) = (false, now, now);
             self.decider.look();
+        }
+    }
+    /// When who leads looks at the voters again, for nothing but its sight.
+    fn next_look(&self) -> Option<Instant> {
+        self.looked.filter(|_| self.part == Part::Leader).map(|at| at + SIGHT_EVERY)
+    }
+    /// Nothing newer than what is known was decided when the look began that is over now.
+    fn sees(&mut self) {
+        if self.part == Part::Leader {
+            let other = self.known().head(self.set.me.other()).state != HeadState::None;
+            self.looked = other.then_some(self.began);
+            self.dos.push(Do::Sight { until: self.looked.map(|at| at + SIGHT) });
         }
     }
     fn verdict(&mut self, now: Instant) -> Verdict {
@@ -748,11 +774,15 @@ impl Member {
                 self.retry = now + MINORITY_AGAIN;
             }
             Some(Outcome::Looked) => {
-                if self.serve == Serve::Looks && !self.decider.is_contested() {
-                    self.serve = Serve::Looked;
+                if !self.decider.is_contested() {
+                    if self.serve == Serve::Looks {
+                        self.serve = Serve::Looked;
+                    }
+                    self.sees();
                 }
                 // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing.
                 if self.decider.is_contested() {
+                    self.began = now;
                     self.decider.propose(self.decider.known().next());
                 }
             }
@@ -782,6 +812,8 @@ impl Member {
             self.taken.clear();
         }
         let why = self.why.take();
+        let there = known.head(other).state != HeadState::None;
+        let new_sight = self.part == Part::Leader && (was != Part::Leader || there != self.looked.is_some());
         self.unwanted = self.unwanted.filter(|_| known.is_in(other));
         self.released &= known.head(other).state != HeadState::None;
         match (was, self.part) {
@@ -808,6 +840,11 @@ impl Member {
                 }
             }
             _ => {}
+        }
+        if new_sight {
+            // The voters are looked at before anything else is passed on.
+            self.looked = there.then_some(Instant(0));
+            self.dos.push(Do::Sight { until: there.then_some(now) });
         }
         if known.is_in(other) && self.peer.as_ref().is_none_or(|p| p.life == known.head(other).life) {
             if let Some(peer) = &mut self.peer {

@@ -90,6 +90,12 @@ pub enum ShardMail {
         /// Epoch of the membership.
         epoch: u64,
     },
+    /// Until then what drives answer may be passed on to hosts: another head may be about to serve (`cluster::fence::SIGHT`). None: for
+    /// ever.
+    Sight {
+        /// By this head's clock.
+        until: Option<Instant>,
+    },
     /// Nothing takes the record of the membership, and no volume of its pool is ready on any shard: what waits for it
     /// ends in `NotReady` until `Recorded`.
     Unrecorded {

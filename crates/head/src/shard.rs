@@ -14,11 +14,13 @@ mod accept;
 mod dues;
 mod letters;
 mod memory;
+mod sight;
 mod turn;
 
 use self::accept::Callers;
 pub(crate) use self::accept::Left;
 pub(crate) use self::dues::Dues;
+use self::sight::Sight;
 pub use self::turn::TURN_PDUS;
 use self::turn::Turn;
 use crate::admission::arena::Arena;
@@ -164,6 +166,8 @@ pub(crate) struct Core<M: Memory> {
     pub turns_done: u64,
     pub landed: VecDeque<Landed>,
     pub told: VecDeque<u32>,
+    /// Until when those of them count that tell what drives hold.
+    pub sight: Sight,
     /// Where the time of commands goes.
     pub timing: Timing,
     /// Commands without a connection that have ended.
@@ -238,6 +242,7 @@ impl<M: Memory> Shard<M> {
                 turns_done: 0,
                 landed: VecDeque::with_capacity(1024),
                 told: VecDeque::with_capacity(1024),
+                sight: Sight::default(),
                 timing: Timing::new(),
                 direct: VecDeque::new(),
                 exhausted: false,
@@ -480,6 +485,9 @@ impl<M: Memory> Shard<M> {
 
     /// Tells connections how their commands ended.
     fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        if now > self.core.sight.until {
+            self.core.hold_what_was_read(now);
+        }
         while let Some(index) = self.core.told.pop_front() {
             let request = &mut self.core.requests[index];
             let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));

@@ -295,7 +295,7 @@ impl World {
                 }
             }
             Do::Serve => self.serve(head)?,
-            Do::End(_) | Do::Upper(_) => {}
+            Do::End(_) | Do::Upper(_) | Do::Sight { .. } => {}
         }
         Ok(())
     }

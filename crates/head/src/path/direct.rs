@@ -379,6 +379,54 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_after_the_last_look_at_the_voters_waits_for_the_next_one_or_is_not_told() {
+        let second = base::Duration::from_secs(1);
+        for (op, looks, ended) in [
+            (Op::Read, true, (Status::Good, 2)),
+            (Op::Read, false, (Status::NotReady, 4)),
+            // What is changed counts once it is on the legs, and nobody learns from that what they held.
+            (Op::Write, false, (Status::Good, 2)),
+        ] {
+            let mut shard = shard();
+            assert!(shard.direct_admit(1));
+            let (mut now, mut fx) = (NOW, Effects::<Mail>::new());
+            let sight = |until: Instant| {
+                let mail = ShardMail::Sight { until: Some(until) };
+                Event::Mail { from: Address::Steward, mail: mail.into() }
+            };
+            shard.on_event(now, sight(NOW + second), &mut fx);
+            let data = shard.direct_buffer(4096).expect("memory");
+            let command = Command { volume: VOLUME, op, at: 0, blocks: 1, fua: false };
+            shard.direct_submit(now, Tag(7), Door::Volume, command, data);
+            shard.end_of_turn(now, &mut fx);
+            // The drives answer a second behind the look's time; the next look is over half a second later.
+            now = now + 2 * second;
+            let mut done = None;
+            for half in 0..10 {
+                while let Some(at) = fx.iter().position(|e| matches!(e, Effect::Drive(_))) {
+                    let Effect::Drive(op) = fx.remove(at) else { unreachable!("it is one") };
+                    shard.on_event(now, Event::DriveDone { token: op.token, result: Ok(()) }, &mut fx);
+                    shard.end_of_turn(now, &mut fx);
+                }
+                assert!(op != Op::Read || half > 0 || shard.direct_done().is_none(), "it waits");
+                if half == 1 && looks {
+                    shard.on_event(now, sight(now + second), &mut fx);
+                }
+                if shard.next_deadline().is_some_and(|at| at <= now) {
+                    shard.on_timer(now, &mut fx);
+                }
+                shard.end_of_turn(now, &mut fx);
+                if let Some(end) = shard.direct_done() {
+                    done = Some((end.status, now.since(NOW).as_secs()));
+                    break;
+                }
+                now = now + second / 2;
+            }
+            assert_eq!(done, Some(ended), "{op:?}, {looks}");
+        }
+    }
+
+    #[test]
     fn a_read_is_cut_at_chunks_by_the_pool_and_not_by_the_array() {
         let mut shard = shard();
         assert!(shard.direct_admit(1));

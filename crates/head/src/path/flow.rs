@@ -22,7 +22,7 @@ use base::{
 };
 
 /// How often drive operations are checked for missed deadlines.
-pub(super) const OP_SCAN: Duration = Duration::from_millis(100);
+pub(crate) const OP_SCAN: Duration = Duration::from_millis(100);
 /// Takes an array's effects, while the array is out of its place in the core.
 pub(crate) struct Sink<'a, M: Memory> {
     now: Instant,
@@ -804,7 +804,8 @@ impl<M: Memory> Core<M> {
     pub fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.op_scan.is_some_and(|at| at <= now) {
             self.scan_ops(now, fx);
-            self.op_scan = (!self.has_no_ops()).then_some(now + OP_SCAN);
+            self.lose_patience(now);
+            self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + OP_SCAN);
         }
         for i in 0..self.arrays.len() {
             let due = self.arrays[i].as_ref().and_then(|a| a.array.next_deadline());

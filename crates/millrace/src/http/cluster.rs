@@ -195,6 +195,15 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
             _ => {}
         }
     }
+    if cluster.blind {
+        reasons.push(api::Reason {
+            state: api::State::Offline,
+            ..reason(
+                "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again".into(),
+                "millrace head ls names the voters it reaches: mend the link, or the paths to the drives",
+            )
+        });
+    }
     for path in &cluster.late {
         reasons.push(reason(
             format!("{path} has not confirmed that the other head is shut out"),
@@ -214,7 +223,7 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, late, fences } = view;
+    let SystemView { me, part, record, linked, reaches, blind, late, fences } = view;
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -243,6 +252,7 @@ fn cluster(view: SystemView) -> Cluster {
         linked,
         voters: reaches.1,
         heads: vec![head(HeadNo::A), head(HeadNo::B)],
+        blind,
         late,
         fences: fences.into_iter().map(fence_trial).collect(),
     }

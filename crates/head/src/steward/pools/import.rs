@@ -164,6 +164,10 @@ impl Office {
                 })?;
             }
         }
+        let missing = |verdict: &LegVerdict| *verdict == LegVerdict::Missing { in_sync: true };
+        if assembly.arrays.iter().flat_map(|a| &a.legs).any(missing) {
+            self.outlast_other_head().await;
+        }
         self.compare_kept(&config, generation);
         let found = Change::PoolCame { config: config.clone(), generation, record: record.clone() };
         self.desk_mut().journal.found(&found);

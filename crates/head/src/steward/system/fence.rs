@@ -245,6 +245,15 @@ impl Office {
         self.are_open(&good);
         good
     }
+    /// A leg in sync of a pool that is taken is not among the drives that have confirmed: waits until nobody may pass on what it reads
+    /// there any more. Only then may the pool change without it.
+    pub(crate) async fn outlast_other_head(&self) {
+        let until = self.desk().system.as_ref().and_then(|s| s.other_sees_until());
+        let left = until.filter(|_| !planted(Bug::MissingLegUnawaited)).map(|at| at.since(self.cx.now()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            self.cx.sleep(left).await;
+        }
+    }
     /// Drives may vote from now on, by their labels.
     fn are_open(&self, probes: &[Probe]) {
         for (uuid, id) in probes.iter().filter_map(|p| Some((p.good_label()?.drive, p.id))) {

@@ -1,6 +1,6 @@
 //! The life of a head that is one of two: outside, follower, leader.
 
-use crate::mail::ManagerMail;
+use crate::mail::{ManagerMail, ShardMail};
 use crate::order::Weight;
 use crate::peer::SystemSettings;
 use crate::steward::context::desk::Stop;
@@ -122,6 +122,28 @@ impl Office {
                 self.do_it(now, what);
             }
             self.note_record(now);
+            self.note_sight(now);
+        }
+    }
+    /// A head that leads and does not see most voters any more says so.
+    fn note_sight(&self, now: Instant) {
+        let news = self.desk_quietly().system_mut().and_then(|s| s.news_of_sight(now));
+        match news {
+            None => {}
+            Some(true) => {
+                let Ok(view) = self.system_view() else { return };
+                let words = format!(
+                    "this head does not see most of the voters ({} of {} drives, {} link): the other one may lead, so reads wait, and hosts are told to come again",
+                    view.reaches.0,
+                    view.reaches.1,
+                    if view.linked { "and the" } else { "no" }
+                );
+                self.desk_mut().event(now, Weight::Error, "system", words);
+            }
+            Some(false) => {
+                let words = "this head reaches most voters again, and nobody else leads";
+                self.desk_mut().event(now, Weight::Note, "system", words.to_string());
+            }
         }
     }
     /// A leader tells which drives may vote: legs in sync, of different arrays first.
@@ -179,7 +201,12 @@ impl Office {
                         format!("this head leads, epoch {epoch}; {other} is out{because}"),
                     ),
                 }
+                self.in_system(|s| s.begins_to_lead(now));
                 self.cx.to_manager(ManagerMail::Leads(true));
+            }
+            Do::Sight { until } => {
+                self.in_system(|s| s.sees(until));
+                self.tell_shards(|| ShardMail::Sight { until });
             }
             Do::Serve => drop(self.in_system(|s| s.may_serve())),
             Do::Follow => {

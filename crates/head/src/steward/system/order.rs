@@ -37,6 +37,7 @@ impl Office {
             record: member.known().clone(),
             linked: member.is_linked(),
             reaches: (member.reaches(), voters as u16),
+            blind: system.is_blind(self.cx.now()),
             late: system.late(),
             fences: match member.part() {
                 Part::Leader => system.tried().all(),

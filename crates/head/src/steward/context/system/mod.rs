@@ -40,6 +40,12 @@ pub(crate) struct SystemDesk {
     confirmed: BTreeMap<DriveId, u64>,
     /// Drives of pools that are open, by their labels: they may be voters.
     drives: BTreeMap<Uuid, DriveId>,
+    /// When this head was decided to lead, as far as it knows.
+    led: Instant,
+    /// Until when what drives answer may be passed on; None: for ever.
+    sight: Option<Instant>,
+    /// It was said that this time is over.
+    blind: bool,
     /// How often the member has said that what is confirmed may be served.
     serves: u64,
     /// Files of the state directory that were sent to the follower, and that it has.
@@ -79,6 +85,9 @@ impl SystemDesk {
             late: BTreeMap::new(),
             confirmed: BTreeMap::new(),
             drives: BTreeMap::new(),
+            led: Instant(0),
+            sight: None,
+            blind: false,
             serves: 0,
             sent: 0,
             had: 0,
@@ -221,6 +230,29 @@ impl SystemDesk {
     }
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
         self.confirmed.get(&drive) == Some(&self.member.known().epoch)
+    }
+    /// This head leads from now on.
+    pub fn begins_to_lead(&mut self, now: Instant) {
+        self.led = now;
+    }
+    /// What drives answer may be passed on until then.
+    pub fn sees(&mut self, until: Option<Instant>) {
+        self.sight = until;
+    }
+    /// Whether this head leads and has not seen most voters for too long.
+    pub fn is_blind(&self, now: Instant) -> bool {
+        self.part() == Part::Leader && self.sight.is_some_and(|until| now > until)
+    }
+    /// Whether that is otherwise than it was said last.
+    pub fn news_of_sight(&mut self, now: Instant) -> Option<bool> {
+        let blind = self.is_blind(now);
+        (core::mem::replace(&mut self.blind, blind) != blind).then_some(blind)
+    }
+    /// Until then a head that was out when this one began to lead may still pass on what it reads from a drive that this one does not
+    /// reach; None: there is no such head.
+    pub fn other_sees_until(&self) -> Option<Instant> {
+        let there = self.victim().is_some() && !self.is_believed_off();
+        there.then_some(self.led + cluster::fence::PUT_OUT)
     }
     /// What is confirmed may be served.
     pub fn may_serve(&mut self) {

@@ -1,0 +1,79 @@
+//! Of two heads the one that leads passes on what drives hold only while it knows that the other one does not lead.
+//!
+//! A head that was cut off, or paused, may still reach a drive that the other one does not. That one leaves the drive out after a time
+//! (`cluster::fence::PUT_OUT`) and goes on without it: from then on what is read there may be old. So the Steward looks at the voters
+//! again and again, and a read that ends later than so long after the last good look (`cluster::fence::SIGHT`) is kept until the next one.
+//! The time is that of the turn in which the drive's answer is found: the read was at the drive before.
+//!
+//! It costs a single head one comparison in each turn.
+
+use super::{Core, NEVER};
+use crate::path::flow::OP_SCAN;
+use base::{Bug, Duration, Instant, Memory, Op, Status, planted};
+
+/// A host is told to come again that waits so long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How far a shard sees.
+pub(crate) struct Sight {
+    /// What is read until then counts.
+    pub until: Instant,
+    /// Requests that have read something later, and since when they wait.
+    kept: Vec<(u32, Instant)>,
+}
+
+impl Default for Sight {
+    fn default() -> Self {
+        Self { until: NEVER, kept: vec![] }
+    }
+}
+
+impl Sight {
+    /// Whether somebody waits.
+    pub fn keeps(&self) -> bool {
+        !self.kept.is_empty()
+    }
+}
+
+impl<M: Memory> Core<M> {
+    /// The Steward has looked.
+    pub fn sees(&mut self, until: Option<Instant>) {
+        self.sight.until = until.unwrap_or(NEVER);
+        self.told.extend(self.sight.kept.drain(..).map(|(request, _)| request));
+    }
+    /// Of what is to be told now: what says what drives hold waits for the next look.
+    #[cold]
+    pub fn hold_what_was_read(&mut self, now: Instant) {
+        if planted(Bug::ReadsUnseeing) {
+            return;
+        }
+        let Self { told, sight, requests, op_scan, .. } = self;
+        told.retain(|index| {
+            let request = &requests[*index];
+            let reads = match request.status {
+                Status::Good => matches!(request.command.op, Op::Read | Op::Compare),
+                Status::Miscompare { .. } => true,
+                _ => false,
+            };
+            if reads {
+                sight.kept.push((*index, now));
+            }
+            !reads
+        });
+        if sight.keeps() {
+            op_scan.get_or_insert(now + OP_SCAN);
+        }
+    }
+    /// Those who have waited long enough are told to come again.
+    pub fn lose_patience(&mut self, now: Instant) {
+        let Self { told, sight, requests, .. } = self;
+        sight.kept.retain(|(index, since)| {
+            let over = now.since(*since) >= PATIENCE;
+            if over {
+                requests[*index].status = Status::NotReady;
+                told.push_back(*index);
+            }
+            !over
+        });
+    }
+}
