@@ -423,6 +423,10 @@ impl System {
         inner.file = Some(file);
         Ok((token, settings))
     }
+    /// The link is there: this head has become one of a system.
+    pub fn has_link(&self) -> bool {
+        self.inner().link.is_some()
+    }
     /// The name of a new system.
     pub fn new_uuid() -> Result<Uuid, Failure> {
         let mut bytes = [0; 16];

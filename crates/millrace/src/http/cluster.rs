@@ -77,18 +77,22 @@ async fn create_system(
 ) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
     let system = system_of(&api)?;
     let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
-    let is_new = system.settings().is_none();
+    // One that was cut off half way goes on.
+    let goes_on = !system.has_link();
     let uuid = System::new_uuid().map_err(refused)?;
     let (token, settings) =
         system.prepare(uuid, &link, body.name.unwrap_or_else(System::machine_name)).map_err(refused)?;
     let mut created =
         SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
-    if is_new {
+    if goes_on {
         match api.order(Order::SystemCreate { settings: Box::new(settings) }).await {
             Ok(Reply::Created { notices, .. }) => created.notices = notices,
             Ok(_) => return Err(odd_reply()),
             Err(e) => {
-                system.undo();
+                // What the Steward has begun is of a system: the same command ends it, or the next start does.
+                if api.order(Order::System).await.is_err() {
+                    system.undo();
+                }
                 return Err(e);
             }
         }
