@@ -5,15 +5,15 @@ use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin,
-    SystemLeave,
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, SystemCreate, SystemCreated,
+    SystemJoin, SystemLeave,
 };
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
 use head::order::{Order, Reply};
-use head::peer::{FenceTrial, SystemView, TrialFound};
+use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -218,7 +218,12 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, late, fences } = view;
+    let SystemView { me, part, record, linked, reaches, late, fences, addresses } = view;
+    let address = |a: &SystemAddress| HeadAddress {
+        address: a.ip.to_string(),
+        on: a.on.map(|i| i.as_str().to_string()),
+        reason: Some(a.reason.clone()).filter(|r| !r.is_empty()),
+    };
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -238,6 +243,7 @@ fn cluster(view: SystemView) -> Cluster {
             since_epoch: row.since,
             reaches: (h == me).then_some(reaches.0),
             ready: record.has_latest(h),
+            addresses: addresses[h.index()].as_ref().map(|all| all.iter().map(address).collect()),
         }
     };
     Cluster {

@@ -44,6 +44,7 @@ impl Office {
                 Part::Follower => system.tried().told().to_vec(),
                 Part::Outside | Part::Over => vec![],
             },
+            addresses: self.addresses_of_heads(),
         })
     }
     /// Order: this head becomes head a of a system. What is cut off half way is ended by a start, as head a of that system, or by the same
