@@ -315,10 +315,10 @@ impl System {
         self.inner().leads = leads;
     }
 
-    /// Whether requests go on to the other head.
+    /// Whether requests go on to the other head: not as long as a system is only being made, and there is none.
     fn goes_on(&self) -> bool {
         let inner = self.inner();
-        inner.file.is_some() && !inner.leads
+        inner.file.is_some() && inner.link.is_some() && !inner.leads
     }
     /// Something from the other head's daemon.
     pub fn on_peer(self: &Arc<Self>, bytes: &[u8]) {
