@@ -140,4 +140,20 @@ pub struct Head {
     pub reaches: Option<u16>,
     /// It has the latest hosts and portals: it leads, or may take over.
     pub ready: bool,
+    /// Addresses that move, of a head that leads: it has them, or should. Empty for one that follows; None: not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Vec<HeadAddress>>,
+}
+
+/// An address that moves to the head that leads.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HeadAddress {
+    /// The address, without a port.
+    pub address: String,
+    /// The interface that has it, if the head that says this has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Why the head does not have it, although it leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

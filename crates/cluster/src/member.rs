@@ -401,6 +401,10 @@ impl Member {
         self.released = true;
         self.unwanted = Some(Why::Asked);
     }
+    /// That is wanted, and not done yet.
+    pub fn releases(&self) -> bool {
+        self.released
+    }
     /// Drives have confirmed their fences from which this head is to serve, now or besides others: `Do::Serve` follows once the voters say
     /// that nothing newer is decided.
     pub fn on_confirmed(&mut self) {

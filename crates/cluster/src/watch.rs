@@ -208,7 +208,11 @@ impl Watch {
         }
         // A look at a drive shows that the other stands still if a beat was due on it since the link brought the last one.
         let due = heard.map(|h| h + self.times.drive_every + self.times.link_every);
-        let lives = self.moved.is_some_and(|m| due.is_some_and(|due| m >= due) || m >= since);
+        // What a head wrote last before it died may differ from drive to drive, and seem to move once.
+        let again =
+            |m: Instant| self.still.is_some_and(|s| s >= m + self.times.drive_every + self.times.link_every);
+        let moved = self.moved.filter(|m| !again(*m));
+        let lives = moved.is_some_and(|m| due.is_some_and(|due| m >= due) || m >= since);
         let still = self.still.is_some_and(|s| due.is_some_and(|due| s >= due));
         if lives {
             let theirs = self.last.map(|b| View { hosts: b.hosts, reaches: b.reaches });
@@ -335,6 +339,20 @@ mod tests {
         w.on_beat(at(1100), 0, Beat { life: 10, count: 1, ..beat(1) });
         w.on_drive(at(1401), Some(beat(10)));
         let verdict = w.verdict(at(1402), OURS, true);
+        assert!(matches!(verdict, Verdict::Propose(Why::Still { .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn the_last_beats_of_one_that_died_differ_from_drive_to_drive() {
+        let mut w = Watch::new(Times::default(), 2, at(0));
+        let mut look = |ms: u64| {
+            w.on_drive(at(ms), Some(beat(7)));
+            w.on_drive(at(ms), Some(beat(8)));
+            w.verdict(at(ms + 1), OURS, false)
+        };
+        assert!(matches!(look(400), Verdict::Suspected { .. }), "it may live");
+        assert!(matches!(look(600), Verdict::Suspected { .. }), "a beat may be late");
+        let verdict = look(800);
         assert!(matches!(verdict, Verdict::Propose(Why::Still { .. })), "{verdict:?}");
     }
 

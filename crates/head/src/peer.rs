@@ -2,9 +2,11 @@
 
 use base::Uuid;
 use base::fence::Process;
+use base::view::Interface;
 use cluster::link::Do;
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
+use core::net::IpAddr;
 
 /// Whether a file of the state directory is of a system: what a head that leaves one does not keep. Nothing else that lies there is.
 pub fn is_left_behind(name: &str) -> bool {
@@ -86,6 +88,20 @@ pub struct SystemView {
     pub late: Vec<String>,
     /// What came of the trials of fences since the follower was let in; files have none.
     pub fences: Vec<FenceTrial>,
+    /// Addresses that move, by the head that has them or should: of the head that leads all, of one that follows none. None: not known
+    /// here.
+    pub addresses: [Option<Vec<SystemAddress>>; 2],
+}
+
+/// An address that moves to the head that leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemAddress {
+    /// Which.
+    pub ip: IpAddr,
+    /// On which interface of this head; None: not on this one, or not known here.
+    pub on: Option<Interface>,
+    /// Why the head that leads does not have it, a sentence; empty: it has, as far as this one knows.
+    pub reason: String,
 }
 
 /// What came of the trial of a drive's fence.

@@ -20,6 +20,7 @@ const SHARDS: u16 = 2;
 const MIB: u64 = 1 << 20;
 
 mod absent;
+mod addresses;
 mod connected;
 mod directory;
 mod legs;

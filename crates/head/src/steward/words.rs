@@ -176,12 +176,40 @@ pub(crate) fn address_words(why: crate::mail::NoAddress) -> String {
     }
 }
 
+/// What helps.
+pub(crate) fn address_next(why: crate::mail::NoAddress) -> &'static str {
+    match why {
+        crate::mail::NoAddress::NoSubnet => {
+            "the same with --interface NAME, or another address: ip -brief address shows both"
+        }
+        crate::mail::NoAddress::NoInterface => "the same with another --interface: ip -brief link shows them",
+        crate::mail::NoAddress::Foreign => {
+            "the same without --prefix, or remove the address from this machine: ip -brief address"
+        }
+        crate::mail::NoAddress::NotAllowed => "systemctl edit millrace, and give it CAP_NET_ADMIN",
+        crate::mail::NoAddress::Other(_) => "ip -brief address",
+    }
+}
+
 /// Why an address cannot move at all.
 pub(crate) fn cannot_move(why: base::view::Immovable) -> &'static str {
     match why {
         base::view::Immovable::NotOne => "it is not the address of one machine in a subnet of this size",
         base::view::Immovable::Local => "it is good within one machine or on one cable only",
         base::view::Immovable::Prefix => "the prefix has 1 to 32 bits for IPv4, 1 to 128 for IPv6",
+    }
+}
+
+/// What helps.
+pub(crate) fn cannot_move_next(why: base::view::Immovable) -> &'static str {
+    match why {
+        base::view::Immovable::NotOne => {
+            "an address of one machine, with the prefix that ip -brief address shows"
+        }
+        base::view::Immovable::Local => "the same without --prefix: each head has that address by itself",
+        base::view::Immovable::Prefix => {
+            "the same with the prefix that ip -brief address shows for its subnet"
+        }
     }
 }
 

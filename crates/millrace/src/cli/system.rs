@@ -254,9 +254,87 @@ fn list(cluster: &Cluster, context: &Context) -> String {
     if me.is_some_and(|h| h.state == "starts" && !h.ready) {
         out += "The other head alone has the latest hosts and portals: start it. If it cannot start any more: millrace head lead --with-old-hosts\n";
     }
+    out += &address_lines(cluster);
     for path in &cluster.late {
         out += &format!("{path} has not confirmed that the other head is shut out\n");
     }
     out += &fence_lines(cluster);
     out
+}
+
+/// Which addresses that move each head has; nothing where there are none.
+fn address_lines(cluster: &Cluster) -> String {
+    let all = |h: &api::Head| h.addresses.clone().unwrap_or_default();
+    if cluster.heads.iter().all(|h| all(h).is_empty()) {
+        return String::new();
+    }
+    let mut out = String::new();
+    for head in cluster.heads.iter().filter(|h| h.state != "none") {
+        let letter = &head.head;
+        let (away, here): (Vec<_>, Vec<_>) = all(head).into_iter().partition(|a| a.reason.is_some());
+        let one = |a: &api::HeadAddress| match &a.on {
+            Some(on) => format!("{} on {on}", a.address),
+            None => a.address.clone(),
+        };
+        match (&head.addresses, here.is_empty()) {
+            (None, _) => out += &format!("Which addresses head {letter} has is not known here.\n"),
+            (Some(_), true) if away.is_empty() => {
+                out += &format!("Head {letter} has no address of the system.\n")
+            }
+            (Some(_), true) => {}
+            (Some(_), false) => {
+                let here: Vec<String> = here.iter().map(one).collect();
+                out += &format!("Head {letter} has {}.\n", here.join(", "));
+            }
+        }
+        for a in &away {
+            let why = a.reason.as_deref().unwrap_or_default();
+            out += &format!("Head {letter} does not have {}: {why}\n", a.address);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::{Head, HeadAddress};
+
+    fn lines(heads: [(&str, Option<Vec<HeadAddress>>); 2]) -> String {
+        let head = |(i, (state, addresses)): (usize, (&str, _))| Head {
+            head: ["a", "b"][i].into(),
+            state: state.into(),
+            addresses,
+            ..Head::default()
+        };
+        let heads = heads.into_iter().enumerate().map(head).collect();
+        address_lines(&Cluster { heads, ..Cluster::default() })
+    }
+    fn address(ip: &str, on: Option<&str>, reason: Option<&str>) -> HeadAddress {
+        HeadAddress { address: ip.into(), on: on.map(Into::into), reason: reason.map(Into::into) }
+    }
+
+    #[test]
+    fn each_head_is_told_with_the_addresses_that_it_has() {
+        let four = address("10.1.0.5", Some("eth1"), None);
+        let six = address("fd00::5", Some("eth1"), None);
+        let away = address("10.2.0.5", None, Some("it cannot move here: this machine has no such interface"));
+        assert_eq!(
+            lines([("leads", Some(vec![four, six, away.clone()])), ("follows", Some(vec![]))]),
+            "Head a has 10.1.0.5 on eth1, fd00::5 on eth1.\n\
+             Head a does not have 10.2.0.5: it cannot move here: this machine has no such interface\n\
+             Head b has no address of the system.\n"
+        );
+        // As the follower knows it; and what nobody knows.
+        let told = address("10.1.0.5", None, None);
+        let said = lines([("follows", Some(vec![])), ("leads", Some(vec![told]))]);
+        assert_eq!(said, "Head a has no address of the system.\nHead b has 10.1.0.5.\n");
+        let said = lines([("leads", Some(vec![away])), ("out", None)]);
+        assert!(said.starts_with("Head a does not have 10.2.0.5: it"), "{said}");
+        assert!(said.ends_with("Which addresses head b has is not known here.\n"), "{said}");
+        // Nothing moves.
+        assert_eq!(lines([("leads", Some(vec![])), ("follows", Some(vec![]))]), "");
+        let alone = lines([("leads", Some(vec![address("10.1.0.5", Some("eth1"), None)])), ("none", None)]);
+        assert_eq!(alone, "Head a has 10.1.0.5 on eth1.\n");
+    }
 }

@@ -315,10 +315,10 @@ impl System {
         self.inner().leads = leads;
     }
 
-    /// Whether requests go on to the other head.
+    /// Whether requests go on to the other head: not as long as a system is only being made, and there is none.
     fn goes_on(&self) -> bool {
         let inner = self.inner();
-        inner.file.is_some() && !inner.leads
+        inner.file.is_some() && inner.link.is_some() && !inner.leads
     }
     /// Something from the other head's daemon.
     pub fn on_peer(self: &Arc<Self>, bytes: &[u8]) {
@@ -422,6 +422,10 @@ impl System {
         let settings = file.settings(self.times);
         inner.file = Some(file);
         Ok((token, settings))
+    }
+    /// The link is there: this head has become one of a system.
+    pub fn has_link(&self) -> bool {
+        self.inner().link.is_some()
     }
     /// The name of a new system.
     pub fn new_uuid() -> Result<Uuid, Failure> {

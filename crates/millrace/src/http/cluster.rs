@@ -5,15 +5,15 @@ use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadFence, SystemCreate, SystemCreated, SystemJoin,
-    SystemLeave,
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, SystemCreate, SystemCreated,
+    SystemJoin, SystemLeave,
 };
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
 use head::order::{Order, Reply};
-use head::peer::{FenceTrial, SystemView, TrialFound};
+use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -77,18 +77,22 @@ async fn create_system(
 ) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
     let system = system_of(&api)?;
     let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
-    let is_new = system.settings().is_none();
+    // One that was cut off half way goes on.
+    let goes_on = !system.has_link();
     let uuid = System::new_uuid().map_err(refused)?;
     let (token, settings) =
         system.prepare(uuid, &link, body.name.unwrap_or_else(System::machine_name)).map_err(refused)?;
     let mut created =
         SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
-    if is_new {
+    if goes_on {
         match api.order(Order::SystemCreate { settings: Box::new(settings) }).await {
             Ok(Reply::Created { notices, .. }) => created.notices = notices,
             Ok(_) => return Err(odd_reply()),
             Err(e) => {
-                system.undo();
+                // What the Steward has begun is of a system: the same command ends it, or the next start does.
+                if api.order(Order::System).await.is_err() {
+                    system.undo();
+                }
                 return Err(e);
             }
         }
@@ -223,7 +227,12 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, blind, late, fences } = view;
+    let SystemView { me, part, record, linked, reaches, blind, late, fences, addresses } = view;
+    let address = |a: &SystemAddress| HeadAddress {
+        address: a.ip.to_string(),
+        on: a.on.map(|i| i.as_str().to_string()),
+        reason: Some(a.reason.clone()).filter(|r| !r.is_empty()),
+    };
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -243,6 +252,7 @@ fn cluster(view: SystemView) -> Cluster {
             since_epoch: row.since,
             reaches: (h == me).then_some(reaches.0),
             ready: record.has_latest(h),
+            addresses: addresses[h.index()].as_ref().map(|all| all.iter().map(address).collect()),
         }
     };
     Cluster {

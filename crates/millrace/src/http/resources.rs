@@ -514,15 +514,25 @@ fn address(text: &str) -> Result<SocketAddr, Refused> {
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Made {
     let (protocol, address) = (convert::to_protocol(b.protocol), address(&b.address)?);
-    let invalid = |message: &str| wrong(Error::new(ErrorKind::Invalid, message).with_field("interface"));
+    let invalid = |message: &str, next: &str| {
+        wrong(Error::new(ErrorKind::Invalid, message).with_field("interface").with_next(next))
+    };
     let interface = match b.interface.as_deref().map(str::parse) {
         None => None,
         Some(Ok(name)) => Some(name),
-        Some(Err(())) => return Err(invalid("interface: this is no name of a network interface")),
+        Some(Err(())) => {
+            return Err(invalid("interface: this is no name of a network interface", "ip -brief link"));
+        }
     };
     let moves = match (b.prefix, interface) {
         (None, None) => None,
-        (None, Some(_)) => return Err(invalid("interface: an address that moves has a prefix, too")),
+        (None, Some(_)) => {
+            let message = "interface: an address that moves has a prefix, too";
+            return Err(invalid(
+                message,
+                "the same with --prefix: ip -brief address shows that of the subnet",
+            ));
+        }
         (Some(prefix), interface) => Some(base::view::Moves { prefix, interface }),
     };
     made(api.order(Order::PortalAdd { protocol, address, moves }).await?)

@@ -582,6 +582,10 @@ fn bad_requests_get_an_answer_that_names_what_is_wrong() {
     check("POST", "/api/v1/volumes", r#"{"name":"tank/a","bytes":18446744073709551616}"#, 422, Some("bytes"));
     check("POST", "/api/v1/portals", r#"{"protocol":"smb","address":"1.2.3.4:5"}"#, 422, Some("protocol"));
     check("POST", "/api/v1/portals", r#"{"protocol":"nvme","address":"1.2.3.4"}"#, 422, Some("address"));
+    let bad = r#"{"protocol":"nvme","address":"10.1.0.5:4420","interface":"eth1"}"#;
+    check("POST", "/api/v1/portals", bad, 422, Some("interface"));
+    let bad = r#"{"protocol":"nvme","address":"10.1.0.5:4420","prefix":24,"interface":"a/b"}"#;
+    check("POST", "/api/v1/portals", bad, 422, Some("interface"));
     check("PATCH", "/api/v1/volumes/tank/vm1", "{}", 422, None);
     check("PATCH", "/api/v1/volumes/tank/vm1", r#"{"bytes":1,"name":"a"}"#, 422, Some("name"));
     check("DELETE", "/api/v1/pools/tank?forse=true", "", 422, Some("forse"));

@@ -255,3 +255,35 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     until("a follows", || heads(&b) == ["a follows", "b leads"]);
     assert!(!a.cli("host ls").contains("latest"));
 }
+
+/// CPU time that a daemon and its threads have used, in ticks of the kernel, 100 in a second.
+fn ticks(daemon: &Daemon) -> u64 {
+    let id = daemon.child.as_ref().expect("it runs").id();
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("it runs");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    // utime and stime, fields 14 and 15 of all.
+    fields[11..13].iter().map(|f| f.parse::<u64>().expect("ticks")).sum()
+}
+
+/// Two heads without hosts: heartbeats by the link and on the drives are all that they do. Figures for docs/performance.md:
+/// `IDLE_SECONDS=60 cargo test --release -p millrace --test all idle -- --nocapture`.
+#[test]
+fn two_idle_heads_use_little_cpu_time() {
+    let seconds = std::env::var("IDLE_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
+    // What is not optimised takes longer.
+    let most = if cfg!(debug_assertions) { 8.0 } else { 1.0 };
+    let (a, b, ..) = system();
+    let mut alone = Daemon::new();
+    alone.start(&[]);
+    let drives = ["x", "y"].map(|name| alone.file(name, 96));
+    alone.cli(&format!("pool create tank mirror {} {}", drives[0], drives[1]));
+    std::thread::sleep(Duration::from_secs(2));
+    let all = [("leader", &a), ("follower", &b), ("single head", &alone)];
+    let before = all.map(|(_, d)| ticks(d));
+    std::thread::sleep(Duration::from_secs(seconds));
+    for ((name, daemon), before) in all.into_iter().zip(before) {
+        let percent = (ticks(daemon) - before) as f64 / seconds as f64;
+        println!("{name}: {percent:.2} % of a core");
+        assert!(percent < most, "{name}: {percent:.2} % of a core");
+    }
+}

@@ -6,9 +6,11 @@
 //! ```
 
 mod check;
+mod cut;
 mod options;
 mod trouble;
 
+pub use cut::{Cut, Doing, End};
 pub use options::{Options, Trouble};
 
 use crate::disk::Disk;
@@ -34,8 +36,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 const MIB: u64 = 1 << 20;
-/// The system, as daemons would name it.
-const SYSTEM: Uuid = Uuid(*b"two heads of sim");
 const VOLUME_BYTES: u64 = 16 * MIB;
 /// Bytes of a shard's memory.
 const SHARD_BYTES: u64 = 27 * MIB;
@@ -51,6 +51,7 @@ const LOOK: Duration = Duration::from_millis(300);
 const ALARM_TROUBLE: u64 = 1;
 const ALARM_LOOK: u64 = 2;
 const ALARM_CALM: u64 = 3;
+const ALARM_CUT: u64 = 4;
 const ALARM_BOOT: u64 = 10;
 const ALARM_OUT: u64 = 20;
 const ALARM_PATH: u64 = 100;
@@ -60,7 +61,11 @@ enum Stage {
     Ordering,
     Joining,
     Working,
-    Calming { since: Instant },
+    /// Orders about the system are cut off.
+    Cutting,
+    Calming {
+        since: Instant,
+    },
 }
 
 struct Run {
@@ -92,6 +97,11 @@ struct Run {
     snapshot: Option<Box<Snapshot>>,
     last_look: Option<Box<Snapshot>>,
     view: Option<Box<SystemView>>,
+    cut_step: cut::Step,
+    /// So many commands of hosts are to end well before they end.
+    read_back: u64,
+    /// Systems that were, and are not any more.
+    systems: u8,
     rested: bool,
     done: bool,
 }
@@ -107,6 +117,9 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     world.addresses_move = options.addresses_move;
     for d in 0..options.mirrors * 2 {
         world.disks.push(Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile));
+    }
+    if options.cut.is_some() {
+        Cut::soil(&mut world.disks, &mut world.rng);
     }
     if let Some(lying) = options.lying {
         world.disks[lying].fence_lies = true;
@@ -137,6 +150,9 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         snapshot: None,
         last_look: None,
         view: None,
+        cut_step: cut::Step::Before,
+        read_back: 0,
+        systems: 0,
         rested: false,
         done: false,
         options,
@@ -174,9 +190,15 @@ impl Run {
                 .collect(),
         }
     }
+    /// The system, as daemons would name it: each has another name.
+    fn name_of_system(&self) -> Uuid {
+        let mut name = *b"two heads of sim";
+        name[15] += self.systems;
+        Uuid(name)
+    }
     fn settings(&self, server: usize) -> SystemSettings {
         SystemSettings {
-            system: SYSTEM,
+            system: self.name_of_system(),
             me: [HeadNo::A, HeadNo::B][server],
             name: ["left", "right"][server].into(),
             networks: self.options.networks,
@@ -248,6 +270,7 @@ impl Run {
         match self.world.step() {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
+            Step::Fell { fate, .. } if self.stage == Stage::Cutting => self.cut_fell(fate)?,
             Step::Fell { server, .. } => {
                 let after = self.pause_of_a_start();
                 self.fell(server, after);
@@ -289,6 +312,8 @@ impl Run {
             }
             // Portals of these worlds have addresses that stay.
             ManagerMail::Addresses { .. } | ManagerMail::Announce(_) => Ok(()),
+            // A head that becomes the first of a system goes on with what it serves.
+            ManagerMail::Leads(true) if self.leader() == Some(server) => Ok(()),
             ManagerMail::Leads(true) => {
                 self.volume.borrow_mut().head_fell(false);
                 Ok(())
@@ -352,6 +377,9 @@ impl Run {
         ]);
         orders.extend(lets_in(self.options.hosts.len()));
         orders.push_back(Order::Status);
+        if self.options.cut.is_some_and(|c| c.doing == Doing::Create) {
+            return orders;
+        }
         orders.push_back(Order::SystemCreate { settings: Box::new(self.settings(0)) });
         orders
     }
@@ -381,6 +409,9 @@ impl Run {
         self.world.manage_on(server, Address::Steward, mail);
     }
     fn answered(&mut self, server: usize, order: Order, answer: Answered) -> Result<(), String> {
+        if self.cuts(&order) {
+            return self.cut_answered(&order, answer);
+        }
         match answer {
             Err(refusal) if self.stage == Stage::Ordering => {
                 Err(format!("an order was refused: {refusal:?}"))
@@ -455,8 +486,17 @@ impl Run {
             let id: ActorId = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.world.nudge(id);
         }
-        self.world.alarm(self.options.work, ALARM_CALM);
-        self.next_trouble();
+        match self.options.cut {
+            Some(_) => {
+                self.stage = Stage::Cutting;
+                self.world.alarm(cut::BEFORE, ALARM_CUT);
+            }
+            None => {
+                self.stage = Stage::Working;
+                self.world.alarm(self.options.work, ALARM_CALM);
+                self.next_trouble();
+            }
+        }
     }
     fn alarm(&mut self, mark: u64) {
         match mark {
@@ -474,6 +514,7 @@ impl Run {
                 self.world.alarm(LOOK, ALARM_LOOK);
             }
             ALARM_CALM => self.calm(),
+            ALARM_CUT => self.begin_cut(),
             mark if mark >= ALARM_PATH => self.path_is_back(mark - ALARM_PATH),
             mark if mark >= ALARM_OUT => self.is_out((mark - ALARM_OUT) as usize),
             mark if mark >= ALARM_BOOT => {
@@ -492,9 +533,23 @@ impl Run {
                 if now.since(Instant(0)) > Duration::from_secs(90) {
                     return Err(format!("the system does not come up: {:?}{}", self.stage, self.ills()));
                 }
-                if self.stage == Stage::Joining && self.follower_has_all() {
-                    self.stage = Stage::Working;
+                let ordered = self.orders.is_empty() && self.waiting.is_none();
+                let ready = match self.stage {
+                    Stage::Joining => self.follower_has_all(),
+                    // A world in which a system is made while hosts are at work.
+                    _ => self.options.cut.is_some() && ordered && self.last_look.is_some(),
+                };
+                if ready {
                     self.begin_work();
+                }
+            }
+            Stage::Cutting => {
+                if now.since(Instant(0)) > Duration::from_secs(90) {
+                    return Err(format!("it does not go on: {:?}{}", self.cut_step, self.ills()));
+                }
+                if let Some(snapshot) = self.snapshot.take() {
+                    self.cut_progress(&snapshot)?;
+                    self.last_look = Some(snapshot);
                 }
             }
             Stage::Working => {
@@ -524,11 +579,12 @@ impl Run {
                 let finished = self.ledgers.iter().all(|l| l.borrow().finished);
                 let leader = self.leader();
                 let rests = leader.is_some_and(|l| self.world.heads_at_rest(|s| s == l).is_ok());
-                if !(well && finished && rests && self.follower_has_all()) {
+                let there = self.is_alone() || self.follower_has_all();
+                if !(well && finished && rests && there) {
                     self.rested = false;
                 } else if core::mem::replace(&mut self.rested, true) {
                     self.done = true;
-                    return self.check();
+                    return self.check().and_then(|()| self.check_cut());
                 }
             }
         }

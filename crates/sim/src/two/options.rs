@@ -1,5 +1,6 @@
 //! What a seed of two heads decides.
 
+use super::Cut;
 use crate::host::Habits;
 use crate::world::{Clock, Kindness};
 use base::view::Protocol;
@@ -56,6 +57,8 @@ pub struct Options {
     pub mirrors: usize,
     /// This drive's fence does not hold.
     pub lying: Option<usize>,
+    /// The making or the end of a system is cut off.
+    pub cut: Option<Cut>,
     /// Drives have volatile caches.
     pub volatile: bool,
     /// One host each.
@@ -99,6 +102,7 @@ impl Options {
             shards: rng.between(1, 3) as u16,
             mirrors: rng.between(1, 2) as usize,
             lying: None,
+            cut: None,
             volatile: rng.chance(1, 2),
             hosts,
             networks: rng.between(1, 2) as usize,
@@ -119,5 +123,17 @@ impl Options {
             tell: false,
             trace: false,
         }
+    }
+    /// A world in which nothing happens but that a system is made, or ends, and is cut off.
+    pub fn of_cut(seed: u64, cut: Cut) -> Self {
+        let mut options = Self::swarm(seed);
+        options.troubles.clear();
+        (options.cut, options.mirrors, options.shards, options.networks) = (Some(cut), 2, 1, 1);
+        options.volatile = true;
+        options.hosts.truncate(1);
+        (options.habits.depth, options.habits.blocks, options.habits.reset_ppm) = (4, 40, 0);
+        options.habits.write_permille = 300;
+        options.kindness = Kindness { late_permille: 0, split_permille: 0, ..options.kindness };
+        options
     }
 }

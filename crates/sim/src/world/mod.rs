@@ -142,6 +142,15 @@ pub enum Fate {
     PowerCut,
 }
 
+/// The head of a server falls before it has carried out so many more effects.
+struct Doom {
+    server: usize,
+    /// Effects of this machine alone.
+    machine: Option<ActorId>,
+    effects: u32,
+    fate: Fate,
+}
+
 /// What a step of the world told its script.
 #[derive(Debug)]
 pub enum Step {
@@ -192,8 +201,7 @@ pub struct World {
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
     /// Hosts whose last connection the head has closed, since somebody asked.
     cut_off: Vec<ActorId>,
-    /// The head of a server falls before it has carried out so many more effects.
-    doom: Option<(usize, u32, Fate)>,
+    doom: Option<Doom>,
     fell: Option<(usize, Fate)>,
     /// How kind it is.
     pub kindness: Kindness,
@@ -367,7 +375,16 @@ impl World {
     }
     /// The same of the head of a server.
     pub fn doom_on(&mut self, server: usize, effects: u32, fate: Fate) {
-        self.doom = Some((server, effects, fate));
+        self.doom = Some(Doom { server, machine: None, effects, fate });
+    }
+    /// The same, but only effects of this one of its machines are counted.
+    pub fn doom_at(&mut self, server: usize, machine: Address, effects: u32, fate: Fate) {
+        let machine = Some(self.servers[server].addresses[&machine]);
+        self.doom = Some(Doom { server, machine, effects, fate });
+    }
+    /// Nobody falls who has not yet.
+    pub fn spare(&mut self) {
+        self.doom = None;
     }
     /// The head is gone: its machines, its connections, its claims. What it had asked of drives lands
     /// (a kill), or any part of it does, and drives lose what they had not made durable (a power cut).
@@ -547,19 +564,15 @@ impl World {
             return false;
         }
         let server = self.server_of(id);
-        match &mut self.doom {
-            Some((of, ..)) if Some(*of) != server => false,
-            Some((of, 0, fate)) => {
-                self.fell = Some((*of, *fate));
-                self.doom = None;
-                true
-            }
-            Some((_, left, _)) => {
-                *left -= 1;
-                false
-            }
-            None => false,
+        let counts = |d: &&mut Doom| Some(d.server) == server && d.machine.is_none_or(|m| m == id);
+        let Some(doom) = self.doom.as_mut().filter(counts) else { return false };
+        if doom.effects > 0 {
+            doom.effects -= 1;
+            return false;
         }
+        self.fell = Some((doom.server, doom.fate));
+        self.doom = None;
+        true
     }
 
     fn carry_out<M>(

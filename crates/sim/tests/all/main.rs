@@ -2,6 +2,7 @@
 
 mod allocations;
 mod contract;
+mod cut_system;
 mod directory;
 mod hangs;
 mod memory;

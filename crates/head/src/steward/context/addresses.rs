@@ -17,6 +17,8 @@ pub(crate) struct Addresses {
     answered: u64,
     here: BTreeMap<IpAddr, Whereabouts>,
     silent: bool,
+    /// While this head does not lead: those of the head that does.
+    of_leader: Vec<Moving>,
     /// Connections of hosts: our address, and theirs.
     connections: BTreeMap<Place, (SocketAddr, SocketAddr)>,
     /// The follower has not been told of them as they are.
@@ -35,6 +37,13 @@ impl Addresses {
     /// Where an address is; None: nobody has said.
     pub fn whereabouts(&self, ip: IpAddr) -> Option<Whereabouts> {
         self.here.get(&ip).copied()
+    }
+    /// Addresses that the head that leads is to have, which is not this one.
+    pub fn of_leader(&self) -> &[Moving] {
+        &self.of_leader
+    }
+    pub fn leader_has(&mut self, all: Vec<Moving>) {
+        self.of_leader = all;
     }
     /// What the manager says. Those of which it says something else than before, and whether the network cannot be told from now on.
     pub fn on_told(

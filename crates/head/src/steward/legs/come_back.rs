@@ -329,6 +329,9 @@ impl Office {
             Return::Full => true,
             Return::Diverged => return Err(Unfit::Apart),
         };
+        self.clear_newcomer(probe)
+            .await
+            .map_err(|e| format!("it could not be cleared for the system: the drive {}", error_words(e)))?;
         let bytes = slot.encode().expect("it lies on the other drives");
         let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
         written

@@ -11,7 +11,8 @@ use crate::steward::record::texts::{contradict, protocol_word};
 use crate::steward::sessions::table::{Identity, Session};
 use crate::steward::state::{Change, Edit};
 use crate::steward::words::{
-    access_refusal, address_words, cannot_move, count, net_words, refuse, size, size_there, volume_refusal,
+    access_refusal, address_next, address_words, cannot_move, cannot_move_next, count, net_words, refuse,
+    size, size_there, volume_refusal,
 };
 use access::{AccessError, Grant, Host, LUN_MAX, lowest_free};
 use base::front::Close;
@@ -437,11 +438,12 @@ impl Office {
         let address_failure = match moves {
             None => None,
             Some(_) => {
-                self.take_addresses().await;
-                match self.desk().addresses.whereabouts(address.ip()) {
+                // What was said before is of another portal.
+                let told = self.take_addresses().await;
+                match self.desk().addresses.whereabouts(address.ip()).filter(|_| told) {
                     Some(Ok(_)) => None,
-                    Some(Err(why)) => Some(address_words(why)),
-                    None => Some("no answer came within a second".into()),
+                    Some(Err(why)) => Some((address_words(why), address_next(why))),
+                    None => Some(("no answer came within a second".into(), "millrace portal ls")),
                 }
             }
         };
@@ -471,13 +473,12 @@ impl Office {
                 None => Some("no answer came within 5 seconds".to_string()),
             })
         };
+        let listen_failure = listen_failure.map(|words| (words, "millrace portal ls; ip address; ss -ltnp"));
         let result = match address_failure.or(listen_failure) {
-            Some(words) => Err(refuse(
-                RefusalKind::Conflict,
-                "address",
-                format!("{address} cannot be listened at: {words}"),
-            )
-            .then("millrace portal ls; ip address; ss -ltnp")),
+            Some((words, next)) => {
+                let message = format!("{address} cannot be listened at: {words}");
+                Err(refuse(RefusalKind::Conflict, "address", message).then(next))
+            }
             None => self.propose(Change::PortalPut { portal: Portal { id, protocol, address, moves } }).await,
         };
         if let Err(r) = result {
@@ -506,7 +507,7 @@ impl Office {
         let Some(moves) = moves else { return Ok(()) };
         if let Err(why) = moves.check(address.ip()) {
             let message = format!("{} cannot move from head to head: {}", address.ip(), cannot_move(why));
-            return Err(refuse(RefusalKind::Invalid, "prefix", message));
+            return Err(refuse(RefusalKind::Invalid, "prefix", message).then(cannot_move_next(why)));
         }
         let new = Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, moves: Some(moves) };
         match self.desk().portals.iter().find(|p| contradict(&p.portal, &new)) {

@@ -156,13 +156,13 @@ impl Office {
     async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
-        if self.is_in_system() && config.shared != self.system() {
-            for p in probes {
-                self.clear_area(p.id).await.map_err(|e| {
-                    let message = format!("{}: the drive {}", p.info.path, error_words(e));
-                    refuse(RefusalKind::Internal, "pool", message).then("millrace status")
-                })?;
-            }
+        let joins = self.is_in_system() && config.shared != self.system();
+        for p in probes {
+            let cleared = if joins { self.clear_area(p.id).await } else { self.clear_newcomer(p).await };
+            cleared.map_err(|e| {
+                let message = format!("{}: the drive {}", p.info.path, error_words(e));
+                refuse(RefusalKind::Internal, "pool", message).then("millrace status")
+            })?;
         }
         let missing = |verdict: &LegVerdict| *verdict == LegVerdict::Missing { in_sync: true };
         if assembly.arrays.iter().flat_map(|a| &a.legs).any(missing) {

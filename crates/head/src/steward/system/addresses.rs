@@ -7,8 +7,10 @@
 use super::upper::{CONNECTIONS_MAX, Upper};
 use crate::mail::ManagerMail;
 use crate::order::Weight;
+use crate::peer::SystemAddress;
 use crate::steward::context::addresses::{Whereabouts, moving};
 use crate::steward::context::desk::Desk;
+use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{PORTALS, parse_portals};
 use crate::steward::words::address_words;
@@ -60,11 +62,44 @@ impl Desk {
 }
 
 impl Office {
+    /// Addresses that move, by the head that has them or should, as far as it is known here.
+    pub(super) fn addresses_of_heads(&self) -> [Option<Vec<SystemAddress>>; 2] {
+        let desk = self.desk();
+        let Some(member) = desk.system.as_ref().map(SystemDesk::member) else { return [None, None] };
+        let (record, me, other) = (member.known(), member.me(), member.me().other());
+        let own = |m: Moving| {
+            let (on, reason) = match desk.addresses.whereabouts(m.ip) {
+                Some(Ok(interface)) => (Some(interface), String::new()),
+                Some(Err(why)) => (None, address_words(why)),
+                None => (None, "it is being configured".into()),
+            };
+            SystemAddress { ip: m.ip, on, reason }
+        };
+        let told = |m: &Moving| SystemAddress { ip: m.ip, on: None, reason: String::new() };
+        let mut all = [None, None];
+        all[me.index()] = Some(match member.part() {
+            Part::Leader => desk.moving().into_iter().map(own).collect(),
+            Part::Follower | Part::Outside | Part::Over => vec![],
+        });
+        all[other.index()] = match member.part() {
+            Part::Leader => record.is_in(other).then(Vec::new),
+            Part::Follower => Some(desk.addresses.of_leader().iter().map(told).collect()),
+            Part::Outside | Part::Over => None,
+        };
+        all
+    }
+    /// The portals of the head that leads are these from now on.
+    pub(super) fn note_portals(&self, contents: &[u8]) {
+        if let Ok((portals, _)) = parse_portals(contents) {
+            self.desk_mut().addresses.leader_has(moving(portals.iter()));
+        }
+    }
     /// This head does not lead yet: what a process before it has left here goes.
     pub(super) async fn leave_addresses(&self) {
         let Ok(Some(bytes)) = self.read_file(PORTALS).await else { return };
         let Ok((portals, _)) = parse_portals(&bytes) else { return };
         let gone = moving(portals.iter());
+        self.desk_mut().addresses.leader_has(gone.clone());
         if !gone.is_empty() {
             self.order_addresses(vec![], gone);
         }
@@ -75,14 +110,15 @@ impl Office {
         number
     }
     /// Has all addresses here that portals need, before they are opened.
-    pub(crate) async fn take_addresses(&self) {
+    /// False: nobody says whether they are.
+    pub(crate) async fn take_addresses(&self) -> bool {
         let here = self.desk().moving();
         if here.is_empty() {
-            return;
+            return true;
         }
         let number = self.order_addresses(here, vec![]);
         let office = self.clone();
-        self.cx.until_within(PATIENCE, move || office.desk().addresses.is_answered(number)).await;
+        self.cx.until_within(PATIENCE, move || office.desk().addresses.is_answered(number)).await
     }
     /// Portals are opened: once they listen, neighbours are told, and hosts whose connections were the other head's.
     pub(crate) fn announce_addresses(&self) {

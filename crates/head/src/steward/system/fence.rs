@@ -298,6 +298,12 @@ impl Office {
     pub(crate) async fn clear_area(&self, id: DriveId) -> Result<(), DriveError> {
         self.cx.zero(id, AREA.0, AREA.1).await
     }
+    /// Before a drive is told that its pool is a system's, which that became while the drive was away.
+    pub(crate) async fn clear_newcomer(&self, probe: &Probe) -> Result<(), DriveError> {
+        let config = probe.config.as_ref().ok().and_then(|slot| PoolConfig::of_slot(slot).ok());
+        let news = config.is_some_and(|c| c.shared != self.system());
+        if self.is_in_system() && news { self.clear_area(probe.id).await } else { Ok(()) }
+    }
     /// Before a new drive is labelled: the other head is shut out, and what lies in the system's area is cleared.
     pub(crate) async fn fence_new(&self, id: DriveId) -> Result<(), DriveError> {
         if !self.is_in_system() {
@@ -330,9 +336,9 @@ impl Office {
         }
     }
     /// A head that becomes one of two shares the drives that it serves from. Sentences say which of them it cannot.
-    pub(super) async fn share_drives(&self, drives: &[OpenDrive]) -> Vec<String> {
+    pub(super) async fn share_drives(&self) -> Vec<String> {
         let mut wrong = vec![];
-        for drive in drives {
+        for drive in self.drives_in_use().iter().filter(|d| !self.has_confirmed(d.id)) {
             wrong.extend(self.fence_drive((drive.id, &drive.info), true, PUT_OUT).await.err());
         }
         wrong
@@ -340,6 +346,20 @@ impl Office {
     /// Drives of legs and spares.
     pub(super) fn open_drives_of_pools(&self) -> Vec<OpenDrive> {
         self.desk().open_drives().cloned().collect()
+    }
+    /// Those of them that are not out of their pool: what is out is fenced, and cleared, before it comes back.
+    pub(super) fn drives_in_use(&self) -> Vec<OpenDrive> {
+        let mut drives = self.open_drives_of_pools();
+        let desk = self.desk();
+        for pool in &desk.pools {
+            for (a, array) in pool.arrays.iter().enumerate() {
+                for leg in (0..array.legs.len()).filter(|l| pool.is_out(a, *l)) {
+                    let out = array.legs[leg].open.as_ref().map(|open| open.id);
+                    drives.retain(|d| Some(d.id) != out);
+                }
+            }
+        }
+        drives
     }
     /// Whether the other head is in since this epoch.
     pub(super) fn is_in_since(&self, epoch: u64) -> bool {

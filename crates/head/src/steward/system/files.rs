@@ -5,6 +5,7 @@ use crate::mail::ManagerMail;
 use crate::order::Weight;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
+use crate::steward::record::texts::PORTALS;
 use base::machine::StateOp;
 use base::{Duration, Instant};
 use cluster::Part;
@@ -130,6 +131,9 @@ impl Office {
         }
         let (seq, done) = match message {
             Upper::File { seq, name, contents } => {
+                if name == PORTALS {
+                    self.note_portals(contents.as_deref().unwrap_or_default());
+                }
                 let op = match contents {
                     Some(contents) => StateOp::Write { name, contents },
                     None => StateOp::Remove { name },

@@ -4,6 +4,7 @@ use super::fence::cannot;
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
 use crate::peer::{SystemSettings, SystemView};
+use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
 use crate::steward::words::refuse;
@@ -44,14 +45,40 @@ impl Office {
                 Part::Follower => system.tried().told().to_vec(),
                 Part::Outside | Part::Over => vec![],
             },
+            addresses: self.addresses_of_heads(),
         })
     }
-    /// Order: this head becomes head a of a system.
+    /// Order: this head becomes head a of a system. What is cut off half way is ended by a start, as head a of that system, or by the same
+    /// order again.
     pub(crate) async fn system_create(&self, settings: SystemSettings) -> Answered {
-        if self.is_in_system() {
+        let system = settings.system;
+        if self.system().is_some_and(|is| is != system) {
             let message = "this head is one of a system already";
             return Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"));
         }
+        if !self.is_in_system() {
+            self.clear_for_system().await?;
+            self.enter_system(settings).await;
+        }
+        let office = self.clone();
+        let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+        if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
+            let message = "the state directory did not take the first decision of the system";
+            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+        }
+        let mut notices = self.share_drives().await;
+        // From now on a head that knows nothing of systems does not take these pools.
+        let alone = |p: &&PoolDesk| p.config().shared != Some(system);
+        let pools: Vec<PoolId> = self.desk().pools.iter().filter(alone).map(|p| p.id).collect();
+        for pool in pools {
+            let said = self.configure(pool, vec![Edit::Shared { system }]).await;
+            notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.message));
+        }
+        self.leads_all();
+        Ok(Reply::Created { uuid: system, notices })
+    }
+    /// Two heads can use every drive of this head's pools, and nothing lies there that would be taken for votes.
+    async fn clear_for_system(&self) -> Result<(), Refusal> {
         let drives = self.open_drives_of_pools();
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
@@ -59,29 +86,13 @@ impl Office {
                 return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
             }
         }
-        for drive in &drives {
+        for drive in &self.drives_in_use() {
             if let Err(e) = self.clear_area(drive.id).await {
                 let message = format!("{}: {}", drive.info.path, drive.did(e));
                 return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
             }
         }
-        let system = settings.system;
-        self.enter_system(settings).await;
-        let office = self.clone();
-        let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
-        if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
-            let message = "the state directory did not take the first decision of the system";
-            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
-        }
-        let mut notices = self.share_drives(&drives).await;
-        // From now on a head that knows nothing of systems does not take these pools.
-        let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
-        for pool in pools {
-            let said = self.configure(pool, vec![Edit::Shared { system }]).await;
-            notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.message));
-        }
-        self.leads_all();
-        Ok(Reply::Created { uuid: system, notices })
+        Ok(())
     }
     /// Order: there is no other head any more.
     pub(crate) async fn head_release(&self, itself: bool) -> Answered {
@@ -98,7 +109,9 @@ impl Office {
             return Ok(Reply::Done);
         }
         let letter = ["a", "b"][other.index()];
-        if view.record.is_in(other) && !itself {
+        // Who has said that it leaves is waited for.
+        let leaves = self.desk().system.as_ref().is_some_and(|s| s.member().releases());
+        if view.record.is_in(other) && !itself && !leaves {
             let message = format!("head {letter} is in, and leaves first");
             return Err(refuse(RefusalKind::Conflict, "", message)
                 .then(format!("millrace system leave, on head {letter}; or millrace head fence {letter}")));

@@ -1,9 +1,13 @@
 //! The little world: drives and a state directory in memory, shards that obey at once.
 
 use super::*;
+use crate::mail::NoAddress;
 use crate::steward::state::State;
 use crate::steward::state::journal::JournalEntry;
+use base::view::Moving;
 use base::{DriveKind, Duration};
+use core::net::IpAddr;
+use std::collections::BTreeSet;
 
 #[derive(Clone)]
 pub(super) struct FakeDrive {
@@ -89,6 +93,9 @@ pub(super) struct World {
     /// Shards do not come to mark what is returned.
     pub(super) unmarked: bool,
     pub(super) mirrors_kept: [u32; SHARDS as usize],
+    /// Addresses of the system that this machine has, and why it cannot have others; None: nobody answers.
+    pub(super) addresses: BTreeSet<IpAddr>,
+    pub(super) no_address: BTreeMap<IpAddr, Option<NoAddress>>,
     /// Effects until the power goes.
     pub(super) effects_left: u64,
     pub(super) effects_done: u64,
@@ -140,6 +147,8 @@ impl World {
             mirrors_max: 1000,
             unmarked: false,
             mirrors_kept: [0; SHARDS as usize],
+            addresses: BTreeSet::new(),
+            no_address: BTreeMap::new(),
             effects_left: effects,
             effects_done: 0,
         }
@@ -346,16 +355,34 @@ impl World {
                 ManagerMail::Ready { notices } => self.ready = Some(notices),
                 ManagerMail::Stopped => self.stopped = Some(self.now),
                 ManagerMail::Happened(_) => {}
+                ManagerMail::Addresses { number, here, gone } => self.addresses(number, here, &gone),
+                // Neighbours and hosts hear of them.
+                ManagerMail::Announce(_) => {}
                 // Of a head that is one of two.
                 ManagerMail::Peer(_)
                 | ManagerMail::FromPeer(_)
                 | ManagerMail::Leads(_)
-                | ManagerMail::Addresses { .. }
-                | ManagerMail::Announce(_)
                 | ManagerMail::Out(_) => panic!("this head is alone"),
             },
             other => panic!("{other:?}"),
         }
+    }
+    /// What the daemon does on the machine's interfaces: all of them have one, `eth0`.
+    fn addresses(&mut self, number: u64, here: Vec<Moving>, gone: &[Moving]) {
+        self.addresses.retain(|ip| gone.iter().all(|m| m.ip != *ip));
+        let mut told = vec![];
+        for Moving { ip, .. } in here {
+            match self.no_address.get(&ip) {
+                Some(Some(why)) => told.push((ip, Err(*why))),
+                Some(None) => return,
+                None => {
+                    self.addresses.insert(ip);
+                    told.push((ip, Ok("eth0".parse().expect("a name"))));
+                }
+            }
+        }
+        let mail = StewardMail::Addresses { number, here: told, silent: false };
+        self.events.push_back(Event::Mail { from: Address::Manager, mail: mail.into() });
     }
     pub(super) fn operate(&mut self, op: DriveOp) -> Result<(), DriveError> {
         let Some(spec) = self.open.get(&op.drive) else { panic!("an operation on a closed drive: {op:?}") };

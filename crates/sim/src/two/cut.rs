@@ -1,0 +1,328 @@
+//! A head becomes one of a system, or the last one leaves it, and is cut off at a certain effect of its Steward.
+//!
+//! ```text
+//! hosts at work ─▶ orders, cut off ─▶ a start, as the state directory says ─▶ the same orders ─▶ b joins, or the head is alone ─▶ calm
+//! ```
+//!
+//! The daemon's part is played here: its file `link` is there before the Steward is told to create a system, and is removed once the
+//! Steward has said that it left.
+
+use super::{ALARM_CUT, Run, Stage};
+use crate::disk::{Disk, DiskOp};
+use crate::world::Fate;
+use array::format::{CONFIG_AT, CONFIG_BYTES, ConfigSlot, newest_config};
+use base::{Address, DriveOpKind, Duration, Uuid};
+use cluster::slot::{SLOTS_AT, Slot};
+use cluster::{HeadNo, SystemRecord};
+use head::order::{Answered, Order, Reply, Snapshot, State};
+use head::peer::is_left_behind;
+use head::steward::state::config::PoolConfig;
+
+/// Where a system has its own records on each drive.
+const AREA: (u64, u64) = (3 << 20, 1 << 20);
+/// Hosts are at work so long before anybody orders.
+pub(super) const BEFORE: Duration = Duration::from_millis(100);
+/// In this time hosts' writes have found a leg that is away.
+const AWAY: Duration = Duration::from_millis(500);
+/// So many commands of hosts end well after all that: most of them read, and every block is met often.
+const READ_BACK: u64 = 400;
+/// What is left of a former system on drives is of this one.
+const FORMER: Uuid = Uuid(*b"a former system ");
+
+/// What is cut off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Doing {
+    /// `system create`.
+    Create,
+    /// `system leave` of the last head, after the other one was there and left.
+    Leave,
+}
+
+/// How.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The process ends.
+    Killed,
+    /// Servers and drives lose their power.
+    PowerCut,
+    /// The process ends, and the file `link` of its state directory is gone: it starts alone.
+    LinkLost,
+}
+
+/// Where the making or the end of a system is cut off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// Of what.
+    pub doing: Doing,
+    /// Effects of the Steward until then. An order that is over before is not cut off.
+    pub after: u32,
+    /// How.
+    pub end: End,
+    /// A leg is away meanwhile.
+    pub away: Option<usize>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Before,
+    /// A leg is away, which is found out now.
+    Away,
+    /// The follower leaves.
+    Releasing,
+    First,
+    /// It was cut off: what the head says when it is there again.
+    Fallen,
+    /// A pool that is a system's, of which this head knows nothing, is taken all the same.
+    Forced,
+    Again,
+    Over,
+}
+
+impl Cut {
+    /// Drives on which somebody was before: a former system, and others.
+    pub(super) fn soil(disks: &mut [Disk], rng: &mut base::Prng) {
+        for (tag, disk) in disks.iter_mut().enumerate() {
+            disk.soil(AREA.0, AREA.1, tag as u32);
+            for head in [HeadNo::A, HeadNo::B] {
+                let record = SystemRecord { epoch: 1000, ..SystemRecord::founding(FORMER) };
+                let value = SystemRecord { epoch: 1001, ..record.clone() };
+                let accepted = Some((1001, value));
+                let slot = Slot { head, life: 9, sequence: 77, promised: 1001, decided: record, accepted };
+                let (bytes, at) = (slot.encode(), SLOTS_AT[head.index()][1]);
+                let len = bytes.len() as u64;
+                let op = DiskOp { kind: DriveOpKind::Write, at, len, data: &bytes, fua: true };
+                disk.complete(&op, &mut [], rng).expect("a drive that is well");
+            }
+        }
+    }
+    fn orders(self, run: &Run) -> Vec<Order> {
+        match self.doing {
+            Doing::Create => vec![Order::SystemCreate { settings: Box::new(run.settings(0)) }],
+            Doing::Leave => vec![Order::HeadRelease { itself: false }, Order::SystemLeave],
+        }
+    }
+    fn fate(self) -> Fate {
+        if self.end == End::PowerCut { Fate::PowerCut } else { Fate::Killed }
+    }
+}
+
+fn of_this(order: &Order) -> bool {
+    let force = |o: &Order| matches!(o, Order::PoolImport { force: true, .. });
+    matches!(order, Order::SystemCreate { .. } | Order::HeadRelease { .. } | Order::SystemLeave)
+        || force(order)
+}
+
+impl Run {
+    /// Whether orders are cut off in this world, and which.
+    fn cut(&self) -> Option<Cut> {
+        self.options.cut
+    }
+    /// It is, and this is one of them.
+    pub(super) fn cuts(&self, order: &Order) -> bool {
+        self.stage == Stage::Cutting && of_this(order)
+    }
+    /// Hosts are at work: the orders come.
+    pub(super) fn begin_cut(&mut self) {
+        let cut = self.cut().expect("a world of a cut");
+        self.orders.clear();
+        if self.cut_step == Step::Before
+            && let Some(away) = cut.away
+        {
+            self.cut_step = Step::Away;
+            self.world.unplug(away, false);
+            return self.world.alarm(AWAY, ALARM_CUT);
+        }
+        match cut.doing {
+            Doing::Create => self.give_orders(cut, Step::First),
+            Doing::Leave => {
+                self.cut_step = Step::Releasing;
+                self.orders.push_back(Order::HeadRelease { itself: true });
+            }
+        }
+    }
+    fn give_orders(&mut self, cut: Cut, step: Step) {
+        // The daemon writes its file `link`, if that is not there.
+        self.system = true;
+        self.cut_step = step;
+        self.orders = cut.orders(self).into();
+        if step == Step::First {
+            self.world.doom_at(0, Address::Steward, cut.after, cut.fate());
+        }
+    }
+    /// An order of these was answered.
+    pub(super) fn cut_answered(&mut self, order: &Order, answer: Answered) -> Result<(), String> {
+        let cut = self.cut().expect("a world of a cut");
+        let reply = answer.map_err(|r| {
+            format!(
+                "{order:?}, {:?}, is refused: {} (next: {:?}){}",
+                self.cut_step,
+                r.message,
+                r.next,
+                self.ills()
+            )
+        })?;
+        match (self.cut_step, order) {
+            (Step::Releasing, _) => {
+                // The other daemon forgets its system, and starts alone.
+                self.world.fall_on(1, Fate::Killed);
+                self.ready.retain(|s| *s != 1);
+                self.world.servers[1].state.retain(|name, _| !is_left_behind(name));
+                self.give_orders(cut, Step::First);
+            }
+            (Step::Forced, _) => self.give_again(cut),
+            (_, Order::SystemCreate { .. }) => {
+                let Reply::Created { notices, .. } = reply else { return Err("no answer to create".into()) };
+                if !notices.is_empty() {
+                    return Err(format!("a system was made, but {notices:?}"));
+                }
+                self.is_over();
+                self.world.link_servers(self.options.networks);
+                self.boot(1);
+            }
+            (_, Order::SystemLeave) => {
+                self.is_over();
+                self.world.fall_on(0, Fate::Killed);
+                self.starts_alone();
+                self.fell(0, Duration::from_millis(20));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    fn is_over(&mut self) {
+        self.cut_step = Step::Over;
+        self.read_back = self.good() + READ_BACK;
+        self.world.spare();
+        for disk in &mut self.world.disks {
+            disk.faults.gone = false;
+        }
+    }
+    /// Its file `link` is gone: the daemon removes what else is there of a system, and begins as a head that is alone.
+    fn starts_alone(&mut self) {
+        self.system = false;
+        self.systems += 1;
+        self.world.servers[0].state.retain(|name, _| !name.starts_with("system-"));
+    }
+    /// The orders were cut off.
+    pub(super) fn cut_fell(&mut self, fate: Fate) -> Result<(), String> {
+        let cut = self.cut().expect("a world of a cut");
+        self.troubles += 1;
+        self.orders.clear();
+        self.fell(0, Duration::from_millis(20));
+        if fate == Fate::PowerCut {
+            if self.world.runs(1) {
+                self.world.fall_on(1, fate);
+            }
+            self.world.drives_fall();
+            self.volume.borrow_mut().head_fell(self.options.volatile);
+        }
+        if cut.end == End::LinkLost {
+            self.starts_alone();
+        }
+        self.cut_step = Step::Fallen;
+        self.check_areas()
+    }
+    /// The head that was cut off is looked at.
+    fn give_again(&mut self, cut: Cut) {
+        match cut {
+            // Nobody knows of a system any more: the head is alone, as it was to be.
+            Cut { doing: Doing::Leave, end: End::LinkLost, .. } => self.is_over(),
+            _ => self.give_orders(cut, Step::Again),
+        }
+    }
+    /// What goes on from a look at the head.
+    pub(super) fn cut_progress(&mut self, snapshot: &Snapshot) -> Result<(), String> {
+        let cut = self.cut().expect("a world of a cut");
+        self.check_areas()?;
+        match self.cut_step {
+            Step::Fallen => {
+                let here = snapshot.pools.iter().any(|p| p.name == "tank" && p.state != State::Offline);
+                if here {
+                    self.give_again(cut);
+                    return Ok(());
+                }
+                let force = "millrace pool import tank --force";
+                let way = |r: &head::order::Reason| r.next.as_ref().is_some_and(|n| n.contains(force));
+                match cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
+                    true => {
+                        self.cut_step = Step::Forced;
+                        let (pool, drives) = (Some("tank".into()), vec![]);
+                        self.orders.push_back(Order::PoolImport { pool, name: None, drives, force: true });
+                        Ok(())
+                    }
+                    false => Err(format!("the pool is not there: {:?}{}", snapshot.reasons, self.ills())),
+                }
+            }
+            Step::Over if self.good() >= self.read_back && (self.is_alone() || self.follower_has_all()) => {
+                self.calm();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+    /// A head that is alone, as it is to be in the end.
+    pub(super) fn is_alone(&self) -> bool {
+        self.cut().is_some_and(|c| c.doing == Doing::Leave) && self.cut_step == Step::Over
+    }
+
+    /// A drive that says that it is a system's has no bytes of anybody else where that one votes, now and after a power cut.
+    fn check_areas(&self) -> Result<(), String> {
+        for disk in self.world.disks.iter().filter(|d| systems(d).iter().any(Option::is_some)) {
+            let sectors = AREA.0 / disk.sector..(AREA.0 + AREA.1) / disk.sector;
+            if let Some(sector) = sectors.into_iter().find(|s| disk.is_junk(*s)) {
+                return Err(format!("{} is a system's, and has old bytes in sector {sector}", disk.spec));
+            }
+            for head in [HeadNo::A, HeadNo::B] {
+                let mut bytes = vec![0; cluster::slot::SLOT_BYTES];
+                disk.read(SLOTS_AT[head.index()][1], &mut bytes);
+                if Slot::decode(head, &bytes).is_ok_and(|s| s.decided.system == FORMER) {
+                    return Err(format!("{} has votes of a former system", disk.spec));
+                }
+            }
+        }
+        Ok(())
+    }
+    /// Commands of hosts that ended well.
+    fn good(&self) -> u64 {
+        self.ledgers.iter().map(|l| l.borrow().good).sum()
+    }
+    /// What must be so in the end.
+    pub(super) fn check_cut(&self) -> Result<(), String> {
+        let Some(cut) = self.cut() else { return Ok(()) };
+        self.check_areas()?;
+        let system = match cut.doing {
+            Doing::Create => Some(self.settings(0).system),
+            Doing::Leave => None,
+        };
+        for disk in &self.world.disks {
+            let (named, registered) = (systems(disk), disk.registrations.look());
+            // A drive that came back, or a pool that was taken by force, is told once.
+            let once = cut.away.is_some() || cut.end == End::LinkLost;
+            let good = if once { newest(disk) == system } else { named.iter().all(|s| *s == system) };
+            // Who does not know of its system takes no key from drives.
+            let free = system.is_some() || cut.end == End::LinkLost || registered.keys.is_empty();
+            if !good || !free {
+                return Err(format!("{} in the end: {named:?}, {registered:?}", disk.spec));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn config(disk: &Disk, at: u64) -> Vec<u8> {
+    let mut bytes = vec![0; CONFIG_BYTES as usize];
+    disk.read(at, &mut bytes);
+    bytes
+}
+
+/// Which system each of a drive's configurations names.
+fn systems(disk: &Disk) -> [Option<Uuid>; 2] {
+    CONFIG_AT.map(|at| PoolConfig::of_slot(&ConfigSlot::decode(&config(disk, at)).ok()?).ok()?.shared)
+}
+
+/// Which the newest of them names.
+fn newest(disk: &Disk) -> Option<Uuid> {
+    let slots = CONFIG_AT.map(|at| config(disk, at));
+    PoolConfig::of_slot(&newest_config([&slots[0], &slots[1]]).ok()?).ok()?.shared
+}
