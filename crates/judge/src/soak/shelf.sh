@@ -1,8 +1,9 @@
-# In a guest: a shelf of two drives with persistent reservations, and what two heads and their hosts need around it.
+# In a guest: a shelf of drives with persistent reservations, and what two heads and their hosts need around it.
 #
 #   head a: network namespace a, 10.92.0.1 for hosts ─┐ wire 10.9.0.1 ── 10.9.0.2
 #   head b: network namespace b, 10.92.1.1 for hosts ─┘
-#   each reaches both drives by an iSCSI session of its own, as /drives/leg0 and leg1: the names are the same, the paths are not
+#   each reaches all drives by an iSCSI session of its own, as /drives/leg0, leg1 and twin: the names are the same, the paths are not
+#   twin is two units of one serial number with the same bytes below them, one for each head: what is reserved by one is not by the other
 #   c looks at the keys by paths of its own, so that no head misses what a drive has to tell it
 #   hosts: kernel NVMe/TCP and open-iscsi in the guest's own namespace
 set -e
@@ -11,23 +12,37 @@ initiator=iqn.2026-01.org.millrace.judge:
 
 # LIO. Without a serial number and a place for what outlives a power cut it registers nobody.
 modprobe -a target_core_mod iscsi_target_mod target_core_iblock veth dm-multipath
-modprobe brd rd_nr=2 rd_size=131072
+modprobe brd rd_nr=3 rd_size=131072
 mkdir -p /var/target/pr
 portal=/sys/kernel/config/target/iscsi/$shelf/tpgt_1
 mkdir -p $portal/np/127.0.0.1:3261
 echo 0 >$portal/attrib/authentication
+# unit LUN DEVICE SERIAL
+unit() {
+    local made=/sys/kernel/config/target/core/iblock_$1/unit$1
+    mkdir -p $made $portal/lun/lun_$1
+    echo udev_path=$2 >$made/control
+    echo 6d696c6$3-7261-4365-8000-000000000001 >$made/wwn/vpd_unit_serial
+    echo 1 >$made/enable
+    ln -s $made $portal/lun/lun_$1/unit
+}
+# sees HEAD LUN UNIT: under which number a head sees which unit
+sees() {
+    mkdir -p $portal/acls/$initiator$1/lun_$2
+    ln -s $portal/lun/lun_$3 $portal/acls/$initiator$1/lun_$2/unit
+}
 for leg in 0 1; do
-    unit=/sys/kernel/config/target/core/iblock_$leg/leg$leg
-    mkdir -p $unit $portal/lun/lun_$leg
-    echo udev_path=/dev/ram$leg >$unit/control
-    echo 6d696c6$leg-7261-4365-8000-000000000001 >$unit/wwn/vpd_unit_serial
-    echo 1 >$unit/enable
-    ln -s $unit $portal/lun/lun_$leg/leg
+    unit $leg /dev/ram$leg $leg
     for head in a b c; do
-        mkdir -p $portal/acls/$initiator$head/lun_$leg
-        ln -s $portal/lun/lun_$leg $portal/acls/$initiator$head/lun_$leg/leg
+        sees $head $leg $leg
     done
 done
+for path in 2 3; do
+    dmsetup create twin$path --table "0 $((131072 * 2)) linear /dev/ram2 0"
+    unit $path /dev/mapper/twin$path 2
+done
+sees a 2 2
+sees b 2 3
 echo 1 >$portal/enable
 
 # Nobody but the heads looks at these drives.
@@ -69,7 +84,7 @@ paths() {
     done
 }
 tries=0
-until paths >/run/paths && [ $(wc -l </run/paths) = 6 ]; do
+until paths >/run/paths && [ $(wc -l </run/paths) = 8 ]; do
     tries=$((tries + 1))
     [ $tries -lt 50 ]
     sleep 0.2
@@ -97,8 +112,9 @@ mkdir -p /drives
 cat >/usr/bin/head-in-place <<'END'
 #!/bin/bash -e
 mount -t tmpfs drives /drives
+names=(leg0 leg1 twin)
 while read -r head lun major minor; do
-    [ $head != $1 ] || mknod /drives/leg$lun b $major $minor
+    [ $head != $1 ] || mknod /drives/${names[lun]} b $major $minor
 done </run/paths
 echo $$ >/run/$1.pid
 exec /usr/bin/millrace serve --config /etc/$1.toml
@@ -134,7 +150,7 @@ END
         sleep 0.3
     done
 done
-on-head a pool create tank mirror /drives/leg0 /drives/leg1
+on-head a pool create tank mirror /drives/leg0 /drives/twin
 on-head a volume create tank/n --size 16M
 on-head a volume create tank/i --size 16M
 on-head a host add guest --nqn $(cat /etc/nvme/hostnqn) --iqn $(sed s/.*=// /etc/iscsi/initiatorname.iscsi)
@@ -148,7 +164,12 @@ for n in 0 1; do
 done
 ip -n a addr del 10.92.1.1/32 dev lo
 on-head a system create --link 10.9.0.1:7400 --name left >/run/token
-on-head b system join $(sed -n 1p /run/token) --link 10.9.0.2 --name right
+# join: b becomes the second head. What that prints is judged.
+cat >/usr/bin/join <<'END'
+#!/bin/bash
+exec on-head b system join $(sed -n 1p /run/token) --link 10.9.0.2 --name right
+END
+chmod +x /usr/bin/join
 
 # keys-of 0: those that a drive knows. It may have something else to tell first.
 cat >/usr/bin/keys-of <<'END'

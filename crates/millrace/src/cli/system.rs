@@ -181,13 +181,15 @@ fn joined(cluster: Option<Cluster>) -> Result<(String, &'static str), Failure> {
             "millrace head ls, in a moment",
         ));
     };
+    let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state == "fails").collect();
+    if let Some(first) = flaws.first() {
+        let each: Vec<String> =
+            flaws.iter().map(|f| format!("the fence of {} {}", f.drive, f.words())).collect();
+        let message = format!("this head joined, but does not take over: {}", each.join("; "));
+        return Err(Failure::new(Exit::Refused, message).with_next(replace(&cluster, &first.drive)));
+    }
     let fences = fence_lines(&cluster);
     let me = cluster.heads.iter().find(|h| h.head == cluster.me);
-    if cluster.fences.iter().any(|f| f.state == "fails") {
-        let message = format!("{fences}Joined, but this head does not become ready: a fence does not hold");
-        return Err(Failure::new(Exit::Refused, message)
-            .with_next("replace that drive; or mend it, then millrace head fence HEAD on the other head"));
-    }
     if me.is_some_and(|h| h.ready) {
         return Ok((
             format!("{fences}Joined: this head follows, and is ready to take over."),
@@ -196,6 +198,16 @@ fn joined(cluster: Option<Cluster>) -> Result<(String, &'static str), Failure> {
     }
     let what = "Joined: this head is not ready to take over yet.";
     Ok((format!("{fences}{what}"), "millrace head ls, and millrace events"))
+}
+
+/// What to do about a drive whose fence does not hold, on either head. The other head is put out by the one that leads.
+fn replace(cluster: &Cluster, drive: &str) -> String {
+    let letter = |wanted: &str| cluster.heads.iter().find(|h| h.state == wanted).map_or("HEAD", |h| &h.head);
+    let (leads, follows) = (letter("leads"), letter("follows"));
+    let there = if cluster.me == leads { String::new() } else { format!(" on head {leads}") };
+    format!(
+        "millrace drive replace {drive} NEW, or mend it, then millrace head fence {follows}{there} (it is tried again)"
+    )
 }
 
 /// A line for each drive whose fence was tried.
@@ -252,13 +264,19 @@ fn list(cluster: &Cluster, context: &Context) -> String {
         &format!("\nEpoch {}; the link is {}.\n", cluster.epoch, if cluster.linked { "up" } else { "down" });
     let me = cluster.heads.iter().find(|h| h.head == cluster.me);
     if me.is_some_and(|h| h.state == "starts" && !h.ready) {
-        out += "The other head alone has the latest hosts and portals: start it. If it cannot start any more: millrace head lead --with-old-hosts\n";
+        let other = if cluster.me == "a" { "b" } else { "a" };
+        out += &format!(
+            "This head was not ready to take over from head {other}: start head {other}. If it cannot start any more: millrace head lead --with-old-hosts\n"
+        );
     }
     out += &address_lines(cluster);
     for path in &cluster.late {
         out += &format!("{path} has not confirmed that the other head is shut out\n");
     }
     out += &fence_lines(cluster);
+    if let Some(flaw) = cluster.fences.iter().find(|f| f.state == "fails") {
+        out += &format!("\n{}", context.terminal.next(&replace(cluster, &flaw.drive)));
+    }
     out
 }
 

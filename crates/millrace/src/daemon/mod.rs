@@ -7,6 +7,7 @@
 mod addresses;
 mod claim;
 pub mod crash;
+mod forward;
 mod keeper;
 mod run;
 mod server;
@@ -20,6 +21,7 @@ use crate::http::{Api, Process};
 use claim::Claim;
 use clap::Args;
 use crash::Crashes;
+pub use forward::forward;
 use keeper::Keeper;
 use run::{Machines, News};
 use sd_notify::NotifyState;
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use system::LinkFile;
-pub use system::{System, forward};
+pub use system::System;
 
 /// `millrace serve`.
 #[derive(Args, Debug)]

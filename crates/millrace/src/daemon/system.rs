@@ -15,7 +15,6 @@ use crate::link::{
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use base::codec::{hex, unhex};
 use base::{Address, Uuid};
 use cluster::HeadNo;
@@ -38,7 +37,7 @@ pub const LINK: &str = "link";
 /// A request that goes on to the other head is answered within this.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
 /// Longest body of a request or an answer that goes by the link.
-const BODY_MAX: usize = 900 << 10;
+pub(super) const BODY_MAX: usize = 900 << 10;
 
 /// The file `link`: which of two heads this is, and how it meets the other one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -262,6 +261,7 @@ impl System {
             }
             Happened::Down { on, why } => {
                 tracing::warn!("network {} of the link is down: {why}", on.path);
+                self.is_down(on);
                 let end = match why {
                     Why::Closed | Why::Ended | Why::Reset => End::Closed,
                     _ => End::Lost,
@@ -283,6 +283,16 @@ impl System {
                 Ok(()) => answer.accept(),
                 Err(e) => tracing::error!("a head that joins could not be written down: {e}"),
             },
+        }
+    }
+    fn is_down(&self, on: Connection) {
+        let mut inner = self.inner();
+        if inner.paths.get(&on.path).is_some_and(|up| up.number == on.number) {
+            inner.paths.remove(&on.path);
+        }
+        if inner.paths.is_empty() {
+            // Nobody answers what went on to the other head.
+            inner.asked.clear();
         }
     }
     fn keep_newcomer(&self, newcomer: Newcomer) -> io::Result<()> {
@@ -312,11 +322,16 @@ impl System {
     }
     /// This head leads, or does not.
     pub fn leads(&self, leads: bool) {
-        self.inner().leads = leads;
+        let mut inner = self.inner();
+        inner.leads = leads;
+        if leads {
+            // The other one, which was asked, led before.
+            inner.asked.clear();
+        }
     }
 
     /// Whether requests go on to the other head: not as long as a system is only being made, and there is none.
-    fn goes_on(&self) -> bool {
+    pub(super) fn goes_on(&self) -> bool {
         let inner = self.inner();
         inner.file.is_some() && inner.link.is_some() && !inner.leads
     }
@@ -348,10 +363,18 @@ impl System {
             let _ = post.send(Address::Steward, StewardMail::ToPeer(bytes).into());
         }
     }
-    /// Sends a request on to the head that leads.
-    async fn ask_other(&self, method: String, uri: String, body: String) -> Option<(u16, String, String)> {
+    /// Sends a request on to the head that leads; None: that is not reached, or does not answer.
+    pub(super) async fn ask_other(
+        &self,
+        method: String,
+        uri: String,
+        body: String,
+    ) -> Option<(u16, String, String)> {
         let (answer, id) = {
             let mut inner = self.inner();
+            if inner.paths.is_empty() {
+                return None;
+            }
             inner.asks += 1;
             let (id, (send, receive)) = (inner.asks, tokio::sync::oneshot::channel());
             inner.asked.insert(id, send);
@@ -542,39 +565,5 @@ async fn answer_of(router: Router, method: &str, uri: &str, body: String) -> (u1
     match axum::body::to_bytes(response.into_body(), BODY_MAX).await {
         Ok(bytes) => (status, kind, String::from_utf8_lossy(&bytes).into_owned()),
         Err(_) => bad("the answer is too long for the link: ask the head that leads"),
-    }
-}
-
-/// Requests that a head answers itself, whatever it is in its system.
-fn is_own(path: &str) -> bool {
-    let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    path.starts_with("/system") || path == "/metrics" || path == "/openapi.json" || path == "/daemon"
-}
-
-/// In front of the routes: what is for the head that leads goes on to it.
-pub async fn forward(
-    axum::extract::State(system): axum::extract::State<Arc<System>>,
-    request: axum::extract::Request,
-    next: axum::middleware::Next,
-) -> Response {
-    if is_own(request.uri().path()) || !system.goes_on() {
-        return next.run(request).await;
-    }
-    let (parts, body) = request.into_parts();
-    let refused = |message: &str| {
-        let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
-        crate::http::Refused(error).into_response()
-    };
-    let Ok(body) = axum::body::to_bytes(body, BODY_MAX).await else {
-        return refused("the request is too long for the link: ask the head that leads");
-    };
-    let body = String::from_utf8_lossy(&body).into_owned();
-    let uri = parts.uri.path_and_query().map_or("/".to_string(), ToString::to_string);
-    match system.ask_other(parts.method.to_string(), uri, body).await {
-        Some((status, kind, body)) => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-            (status, [(header::CONTENT_TYPE, kind)], body).into_response()
-        }
-        None => refused("this head does not lead, and the one that does is not reached"),
     }
 }

@@ -177,27 +177,62 @@ async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
 pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
     let Ok(Reply::System(view)) = api.order(Order::System).await else { return None };
     let cluster = cluster(*view);
-    let reason = |message: String, next: &str| api::Reason {
-        state: api::State::Degraded,
+    let reasons = reasons(&cluster);
+    Some((cluster, reasons))
+}
+
+/// A head, as sentences name it.
+fn name_of(head: &Head) -> String {
+    match head.name.is_empty() {
+        true => format!("head {}", head.head),
+        false => format!("head {} ({})", head.head, head.name),
+    }
+}
+
+/// What is wrong with a system, as one of its heads sees it.
+fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
+    let reason = |state, message: String, next: String| api::Reason {
+        state,
         what: "system".into(),
         message,
-        next: Some(next.into()),
+        next: Some(next),
     };
+    let degraded = |message, next| reason(api::State::Degraded, message, next);
+    let is_me = |h: &&Head| h.head == cluster.me;
+    let (me, other) = (cluster.heads.iter().find(is_me), cluster.heads.iter().find(|h| !is_me(h)));
+    let (Some(me), Some(other)) = (me, other) else { return vec![] };
+    if me.state != "leads" {
+        // Whoever leads tells the rest. This is asked if that one is not reached.
+        let (message, next) = match (other.state.as_str(), me.ready) {
+            ("none", _) => ("this head does not lead yet".into(), "millrace head ls".into()),
+            (_, true) => (
+                format!("this head does not lead, and {} is not reached", name_of(other)),
+                "millrace head ls, in a moment".into(),
+            ),
+            (_, false) => (
+                format!("{} is not reached, and this head was not ready to take over", name_of(other)),
+                format!(
+                    "start head {}, or millrace head lead --with-old-hosts (if it cannot start any more)",
+                    other.head
+                ),
+            ),
+        };
+        return vec![reason(api::State::Offline, message, next)];
+    }
     let mut reasons = vec![];
-    for head in cluster.heads.iter().filter(|h| h.head != cluster.me) {
-        let name =
-            if head.name.is_empty() { head.head.clone() } else { format!("{} ({})", head.head, head.name) };
-        match (head.state.as_str(), head.ready) {
-            ("out", _) => reasons.push(reason(
-                format!("head {name} is out: nobody takes over if this one ends"),
-                "millrace events, for why; and start that head",
-            )),
-            ("follows", false) => reasons.push(reason(
-                format!("head {name} has not all that it needs yet: nobody takes over if this one ends"),
-                "millrace head ls, in a moment",
-            )),
-            _ => {}
-        }
+    let fence = format!("millrace head fence {}", other.head);
+    let name = name_of(other);
+    let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state != "holds").collect();
+    match (other.state.as_str(), other.ready) {
+        ("out", _) => reasons.push(degraded(
+            format!("{name} is out: nobody takes over if this one ends"),
+            "millrace events, for why; and start that head".into(),
+        )),
+        ("follows", false) if flaws.is_empty() => reasons.push(degraded(
+            format!("{name} has not all that it needs yet: nobody takes over if this one ends"),
+            "millrace head ls, in a moment".into(),
+        )),
+        _ => {}
     }
     if cluster.blind {
         reasons.push(api::Reason {
@@ -209,20 +244,22 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
         });
     }
     for path in &cluster.late {
-        reasons.push(reason(
+        reasons.push(degraded(
             format!("{path} has not confirmed that the other head is shut out"),
-            "millrace drive ls; or, if that head is switched off, millrace head fence HEAD --is-off",
+            format!("millrace drive ls, or, if that head is switched off, {fence} --is-off"),
         ));
     }
-    for fence in cluster.fences.iter().filter(|f| f.state != "holds") {
-        let words =
-            format!("the fence of {} {}; nobody takes over if this head ends", fence.drive, fence.words());
-        reasons.push(reason(
-            words,
-            "millrace drive replace; or mend it, then millrace head fence HEAD: it is tried again",
-        ));
+    for flaw in flaws {
+        let (drive, words) = (&flaw.drive, flaw.words());
+        let next = match flaw.state.as_str() {
+            "fails" => {
+                format!("millrace drive replace {drive} NEW, or mend it, then {fence} (it is tried again)")
+            }
+            _ => "millrace head ls, in a moment".to_string(),
+        };
+        reasons.push(degraded(format!("{name} does not take over: the fence of {drive} {words}"), next));
     }
-    Some((cluster, reasons))
+    reasons
 }
 
 /// As the API tells it.
@@ -275,4 +312,54 @@ fn fence_trial(trial: FenceTrial) -> api::FenceTrial {
         TrialFound::NotTried(why) => ("untried", None, Some(why)),
     };
     api::FenceTrial { drive: trial.path, state: state.into(), took_ms, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(letter: &str, state: &str, ready: bool) -> Head {
+        let (head, state) = (letter.to_string(), state.to_string());
+        Head { name: format!("n{head}"), head, state, ready, ..Head::default() }
+    }
+    fn fence(drive: &str, state: &str, reason: Option<&str>) -> api::FenceTrial {
+        api::FenceTrial {
+            drive: drive.into(),
+            state: state.into(),
+            took_ms: None,
+            reason: reason.map(Into::into),
+        }
+    }
+    fn said(me: &str, heads: [Head; 2], fences: Vec<api::FenceTrial>) -> Vec<(String, String)> {
+        let cluster = Cluster { me: me.into(), heads: heads.into(), fences, ..Cluster::default() };
+        reasons(&cluster).into_iter().map(|r| (r.message, r.next.expect("a next command"))).collect()
+    }
+
+    #[test]
+    fn a_fence_that_does_not_hold_is_the_one_reason_why_nobody_takes_over() {
+        let heads = || [head("a", "leads", true), head("b", "follows", false)];
+        let fences = vec![fence("/dev/x", "holds", None), fence("/dev/y", "fails", Some("it lies"))];
+        let (message, next) = &said("a", heads(), fences)[..][0];
+        assert_eq!(message, "head b (nb) does not take over: the fence of /dev/y does not hold: it lies");
+        assert_eq!(
+            next,
+            "millrace drive replace /dev/y NEW, or mend it, then millrace head fence b (it is tried again)"
+        );
+        let all = said("a", heads(), vec![fence("/dev/y", "untried", Some("it is silent"))]);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].0.ends_with("the fence of /dev/y could not be tried: it is silent"), "{all:?}");
+        let all = said("a", heads(), vec![]);
+        assert!(all.len() == 1 && all[0].0.contains("has not all that it needs yet"), "{all:?}");
+        assert_eq!(said("a", [head("a", "leads", true), head("b", "follows", true)], vec![]), []);
+    }
+    #[test]
+    fn a_head_that_does_not_lead_says_what_it_waits_for() {
+        for (ready, words) in [(false, "was not ready to take over"), (true, "this head does not lead")] {
+            let all = said("b", [head("a", "leads", true), head("b", "starts", ready)], vec![]);
+            assert!(all.len() == 1 && all[0].0.contains(words), "{all:?}");
+            assert_eq!(all[0].1.contains("head lead --with-old-hosts"), !ready, "{all:?}");
+        }
+        let all = said("a", [head("a", "starts", true), head("b", "none", false)], vec![]);
+        assert_eq!(all, [("this head does not lead yet".to_string(), "millrace head ls".to_string())]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::mail::{ManagerMail, ShardMail};
 use crate::order::Weight;
-use crate::peer::SystemSettings;
+use crate::peer::{SystemSettings, TrialFound};
 use crate::steward::context::desk::Stop;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
@@ -170,6 +170,17 @@ impl Office {
             system.offers(drives);
         }
     }
+    /// Why this head does not take over.
+    fn behind_words(&self, other: &str) -> String {
+        let flaw = self.desk().system.as_ref().and_then(|s| {
+            s.tried().told().iter().find_map(|t| match &t.found {
+                TrialFound::Fails(why) => Some(format!("the fence of {} does not hold: {why}", t.path)),
+                TrialFound::Holds { .. } | TrialFound::NotTried(_) => None,
+            })
+        });
+        let why = flaw.unwrap_or_else(|| "it has not all that it needs to lead".into());
+        format!("{other}, which led, is gone, and this head does not take over: {why}")
+    }
     fn do_it(&self, now: Instant, what: Do) {
         let (record, me, epoch) = {
             let desk = self.desk();
@@ -225,9 +236,7 @@ impl Office {
             Do::End(out) => {
                 let words = match out {
                     Out::Decided(epoch) => format!("this head is out: the decision of epoch {epoch} says so"),
-                    Out::Behind => {
-                        "the head that led is gone before this one had all that it needs to lead".to_string()
-                    }
+                    Out::Behind => self.behind_words(&other),
                     Out::Fenced => "this head is out: most drives refuse it".to_string(),
                 };
                 event(Weight::Error, words.clone());

@@ -17,10 +17,10 @@ use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::runtime::Patience;
 use crate::steward::words::error_words;
-use base::{DriveError, DriveId, Duration, FenceAct, FenceError, FenceKind, FenceOp, Uuid};
+use base::{DriveError, DriveId, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp, Uuid};
 use cluster::Part;
 use cluster::fence::PUT_OUT;
-use cluster::trial::{PLACES, STAMP_BYTES, TRIAL_AT, TRIAL_BYTES, Trial};
+use cluster::trial::{Flaw, PLACES, STAMP_BYTES, TRIAL_AT, TRIAL_BYTES, Trial};
 use std::cell::Cell;
 
 /// A follower that was just let in may still be opening its drives.
@@ -138,12 +138,10 @@ impl Office {
         let words = match &found {
             TrialFound::Holds { .. } => None,
             TrialFound::Fails(why) => Some(format!(
-                "the fence of {path} does not hold: {why}; the other head does not become ready: replace the drive \
-                 (millrace drive replace), or mend it, then millrace head fence of the other head, which comes back and is \
-                 tried again"
+                "the fence of {path} does not hold: {why}; the follower does not take over: replace the drive"
             )),
             TrialFound::NotTried(why) => Some(format!(
-                "the fence of {path} could not be tried: {why}; the other head does not become ready before; it is tried again \
+                "the fence of {path} could not be tried: {why}; the follower does not take over before; it is tried again \
                  every {} s",
                 AGAIN.as_secs()
             )),
@@ -189,7 +187,7 @@ impl Office {
             (Trial { life, number }, s.own_key(), s.rival())
         });
         let Some((trial, key, Some(victim))) = begin else {
-            return TrialFound::NotTried("the other head is not in".into());
+            return TrialFound::NotTried("there is no follower any more".into());
         };
         let (number, uuid) = (trial.number, drive.label.drive);
         let tell = |on| {
@@ -198,11 +196,11 @@ impl Office {
         tell(true);
         match self.follower_says(WRITES).await {
             Some(Said::Writes) => {}
-            Some(Said::Cannot(why)) => return TrialFound::NotTried(format!("the other head {why}")),
+            Some(Said::Cannot(why)) => return TrialFound::NotTried(format!("the follower {why}")),
             Some(Said::Refused | Said::NotRefused) | None => {
                 tell(false);
                 let words =
-                    format!("the other head did not say within {} s that it writes there", WRITES.as_secs());
+                    format!("the follower did not say within {} s that it writes there", WRITES.as_secs());
                 return TrialFound::NotTried(words);
             }
         }
@@ -216,17 +214,25 @@ impl Office {
         let refused = match over {
             Some(Said::Refused) => Ok(true),
             Some(Said::NotRefused) => Ok(false),
-            Some(Said::Cannot(why)) => Err(format!("the other head {why}")),
+            Some(Said::Cannot(why)) => Err(format!("the follower {why}")),
             Some(Said::Writes) | None => {
-                Err(format!("the other head did not say within {} s how its writes ended", OVER.as_secs()))
+                Err(format!("the follower did not say within {} s how its writes ended", OVER.as_secs()))
             }
         };
         // What landed late tells enough, whatever the follower says.
         match (trial.judge(&at_once, &later, refused != Ok(false)), refused) {
+            (Err(Flaw::LetIn), _) if self.hides(drive.id, victim).await => {
+                TrialFound::Fails(Flaw::NotShared.words().into())
+            }
             (Err(flaw), _) => TrialFound::Fails(flaw.words().into()),
             (Ok(()), Err(why)) => TrialFound::NotTried(why),
             (Ok(()), Ok(_)) => TrialFound::Holds { ms },
         }
+    }
+    /// Whether a drive does not show this head that the follower is registered, who has just registered again.
+    async fn hides(&self, id: DriveId, follower: FenceKey) -> bool {
+        let looked = self.cx.fence(id, FenceOp { act: FenceAct::Look, limit: PUT_OUT }).await;
+        matches!(looked, Ok(Fence::Keys(there)) if !there.has(follower))
     }
     /// Shuts the writer out, and reads what lies there: at once and later. With how many milliseconds that took the drive.
     async fn shut_out_writer(

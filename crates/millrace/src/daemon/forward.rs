@@ -1,0 +1,69 @@
+//! Requests to a head that does not lead: they go on to the one that does. Where that is not reached, the head says what it knows itself.
+
+use super::System;
+use super::system::BODY_MAX;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+/// Requests that a head answers itself, whatever it is in its system.
+fn is_own(path: &str) -> bool {
+    let path = path.strip_prefix(api::BASE).unwrap_or(path);
+    path.starts_with("/system") || path == "/metrics" || path == "/openapi.json" || path == "/daemon"
+}
+
+/// What a head tells of itself if the one that leads is not reached: whoever looks for the reason asks for this.
+fn is_told_alone(method: &Method, path: &str) -> bool {
+    let path = path.strip_prefix(api::BASE).unwrap_or(path);
+    method == Method::GET && (path == "/status" || path == "/events")
+}
+
+/// In front of the routes: what is for the head that leads goes on to it.
+pub async fn forward(State(system): State<Arc<System>>, request: Request, next: Next) -> Response {
+    if is_own(request.uri().path()) || !system.goes_on() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let refused = |message: &str| {
+        let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
+        crate::http::Refused(error).into_response()
+    };
+    let Ok(body) = axum::body::to_bytes(body, BODY_MAX).await else {
+        return refused("the request is too long for the link: ask the head that leads");
+    };
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let uri = parts.uri.path_and_query().map_or("/".to_string(), ToString::to_string);
+    match system.ask_other(parts.method.to_string(), uri, text).await {
+        Some((status, kind, body)) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+        }
+        None if is_told_alone(&parts.method, parts.uri.path()) => {
+            next.run(Request::from_parts(parts, Body::from(body))).await
+        }
+        None => refused("this head does not lead, and the one that does is not reached"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_reaches_nobody_tells_of_itself_alone() {
+        for path in ["/api/v1/status", "/api/v1/events"] {
+            assert!(is_told_alone(&Method::GET, path) && !is_own(path), "{path}");
+        }
+        for (method, path) in [
+            (Method::POST, "/api/v1/status"),
+            (Method::GET, "/api/v1/pools"),
+            (Method::POST, "/api/v1/pools"),
+            (Method::GET, "/api/v1/volumes"),
+        ] {
+            assert!(!is_told_alone(&method, path), "{method} {path}");
+        }
+    }
+}
