@@ -235,13 +235,11 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
         _ => {}
     }
     if cluster.blind {
-        reasons.push(api::Reason {
-            state: api::State::Offline,
-            ..reason(
-                "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again".into(),
-                "millrace head ls names the voters it reaches: mend the link, or the paths to the drives",
-            )
-        });
+        reasons.push(reason(
+            api::State::Offline,
+            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again".into(),
+            "mend the link, or the paths to the drives; millrace head ls names the voters that are reached".into(),
+        ));
     }
     for path in &cluster.late {
         reasons.push(degraded(
