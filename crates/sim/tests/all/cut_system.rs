@@ -1,5 +1,5 @@
 //! A live pool becomes a system's, and goes back, cut off at every effect of the Steward on the way: the head starts again, serves, and the
-//! same orders end what was begun. Every 7th effect, or as `CUT_STEP` says: `CUT_STEP=1 cargo test --release -p sim --test all cut_off`.
+//! same orders end what was begun. Every 11th effect, or as `CUT_STEP` says: `CUT_STEP=1 cargo test --release -p sim --test all cut_off`.
 
 use sim::two::{Cut, Doing, End, Options, run};
 
@@ -7,7 +7,7 @@ const ENDS: [End; 3] = [End::Killed, End::PowerCut, End::LinkLost];
 
 /// Cuts off at every so manieth effect, from the first on, until the orders are over before. How many there were.
 fn all(doing: Doing, end: End) -> u32 {
-    let step = std::env::var("CUT_STEP").ok().and_then(|n| n.parse().ok()).unwrap_or(7);
+    let step = std::env::var("CUT_STEP").ok().and_then(|n| n.parse().ok()).unwrap_or(11);
     for after in (0..).step_by(step) {
         let cut = Cut { doing, after, end, away: None };
         let outcome = run(Options::of_cut(u64::from(after % 5), cut));
