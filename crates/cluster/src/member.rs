@@ -211,6 +211,8 @@ pub struct Member {
     forced: bool,
     /// An operator wants this head to be alone: the other one is to be none any more.
     released: bool,
+    /// The epoch of the newest record that the own directory knows of.
+    directory: u64,
     serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
@@ -251,6 +253,7 @@ impl Member {
             synced: false,
             forced: false,
             released: false,
+            directory: u64::MAX,
             serve: Serve::No,
             why: None,
             candidates: None,
@@ -260,6 +263,10 @@ impl Member {
             dos: vec![],
             set,
         }
+    }
+    /// The newest record that the own state directory knows of, decided or accepted, is of this epoch.
+    pub fn on_directory(&mut self, epoch: u64) {
+        self.directory = epoch;
     }
     /// What it is.
     pub fn part(&self) -> Part {
@@ -690,7 +697,14 @@ impl Member {
         }
     }
     fn is_behind(&self) -> bool {
-        !self.known().has_latest(self.set.me) && !planted(Bug::LeadsBehind)
+        (!self.known().has_latest(self.set.me) || self.has_old_directory()) && !planted(Bug::LeadsBehind)
+    }
+    /// Whether the state directory knows nothing of a decision that was taken while this head was in, as a former process: then it is an
+    /// older copy, and what it says of hosts and portals is old.
+    pub fn has_old_directory(&self) -> bool {
+        let (known, me) = (self.known(), self.set.me);
+        let was_in = known.is_in(me) && known.head(me).life != self.set.life;
+        was_in && known.epoch > self.directory && !planted(Bug::OldDirectoryLeads)
     }
     fn may_let_in(&self) -> bool {
         self.fenced || planted(Bug::LetInUnfenced)
@@ -721,11 +735,13 @@ impl Member {
             return None;
         };
         let since = *self.voter_gone.get_or_insert(now);
-        // More voters are taken at once; one that is away may come back.
-        let more = voters.len() > known.voters.len();
-        (more || now >= since + VOTER_GONE).then(|| SystemRecord { voters, ..known.next() })
+        // More voters are taken at once, and a head that is out votes no more from when it is; a drive that is away may come back.
+        let (more, others) = (voters.len() > known.voters.len(), Voter::Directory(self.set.me.other()));
+        let no_more = known.voters.contains(&others) && !voters.contains(&others);
+        (more || no_more || now >= since + VOTER_GONE).then(|| SystemRecord { voters, ..known.next() })
     }
-    /// The voters that a record should have: both directories, and an odd number of drives; those that vote already are kept.
+    /// The voters that a record should have: both directories and an odd number of drives, or, while the other head is out, the own one
+    /// and an even number; those that vote already are kept.
     fn voters(&self, record: &SystemRecord) -> Option<Vec<Voter>> {
         let candidates = self.candidates.as_ref()?;
         let heads = [HeadNo::A, HeadNo::B].into_iter().filter(|h| record.head(*h).state != HeadState::None);
@@ -735,14 +751,26 @@ impl Member {
         }
         let votes = |d: &&Uuid| record.voters.contains(&Voter::Drive(**d));
         let (old, new) = (candidates.iter().filter(votes), candidates.iter().filter(|d| !votes(d)));
-        let most = match candidates.len() {
-            n @ (0..=2) => n.min(1),
-            n @ (3 | 4) => n.min(3),
-            _ => 5,
+        // The directory of a head that is out answers nobody: with it among few voters, one drive that fails would be most of the others.
+        let alone = self.counts_alone(record, candidates.len());
+        if alone {
+            voters.retain(|v| *v == Voter::Directory(self.set.me));
+        }
+        let most = match (alone, candidates.len()) {
+            (true, 2 | 3) => 2,
+            (true, _) => 4,
+            (false, n @ (0..=2)) => n.min(1),
+            (false, 3 | 4) => 3,
+            (false, _) => 5,
         };
         voters.extend(old.chain(new).take(most).map(|d| Voter::Drive(*d)));
         voters.sort();
         Some(voters)
+    }
+    /// Whether the other head's directory is not to vote: it is out, and there are drives enough for an odd number without it.
+    fn counts_alone(&self, record: &SystemRecord, drives: usize) -> bool {
+        let out = record.head(self.set.me.other()).state == HeadState::Out;
+        out && drives >= 2 && !planted(Bug::OutHeadVotes)
     }
     /// Asks voters, until there is nothing to ask.
     fn ask(&mut self, now: Instant) {

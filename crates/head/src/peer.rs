@@ -84,6 +84,8 @@ pub struct SystemView {
     pub reaches: (u16, u16),
     /// It leads, and has not seen most voters for too long: what it reads is not passed on.
     pub blind: bool,
+    /// Its state directory is an older copy of itself: it does not lead by that.
+    pub old_directory: bool,
     /// Drives from which the other head is not known to be shut out, by path.
     pub late: Vec<String>,
     /// What came of the trials of fences since the follower was let in; files have none.

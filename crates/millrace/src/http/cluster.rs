@@ -262,7 +262,8 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, blind, late, fences, addresses } = view;
+    let SystemView { me, part, record, linked, reaches, blind, old_directory, late, fences, addresses } =
+        view;
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
@@ -286,7 +287,7 @@ fn cluster(view: SystemView) -> Cluster {
             state: state.into(),
             since_epoch: row.since,
             reaches: (h == me).then_some(reaches.0),
-            ready: record.has_latest(h),
+            ready: record.has_latest(h) && !(h == me && old_directory),
             addresses: addresses[h.index()].as_ref().map(|all| all.iter().map(address).collect()),
         }
     };

@@ -11,7 +11,7 @@
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::office::Office;
-use crate::steward::record::texts::{state_words, witness_name, witness_text};
+use crate::steward::record::texts::{WITNESS, state_words, witness_name, witness_text};
 use array::format::{LegState, MembershipRecord};
 use base::machine::StateOp;
 use base::{Bug, DriveError, Uuid, planted};
@@ -63,6 +63,16 @@ impl Office {
     pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
         let op = StateOp::Write { name: witness_name(pool), contents: witness_text(record) };
         self.change_file(op).await.map_err(|e| state_words("the witness record", &e))
+    }
+    /// The other head led since this one had the latest witnesses: they prove nothing. An error is a sentence.
+    pub(crate) async fn discard_witnesses(&self) -> Result<(), String> {
+        let failed = |e| state_words("an old witness record", &e);
+        let listed = self.cx.state(StateOp::List).await.map_err(failed)?;
+        let all = String::from_utf8_lossy(&listed).into_owned();
+        for name in all.lines().filter(|name| name.starts_with(WITNESS)) {
+            self.change_file(StateOp::Remove { name: name.into() }).await.map_err(failed)?;
+        }
+        Ok(())
     }
     /// Removes the witness; false if it may still be there.
     pub(crate) async fn remove_witness(&self, pool: Uuid) -> bool {

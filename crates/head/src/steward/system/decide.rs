@@ -20,8 +20,8 @@ fn slot_file(head: HeadNo) -> String {
 }
 
 impl Office {
-    /// What is decided, as far as this state directory says.
-    pub(super) async fn known_record(&self, system: Uuid) -> SystemRecord {
+    /// What is decided, as far as this state directory says, and the epoch of the newest record that it knows of, decided or accepted.
+    pub(super) async fn known_record(&self, system: Uuid) -> (SystemRecord, u64) {
         let mut known = SystemRecord::founding(system);
         let mut hear = |record: SystemRecord| {
             if record.system == system && record.epoch > known.epoch {
@@ -33,12 +33,16 @@ impl Office {
         {
             hear(record);
         }
+        let mut accepted = 0;
         for head in HEADS {
             if let Ok(Some(slot)) = self.read_slot_file(head).await {
+                let ours = slot.decided.system == system;
+                accepted = accepted.max(slot.accepted.as_ref().filter(|_| ours).map_or(0, |(_, r)| r.epoch));
                 hear(slot.decided);
             }
         }
-        known
+        let newest = accepted.max(known.epoch);
+        (known, newest)
     }
     /// Keeps what is decided, for the next start. It may be older than the truth at any time.
     pub(super) async fn keep_record(&self, record: SystemRecord) {

@@ -123,7 +123,18 @@ impl Office {
             }
             self.note_record(now);
             self.note_sight(now);
+            self.note_old_directory(now);
         }
+    }
+    /// A head that starts by an older copy of its state directory says so.
+    fn note_old_directory(&self, now: Instant) {
+        let Some(Some(epoch)) = self.desk_quietly().system_mut().map(SystemDesk::news_of_directory) else {
+            return;
+        };
+        let words = format!(
+            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, taken while this head was in; this head does not lead without the other one, which has the latest hosts and portals"
+        );
+        self.desk_mut().event(now, Weight::Error, "system", words);
     }
     /// A head that leads and does not see most voters any more says so.
     fn note_sight(&self, now: Instant) {

@@ -7,8 +7,8 @@ use crate::peer::{SystemSettings, SystemView};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
-use crate::steward::words::refuse;
-use base::{Duration, FenceKind, Uuid};
+use crate::steward::words::{STATE_DISK, refuse};
+use base::{Bug, Duration, FenceKind, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
 
 /// How long a decision may take.
@@ -39,6 +39,7 @@ impl Office {
             linked: member.is_linked(),
             reaches: (member.reaches(), voters as u16),
             blind: system.is_blind(self.cx.now()),
+            old_directory: member.has_old_directory(),
             late: system.late(),
             fences: match member.part() {
                 Part::Leader => system.tried().all(),
@@ -157,6 +158,11 @@ impl Office {
                 Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"))
             }
             Part::Outside | Part::Over => {
+                if !planted(Bug::OutHeadsWitness) {
+                    self.discard_witnesses()
+                        .await
+                        .map_err(|words| refuse(RefusalKind::Internal, "", words).then(STATE_DISK))?;
+                }
                 self.in_system(|s| s.tell().lead_as_it_is(true));
                 let office = self.clone();
                 let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);

@@ -4,7 +4,7 @@ pub(crate) mod trials;
 
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
 use base::fence::{Process, Registrants};
-use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
+use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::Do;
 use cluster::member::{self, NotReached};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
@@ -46,6 +46,8 @@ pub(crate) struct SystemDesk {
     sight: Option<Instant>,
     /// It was said that this time is over.
     blind: bool,
+    /// It was said that the state directory is an older copy.
+    old_directory: bool,
     /// How often the member has said that what is confirmed may be served.
     serves: u64,
     /// Files of the state directory that were sent to the follower, and that it has.
@@ -67,16 +69,21 @@ pub(crate) struct SystemDesk {
     trials: Trials,
 }
 
+/// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
+const BLIND: Duration = Duration::from_millis(500);
 /// Lives of the other head whose processes are remembered.
 const PROCESSES_MAX: usize = 8;
 
 impl SystemDesk {
-    pub fn new(settings: SystemSettings, life: u64, seed: u64, known: SystemRecord) -> Self {
+    /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
+    pub fn new(settings: SystemSettings, life: u64, seed: u64, (known, newest): (SystemRecord, u64)) -> Self {
         let SystemSettings { me, name, networks, process, times, .. } = settings;
         let (kept, latest) = (known.epoch, known.latest);
         let set = member::Settings { me, life, name, process, networks, times, seed };
+        let mut member = Member::new(set, known);
+        member.on_directory(newest);
         Self {
-            member: Member::new(set, known),
+            member,
             news: true,
             paths: vec![None; networks],
             standby: BTreeMap::new(),
@@ -88,6 +95,7 @@ impl SystemDesk {
             led: Instant(0),
             sight: None,
             blind: false,
+            old_directory: false,
             serves: 0,
             sent: 0,
             had: 0,
@@ -245,8 +253,16 @@ impl SystemDesk {
     }
     /// Whether that is otherwise than it was said last.
     pub fn news_of_sight(&mut self, now: Instant) -> Option<bool> {
-        let blind = self.is_blind(now);
+        // What lasts so short is of a start, or a decision.
+        let blind = self.is_blind(now) && (self.blind || self.is_blind(now - BLIND));
         (core::mem::replace(&mut self.blind, blind) != blind).then_some(blind)
+    }
+    /// The epoch of a decision that the state directory should know of and does not, once.
+    pub fn news_of_directory(&mut self) -> Option<u64> {
+        let old = self.part() == Part::Outside && self.member.has_old_directory();
+        let news = old && !self.old_directory;
+        self.old_directory |= old;
+        news.then(|| self.member.known().epoch)
     }
     /// Until then a head that was out when this one began to lead may still pass on what it reads from a drive that this one does not
     /// reach; None: there is no such head.
