@@ -119,11 +119,14 @@ impl System {
 
     /// b leaves, and joins with drives whose fences hold.
     fn joins_again(&self) {
-        self.try_cli("b", "system leave").good("leave").expect("it is let go");
+        // Its daemon may start anew before it has answered: what counts is that it is alone then.
+        self.try_cli("b", "system leave");
+        let alone = || {
+            let listed = self.try_cli("b", "head ls");
+            listed.code == REFUSED && listed.stderr.contains("this head is alone")
+        };
+        until("b is alone", PATIENCE, alone);
         self.vm.run("on-head a system create >/run/token", 60).expect("another token");
-        until("b is alone", PATIENCE, || {
-            self.try_cli("b", "status").code == 0 && self.try_cli("b", "head ls").code != 0
-        });
         let joined = self.vm.run("join", 120).expect("it joins").stdout;
         println!("{joined}");
         says(
