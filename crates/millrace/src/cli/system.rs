@@ -145,8 +145,8 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
             client.act("/system/join", &SystemJoin { token, link, name })?;
-            let (what, next) = joined(await_ready(context))?;
-            Ok(context.done(what, next))
+            let (what, fences, next) = joined(await_ready(context))?;
+            Ok(context.created_with(&api::Created::default(), what, &fences, &[], next))
         }
     }
 }
@@ -173,13 +173,11 @@ fn await_ready(context: &Context) -> Option<Cluster> {
     }
 }
 
-/// What is said of a head that joined, and what to do next.
-fn joined(cluster: Option<Cluster>) -> Result<(String, &'static str), Failure> {
+/// What is said of a head that joined, what the trials of fences found, and what to do next.
+fn joined(cluster: Option<Cluster>) -> Result<(&'static str, String, &'static str), Failure> {
     let Some(cluster) = cluster else {
-        return Ok((
-            "Joined: the daemon starts anew, and does not answer yet.".into(),
-            "millrace head ls, in a moment",
-        ));
+        let what = "Joined: the daemon starts anew, and does not answer yet.";
+        return Ok((what, String::new(), "millrace head ls, in a moment"));
     };
     let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state == "fails").collect();
     if let Some(first) = flaws.first() {
@@ -188,16 +186,14 @@ fn joined(cluster: Option<Cluster>) -> Result<(String, &'static str), Failure> {
         let message = format!("this head joined, but does not take over: {}", each.join("; "));
         return Err(Failure::new(Exit::Refused, message).with_next(replace(&cluster, &first.drive)));
     }
-    let fences = fence_lines(&cluster);
     let me = cluster.heads.iter().find(|h| h.head == cluster.me);
-    if me.is_some_and(|h| h.ready) {
-        return Ok((
-            format!("{fences}Joined: this head follows, and is ready to take over."),
-            "millrace head ls",
-        ));
-    }
-    let what = "Joined: this head is not ready to take over yet.";
-    Ok((format!("{fences}{what}"), "millrace head ls, and millrace events"))
+    let (what, next) = match me.is_some_and(|h| h.ready) {
+        true => ("Joined: this head follows, and is ready to take over.", "millrace head ls"),
+        false => {
+            ("Joined: this head is not ready to take over yet.", "millrace head ls, and millrace events")
+        }
+    };
+    Ok((what, fence_lines(&cluster), next))
 }
 
 /// What to do about a drive whose fence does not hold, on either head. The other head is put out by the one that leads.

@@ -96,6 +96,7 @@ impl Office {
                 }
             }
             if self.fences_hold() {
+                self.forget_left();
                 if tried {
                     self.note_fences();
                 }
@@ -116,14 +117,23 @@ impl Office {
     }
     /// A fence that does not hold is not tried again on the same process: what was seen once may happen.
     fn drives_to_try(&self) -> Vec<OpenDrive> {
+        self.forget_left();
         let drives = self.fenced_drives();
-        let known: Vec<Uuid> = drives.iter().map(|d| d.label.drive).collect();
-        self.in_system(|s| s.trials().only(&known));
         let desk = self.desk();
         let Some(system) = desk.system.as_ref() else { return vec![] };
         let open =
             |d: &OpenDrive| matches!(system.tried().of(d.label.drive), None | Some(TrialFound::NotTried(_)));
         drives.into_iter().filter(open).collect()
+    }
+    /// Drives that have left their pools are forgotten here and by the follower.
+    fn forget_left(&self) {
+        let known: Vec<Uuid> = self.fenced_drives().iter().map(|d| d.label.drive).collect();
+        self.in_system(|s| {
+            if s.trials().only(&known) {
+                let all = s.tried().all();
+                let _ = s.tell().send(Upper::Fences(all).encode());
+            }
+        });
     }
     fn fences_hold(&self) -> bool {
         let drives = self.fenced_drives();

@@ -53,9 +53,11 @@ impl Trials {
     pub fn of(&self, drive: Uuid) -> Option<&TrialFound> {
         self.found.get(&drive).map(|t| &t.found)
     }
-    /// Drives that are none of the pools' any more are forgotten.
-    pub fn only(&mut self, drives: &[Uuid]) {
+    /// Drives that are none of the pools' any more are forgotten. True: there were some.
+    pub fn only(&mut self, drives: &[Uuid]) -> bool {
+        let before = self.found.len();
         self.found.retain(|drive, _| drives.contains(drive));
+        self.found.len() < before
     }
     /// All that was found, by the drive's path; by the head that leads.
     pub fn all(&self) -> Vec<FenceTrial> {
