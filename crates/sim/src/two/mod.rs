@@ -106,7 +106,11 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     (world.tell, world.trace) = (options.tell || options.trace, options.trace);
     world.addresses_move = options.addresses_move;
     for d in 0..options.mirrors * 2 {
-        world.disks.push(Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile));
+        let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
+        if options.used {
+            disk.soil(0, disk.bytes, d as u32 + 1);
+        }
+        world.disks.push(disk);
     }
     if let Some(lying) = options.lying {
         world.disks[lying].fence_lies = true;
@@ -271,6 +275,7 @@ impl Run {
                 self.ready.retain(|s| *s != server);
                 self.ready.push(server);
                 self.takeovers += 1;
+                self.pace();
                 if self.system {
                     self.ask_who_leads(server);
                 }
@@ -402,6 +407,9 @@ impl Run {
             }
             Ok(_) => {
                 self.ordered.is_done(&order);
+                if matches!(order, Order::PoolCreate { .. }) {
+                    self.pace();
+                }
                 if matches!(order, Order::SystemCreate { .. }) {
                     self.system = true;
                     self.stage = Stage::Joining;
@@ -446,6 +454,10 @@ impl Run {
             let config = load::Config { peer: peer.parse().expect("an address"), target };
             let mut habits = self.options.habits.clone();
             habits.zeroes_fua = protocol == Protocol::Nvme;
+            if self.options.used && i == 0 {
+                // This one stays where it is, whatever the others do.
+                habits.reset_ppm = 0;
+            }
             let at = (150 + i as u64) << 32;
             let bytes = MIB + Host::memory_bytes(&config, &habits);
             let seed = self.rng.next_u64();

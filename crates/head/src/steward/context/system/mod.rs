@@ -222,6 +222,10 @@ impl SystemDesk {
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
         self.confirmed.get(&drive) == Some(&self.member.known().epoch)
     }
+    /// Whether any drive confirmed, in the epoch that is known.
+    pub fn has_any_confirmed(&self) -> bool {
+        self.confirmed.values().any(|epoch| *epoch == self.member.known().epoch)
+    }
     /// What is confirmed may be served.
     pub fn may_serve(&mut self) {
         self.serves += 1;
