@@ -130,9 +130,11 @@ bugs! {
     AcceptedIsNoNews promise 16 within 0 in System: "a look passes over what was accepted in a lower ballot than ours",
     LeadsBehind promise 16 within 500 in System: "a head leads although the other one alone has the latest hosts",
     EpochNotTold promise 16 within 3000 in System: "a head does not hear what was decided while the link was cut",
-    TakenUnfenced promise 16 within 120 in Heads: "a head takes pools over before the other one is shut off their drives",
-    FencedIsBad promise 16 within 300 in Heads: "a drive that refuses a head that is out counts as one that cannot read its blocks",
-    FollowerNotAwaited promise 16 within 110 in Heads: "an order is answered before the follower has what it changed",
+    TakenUnfenced promise 16 within 100 in Heads: "a head takes pools over before the other one is shut off their drives",
+    LateFenceIsGood promise 16 within 200 in Heads: "a drive that did not answer its fence in time counts as fenced",
+    FirstFenceServes promise 16 within 300 in Heads: "a takeover serves from all drives once one of them has confirmed its fence",
+    FencedIsBad promise 16 within 100 in Heads: "a drive that refuses a head that is out counts as one that cannot read its blocks",
+    FollowerNotAwaited promise 16 within 500 in Heads: "an order is answered before the follower has what it changed",
     NotLookedAgain promise 16 within 0 in Heads: "records count that were read before the other head was shut out",
     ZeroesUnasked promise 3 within 0 in Heads: "a head that may be shut out answers zeroes without asking a drive",
     ReadsUnseeing promise 16 within 0 in Heads: "a head passes on what it reads long after it has looked whether it still leads",
@@ -140,7 +142,7 @@ bugs! {
     OutHeadVotes promise 16 within 0 in Heads: "the directory of a head that is out votes, so that one drive more stops the other one",
     OldDirectoryLeads promise 16 within 0 in Heads: "a head leads by an older copy of its state directory",
     OutHeadsWitness promise 5 within 0 in Heads: "a leg is believed by the witness of a head that was out",
-    OutAnswers promise 16 within 430 in Heads: "a head that is out answers orders",
+    OutAnswers promise 16 within 900 in Heads: "a head that is out answers orders",
 }
 
 /// Families of the simulator's worlds.

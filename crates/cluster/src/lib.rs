@@ -8,8 +8,8 @@
 //!                          fence: the other's key is gone from every drive ─▶ serve
 //! ```
 //!
-//! Owns: the system record and its epochs (docs/formats/system.md), heartbeats and suspicion, and which drives have confirmed that
-//! a head is shut out. Promises: one record for each epoch; no head serves while another one's key is on a drive that it serves
+//! Owns: the system record and its epochs (docs/formats/system.md), heartbeats and suspicion, and which keys are one too many on a
+//! drive. Promises: one record for each epoch; no head serves while another one's key is on a drive that it serves
 //! from. Does not know pools, volumes and hosts, how bytes travel, or what time it is. Why so: docs/rfcs/0007-cluster.md.
 
 pub mod beat;

@@ -1,9 +1,9 @@
 //! A head's process: its member, and the layer above, which asks drives, shuts out, and serves.
 
 use super::drive::{Act, Reply};
+use super::fencing::{Fencing, State};
 use super::shut::AGAIN;
 use super::{Event, Failure, Input, MS, World};
-use crate::fence::{Fencing, State};
 use crate::member::{Do, Member, NotReached, Part};
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::slot::Slot;

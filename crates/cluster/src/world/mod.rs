@@ -11,6 +11,7 @@
 mod check;
 mod drive;
 mod faults;
+mod fencing;
 mod layer;
 mod net;
 mod shut;

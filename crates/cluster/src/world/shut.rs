@@ -1,9 +1,9 @@
 //! The layer above: registers, shuts out, and serves.
 
 use super::drive::Act;
+use super::fencing::{Fencing, State};
 use super::layer::{Purpose, Serving, Work};
 use super::{Event, Failure, Input, MS, World};
-use crate::fence::{Fencing, State};
 use crate::member::Part;
 use crate::record::HeadNo;
 use base::{Fence, FenceAct, FenceError, FenceKey, Uuid};

@@ -116,7 +116,11 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     (world.tell, world.trace) = (options.tell || options.trace, options.trace);
     world.addresses_move = options.addresses_move;
     for d in 0..options.mirrors * 2 {
-        world.disks.push(Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile));
+        let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
+        if options.used {
+            disk.soil(0, disk.bytes, d as u32 + 1);
+        }
+        world.disks.push(disk);
     }
     if options.cut.is_some() {
         Cut::soil(&mut world.disks, &mut world.rng);
@@ -294,6 +298,7 @@ impl Run {
                 self.ready.retain(|s| *s != server);
                 self.ready.push(server);
                 self.takeovers += 1;
+                self.pace();
                 if self.system {
                     self.ask_who_leads(server);
                 }
@@ -433,6 +438,9 @@ impl Run {
             }
             Ok(_) => {
                 self.ordered.is_done(&order);
+                if matches!(order, Order::PoolCreate { .. }) {
+                    self.pace();
+                }
                 if matches!(order, Order::SystemCreate { .. }) {
                     self.system = true;
                     self.stage = Stage::Joining;
@@ -477,6 +485,10 @@ impl Run {
             let config = load::Config { peer: peer.parse().expect("an address"), target };
             let mut habits = self.options.habits.clone();
             habits.zeroes_fua = protocol == Protocol::Nvme;
+            if self.options.used && i == 0 {
+                // This one stays where it is, whatever the others do.
+                habits.reset_ppm = 0;
+            }
             let at = (150 + i as u64) << 32;
             let bytes = MIB + Host::memory_bytes(&config, &habits);
             let seed = self.rng.next_u64();

@@ -29,10 +29,16 @@ pub enum Trouble {
     ResetNetwork,
     /// A server loses its path to a drive.
     LosePath,
+    /// The Steward of a head stands still for 10 ms to 16 s, and its shards go on.
+    PauseSteward,
+    /// A drive shuts nobody out for 10 ms to 8 s, as the reset that belongs to it hangs; and as a rule a head stands still then, or its
+    /// Steward.
+    HoldFencesUp,
 }
 
 impl Trouble {
-    const ALL: [Trouble; 10] = [
+    /// Those that the first worlds had.
+    const USUAL: [Trouble; 10] = [
         Trouble::Kill,
         Trouble::PowerCut,
         Trouble::Blackout,
@@ -44,6 +50,7 @@ impl Trouble {
         Trouble::ResetNetwork,
         Trouble::LosePath,
     ];
+    const LATER: [Trouble; 2] = [Trouble::PauseSteward, Trouble::HoldFencesUp];
 }
 
 /// Everything that a seed decides.
@@ -61,6 +68,9 @@ pub struct Options {
     pub cut: Option<Cut>,
     /// Drives have volatile caches.
     pub volatile: bool,
+    /// Drives were somebody's before: what nobody has written holds junk, and must read as zeroes. Hosts come to all of the volume, and
+    /// write little, so that there is such space to the end.
+    pub used: bool,
     /// One host each.
     pub hosts: Vec<Protocol>,
     /// Networks of the link.
@@ -89,7 +99,7 @@ impl Options {
     /// The options that belong to `seed`.
     pub fn swarm(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x0074_776f_6f70_7473);
-        let troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| rng.chance(4, 10)).collect();
+        let mut troubles: Vec<Trouble> = Trouble::USUAL.into_iter().filter(|_| rng.chance(4, 10)).collect();
         let mut clock = || Clock { rate: rng.between(800, 1200), began: rng.below(1 << 40) };
         let clocks = [clock(), clock()];
         let hosts = (0..2).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
@@ -97,13 +107,17 @@ impl Options {
         (habits.commands, habits.block_bytes) = (u32::MAX, 4096);
         habits.depth = rng.between(1, 4) as u32;
         habits.reset_ppm = rng.below(200);
-        Self {
+        // From sources of their own, so that worlds without them stay what they were.
+        let mut later = Prng::new(seed ^ 0x6c61_7465_7201);
+        troubles.extend(Trouble::LATER.into_iter().filter(|_| later.chance(1, 4)));
+        let options = Self {
             seed,
             shards: rng.between(1, 3) as u16,
             mirrors: rng.between(1, 2) as usize,
             lying: None,
             cut: None,
             volatile: rng.chance(1, 2),
+            used: false,
             hosts,
             networks: rng.between(1, 2) as usize,
             clocks,
@@ -122,7 +136,21 @@ impl Options {
             habits,
             tell: false,
             trace: false,
-        }
+        };
+        let mut former = Prng::new(seed ^ 0x6675_6c6c_7501);
+        if former.chance(1, 3) { options.on_used_drives(&mut former) } else { options }
+    }
+    /// The same world on drives that were somebody's. Hosts go to the other head now and then, while one goes on with a head that is out:
+    /// what that one takes for never written may be written elsewhere by now.
+    fn on_used_drives(mut self, rng: &mut Prng) -> Self {
+        self.used = true;
+        self.habits.blocks = (super::VOLUME_BYTES / u64::from(self.habits.block_bytes)) >> rng.below(3);
+        self.habits.write_permille = rng.between(30, 200);
+        self.habits.reset_ppm = rng.below(1500);
+        self.addresses_move &= rng.chance(1, 2);
+        self.troubles.retain(|t| *t != Trouble::PauseSteward && rng.chance(1, 2));
+        self.troubles.push(Trouble::PauseSteward);
+        self
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.
     pub fn of_cut(seed: u64, cut: Cut) -> Self {

@@ -2,11 +2,15 @@
 
 use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
 use crate::world::{Fate, Pause};
-use base::Duration;
+use base::{Address, Duration};
+use head::layout::ArrayId;
+use head::mail::ShardMail;
 use head::order::{HostSettings, Order, Snapshot, State};
 
 /// Effects that a head carries out at most before it falls.
 const DOOM_EFFECTS: u64 = 40;
+/// Bytes a second that an array of used drives clears by itself.
+const SLOW: u64 = 128 << 10;
 /// Names of things that come and go.
 const NAMES: u64 = 4;
 
@@ -81,6 +85,23 @@ impl Run {
             }
             Trouble::ResetNetwork => self.world.reset_network(path),
             Trouble::LosePath => self.lose_path(victim),
+            Trouble::PauseSteward => {
+                let most = *self.rng.pick(&[1000, 16_000]);
+                let until = self.world.now() + Duration::from_millis(self.rng.between(10, most));
+                self.world.pause_steward(victim, until);
+            }
+            Trouble::HoldFencesUp => {
+                let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+                let time = self.some_time(8000);
+                self.world.hold_fences_up(disk, time);
+                // Nobody is shut out but for a reason.
+                let until = self.world.now() + self.some_time(16_000);
+                match self.rng.below(3) {
+                    0 => self.world.pause(victim, Pause { until, kernel: true }),
+                    1 => self.world.pause_steward(victim, until),
+                    _ => {}
+                }
+            }
         }
     }
     fn ends(&mut self, server: usize, fate: Fate) {
@@ -147,12 +168,30 @@ impl Run {
         };
         self.orders.push_back(order);
     }
+    /// Arrays of used drives clear as slowly as they can, until faults stop.
+    pub(super) fn pace(&mut self) {
+        if !self.options.used {
+            return;
+        }
+        let slow = array::Pace { floor: SLOW, ceiling: SLOW, ..Default::default() };
+        let pace = if matches!(self.stage, Stage::Calming { .. }) { Default::default() } else { slow };
+        for server in (0..2).filter(|s| self.ready.contains(s)) {
+            for (shard, array) in
+                (0..self.options.shards).flat_map(|s| (0..self.options.mirrors).map(move |a| (s, a)))
+            {
+                let mail = ShardMail::Pace { array: ArrayId(array as u16), pace };
+                self.world.manage_on(server, Address::Shard(shard), mail);
+            }
+        }
+    }
     /// Faults stop.
     pub(super) fn calm(&mut self) {
         self.world.say(|| "faults stop".into());
         self.stage = Stage::Calming { since: self.world.now() };
         self.world.mend_networks();
         self.world.all_paths_are_back();
+        self.world.let_fences_go_on();
+        self.pace();
         self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);
         self.snapshot = None;
     }

@@ -4,7 +4,7 @@ use super::actor::ActorId;
 use super::{Happening, World};
 use crate::registrants::Nexus;
 use base::{DriveId, Duration, Event, FenceAct, FenceError, FenceKind, FenceOp, Instant, Token};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How often a fence of a drive that hangs looks whether it may go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -29,6 +29,8 @@ struct Fencing {
 pub(super) struct Fences {
     under_way: VecDeque<Fencing>,
     asked: u64,
+    /// Drives that shut nobody out, until then: the reset that belongs to it hangs.
+    held_up: BTreeMap<usize, Instant>,
 }
 
 impl World {
@@ -70,6 +72,19 @@ impl World {
         self.push(at, Happening::Fence { nth });
     }
 
+    /// A drive shuts nobody out for a time. It goes on with all else, and does then what it was asked for.
+    pub fn hold_fences_up(&mut self, disk: usize, time: Duration) {
+        self.say(|| format!("d{disk} shuts nobody out for {time:?}"));
+        self.fences.held_up.insert(disk, self.now() + time);
+    }
+    /// No fence is held up any more.
+    pub fn let_fences_go_on(&mut self) {
+        self.fences.held_up.clear();
+    }
+    fn is_held_up(&self, disk: usize, act: FenceAct) -> bool {
+        let until = self.fences.held_up.get(&disk);
+        matches!(act, FenceAct::ShutOut { .. }) && until.is_some_and(|until| self.now() < *until)
+    }
     /// When the next fence begins: where two heads share drives, now and then late, or too late.
     fn late_fence(&mut self) -> Instant {
         if self.kindness.late_permille == 0 || !self.rng.chance(self.kindness.late_permille, 1000) {
@@ -84,7 +99,8 @@ impl World {
             self.fences.under_way[at];
         let own = self.nexus_of(actor);
         let (now, disk) = (self.now(), self.there(own.into(), drive));
-        let hangs = now < begins || disk.is_some_and(|d| self.disks[d].faults.met_by(actor).hang);
+        let waits = |d: usize| self.disks[d].faults.met_by(actor).hang || self.is_held_up(d, act);
+        let hangs = now < begins || disk.is_some_and(waits);
         let same = |f: &Fencing| f.drive == drive && self.nexus_of(f.actor) == own;
         let behind = self.fences.under_way.iter().take(at).any(same);
         let told = |w: &mut Self, result| {

@@ -408,8 +408,7 @@ impl World {
         self.head_ends(server, fate);
         self.peer_falls(server, fate == Fate::PowerCut);
         self.servers[server].powered &= fate == Fate::Killed;
-        // Who is killed goes on no more.
-        self.servers[server].pause = None;
+        self.goes_on(server);
     }
     /// The drives lose their power, when no server has any.
     pub fn drives_fall(&mut self) {
@@ -486,15 +485,19 @@ impl World {
         if !self.is_shared() {
             return Some(entry);
         }
-        let server = match &entry.what {
-            Happening::Event { actor, .. } | Happening::Timer { actor, .. } => self.server_of(*actor),
-            Happening::DriveArrives { op, nth } => self.server_of_op(*op, *nth),
+        let until = match &entry.what {
+            Happening::Event { actor, .. } | Happening::Timer { actor, .. } => {
+                self.server_of(*actor).and_then(|s| self.is_standing(s, *actor))
+            }
+            Happening::DriveArrives { op, nth } => {
+                let pause = self.server_of_op(*op, *nth).and_then(|s| self.is_paused(s));
+                pause.filter(|p| p.kernel).map(|p| p.until)
+            }
             _ => None,
         };
-        let by_kernel = matches!(entry.what, Happening::DriveArrives { .. });
-        match server.and_then(|s| self.is_paused(s)).filter(|p| p.kernel || !by_kernel) {
-            Some(pause) => {
-                self.push(pause.until, entry.what);
+        match until {
+            Some(until) => {
+                self.push(until, entry.what);
                 None
             }
             None => Some(entry),

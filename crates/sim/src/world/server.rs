@@ -60,6 +60,8 @@ pub struct Server {
     pub(super) pending: Pending,
     pub(super) clock: Clock,
     pub(super) pause: Option<Pause>,
+    /// Its Steward alone stands still until then.
+    pub(super) steward_until: Option<Instant>,
     /// Drives to which it has lost the path, by their places.
     pub(super) lost: BTreeSet<usize>,
     /// A process of it runs.
@@ -77,6 +79,7 @@ impl Server {
             pending: Pending::new(seed),
             clock: Clock::default(),
             pause: None,
+            steward_until: None,
             lost: BTreeSet::new(),
             runs: false,
             powered: true,
@@ -112,15 +115,39 @@ impl World {
     }
     /// A server stands still. What is for its processes waits, in order: one that stands still already does so no longer for it.
     pub fn pause(&mut self, server: usize, pause: Pause) {
-        if self.is_paused(server).is_some() {
+        if self.stands(server) {
             return;
         }
         self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
         self.servers[server].pause = Some(pause);
     }
+    /// The Steward of a server stands still, and its shards go on: that thread waits for memory, say.
+    pub fn pause_steward(&mut self, server: usize, until: Instant) {
+        if self.stands(server) {
+            return;
+        }
+        self.say(|| format!("the Steward of server {server} stands still until {until:?}"));
+        self.servers[server].steward_until = Some(until);
+    }
+    /// Whether a server or its Steward stands still.
+    fn stands(&self, server: usize) -> bool {
+        let Server { pause, steward_until, .. } = &self.servers[server];
+        pause.map(|p| p.until).max(*steward_until).is_some_and(|until| until > self.now)
+    }
+    /// Until when a machine of a server stands still, if it does.
+    pub(super) fn is_standing(&self, server: usize, actor: ActorId) -> Option<Instant> {
+        let whole = self.is_paused(server).map(|p| p.until);
+        let Server { addresses, steward_until, .. } = &self.servers[server];
+        let its = addresses.get(&Address::Steward) == Some(&actor);
+        whole.max(steward_until.filter(|until| its && *until > self.now))
+    }
     /// Until when a server stands still, if it does.
     pub fn is_paused(&self, server: usize) -> Option<Pause> {
         self.servers[server].pause.filter(|p| p.until > self.now)
+    }
+    /// Nothing of a server stands still: who is killed goes on no more.
+    pub(super) fn goes_on(&mut self, server: usize) {
+        (self.servers[server].pause, self.servers[server].steward_until) = (None, None);
     }
     /// Whether a process runs there.
     pub fn runs(&self, server: usize) -> bool {
@@ -129,7 +156,7 @@ impl World {
     /// A server has power, and a process of it begins. If the last one was only killed, the kernel still has its operations, and claims on
     /// drives wait for them.
     pub fn power_on(&mut self, server: usize) {
-        self.servers[server].pause = None;
+        self.goes_on(server);
         if !core::mem::replace(&mut self.servers[server].powered, true) {
             self.end_ops_of(server);
         }

@@ -270,6 +270,10 @@ impl SystemDesk {
         let there = self.victim().is_some() && !self.is_believed_off();
         there.then_some(self.led + cluster::fence::PUT_OUT)
     }
+    /// Whether any drive confirmed, in the epoch that is known.
+    pub fn has_any_confirmed(&self) -> bool {
+        self.confirmed.values().any(|epoch| *epoch == self.member.known().epoch)
+    }
     /// What is confirmed may be served.
     pub fn may_serve(&mut self) {
         self.serves += 1;
