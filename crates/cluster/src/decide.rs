@@ -4,7 +4,7 @@
 //!   look:    read both heads' blocks on most voters: is anything newer decided?
 //!   begin:   on each voter write the own block (promised = ballot), THEN read the other's
 //!            most voters, and no higher ballot: the accepted record of the highest ballot seen, or else our own
-//!   accept:  on each voter write the own block (accepted = ballot, record), THEN read the other's
+//!   accept:  in the own directory, then on each other voter: write the own block (accepted = ballot, record), THEN read the other's
 //!            most voters, and no higher ballot: decided
 //! ```
 //!
@@ -64,6 +64,8 @@ enum Phase {
 enum Vote {
     /// What it holds of us is to be read before anything is written there.
     Unread,
+    /// It is asked once the own directory has accepted, or failed to.
+    Later,
     Asked,
     Given,
     Failed,
@@ -168,14 +170,32 @@ impl Decider {
         self.round += 1;
         self.asks.clear();
         self.votes.clear();
+        let own = Voter::Directory(self.me);
         for voter in self.known.voters.clone() {
             let vote = match phase {
                 Phase::Look => Vote::Asked,
-                _ if self.sequences.contains_key(&voter) => Vote::Asked,
-                _ => Vote::Unread,
+                Phase::Accept if voter != own && self.known.voters.contains(&own) => Vote::Later,
+                _ => self.first_vote(voter),
             };
             self.votes.insert(voter, vote);
-            self.ask(voter, vote == Vote::Asked && phase != Phase::Look);
+            if vote != Vote::Later {
+                self.ask(voter, vote == Vote::Asked && phase != Phase::Look);
+            }
+        }
+    }
+    /// Before anything is written on a voter, what it holds of us is read.
+    fn first_vote(&self, voter: Voter) -> Vote {
+        if self.sequences.contains_key(&voter) { Vote::Asked } else { Vote::Unread }
+    }
+    /// The own directory knows of what is accepted here, or has failed: now the others may learn of it. So a directory that does not know what
+    /// its head has decided is an older copy (`Member::has_old_directory`), whoever ends the decision.
+    fn ask_others(&mut self) {
+        for voter in self.known.voters.clone() {
+            if self.votes.get(&voter) == Some(&Vote::Later) {
+                let vote = self.first_vote(voter);
+                self.votes.insert(voter, vote);
+                self.ask(voter, vote == Vote::Asked);
+            }
         }
     }
     fn ask(&mut self, voter: Voter, write: bool) {
@@ -217,6 +237,9 @@ impl Decider {
             // What lies there now is not known: the write may have landed.
             self.sequences.remove(&voter);
             self.votes.insert(voter, Vote::Failed);
+            if voter == Voter::Directory(self.me) {
+                self.ask_others();
+            }
             return self.count();
         };
         let latest = found.iter().flatten().map(|s| &s.decided).max_by_key(|d| d.epoch);
@@ -261,6 +284,9 @@ impl Decider {
             return None;
         }
         self.votes.insert(voter, Vote::Given);
+        if voter == Voter::Directory(self.me) {
+            self.ask_others();
+        }
         self.count()
     }
 

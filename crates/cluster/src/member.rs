@@ -699,12 +699,12 @@ impl Member {
     fn is_behind(&self) -> bool {
         (!self.known().has_latest(self.set.me) || self.has_old_directory()) && !planted(Bug::LeadsBehind)
     }
-    /// Whether the state directory knows nothing of a decision that was taken while this head was in, as a former process: then it is an
-    /// older copy, and what it says of hosts and portals is old.
+    /// Whether the state directory knows nothing of the decision that let this head in last, as a former process: then it is an older
+    /// copy, and what it says of hosts and portals is old.
     pub fn has_old_directory(&self) -> bool {
-        let (known, me) = (self.known(), self.set.me);
-        let was_in = known.is_in(me) && known.head(me).life != self.set.life;
-        was_in && known.epoch > self.directory && !planted(Bug::OldDirectoryLeads)
+        let row = self.known().head(self.set.me);
+        let was_in = row.state == HeadState::In && row.life != self.set.life;
+        was_in && row.since > self.directory && !planted(Bug::OldDirectoryLeads)
     }
     fn may_let_in(&self) -> bool {
         self.fenced || planted(Bug::LetInUnfenced)

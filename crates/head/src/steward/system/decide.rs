@@ -44,10 +44,10 @@ impl Office {
         let newest = accepted.max(known.epoch);
         (known, newest)
     }
-    /// Keeps what is decided, for the next start. It may be older than the truth at any time.
-    pub(super) async fn keep_record(&self, record: SystemRecord) {
+    /// Keeps what is decided, for the next start. It may be older than the truth at any time. False: it could not be written.
+    pub(super) async fn keep_record(&self, record: SystemRecord) -> bool {
         let contents = record.to_bytes();
-        let _ = self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await;
+        self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await.is_ok()
     }
     async fn read_slot_file(&self, head: HeadNo) -> Result<Option<Slot>, Fault> {
         match self.cx.state(StateOp::Read { name: slot_file(head) }).await {

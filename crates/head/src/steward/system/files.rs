@@ -145,6 +145,10 @@ impl Office {
                 for name in self.shared_files().await.into_iter().filter(|n| !names.contains(n)) {
                     good &= self.cx.state(StateOp::Remove { name }).await.is_ok();
                 }
+                // Whoever has all knows that he is in: a directory that does not is an older copy.
+                if let Some(known) = self.in_system(|s| s.member().known().clone()) {
+                    good &= self.keep_record(known).await;
+                }
                 (seq, good)
             }
             _ => return,
@@ -180,6 +184,6 @@ impl Office {
             self.desk_mut().event(now, Weight::Warning, "system", words);
         }
         let office = self.clone();
-        self.cx.spawn(async move { office.keep_record(record).await });
+        self.cx.spawn(async move { drop(office.keep_record(record).await) });
     }
 }
