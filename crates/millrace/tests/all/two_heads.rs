@@ -125,6 +125,38 @@ fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_lat
     a.start(&[]);
     until("a leads, and b follows", || heads(&a) == ["a leads", "b follows"]);
     assert!(a.cli("host ls").contains("latest"));
+    // A state directory of last week leads nobody, whatever it says of itself.
+    let (state, old) = (b.path("state"), b.path("old"));
+    replace(&state, &old);
+    b.signal("-KILL");
+    until("a leads alone again", || heads(&a) == ["a leads", "b out, not ready"]);
+    b.start(&[]);
+    until("b follows again", || heads(&a) == ["a leads", "b follows"]);
+    a.cli("host add newest --iqn iqn.2026-01.test:newest");
+    a.signal("-KILL");
+    b.signal("-KILL");
+    replace(&old, &state);
+    b.child = Some(b.command().spawn().expect("it runs"));
+    until("b says that it is old", || b.log().contains("the state directory is an older copy"));
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(heads(&b).last().map(String::as_str), Some("b starts, not ready"));
+    a.start(&[]);
+    until("a leads, and b follows it", || heads(&a) == ["a leads", "b follows"]);
+    assert!(a.cli("host ls").contains("newest") && b.cli("host ls").contains("newest"));
+}
+
+#[test]
+fn a_head_that_is_alone_goes_on_when_the_drive_that_votes_fails() {
+    let (a, mut b, drives, ..) = system();
+    b.signal("-TERM");
+    until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
+    let voters = || serde_json::from_slice::<serde_json::Value>(&a.ask(&["head", "ls", "--json"]).stdout);
+    until("both drives vote", || voters().is_ok_and(|system| system["voters"] == 2));
+    a.cli(&format!("drive fail {}", drives[0]));
+    until("one drive votes", || voters().is_ok_and(|system| system["voters"] == 1));
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!((heads(&a)[0].as_str(), a.status()["health"].as_str()), ("a leads", Some("degraded")));
+    a.cli("host add later --iqn iqn.2026-01.test:later");
 }
 
 #[test]
@@ -237,19 +269,27 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
 
 #[test]
 fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off() {
-    let (mut a, mut b, ..) = system();
+    let (mut a, mut b, drives, ..) = system();
     b.signal("-KILL");
     until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
     a.cli("head fence b --is-off");
     a.cli("host add latest --iqn iqn.2026-01.test:latest");
+    // What b remembers of this pool is old from now on: the other drive alone is current, and is away when b starts.
+    a.cli(&format!("drive fail {}", drives[0]));
     a.signal("-KILL");
+    let away = format!("{}.away", drives[1]);
+    std::fs::rename(&drives[1], &away).expect("it was there");
     b.child = Some(b.command().spawn().expect("it runs"));
     until("b waits", || heads(&b).last().is_some_and(|h| h == "b starts, not ready"));
     std::thread::sleep(Duration::from_secs(3));
     b.cli("head lead --with-old-hosts");
     until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
-    until("b serves", || b.ask(&["status"]).status.success());
-    assert!(!b.cli("host ls").contains("latest") && b.cli("volume ls").contains("tank/v"));
+    until("b serves", || b.ask(&["host", "ls"]).status.success());
+    assert!(!b.cli("host ls").contains("latest"));
+    until("the old leg alone is not believed", || b.status()["health"] == "offline");
+    std::fs::rename(&away, &drives[1]).expect("it was there");
+    until("the pool comes with its current leg", || b.ask(&["pool", "show", "tank"]).status.success());
+    assert!(b.cli("volume ls").contains("tank/v"));
     // The other one can start after all: what it has counts no more.
     a.start(&[]);
     until("a follows", || heads(&b) == ["a follows", "b leads"]);
