@@ -1,7 +1,7 @@
 //! What two members say to each other, each in one message of the link: docs/formats/link.md, "Messages".
 
 use crate::decide::Found;
-use crate::record::{HeadNo, SystemRecord};
+use crate::record::{HeadNo, SystemRecord, short_name};
 use crate::slot::{SLOT_BYTES, Slot};
 use base::codec::{Malformed, Reader, Writer};
 
@@ -81,7 +81,8 @@ impl Message {
             Slot::decode(head, r.bytes(SLOT_BYTES)?).map_err(|_| Malformed)
         };
         let message = match r.u8()? {
-            JOIN => Message::Join { name: r.text()? },
+            // It comes from outside, and goes into a record.
+            JOIN => Message::Join { name: short_name(&r.text()?) },
             RECORD => return SystemRecord::from_bytes(r.0).map(|r| Message::Record(Box::new(r))),
             VOTE => {
                 let round = r.u64()?;
@@ -147,6 +148,8 @@ mod tests {
                 assert!(good.is_err() || matches!(good, Ok(Message::Vote { write: None, .. })), "cut at {n}");
             }
         }
+        let long = Message::Join { name: "n".repeat(100) }.encode();
+        assert_eq!(Message::decode(HeadNo::B, &long), Ok(Message::Join { name: "n".repeat(64) }));
         assert_eq!(Message::decode(HeadNo::A, &[UPPER, 1]), Ok(Message::Upper(vec![1])));
         assert_eq!(Message::decode(HeadNo::A, &[]), Err(Malformed));
     }

@@ -19,6 +19,7 @@ use base::codec::{hex, unhex};
 use base::{Address, Uuid};
 use cluster::HeadNo;
 use cluster::link::Do;
+use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
@@ -71,7 +72,8 @@ impl LinkFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(wrong(e.to_string())),
             Ok(text) => {
-                let file: Self = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+                let mut file: Self = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+                file.name = short_name(&file.name);
                 let good = file.me().is_some() && file.uuid().is_some();
                 if good { Ok(Some(file)) } else { Err(wrong("it does not say which head this is".into())) }
             }
@@ -542,10 +544,22 @@ impl System {
         (self.again)();
         Ok(())
     }
-    /// The head's name where nobody gave one: the machine's.
-    pub fn machine_name() -> String {
-        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        name.trim().chars().take(60).collect()
+    /// What to call this head: what somebody said, or else the machine's name.
+    pub fn name(said: Option<String>) -> Result<String, Failure> {
+        match said {
+            Some(name) if name.len() > NAME_MAX => {
+                let message = format!(
+                    "the name of a head has at most {NAME_MAX} bytes, and this one has {}",
+                    name.len()
+                );
+                Err(Failure::usage(message).with_next("the same with a shorter --name, or without"))
+            }
+            Some(name) => Ok(name),
+            None => {
+                let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+                Ok(short_name(name.trim()))
+            }
+        }
     }
 }
 
@@ -565,5 +579,34 @@ async fn answer_of(router: Router, method: &str, uri: &str, body: String) -> (u1
     match axum::body::to_bytes(response.into_body(), BODY_MAX).await {
         Ok(bytes) => (status, kind, String::from_utf8_lossy(&bytes).into_owned()),
         Err(_) => bad("the answer is too long for the link: ask the head that leads"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_record_holds_is_refused_and_one_in_the_file_is_cut() {
+        let long = "n".repeat(NAME_MAX + 1);
+        let refused = System::name(Some(long.clone())).expect_err("too long");
+        assert_eq!(refused.message, "the name of a head has at most 64 bytes, and this one has 65");
+        assert_eq!(System::name(Some("n".repeat(NAME_MAX))).expect("it fits").len(), NAME_MAX);
+        assert!(System::name(None).expect("the machine's").len() <= NAME_MAX);
+        // A file of before this was looked at.
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = LinkFile {
+            head: "a".into(),
+            system: Uuid([7; 16]).to_string(),
+            name: long,
+            own: vec![],
+            peer: None,
+            peer_addresses: vec![],
+            invitation: None,
+            leaving: false,
+        };
+        file.save(dir.path()).expect("written");
+        let read = LinkFile::load(dir.path()).expect("good").expect("there");
+        assert_eq!(read.settings(Times::default()).name, "n".repeat(NAME_MAX));
     }
 }

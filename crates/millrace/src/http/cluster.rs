@@ -77,11 +77,11 @@ async fn create_system(
 ) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
     let system = system_of(&api)?;
     let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
+    let name = System::name(body.name).map_err(refused)?;
     // One that was cut off half way goes on.
     let goes_on = !system.has_link();
     let uuid = System::new_uuid().map_err(refused)?;
-    let (token, settings) =
-        system.prepare(uuid, &link, body.name.unwrap_or_else(System::machine_name)).map_err(refused)?;
+    let (token, settings) = system.prepare(uuid, &link, name).map_err(refused)?;
     let mut created =
         SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
     if goes_on {
@@ -110,6 +110,7 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
     let ip = |text: &String| text.parse::<SocketAddr>().map_or_else(|_| text.clone(), |a| a.ip().to_string());
     let link: Vec<String> = body.link.iter().map(ip).collect();
     let own: Vec<IpAddr> = addresses(&link, "an address, as 10.9.0.2")?;
+    let name = System::name(body.name).map_err(refused)?;
     let status = api.status().await?;
     if let Some(pool) = status.pools.first() {
         let message = format!("this head has pool {}: a head that joins has none of its own", pool.name);
@@ -118,7 +119,7 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
                 .with_next(format!("millrace pool release {}", pool.name)),
         ));
     }
-    system.join(&body.token, &own, body.name.unwrap_or_else(System::machine_name)).await.map_err(refused)?;
+    system.join(&body.token, &own, name).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

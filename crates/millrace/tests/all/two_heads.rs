@@ -31,8 +31,13 @@ fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
     a.cli("volume create tank/v --size 32M");
     let portal = export(&a);
     let link = free_address();
+    let long = "n".repeat(100);
+    let refused = a.refused(&format!("system create --link {link} --name {long}"));
+    assert!(refused.contains("at most 64 bytes"), "{refused}");
     let token = a.json(&format!("system create --link {link} --name left"))["token"].clone();
     let token = token.as_str().expect("a token").to_string();
+    let refused = b.refused(&format!("system join {token} --link 127.0.0.1 --name {long}"));
+    assert!(refused.contains("at most 64 bytes"), "{refused}");
     b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
     until("b follows", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
     (a, b, drives, portal, token)
