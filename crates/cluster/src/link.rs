@@ -106,7 +106,7 @@ pub enum Heard {
     Message(Vec<u8>),
 }
 
-/// More is not acknowledged than may be.
+/// Nothing more is taken, or nothing so long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
@@ -173,6 +173,10 @@ impl Link {
     pub fn is_up(&self) -> bool {
         self.active.is_some()
     }
+    /// Bytes of messages that are not acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.bytes
+    }
     /// The version that both speak, once they have met.
     pub fn version(&self) -> u16 {
         self.version
@@ -207,10 +211,9 @@ impl Link {
     /// Sends a message, now or when a network is there.
     ///
     /// # Errors
-    /// Too much was not acknowledged: nothing is sent.
+    /// Too much was not acknowledged, or the message is longer than any may be: nothing is sent.
     pub fn send(&mut self, message: Vec<u8>) -> Result<(), Full> {
-        assert!(message.len() <= MESSAGE_MAX, "messages are short");
-        if self.bytes + message.len() > UNACKNOWLEDGED_MAX {
+        if message.len() > MESSAGE_MAX || self.bytes + message.len() > UNACKNOWLEDGED_MAX {
             return Err(Full);
         }
         self.bytes += message.len();

@@ -10,6 +10,7 @@ const RECORD: u8 = 2;
 const VOTE: u8 = 3;
 const VOTED: u8 = 4;
 const UPPER: u8 = 5;
+const PART: u8 = 6;
 
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,8 +36,10 @@ pub enum Message {
         /// The block of each head.
         found: Option<Box<Found>>,
     },
-    /// Of the layer above.
+    /// Of the layer above: the last part of what it says, or all of it.
     Upper(Vec<u8>),
+    /// Of the layer above: a part of what it says; `Part` or `Upper` goes on with it.
+    Part(Vec<u8>),
 }
 
 impl Message {
@@ -67,6 +70,9 @@ impl Message {
             }
             Message::Upper(bytes) => {
                 w.u8(UPPER).bytes(bytes);
+            }
+            Message::Part(bytes) => {
+                w.u8(PART).bytes(bytes);
             }
         }
         w.0
@@ -109,6 +115,7 @@ impl Message {
                 Message::Voted { round, found }
             }
             UPPER => return Ok(Message::Upper(r.0.to_vec())),
+            PART => return Ok(Message::Part(r.0.to_vec())),
             _ => return Err(Malformed),
         };
         if r.0.is_empty() { Ok(message) } else { Err(Malformed) }
@@ -151,6 +158,7 @@ mod tests {
         let long = Message::Join { name: "n".repeat(100) }.encode();
         assert_eq!(Message::decode(HeadNo::B, &long), Ok(Message::Join { name: "n".repeat(64) }));
         assert_eq!(Message::decode(HeadNo::A, &[UPPER, 1]), Ok(Message::Upper(vec![1])));
+        assert_eq!(Message::decode(HeadNo::A, &[PART, 1]), Ok(Message::Part(vec![1])));
         assert_eq!(Message::decode(HeadNo::A, &[]), Err(Malformed));
     }
 }

@@ -188,4 +188,7 @@ fn a_head_that_takes_nothing_costs_bounded_memory() {
     let mut link = Link::new(SYSTEM, HeadNo::A, 11, 1, 1);
     let sent = (0..100).take_while(|_| link.send(vec![0; MESSAGE_MAX]).is_ok()).count();
     assert_eq!((sent, link.send(vec![0; MESSAGE_MAX])), (8, Err(Full)));
+    // What is too long comes from above, and is no reason to end.
+    let mut link = Link::new(SYSTEM, HeadNo::A, 11, 1, 1);
+    assert_eq!((link.send(vec![0; MESSAGE_MAX + 1]), link.unacknowledged()), (Err(Full), 0));
 }

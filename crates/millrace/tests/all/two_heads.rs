@@ -23,7 +23,12 @@ fn heads(daemon: &Daemon) -> Vec<String> {
 
 /// A system of two over a mirror of two files, exported; the addresses of the portal and of the link.
 fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
-    let (mut a, mut b) = (Daemon::new(), Daemon::new());
+    system_of(Daemon::new())
+}
+
+/// The same, of a head that has not started yet.
+fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), String) {
+    let mut b = Daemon::new();
     a.start(&[]);
     b.start(&[]);
     let drives = ["x", "y"].map(|name| a.file(name, 96));
@@ -165,6 +170,43 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     until("b is let in again, as a new process", || heads(&a) == ["a leads", "b follows"]);
     let told = b.log();
     assert!(told.contains("this head is out"), "{told}");
+}
+
+#[test]
+fn what_is_longer_than_a_message_reaches_the_other_head() {
+    use std::fmt::Write as _;
+    use std::io::{Read, Write as _};
+    let a = Daemon::new();
+    let mut hosts = String::new();
+    for host in 0..330 {
+        let _ = writeln!(hosts, "[host h{host}]");
+        for name in 0..16 {
+            let filler = "x".repeat(180);
+            let _ = writeln!(hosts, "nqn = nqn.2014-08.org.example:{host}-{name}-{filler}");
+            let _ = writeln!(hosts, "iqn = iqn.1998-01.org.example:{host}-{name}-{filler}");
+        }
+    }
+    assert!(hosts.len() > 2 << 20, "{}", hosts.len());
+    std::fs::create_dir(a.path("state")).expect("made");
+    std::fs::write(a.path("state/hosts"), hosts).expect("written");
+    let (a, b, ..) = system_of(a);
+    let file = |d: &Daemon| std::fs::read(d.path("state/hosts")).expect("a file");
+    assert!(file(&a).len() > 2 << 20 && file(&a) == file(&b), "{} and {}", file(&a).len(), file(&b).len());
+    // And as it changes.
+    b.cli("host add late --nqn nqn.2014-08.org.example:late");
+    assert!(file(&a) == file(&b) && String::from_utf8_lossy(&file(&b)).contains("[host late]"));
+    // A request that doubles on its way: JSON in JSON.
+    let body = format!("{{\"name\": \"{}\"}}", "\\\"".repeat(400 << 10));
+    let mut socket = std::os::unix::net::UnixStream::connect(b.path("api.sock")).expect("it listens");
+    let head = format!(
+        "POST /api/v1/hosts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    assert_eq!(heads(&a), ["a leads", "b follows"]);
 }
 
 /// Whether this daemon serves, and is in no system.
