@@ -83,6 +83,9 @@ pub struct Cluster {
     pub me: String,
     /// Whether this head meets the other one by the link.
     pub linked: bool,
+    /// Why this head refuses the other one whenever that comes by the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<LinkRefused>,
     /// Voter drives.
     pub voters: u16,
     /// Both heads.
@@ -95,6 +98,15 @@ pub struct Cluster {
     /// What came of the trial of each drive's fence since the head that follows was let in. Drives that are files have none.
     #[serde(default)]
     pub fences: Vec<FenceTrial>,
+}
+
+/// Why a head refuses the other one at the link.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct LinkRefused {
+    /// A sentence.
+    pub reason: String,
+    /// What to do about it.
+    pub next: String,
 }
 
 /// What came of the trial of a drive's fence: the head that follows was shut off it while it wrote.

@@ -18,7 +18,7 @@ use axum::http::{Request, StatusCode, header};
 use base::codec::{hex, unhex};
 use base::{Address, Uuid};
 use cluster::HeadNo;
-use cluster::link::Do;
+use cluster::link::{Do, Fault};
 use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
@@ -30,13 +30,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tower::ServiceExt;
 
 /// The file of the state directory.
 pub const LINK: &str = "link";
 /// A request that goes on to the other head is answered within this.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+/// A network that is refused again within this is refused as before.
+const REFUSED_AGAIN: Duration = Duration::from_secs(10);
 /// Longest body of a request or an answer that goes by the link.
 pub(super) const BODY_MAX: usize = 900 << 10;
 
@@ -170,9 +172,18 @@ struct Inner {
     link: Option<Link>,
     /// What the Steward calls a connection by.
     paths: BTreeMap<usize, Connection>,
+    /// Networks that were closed for a reason that lasts, and when: each is tried again every second, and that is said once.
+    refused: BTreeMap<usize, (Fault, Instant)>,
     leads: bool,
     asked: BTreeMap<u64, tokio::sync::oneshot::Sender<(u16, String, String)>>,
     asks: u64,
+}
+
+impl Inner {
+    /// Whether a network was closed a moment ago for a reason that lasts.
+    fn is_refused(&self, path: usize) -> bool {
+        self.refused.get(&path).is_some_and(|(_, at)| at.elapsed() < REFUSED_AGAIN)
+    }
 }
 
 /// The daemon's part in a system, if it is in one.
@@ -254,15 +265,21 @@ impl System {
     fn on_link(self: &Arc<Self>, happened: Happened) {
         match happened {
             Happened::Up { on, peer_address, .. } => {
-                tracing::info!("network {} of the link is up, to {peer_address}", on.path);
-                self.inner().paths.insert(on.path, on);
+                let mut inner = self.inner();
+                if !inner.is_refused(on.path) {
+                    tracing::info!("network {} of the link is up, to {peer_address}", on.path);
+                }
+                inner.paths.insert(on.path, on);
+                drop(inner);
                 self.tell(PeerNews::Up { path: on.path, number: on.number });
             }
             Happened::Bytes { on, bytes } => {
                 self.tell(PeerNews::Bytes { path: on.path, number: on.number, bytes });
             }
             Happened::Down { on, why } => {
-                tracing::warn!("network {} of the link is down: {why}", on.path);
+                if !self.inner().is_refused(on.path) {
+                    tracing::warn!("network {} of the link is down: {why}", on.path);
+                }
                 self.is_down(on);
                 let end = match why {
                     Why::Closed | Why::Ended | Why::Reset => End::Closed,
@@ -310,14 +327,22 @@ impl System {
     }
     /// What the Steward wants done by the link.
     pub fn work(&self, work: PeerWork) {
-        let inner = self.inner();
+        let mut inner = self.inner();
+        let inner = &mut *inner;
         let Some(link) = &inner.link else { return };
         let (Do::Send { path, .. } | Do::Close { path, .. }) = &work.what;
         let Some(on) = inner.paths.get(path).filter(|on| on.number == work.number) else { return };
         match work.what {
             Do::Send { bytes, .. } => drop(link.send(*on, bytes)),
             Do::Close { why, .. } => {
-                tracing::warn!("network {} of the link is closed: {why:?}", on.path);
+                let path = on.path;
+                let again = inner.refused.get(&path).filter(|(_, at)| at.elapsed() < REFUSED_AGAIN);
+                if again.is_none_or(|(before, _)| *before != why) {
+                    tracing::warn!("network {path} of the link is closed: {why}");
+                }
+                if why.lasts() {
+                    inner.refused.insert(path, (why, Instant::now()));
+                }
                 link.close(*on);
             }
         }

@@ -5,8 +5,8 @@ use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, SystemCreate, SystemCreated,
-    SystemJoin, SystemLeave,
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, LinkRefused, SystemCreate,
+    SystemCreated, SystemJoin, SystemLeave,
 };
 use axum::Json;
 use axum::extract::State;
@@ -204,6 +204,13 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
     let (Some(me), Some(other)) = (me, other) else { return vec![] };
     if me.state != "leads" {
         // Whoever leads tells the rest. This is asked if that one is not reached.
+        if let Some(LinkRefused { reason: why, next }) = &cluster.refused {
+            return vec![reason(
+                api::State::Offline,
+                format!("this head does not lead: {why}"),
+                next.clone(),
+            )];
+        }
         let (message, next) = match (other.state.as_str(), me.ready) {
             ("none", _) => ("this head does not lead yet".into(), "millrace head ls".into()),
             (_, true) => (
@@ -224,7 +231,11 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
     let fence = format!("millrace head fence {}", other.head);
     let name = name_of(other);
     let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state != "holds").collect();
+    if let Some(LinkRefused { reason: why, next }) = &cluster.refused {
+        reasons.push(degraded(format!("{why}: nobody takes over if this one ends"), next.clone()));
+    }
     match (other.state.as_str(), other.ready) {
+        _ if cluster.refused.is_some() => {}
         ("out", _) => reasons.push(degraded(
             format!("{name} is out: nobody takes over if this one ends"),
             "millrace events, for why; and start that head".into(),
@@ -263,7 +274,7 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, blind, late, fences, addresses } = view;
+    let SystemView { me, part, record, linked, refused, reaches, blind, late, fences, addresses } = view;
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
@@ -296,6 +307,7 @@ fn cluster(view: SystemView) -> Cluster {
         epoch: record.epoch,
         me: letter(me),
         linked,
+        refused: refused.map(|why| LinkRefused { reason: why.to_string(), next: why.next() }),
         voters: reaches.1,
         heads: vec![head(HeadNo::A), head(HeadNo::B)],
         blind,
@@ -360,5 +372,19 @@ mod tests {
         }
         let all = said("a", [head("a", "starts", true), head("b", "none", false)], vec![]);
         assert_eq!(all, [("this head does not lead yet".to_string(), "millrace head ls".to_string())]);
+    }
+    #[test]
+    fn a_head_that_is_refused_at_the_link_is_told_of_with_what_helps() {
+        let heads = || vec![head("a", "out", true), head("b", "leads", true)];
+        let refused = Some(LinkRefused { reason: "it is older".into(), next: "update it".into() });
+        let said = |me: &str| {
+            let cluster =
+                Cluster { me: me.into(), heads: heads(), refused: refused.clone(), ..Cluster::default() };
+            let all: Vec<_> = reasons(&cluster).into_iter().map(|r| (r.message, r.next)).collect();
+            all
+        };
+        let next = Some("update it".to_string());
+        assert_eq!(said("a"), [("this head does not lead: it is older".to_string(), next.clone())]);
+        assert_eq!(said("b"), [("it is older: nobody takes over if this one ends".to_string(), next)]);
     }
 }

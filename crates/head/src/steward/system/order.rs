@@ -37,6 +37,7 @@ impl Office {
             part: member.part(),
             record: member.known().clone(),
             linked: member.is_linked(),
+            refused: system.refused(),
             reaches: (member.reaches(), voters as u16),
             blind: system.is_blind(self.cx.now()),
             late: system.late(),
