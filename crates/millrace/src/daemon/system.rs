@@ -425,6 +425,13 @@ impl System {
         let now_s = now_s();
         let mut inner = self.inner();
         let mut file = match inner.file.clone() {
+            Some(file) if file.peer.is_some() => {
+                let message = "this system has both its heads, so nobody could join by another token";
+                return Err(Failure::new(crate::failure::Exit::Refused, message).with_next(
+                    "millrace system leave, on the head that is to go (here, if the other one is gone for good), \
+                     then millrace system create again",
+                ));
+            }
             Some(file) if file.head == "a" && (link.is_empty() || file.own == link) => file,
             Some(_) => {
                 return Err(Failure::new(
@@ -492,12 +499,17 @@ impl System {
             let _ = std::fs::remove_file(self.dir.join(LINK));
         }
     }
+    /// Refuses what only a head that is in no system can do.
+    pub fn is_alone(&self) -> Result<(), Failure> {
+        if self.inner().file.is_none() {
+            return Ok(());
+        }
+        Err(Failure::new(crate::failure::Exit::Refused, "this head is one of a system already")
+            .with_next("millrace head ls"))
+    }
     /// Joins a system; then the daemon starts anew, as its head b.
     pub async fn join(&self, token: &str, own: &[IpAddr], name: String) -> Result<(), Failure> {
-        if self.inner().file.is_some() {
-            return Err(Failure::new(crate::failure::Exit::Refused, "this head is one of a system already")
-                .with_next("millrace head ls"));
-        }
+        self.is_alone()?;
         let token = Token::decode(token).map_err(|e| {
             Failure::usage(e.to_string())
                 .with_next("millrace system create, on the other head, prints another one")

@@ -111,6 +111,8 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
     let link: Vec<String> = body.link.iter().map(ip).collect();
     let own: Vec<IpAddr> = addresses(&link, "an address, as 10.9.0.2")?;
     let name = System::name(body.name).map_err(refused)?;
+    // First: what else is to be said to a head of a system would send it the wrong way.
+    system.is_alone().map_err(refused)?;
     let status = api.status().await?;
     if let Some(pool) = status.pools.first() {
         let message = format!("this head has pool {}: a head that joins has none of its own", pool.name);

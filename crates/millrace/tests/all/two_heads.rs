@@ -39,8 +39,8 @@ fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), S
     let long = "n".repeat(100);
     let refused = a.refused(&format!("system create --link {link} --name {long}"));
     assert!(refused.contains("at most 64 bytes"), "{refused}");
-    let token = a.json(&format!("system create --link {link} --name left"))["token"].clone();
-    let token = token.as_str().expect("a token").to_string();
+    let made = a.json(&format!("system create --link {link} --name left"));
+    let token = made["token"].as_str().expect("a token").to_string();
     let refused = b.refused(&format!("system join {token} --link 127.0.0.1 --name {long}"));
     assert!(refused.contains("at most 64 bytes"), "{refused}");
     b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
@@ -142,6 +142,7 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let (a, b, _, _, token) = system();
     let memory = a.refused("pool create more mirror ram:300M ram:300M");
     assert!(memory.contains("cannot be used by two heads"), "{memory}");
+    assert!(memory.contains("Next: the same with a drive that both heads reach"), "{memory}");
     // An address of the other server's own: that one listens there once it leads.
     a.cli("portal add nvme 192.0.2.9:4420");
     until("that is no trouble", || a.status()["health"] == "optimal");
@@ -149,7 +150,12 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let mut c = Daemon::new();
     c.start(&[]);
     let refused = c.refused(&format!("system join {token} --link 127.0.0.1"));
-    assert!(refused.contains("token") && refused.contains("Next:"), "{refused}");
+    assert!(refused.contains("has both its heads") && refused.contains("system leave"), "{refused}");
+    // Nor is there another token, as long as there is the second head.
+    let refused = a.refused("system create");
+    assert!(refused.contains("has both its heads") && refused.contains("system leave"), "{refused}");
+    let refused = a.refused(&format!("system join {token} --link 127.0.0.1"));
+    assert!(refused.contains("one of a system already") && !refused.contains("release"), "{refused}");
     let mut forged = token.clone();
     forged.pop();
     assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));

@@ -84,7 +84,10 @@ impl Office {
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
                 let message = cannot(&drive.info.path, why);
-                return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
+                let (path, instead) = (&drive.info.path, why.instead());
+                let next =
+                    format!("millrace drive replace {path} NEW, where NEW is {instead}; then the same again");
+                return Err(refuse(RefusalKind::Conflict, "", message).then(next));
             }
         }
         for drive in &self.drives_in_use() {
