@@ -30,7 +30,7 @@ pub use status::{
 };
 pub use system::{
     Cluster, FenceTrial, Head, HeadAddress, HeadFence, LinkRefused, SystemCreate, SystemCreated, SystemJoin,
-    SystemLeave,
+    SystemLeave, link_notices,
 };
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 

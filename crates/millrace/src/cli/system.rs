@@ -144,11 +144,22 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
             Ok(context.done("The daemon starts anew, as a head that is alone.", "millrace status"))
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
-            client.act("/system/join", &SystemJoin { token, link, name })?;
+            client.act("/system/join", &SystemJoin { token, link: link.clone(), name })?;
             let (what, next) = joined(await_ready(context))?;
-            Ok(context.done(what, next))
+            let notices = link_notices(&link, context);
+            Ok(context.created(&api::Created { notices, ..Default::default() }, what, next))
         }
     }
+}
+
+/// That hosts come to this head's addresses of the link, if they do.
+fn link_notices(link: &[String], context: &Context) -> Vec<String> {
+    // The portals are those of the system that was joined. If they are not known yet, `portal add` has said it.
+    let portals: Vec<api::Portal> = context.client.get("/portals").unwrap_or_default();
+    let portals: Vec<_> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
+    let ip = |a: &String| a.parse().ok().or_else(|| Some(a.parse::<std::net::SocketAddr>().ok()?.ip()));
+    let link: Vec<_> = link.iter().filter_map(ip).collect();
+    api::link_notices(&link, &portals)
 }
 
 /// Waits until this head, whose daemon starts anew, is ready to take over, or cannot be: what it says last, if anything.

@@ -480,6 +480,12 @@ impl System {
         inner.file = Some(file);
         Ok((token, settings))
     }
+    /// All addresses of the link, of both heads.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let inner = self.inner();
+        let all = inner.file.iter().flat_map(|f| f.own.iter().chain(&f.peer_addresses));
+        all.map(SocketAddr::ip).collect()
+    }
     /// The link is there: this head has become one of a system.
     pub fn has_link(&self) -> bool {
         self.inner().link.is_some()

@@ -99,6 +99,10 @@ async fn create_system(
         system.leads(true);
         system.start_link().map_err(refused)?;
     }
+    // What is made is told of, with its token, whatever else goes wrong.
+    let portals = api.status().await.map_or(vec![], |s| s.portals);
+    let portals: Vec<SocketAddr> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
+    created.notices.extend(api::link_notices(&system.addresses(), &portals));
     Ok((StatusCode::CREATED, Json(created)))
 }
 

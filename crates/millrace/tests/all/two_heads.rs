@@ -40,10 +40,15 @@ fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), S
     let refused = a.refused(&format!("system create --link {link} --name {long}"));
     assert!(refused.contains("at most 64 bytes"), "{refused}");
     let made = a.json(&format!("system create --link {link} --name left"));
+    assert!(
+        made["notices"].to_string().contains("127.0.0.1 is an address of the link and of a portal"),
+        "{made}"
+    );
     let token = made["token"].as_str().expect("a token").to_string();
     let refused = b.refused(&format!("system join {token} --link 127.0.0.1 --name {long}"));
     assert!(refused.contains("at most 64 bytes"), "{refused}");
-    b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
+    let joined = b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
+    assert!(joined.contains("127.0.0.1 is an address of the link"), "{joined}");
     until("b follows", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
     (a, b, drives, portal, token)
 }
@@ -156,6 +161,8 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     assert!(refused.contains("has both its heads") && refused.contains("system leave"), "{refused}");
     let refused = a.refused(&format!("system join {token} --link 127.0.0.1"));
     assert!(refused.contains("one of a system already") && !refused.contains("release"), "{refused}");
+    let said = a.cli(&format!("portal add nvme {}", free_address()));
+    assert!(said.contains("127.0.0.1 is an address of the link"), "{said}");
     let mut forged = token.clone();
     forged.pop();
     assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));
