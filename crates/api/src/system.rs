@@ -1,5 +1,6 @@
 //! Two heads as one system.
 
+use core::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -83,6 +84,9 @@ pub struct Cluster {
     pub me: String,
     /// Whether this head meets the other one by the link.
     pub linked: bool,
+    /// Why this head refuses the other one whenever that comes by the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<LinkRefused>,
     /// Voter drives.
     pub voters: u16,
     /// Both heads.
@@ -95,6 +99,26 @@ pub struct Cluster {
     /// What came of the trial of each drive's fence since the head that follows was let in. Drives that are files have none.
     #[serde(default)]
     pub fences: Vec<FenceTrial>,
+}
+
+/// Addresses of the link that hosts come to as well, each in a sentence: what hosts send delays heartbeats there.
+pub fn link_notices(link: &[IpAddr], portals: &[SocketAddr]) -> Vec<String> {
+    let hosts = |ip: &&IpAddr| portals.iter().any(|p| p.ip() == **ip);
+    let one = |ip: &IpAddr| {
+        format!(
+            "{ip} is an address of the link and of a portal: what hosts send there delays heartbeats, so give the link a network of its own"
+        )
+    };
+    link.iter().filter(hosts).map(one).collect()
+}
+
+/// Why a head refuses the other one at the link.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct LinkRefused {
+    /// A sentence.
+    pub reason: String,
+    /// What to do about it.
+    pub next: String,
 }
 
 /// What came of the trial of a drive's fence: the head that follows was shut off it while it wrote.
@@ -156,4 +180,19 @@ pub struct HeadAddress {
     /// Why the head does not have it, although it leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_the_link_that_hosts_come_to_is_told() {
+        let link: Vec<IpAddr> = ["10.9.0.1", "fd00::1"].map(|a| a.parse().expect("an address")).into();
+        let at = |text: &str| link_notices(&link, &[text.parse().expect("an address")]);
+        assert_eq!(at("10.1.0.5:4420"), Vec::<String>::new());
+        let (four, six) = (at("10.9.0.1:4420"), at("[fd00::1]:3260"));
+        assert!(four.len() == 1 && four[0].starts_with("10.9.0.1 is an address of the link"), "{four:?}");
+        assert!(six.len() == 1 && six[0].starts_with("fd00::1 is"), "{six:?}");
+    }
 }

@@ -93,6 +93,16 @@ impl NoFence {
             }
         }
     }
+    /// What two heads can use instead.
+    pub fn instead(self) -> &'static str {
+        match self {
+            Self::Unknown | Self::Private | Self::Memory => "a drive that both heads reach",
+            Self::Loop => "the file or the drive behind the loop device (losetup -l)",
+            Self::Mapped => "the drive below the device mapper or md, by its own path (lsblk -s)",
+            Self::Partition => "a whole drive instead of a partition",
+            Self::Driver | Self::Drive => "a SCSI, SAS or NVMe drive with persistent reservations",
+        }
+    }
 }
 
 /// A process of this machine: the daemon of another head, for drives that are files.

@@ -19,6 +19,7 @@ pub mod link;
 pub mod member;
 pub mod message;
 pub mod model;
+pub mod parts;
 pub mod record;
 pub mod slot;
 pub mod trial;

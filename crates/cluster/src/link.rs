@@ -14,6 +14,7 @@ use crate::beat::Beat;
 use crate::record::HeadNo;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use core::fmt;
 use std::collections::VecDeque;
 
 /// The version that this program speaks, and the oldest one that it does.
@@ -64,6 +65,49 @@ pub enum Fault {
     Version(u16, u16),
 }
 
+impl Fault {
+    /// Whether the other head is refused for what it is: it comes again, and is refused again, until somebody does something.
+    pub fn lasts(self) -> bool {
+        matches!(self, Fault::OtherSystem | Fault::SameHead | Fault::Version(..))
+    }
+    /// What somebody is to do, if it lasts.
+    pub fn next(self) -> String {
+        match self {
+            Fault::Garbage | Fault::FormerLife => "millrace head ls, in a moment".into(),
+            Fault::OtherSystem => "millrace system leave --force on the head that is not of this system, then millrace system join there".into(),
+            Fault::SameHead => "put the state directory of that head back from a backup of its own: it has a copy of this head's".into(),
+            Fault::Version(_, newest) if newest < VERSION_MIN => {
+                format!("update Millrace on the other head to a release that speaks version {VERSION_MIN} of the link")
+            }
+            Fault::Version(oldest, _) => {
+                format!("update Millrace on this head to a release that speaks version {oldest} of the link")
+            }
+        }
+    }
+}
+
+/// The versions of a head, in words.
+fn versions(oldest: u16, newest: u16) -> String {
+    if oldest == newest { format!("version {newest}") } else { format!("versions {oldest} to {newest}") }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Garbage => f.write_str("what came is not what a head sends"),
+            Fault::OtherSystem => f.write_str("the other head is of another system"),
+            Fault::SameHead => f.write_str("the other head says that it is this one"),
+            Fault::FormerLife => f.write_str("the other head's process has ended, and another one is there"),
+            Fault::Version(oldest, newest) => write!(
+                f,
+                "the other head speaks {} of the link, and this one {}",
+                versions(*oldest, *newest),
+                versions(VERSION_MIN, VERSION)
+            ),
+        }
+    }
+}
+
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Do {
@@ -106,7 +150,7 @@ pub enum Heard {
     Message(Vec<u8>),
 }
 
-/// More is not acknowledged than may be.
+/// Nothing more is taken, or nothing so long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
@@ -173,6 +217,10 @@ impl Link {
     pub fn is_up(&self) -> bool {
         self.active.is_some()
     }
+    /// Bytes of messages that are not acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.bytes
+    }
     /// The version that both speak, once they have met.
     pub fn version(&self) -> u16 {
         self.version
@@ -207,10 +255,9 @@ impl Link {
     /// Sends a message, now or when a network is there.
     ///
     /// # Errors
-    /// Too much was not acknowledged: nothing is sent.
+    /// Too much was not acknowledged, or the message is longer than any may be: nothing is sent.
     pub fn send(&mut self, message: Vec<u8>) -> Result<(), Full> {
-        assert!(message.len() <= MESSAGE_MAX, "messages are short");
-        if self.bytes + message.len() > UNACKNOWLEDGED_MAX {
+        if message.len() > MESSAGE_MAX || self.bytes + message.len() > UNACKNOWLEDGED_MAX {
             return Err(Full);
         }
         self.bytes += message.len();

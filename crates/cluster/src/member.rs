@@ -19,6 +19,7 @@ use crate::decide::{Ask, Decider, Found, Outcome};
 use crate::fence::SIGHT;
 use crate::link::{self, Heard, Link};
 use crate::message::Message;
+use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::watch::{End, Times, Verdict, View, Watch, Why};
 use base::fence::Process;
@@ -178,6 +179,9 @@ pub struct Member {
     decider: Decider,
     watch: Watch,
     link: Link,
+    /// What the layers above say to each other.
+    outgoing: Outgoing,
+    incoming: Incoming,
     part: Part,
     peer: Option<Peer>,
     started: Option<Instant>,
@@ -233,6 +237,8 @@ impl Member {
             watch: Watch::new(set.times, set.networks, Instant(0)),
             link: Link::new(known.system, set.me, set.life, known.epoch, set.networks),
             decider,
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
             part: Part::Outside,
             peer: None,
             started: None,
@@ -425,12 +431,12 @@ impl Member {
     pub fn on_hosts(&mut self, hosts: bool) {
         self.hosts = hosts;
     }
-    /// Sends something to the layer above of the other head.
+    /// Sends something to the layer above of the other head, in order, as its process takes it; another process of it gets nothing of that.
     ///
     /// # Errors
-    /// Too much was not acknowledged.
+    /// More would wait than may (`parts::WHOLE_MAX`): nothing is sent.
     pub fn send(&mut self, bytes: Vec<u8>) -> Result<(), link::Full> {
-        self.link.send(Message::Upper(bytes).encode())
+        if self.outgoing.push(bytes) { Ok(()) } else { Err(link::Full) }
     }
 
     /// What is to be done now. Called whenever something has happened, and at `next_deadline`.
@@ -443,6 +449,7 @@ impl Member {
             // Whatever this turn had begun before it learned that is not done any more.
             dos.retain(|d| matches!(d, Do::End(_)));
         } else {
+            self.send_parts();
             dos.extend(self.link.dos().into_iter().map(Do::Link));
         }
         dos
@@ -472,6 +479,14 @@ impl Member {
     fn tell(&mut self, message: &Message) {
         // A link that takes nothing any more is one that brings no beats either.
         let _ = self.link.send(message.encode());
+    }
+    /// Sends what waits of the layer above, as much as may be under way. Not before the link's news are heard: it may have met another
+    /// process, which is not to get the rest of what was begun for the one before.
+    fn send_parts(&mut self) {
+        while self.link.unacknowledged() + PART_MAX < WINDOW {
+            let Some(part) = self.outgoing.take() else { return };
+            self.link.send(part.encode()).expect("the window of the link is larger");
+        }
     }
     fn go_on(&mut self, now: Instant) {
         self.turned = now;
@@ -504,6 +519,10 @@ impl Member {
             Heard::Met { hello, fresh, .. } => {
                 self.doubt |= hello.epoch > self.known().epoch;
                 if fresh {
+                    self.incoming.clear();
+                    if self.peer.is_some() {
+                        self.outgoing.clear();
+                    }
                     self.peer = Some(Peer { life: hello.life, asks: None });
                     for round in self.remote.keys().copied().collect::<Vec<_>>() {
                         self.remote_failed(now, round);
@@ -549,7 +568,12 @@ impl Member {
                     self.on_voted(now, voter, round, found.map(|f| *f));
                 }
             }
-            Message::Upper(bytes) => self.dos.push(Do::Upper(bytes)),
+            Message::Part(part) => self.incoming.part(&part),
+            Message::Upper(part) => {
+                if let Some(whole) = self.incoming.last(part) {
+                    self.dos.push(Do::Upper(whole));
+                }
+            }
         }
     }
     fn remote_failed(&mut self, now: Instant, round: u64) {

@@ -1,7 +1,7 @@
 //! What two members say to each other, each in one message of the link: docs/formats/link.md, "Messages".
 
 use crate::decide::Found;
-use crate::record::{HeadNo, SystemRecord};
+use crate::record::{HeadNo, SystemRecord, short_name};
 use crate::slot::{SLOT_BYTES, Slot};
 use base::codec::{Malformed, Reader, Writer};
 
@@ -10,6 +10,7 @@ const RECORD: u8 = 2;
 const VOTE: u8 = 3;
 const VOTED: u8 = 4;
 const UPPER: u8 = 5;
+const PART: u8 = 6;
 
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,8 +36,10 @@ pub enum Message {
         /// The block of each head.
         found: Option<Box<Found>>,
     },
-    /// Of the layer above.
+    /// Of the layer above: the last part of what it says, or all of it.
     Upper(Vec<u8>),
+    /// Of the layer above: a part of what it says; `Part` or `Upper` goes on with it.
+    Part(Vec<u8>),
 }
 
 impl Message {
@@ -68,6 +71,9 @@ impl Message {
             Message::Upper(bytes) => {
                 w.u8(UPPER).bytes(bytes);
             }
+            Message::Part(bytes) => {
+                w.u8(PART).bytes(bytes);
+            }
         }
         w.0
     }
@@ -81,7 +87,8 @@ impl Message {
             Slot::decode(head, r.bytes(SLOT_BYTES)?).map_err(|_| Malformed)
         };
         let message = match r.u8()? {
-            JOIN => Message::Join { name: r.text()? },
+            // It comes from outside, and goes into a record.
+            JOIN => Message::Join { name: short_name(&r.text()?) },
             RECORD => return SystemRecord::from_bytes(r.0).map(|r| Message::Record(Box::new(r))),
             VOTE => {
                 let round = r.u64()?;
@@ -108,6 +115,7 @@ impl Message {
                 Message::Voted { round, found }
             }
             UPPER => return Ok(Message::Upper(r.0.to_vec())),
+            PART => return Ok(Message::Part(r.0.to_vec())),
             _ => return Err(Malformed),
         };
         if r.0.is_empty() { Ok(message) } else { Err(Malformed) }
@@ -147,7 +155,10 @@ mod tests {
                 assert!(good.is_err() || matches!(good, Ok(Message::Vote { write: None, .. })), "cut at {n}");
             }
         }
+        let long = Message::Join { name: "n".repeat(100) }.encode();
+        assert_eq!(Message::decode(HeadNo::B, &long), Ok(Message::Join { name: "n".repeat(64) }));
         assert_eq!(Message::decode(HeadNo::A, &[UPPER, 1]), Ok(Message::Upper(vec![1])));
+        assert_eq!(Message::decode(HeadNo::A, &[PART, 1]), Ok(Message::Part(vec![1])));
         assert_eq!(Message::decode(HeadNo::A, &[]), Err(Malformed));
     }
 }

@@ -281,6 +281,11 @@ impl SystemRecord {
     }
 }
 
+/// A name of a head, cut to what a record holds.
+pub fn short_name(name: &str) -> String {
+    name[..name.floor_char_boundary(NAME_MAX)].to_string()
+}
+
 /// The key of a head that an epoch let in: docs/formats/system.md.
 fn key(system: Uuid, head: HeadNo, since: u64) -> FenceKey {
     let [a, b, c, ..] = system.0;
@@ -348,6 +353,14 @@ pub(crate) mod tests {
         }
         r.voters.extend((10..14).map(|n| Voter::Drive(Uuid([n; 16]))));
         assert_eq!((r.voters.len(), SystemRecord::from_bytes(&r.to_bytes())), (VOTERS_MAX, Ok(r.clone())));
+    }
+
+    #[test]
+    fn a_name_is_cut_between_characters() {
+        assert_eq!(short_name("shelf-left"), "shelf-left");
+        assert_eq!(short_name(&"n".repeat(65)), "n".repeat(64));
+        // 21 times 3 bytes are 63.
+        assert_eq!(short_name(&"\u{20ac}".repeat(60)), "\u{20ac}".repeat(21));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use base::Uuid;
 use base::fence::Process;
 use base::view::Interface;
-use cluster::link::Do;
+use cluster::link::{Do, Fault};
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
 use core::net::IpAddr;
@@ -78,8 +78,10 @@ pub struct SystemView {
     pub part: cluster::Part,
     /// What is decided.
     pub record: SystemRecord,
-    /// It meets the other one by this many networks.
+    /// It meets the other one by the link.
     pub linked: bool,
+    /// Why it refuses the other one whenever that comes by the link.
+    pub refused: Option<Fault>,
     /// Voter drives that it reaches, and that there are.
     pub reaches: (u16, u16),
     /// It leads, and has not seen most voters for too long: what it reads is not passed on.

@@ -2,4 +2,5 @@
 
 mod decision;
 mod link;
+mod parts;
 mod world;

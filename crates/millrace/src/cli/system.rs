@@ -144,11 +144,23 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
             Ok(context.done("The daemon starts anew, as a head that is alone.", "millrace status"))
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
-            client.act("/system/join", &SystemJoin { token, link, name })?;
+            client.act("/system/join", &SystemJoin { token, link: link.clone(), name })?;
             let (what, fences, next) = joined(await_ready(context))?;
-            Ok(context.created_with(&api::Created::default(), what, &fences, &[], next))
+            let notices = link_notices(&link, context);
+            let created = api::Created { notices, ..Default::default() };
+            Ok(context.created_with(&created, what, &fences, &[], next))
         }
     }
+}
+
+/// That hosts come to this head's addresses of the link, if they do.
+fn link_notices(link: &[String], context: &Context) -> Vec<String> {
+    // The portals are those of the system that was joined. If they are not known yet, `portal add` has said it.
+    let portals: Vec<api::Portal> = context.client.get("/portals").unwrap_or_default();
+    let portals: Vec<_> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
+    let ip = |a: &String| a.parse().ok().or_else(|| Some(a.parse::<std::net::SocketAddr>().ok()?.ip()));
+    let link: Vec<_> = link.iter().filter_map(ip).collect();
+    api::link_notices(&link, &portals)
 }
 
 /// Waits until this head, whose daemon starts anew, is ready to take over, or cannot be: what it says last, if anything.
@@ -258,13 +270,7 @@ fn list(cluster: &Cluster, context: &Context) -> String {
     let mut out = table.print(context.terminal, 0);
     out +=
         &format!("\nEpoch {}; the link is {}.\n", cluster.epoch, if cluster.linked { "up" } else { "down" });
-    let me = cluster.heads.iter().find(|h| h.head == cluster.me);
-    if me.is_some_and(|h| h.state == "starts" && !h.ready) {
-        let other = if cluster.me == "a" { "b" } else { "a" };
-        out += &format!(
-            "This head was not ready to take over from head {other}: start head {other}. If it cannot start any more: millrace head lead --with-old-hosts\n"
-        );
-    }
+    out += &state_lines(cluster);
     out += &address_lines(cluster);
     for path in &cluster.late {
         out += &format!("{path} has not confirmed that the other head is shut out\n");
@@ -274,6 +280,21 @@ fn list(cluster: &Cluster, context: &Context) -> String {
         out += &format!("\n{}", context.terminal.next(&replace(cluster, &flaw.drive)));
     }
     out
+}
+
+/// Why this head does not lead and does not follow; nothing if it does.
+fn state_lines(cluster: &Cluster) -> String {
+    if let Some(refused) = &cluster.refused {
+        return format!("The link is closed: {}. Next: {}\n", refused.reason, refused.next);
+    }
+    let me = cluster.heads.iter().find(|h| h.head == cluster.me);
+    if me.is_none_or(|h| h.state != "starts" || h.ready) {
+        return String::new();
+    }
+    let other = if cluster.me == "a" { "b" } else { "a" };
+    format!(
+        "This head was not ready to take over from head {other}: start head {other}. If it cannot start any more: millrace head lead --with-old-hosts\n"
+    )
 }
 
 /// Which addresses that move each head has; nothing where there are none.
@@ -350,5 +371,22 @@ mod tests {
         assert_eq!(lines([("leads", Some(vec![])), ("follows", Some(vec![]))]), "");
         let alone = lines([("leads", Some(vec![address("10.1.0.5", Some("eth1"), None)])), ("none", None)]);
         assert_eq!(alone, "Head a has 10.1.0.5 on eth1.\n");
+    }
+    #[test]
+    fn a_head_that_is_refused_at_the_link_is_told_of_and_not_to_be_started() {
+        let head =
+            |head: &str, state: &str| Head { head: head.into(), state: state.into(), ..Head::default() };
+        let refused =
+            api::LinkRefused { reason: "it speaks another version".into(), next: "update it".into() };
+        let mut cluster = Cluster {
+            me: "b".into(),
+            heads: vec![head("a", "leads"), head("b", "starts")],
+            refused: Some(refused),
+            ..Cluster::default()
+        };
+        let said = state_lines(&cluster);
+        assert_eq!(said, "The link is closed: it speaks another version. Next: update it\n");
+        cluster.refused = None;
+        assert!(state_lines(&cluster).contains("start head a"));
     }
 }

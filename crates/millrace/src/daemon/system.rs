@@ -18,7 +18,8 @@ use axum::http::{Request, StatusCode, header};
 use base::codec::{hex, unhex};
 use base::{Address, Uuid};
 use cluster::HeadNo;
-use cluster::link::Do;
+use cluster::link::{Do, Fault};
+use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
@@ -29,13 +30,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tower::ServiceExt;
 
 /// The file of the state directory.
 pub const LINK: &str = "link";
 /// A request that goes on to the other head is answered within this.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+/// A network that is refused again within this is refused as before.
+const REFUSED_AGAIN: Duration = Duration::from_secs(10);
 /// Longest body of a request or an answer that goes by the link.
 pub(super) const BODY_MAX: usize = 900 << 10;
 
@@ -71,7 +74,8 @@ impl LinkFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(wrong(e.to_string())),
             Ok(text) => {
-                let file: Self = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+                let mut file: Self = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+                file.name = short_name(&file.name);
                 let good = file.me().is_some() && file.uuid().is_some();
                 if good { Ok(Some(file)) } else { Err(wrong("it does not say which head this is".into())) }
             }
@@ -168,9 +172,18 @@ struct Inner {
     link: Option<Link>,
     /// What the Steward calls a connection by.
     paths: BTreeMap<usize, Connection>,
+    /// Networks that were closed for a reason that lasts, and when: each is tried again every second, and that is said once.
+    refused: BTreeMap<usize, (Fault, Instant)>,
     leads: bool,
     asked: BTreeMap<u64, tokio::sync::oneshot::Sender<(u16, String, String)>>,
     asks: u64,
+}
+
+impl Inner {
+    /// Whether a network was closed a moment ago for a reason that lasts.
+    fn is_refused(&self, path: usize) -> bool {
+        self.refused.get(&path).is_some_and(|(_, at)| at.elapsed() < REFUSED_AGAIN)
+    }
 }
 
 /// The daemon's part in a system, if it is in one.
@@ -252,15 +265,21 @@ impl System {
     fn on_link(self: &Arc<Self>, happened: Happened) {
         match happened {
             Happened::Up { on, peer_address, .. } => {
-                tracing::info!("network {} of the link is up, to {peer_address}", on.path);
-                self.inner().paths.insert(on.path, on);
+                let mut inner = self.inner();
+                if !inner.is_refused(on.path) {
+                    tracing::info!("network {} of the link is up, to {peer_address}", on.path);
+                }
+                inner.paths.insert(on.path, on);
+                drop(inner);
                 self.tell(PeerNews::Up { path: on.path, number: on.number });
             }
             Happened::Bytes { on, bytes } => {
                 self.tell(PeerNews::Bytes { path: on.path, number: on.number, bytes });
             }
             Happened::Down { on, why } => {
-                tracing::warn!("network {} of the link is down: {why}", on.path);
+                if !self.inner().is_refused(on.path) {
+                    tracing::warn!("network {} of the link is down: {why}", on.path);
+                }
                 self.is_down(on);
                 let end = match why {
                     Why::Closed | Why::Ended | Why::Reset => End::Closed,
@@ -308,14 +327,22 @@ impl System {
     }
     /// What the Steward wants done by the link.
     pub fn work(&self, work: PeerWork) {
-        let inner = self.inner();
+        let mut inner = self.inner();
+        let inner = &mut *inner;
         let Some(link) = &inner.link else { return };
         let (Do::Send { path, .. } | Do::Close { path, .. }) = &work.what;
         let Some(on) = inner.paths.get(path).filter(|on| on.number == work.number) else { return };
         match work.what {
             Do::Send { bytes, .. } => drop(link.send(*on, bytes)),
             Do::Close { why, .. } => {
-                tracing::warn!("network {} of the link is closed: {why:?}", on.path);
+                let path = on.path;
+                let again = inner.refused.get(&path).filter(|(_, at)| at.elapsed() < REFUSED_AGAIN);
+                if again.is_none_or(|(before, _)| *before != why) {
+                    tracing::warn!("network {path} of the link is closed: {why}");
+                }
+                if why.lasts() {
+                    inner.refused.insert(path, (why, Instant::now()));
+                }
                 link.close(*on);
             }
         }
@@ -398,6 +425,13 @@ impl System {
         let now_s = now_s();
         let mut inner = self.inner();
         let mut file = match inner.file.clone() {
+            Some(file) if file.peer.is_some() => {
+                let message = "this system has both its heads, so nobody could join by another token";
+                return Err(Failure::new(crate::failure::Exit::Refused, message).with_next(
+                    "millrace system leave, on the head that is to go (here, if the other one is gone for good), \
+                     then millrace system create again",
+                ));
+            }
             Some(file) if file.head == "a" && (link.is_empty() || file.own == link) => file,
             Some(_) => {
                 return Err(Failure::new(
@@ -446,6 +480,12 @@ impl System {
         inner.file = Some(file);
         Ok((token, settings))
     }
+    /// All addresses of the link, of both heads.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let inner = self.inner();
+        let all = inner.file.iter().flat_map(|f| f.own.iter().chain(&f.peer_addresses));
+        all.map(SocketAddr::ip).collect()
+    }
     /// The link is there: this head has become one of a system.
     pub fn has_link(&self) -> bool {
         self.inner().link.is_some()
@@ -465,12 +505,17 @@ impl System {
             let _ = std::fs::remove_file(self.dir.join(LINK));
         }
     }
+    /// Refuses what only a head that is in no system can do.
+    pub fn is_alone(&self) -> Result<(), Failure> {
+        if self.inner().file.is_none() {
+            return Ok(());
+        }
+        Err(Failure::new(crate::failure::Exit::Refused, "this head is one of a system already")
+            .with_next("millrace head ls"))
+    }
     /// Joins a system; then the daemon starts anew, as its head b.
     pub async fn join(&self, token: &str, own: &[IpAddr], name: String) -> Result<(), Failure> {
-        if self.inner().file.is_some() {
-            return Err(Failure::new(crate::failure::Exit::Refused, "this head is one of a system already")
-                .with_next("millrace head ls"));
-        }
+        self.is_alone()?;
         let token = Token::decode(token).map_err(|e| {
             Failure::usage(e.to_string())
                 .with_next("millrace system create, on the other head, prints another one")
@@ -542,10 +587,22 @@ impl System {
         (self.again)();
         Ok(())
     }
-    /// The head's name where nobody gave one: the machine's.
-    pub fn machine_name() -> String {
-        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        name.trim().chars().take(60).collect()
+    /// What to call this head: what somebody said, or else the machine's name.
+    pub fn name(said: Option<String>) -> Result<String, Failure> {
+        match said {
+            Some(name) if name.len() > NAME_MAX => {
+                let message = format!(
+                    "the name of a head has at most {NAME_MAX} bytes, and this one has {}",
+                    name.len()
+                );
+                Err(Failure::usage(message).with_next("the same with a shorter --name, or without"))
+            }
+            Some(name) => Ok(name),
+            None => {
+                let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+                Ok(short_name(name.trim()))
+            }
+        }
     }
 }
 
@@ -565,5 +622,34 @@ async fn answer_of(router: Router, method: &str, uri: &str, body: String) -> (u1
     match axum::body::to_bytes(response.into_body(), BODY_MAX).await {
         Ok(bytes) => (status, kind, String::from_utf8_lossy(&bytes).into_owned()),
         Err(_) => bad("the answer is too long for the link: ask the head that leads"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_record_holds_is_refused_and_one_in_the_file_is_cut() {
+        let long = "n".repeat(NAME_MAX + 1);
+        let refused = System::name(Some(long.clone())).expect_err("too long");
+        assert_eq!(refused.message, "the name of a head has at most 64 bytes, and this one has 65");
+        assert_eq!(System::name(Some("n".repeat(NAME_MAX))).expect("it fits").len(), NAME_MAX);
+        assert!(System::name(None).expect("the machine's").len() <= NAME_MAX);
+        // A file of before this was looked at.
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = LinkFile {
+            head: "a".into(),
+            system: Uuid([7; 16]).to_string(),
+            name: long,
+            own: vec![],
+            peer: None,
+            peer_addresses: vec![],
+            invitation: None,
+            leaving: false,
+        };
+        file.save(dir.path()).expect("written");
+        let read = LinkFile::load(dir.path()).expect("good").expect("there");
+        assert_eq!(read.settings(Times::default()).name, "n".repeat(NAME_MAX));
     }
 }

@@ -5,8 +5,8 @@ use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, SystemCreate, SystemCreated,
-    SystemJoin, SystemLeave,
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, LinkRefused, SystemCreate,
+    SystemCreated, SystemJoin, SystemLeave,
 };
 use axum::Json;
 use axum::extract::State;
@@ -77,11 +77,11 @@ async fn create_system(
 ) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
     let system = system_of(&api)?;
     let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
+    let name = System::name(body.name).map_err(refused)?;
     // One that was cut off half way goes on.
     let goes_on = !system.has_link();
     let uuid = System::new_uuid().map_err(refused)?;
-    let (token, settings) =
-        system.prepare(uuid, &link, body.name.unwrap_or_else(System::machine_name)).map_err(refused)?;
+    let (token, settings) = system.prepare(uuid, &link, name).map_err(refused)?;
     let mut created =
         SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
     if goes_on {
@@ -99,6 +99,10 @@ async fn create_system(
         system.leads(true);
         system.start_link().map_err(refused)?;
     }
+    // What is made is told of, with its token, whatever else goes wrong.
+    let portals = api.status().await.map_or(vec![], |s| s.portals);
+    let portals: Vec<SocketAddr> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
+    created.notices.extend(api::link_notices(&system.addresses(), &portals));
     Ok((StatusCode::CREATED, Json(created)))
 }
 
@@ -110,6 +114,9 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
     let ip = |text: &String| text.parse::<SocketAddr>().map_or_else(|_| text.clone(), |a| a.ip().to_string());
     let link: Vec<String> = body.link.iter().map(ip).collect();
     let own: Vec<IpAddr> = addresses(&link, "an address, as 10.9.0.2")?;
+    let name = System::name(body.name).map_err(refused)?;
+    // First: what else is to be said to a head of a system would send it the wrong way.
+    system.is_alone().map_err(refused)?;
     let status = api.status().await?;
     if let Some(pool) = status.pools.first() {
         let message = format!("this head has pool {}: a head that joins has none of its own", pool.name);
@@ -118,7 +125,7 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
                 .with_next(format!("millrace pool release {}", pool.name)),
         ));
     }
-    system.join(&body.token, &own, body.name.unwrap_or_else(System::machine_name)).await.map_err(refused)?;
+    system.join(&body.token, &own, name).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -203,6 +210,13 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
     let (Some(me), Some(other)) = (me, other) else { return vec![] };
     if me.state != "leads" {
         // Whoever leads tells the rest. This is asked if that one is not reached.
+        if let Some(LinkRefused { reason: why, next }) = &cluster.refused {
+            return vec![reason(
+                api::State::Offline,
+                format!("this head does not lead: {why}"),
+                next.clone(),
+            )];
+        }
         let (message, next) = match (other.state.as_str(), me.ready) {
             ("none", _) => ("this head does not lead yet".into(), "millrace head ls".into()),
             (_, true) => (
@@ -223,7 +237,11 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
     let fence = format!("millrace head fence {}", other.head);
     let name = name_of(other);
     let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state != "holds").collect();
+    if let Some(LinkRefused { reason: why, next }) = &cluster.refused {
+        reasons.push(degraded(format!("{why}: nobody takes over if this one ends"), next.clone()));
+    }
     match (other.state.as_str(), other.ready) {
+        _ if cluster.refused.is_some() => {}
         ("out", _) => reasons.push(degraded(
             format!("{name} is out: nobody takes over if this one ends"),
             "millrace events, for why; and start that head".into(),
@@ -262,8 +280,19 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
 
 /// As the API tells it.
 fn cluster(view: SystemView) -> Cluster {
-    let SystemView { me, part, record, linked, reaches, blind, old_directory, late, fences, addresses } =
-        view;
+    let SystemView {
+        me,
+        part,
+        record,
+        linked,
+        refused,
+        reaches,
+        blind,
+        old_directory,
+        late,
+        fences,
+        addresses,
+    } = view;
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
@@ -296,6 +325,7 @@ fn cluster(view: SystemView) -> Cluster {
         epoch: record.epoch,
         me: letter(me),
         linked,
+        refused: refused.map(|why| LinkRefused { reason: why.to_string(), next: why.next() }),
         voters: reaches.1,
         heads: vec![head(HeadNo::A), head(HeadNo::B)],
         blind,
@@ -360,5 +390,19 @@ mod tests {
         }
         let all = said("a", [head("a", "starts", true), head("b", "none", false)], vec![]);
         assert_eq!(all, [("this head does not lead yet".to_string(), "millrace head ls".to_string())]);
+    }
+    #[test]
+    fn a_head_that_is_refused_at_the_link_is_told_of_with_what_helps() {
+        let heads = || vec![head("a", "out", true), head("b", "leads", true)];
+        let refused = Some(LinkRefused { reason: "it is older".into(), next: "update it".into() });
+        let said = |me: &str| {
+            let cluster =
+                Cluster { me: me.into(), heads: heads(), refused: refused.clone(), ..Cluster::default() };
+            let all: Vec<_> = reasons(&cluster).into_iter().map(|r| (r.message, r.next)).collect();
+            all
+        };
+        let next = Some("update it".to_string());
+        assert_eq!(said("a"), [("this head does not lead: it is older".to_string(), next.clone())]);
+        assert_eq!(said("b"), [("it is older: nobody takes over if this one ends".to_string(), next)]);
     }
 }

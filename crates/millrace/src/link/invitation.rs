@@ -153,15 +153,16 @@ impl Denied {
             Self::Version => {
                 "install the same version of Millrace on both heads, then `millrace system join` again"
             }
-            Self::NotInvited | Self::Expired | Self::Used | Self::Forged | Self::OtherSystem => ANOTHER,
+            Self::NotInvited | Self::Expired | Self::Forged | Self::OtherSystem => ANOTHER,
             Self::NotRecorded => {
                 "on the other head: `millrace status`, then `millrace system join` again here"
             }
             Self::Networks => {
                 "give this head as many link addresses as the other one has, then `millrace system join` again"
             }
-            Self::Taken => {
-                "on the other head: `millrace system leave` for its peer, then `millrace system create`"
+            Self::Used | Self::Taken => {
+                "`millrace system leave` on the head of that system that is to go, `millrace system create` on the one that \
+                 stays, then `millrace system join` with that token here"
             }
             Self::Malformed => {
                 "check that both heads run Millrace of the same version, then `millrace system join` again"
@@ -177,9 +178,9 @@ impl fmt::Display for Denied {
             Self::OtherSystem => "the token is for another system than the one that answers at its address",
             Self::NotInvited => "the other head has no token open",
             Self::Expired => "the token has expired",
-            Self::Used => "the token was used by another head",
+            Self::Used => "another head joined by the token, so the system has both its heads",
             Self::Forged => {
-                "the token's secret is not the one that the other head gave out: it made a newer token since"
+                "the token's secret is not that of the token which the other head printed last: this one is older, or was changed"
             }
             Self::NotRecorded => "the other head could not write down durably that this one joins",
             Self::Networks => "the two heads have different numbers of link networks",
@@ -224,6 +225,17 @@ mod tests {
         }
         let elsewhere = Attempt { system: Uuid([2; 16]), ..attempt(&open, 7, 5) };
         assert_eq!(open.decide(&elsewhere, 0), Err(Denied::OtherSystem));
+    }
+
+    #[test]
+    fn whoever_is_refused_hears_what_is_so_and_who_is_to_do_something() {
+        for full in [Denied::Used, Denied::Taken] {
+            assert!(
+                full.next().starts_with("`millrace system leave` on the head of that system that is to go")
+            );
+        }
+        let forged = Denied::Forged.to_string();
+        assert!(forged.contains("older, or was changed") && !forged.contains("made a newer"), "{forged}");
     }
 
     #[test]

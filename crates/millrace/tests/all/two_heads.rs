@@ -23,7 +23,12 @@ fn heads(daemon: &Daemon) -> Vec<String> {
 
 /// A system of two over a mirror of two files, exported; the addresses of the portal and of the link.
 fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
-    let (mut a, mut b) = (Daemon::new(), Daemon::new());
+    system_of(Daemon::new())
+}
+
+/// The same, of a head that has not started yet.
+fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), String) {
+    let mut b = Daemon::new();
     a.start(&[]);
     b.start(&[]);
     let drives = ["x", "y"].map(|name| a.file(name, 96));
@@ -31,9 +36,19 @@ fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
     a.cli("volume create tank/v --size 32M");
     let portal = export(&a);
     let link = free_address();
-    let token = a.json(&format!("system create --link {link} --name left"))["token"].clone();
-    let token = token.as_str().expect("a token").to_string();
-    b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
+    let long = "n".repeat(100);
+    let refused = a.refused(&format!("system create --link {link} --name {long}"));
+    assert!(refused.contains("at most 64 bytes"), "{refused}");
+    let made = a.json(&format!("system create --link {link} --name left"));
+    assert!(
+        made["notices"].to_string().contains("127.0.0.1 is an address of the link and of a portal"),
+        "{made}"
+    );
+    let token = made["token"].as_str().expect("a token").to_string();
+    let refused = b.refused(&format!("system join {token} --link 127.0.0.1 --name {long}"));
+    assert!(refused.contains("at most 64 bytes"), "{refused}");
+    let joined = b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
+    assert!(joined.contains("127.0.0.1 is an address of the link"), "{joined}");
     until("b follows", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
     (a, b, drives, portal, token)
 }
@@ -121,7 +136,7 @@ fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_lat
     });
     std::thread::sleep(Duration::from_secs(3));
     assert!(b.cli("head ls").contains("--with-old-hosts"));
-    assert!(b.refused("status").contains("does not lead"));
+    assert!(b.cli("status").contains("was not ready to take over"), "{}", b.cli("status"));
     a.start(&[]);
     until("a leads, and b follows", || heads(&a) == ["a leads", "b follows"]);
     assert!(a.cli("host ls").contains("latest"));
@@ -164,6 +179,7 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let (a, b, _, _, token) = system();
     let memory = a.refused("pool create more mirror ram:300M ram:300M");
     assert!(memory.contains("cannot be used by two heads"), "{memory}");
+    assert!(memory.contains("Next: the same with a drive that both heads reach"), "{memory}");
     // An address of the other server's own: that one listens there once it leads.
     a.cli("portal add nvme 192.0.2.9:4420");
     until("that is no trouble", || a.status()["health"] == "optimal");
@@ -171,7 +187,14 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let mut c = Daemon::new();
     c.start(&[]);
     let refused = c.refused(&format!("system join {token} --link 127.0.0.1"));
-    assert!(refused.contains("token") && refused.contains("Next:"), "{refused}");
+    assert!(refused.contains("has both its heads") && refused.contains("system leave"), "{refused}");
+    // Nor is there another token, as long as there is the second head.
+    let refused = a.refused("system create");
+    assert!(refused.contains("has both its heads") && refused.contains("system leave"), "{refused}");
+    let refused = a.refused(&format!("system join {token} --link 127.0.0.1"));
+    assert!(refused.contains("one of a system already") && !refused.contains("release"), "{refused}");
+    let said = a.cli(&format!("portal add nvme {}", free_address()));
+    assert!(said.contains("127.0.0.1 is an address of the link"), "{said}");
     let mut forged = token.clone();
     forged.pop();
     assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));
@@ -192,6 +215,43 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     until("b is let in again, as a new process", || heads(&a) == ["a leads", "b follows"]);
     let told = b.log();
     assert!(told.contains("this head is out"), "{told}");
+}
+
+#[test]
+fn what_is_longer_than_a_message_reaches_the_other_head() {
+    use std::fmt::Write as _;
+    use std::io::{Read, Write as _};
+    let a = Daemon::new();
+    let mut hosts = String::new();
+    for host in 0..330 {
+        let _ = writeln!(hosts, "[host h{host}]");
+        for name in 0..16 {
+            let filler = "x".repeat(180);
+            let _ = writeln!(hosts, "nqn = nqn.2014-08.org.example:{host}-{name}-{filler}");
+            let _ = writeln!(hosts, "iqn = iqn.1998-01.org.example:{host}-{name}-{filler}");
+        }
+    }
+    assert!(hosts.len() > 2 << 20, "{}", hosts.len());
+    std::fs::create_dir(a.path("state")).expect("made");
+    std::fs::write(a.path("state/hosts"), hosts).expect("written");
+    let (a, b, ..) = system_of(a);
+    let file = |d: &Daemon| std::fs::read(d.path("state/hosts")).expect("a file");
+    assert!(file(&a).len() > 2 << 20 && file(&a) == file(&b), "{} and {}", file(&a).len(), file(&b).len());
+    // And as it changes.
+    b.cli("host add late --nqn nqn.2014-08.org.example:late");
+    assert!(file(&a) == file(&b) && String::from_utf8_lossy(&file(&b)).contains("[host late]"));
+    // A request that doubles on its way: JSON in JSON.
+    let body = format!("{{\"name\": \"{}\"}}", "\\\"".repeat(400 << 10));
+    let mut socket = std::os::unix::net::UnixStream::connect(b.path("api.sock")).expect("it listens");
+    let head = format!(
+        "POST /api/v1/hosts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    assert_eq!(heads(&a), ["a leads", "b follows"]);
 }
 
 /// Whether this daemon serves, and is in no system.

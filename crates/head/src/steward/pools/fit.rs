@@ -62,7 +62,8 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
         }
         if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
             return Some(
-                refuse(RefusalKind::Conflict, "drives", cannot(path, why)).then("millrace drive ls"),
+                refuse(RefusalKind::Conflict, "drives", cannot(path, why))
+                    .then(format!("the same with {}", why.instead())),
             );
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {

@@ -46,7 +46,7 @@ impl Office {
     fn tell_follower(&self, message: impl FnOnce(u64) -> Upper) -> u64 {
         self.in_system(|s| {
             let seq = s.next_file();
-            // A link that is full is one on which nothing is answered: the follower is put out for that.
+            // What finds no room is not answered: the follower is put out for that.
             let _ = s.tell().send(message(seq).encode());
             seq
         })
@@ -72,13 +72,18 @@ impl Office {
             self.shared_files().await
         };
         for name in &names {
-            let _turn = self.share_files().await;
-            if !self.is_in_since(epoch) {
-                return;
-            }
-            // One that is not there was removed since, and that was told.
-            if let Ok(contents) = self.cx.state(StateOp::Read { name: name.clone() }).await {
-                self.share_file(name, Some(contents));
+            let sent = {
+                let _turn = self.share_files().await;
+                if !self.is_in_since(epoch) {
+                    return;
+                }
+                // One that is not there was removed since, and that was told.
+                let contents = self.cx.state(StateOp::Read { name: name.clone() }).await.ok();
+                contents.and_then(|contents| self.share_file(name, Some(contents)))
+            };
+            // One after the other: however many there are, none waits behind the others for longer than it may.
+            if let Some(seq) = sent {
+                self.has_file(seq).await;
             }
         }
         let last = {

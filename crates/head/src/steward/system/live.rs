@@ -203,6 +203,11 @@ impl Office {
         let office = self.clone();
         match what {
             Do::Link(work) => {
+                if let cluster::link::Do::Close { why, .. } = &work
+                    && self.in_system(|s| s.closes(*why)) == Some(true)
+                {
+                    event(Weight::Warning, format!("{other} is refused at the link: {why}; {}", why.next()));
+                }
                 if let Some(work) = self.desk().system.as_ref().and_then(|s| s.work(work)) {
                     self.cx.to_manager(ManagerMail::Peer(work));
                 }

@@ -37,6 +37,7 @@ impl Office {
             part: member.part(),
             record: member.known().clone(),
             linked: member.is_linked(),
+            refused: system.refused(),
             reaches: (member.reaches(), voters as u16),
             blind: system.is_blind(self.cx.now()),
             old_directory: member.has_old_directory(),
@@ -84,7 +85,10 @@ impl Office {
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
                 let message = cannot(&drive.info.path, why);
-                return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
+                let (path, instead) = (&drive.info.path, why.instead());
+                let next =
+                    format!("millrace drive replace {path} NEW, where NEW is {instead}; then the same again");
+                return Err(refuse(RefusalKind::Conflict, "", message).then(next));
             }
         }
         for drive in &self.drives_in_use() {

@@ -5,7 +5,7 @@ pub(crate) mod trials;
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
-use cluster::link::Do;
+use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
@@ -30,6 +30,8 @@ pub(crate) struct SystemDesk {
     paths: Vec<Option<u64>>,
     /// By what they were opened.
     standby: BTreeMap<String, Standby>,
+    /// Why the other head is refused whenever it comes by the link, since they met last.
+    refused: Option<Fault>,
     /// Voters that do something just now.
     busy: BTreeSet<Voter>,
     /// Processes of the other head, by their lives.
@@ -87,6 +89,7 @@ impl SystemDesk {
             news: true,
             paths: vec![None; networks],
             standby: BTreeMap::new(),
+            refused: None,
             busy: BTreeSet::new(),
             processes: BTreeMap::new(),
             late: BTreeMap::new(),
@@ -125,6 +128,9 @@ impl SystemDesk {
     pub fn turn(&mut self, now: Instant) -> Vec<member::Do> {
         self.news = false;
         let dos = self.member.turn(now);
+        if self.member.is_linked() {
+            self.refused = None;
+        }
         if let Some(Beat { life, process, .. }) = self.member.last_beat().copied() {
             self.processes.insert(life, process);
             while self.processes.len() > PROCESSES_MAX {
@@ -151,6 +157,14 @@ impl SystemDesk {
             }
             PeerNews::Up { .. } | PeerNews::Bytes { .. } | PeerNews::Down { .. } => {}
         }
+    }
+    /// A network of the link is closed. True: for a reason that lasts, and that was not known.
+    pub fn closes(&mut self, why: Fault) -> bool {
+        why.lasts() && !self.member.is_linked() && self.refused.replace(why) != Some(why)
+    }
+    /// Why the other head is refused whenever it comes by the link.
+    pub fn refused(&self) -> Option<Fault> {
+        self.refused
     }
     /// Work of the link, with the connection that it is for; None: that one is gone.
     pub fn work(&self, what: Do) -> Option<PeerWork> {
@@ -357,5 +371,49 @@ impl SystemDesk {
     }
     pub fn has_come(&self) -> bool {
         !self.came.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::fence::Process;
+    use cluster::HeadNo;
+    use cluster::link::Link;
+
+    const SYSTEM: Uuid = Uuid([7; 16]);
+
+    /// The other head comes, and says hello as a program of these versions; whether that is news.
+    fn comes(desk: &mut SystemDesk, number: u64, versions: Option<u8>) -> bool {
+        let mut other = Link::new(SYSTEM, HeadNo::B, 22, 1, 1);
+        other.on_up(0);
+        let Some(Do::Send { mut bytes, .. }) = other.dos().pop() else { panic!("it says hello") };
+        if let Some(version) = versions {
+            (bytes[5], bytes[7]) = (version, version + 1);
+        }
+        desk.on_peer(PeerNews::Up { path: 0, number });
+        desk.on_peer(PeerNews::Bytes { path: 0, number, bytes });
+        let now = Instant(0) + base::Duration::from_millis(10 * number);
+        let closes = |d| match d {
+            member::Do::Link(Do::Close { why, .. }) => Some(why),
+            _ => None,
+        };
+        let closed: Vec<Fault> = desk.turn(now).into_iter().filter_map(closes).collect();
+        closed.into_iter().any(|why| desk.closes(why))
+    }
+
+    #[test]
+    fn a_head_of_another_version_is_told_once_and_until_they_meet() {
+        let process = Process { pid: 1, started: 1 };
+        let times = cluster::watch::Times::default();
+        let (me, name) = (HeadNo::A, String::new());
+        let settings = SystemSettings { system: SYSTEM, me, name, networks: 1, process, times };
+        let mut desk = SystemDesk::new(settings, 11, 1, SystemRecord::founding(SYSTEM));
+        assert!(comes(&mut desk, 1, Some(2)), "it begins");
+        assert_eq!(desk.refused(), Some(Fault::Version(2, 3)));
+        assert!(!comes(&mut desk, 2, Some(2)) && desk.refused().is_some(), "it goes on");
+        assert!(comes(&mut desk, 3, Some(4)), "it is another one");
+        assert!(!comes(&mut desk, 4, None));
+        assert_eq!(desk.refused(), None, "they met");
     }
 }
