@@ -41,6 +41,8 @@ pub const RINGS_SHARE: u64 = 4;
 pub const DUE_TIME: Duration = Duration::from_secs(5);
 /// How often a shard looks for them, while somebody waits.
 pub const DUE_LOOK: Duration = Duration::from_millis(500);
+/// How often drive operations are checked for missed deadlines.
+pub const OP_SCAN: Duration = Duration::from_millis(100);
 /// Connections of a host of which it is asked at a time whether they may have more memory; the rest is asked the next time.
 pub const LOOKS_MAX: u32 = 64;
 /// Connections that may keep received bytes which they cannot take, before a shard looks why: a quarter of

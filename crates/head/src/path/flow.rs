@@ -21,8 +21,6 @@ use base::{
     Status, Token,
 };
 
-/// How often drive operations are checked for missed deadlines.
-pub(crate) const OP_SCAN: Duration = Duration::from_millis(100);
 /// Takes an array's effects, while the array is out of its place in the core.
 pub(crate) struct Sink<'a, M: Memory> {
     now: Instant,
@@ -73,7 +71,7 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
     fn drive(&mut self, mut op: DriveOp) {
         figures(&mut self.core.drives, op.drive).in_flight += 1;
         op.token = token_of(self.array, op.token.0 as u32);
-        self.core.op_scan.get_or_insert(self.now + OP_SCAN);
+        self.core.op_scan.get_or_insert(self.now + limits::OP_SCAN);
         self.fx.push(Effect::Drive(op));
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
@@ -805,7 +803,7 @@ impl<M: Memory> Core<M> {
         if self.op_scan.is_some_and(|at| at <= now) {
             self.scan_ops(now, fx);
             self.lose_patience(now);
-            self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + OP_SCAN);
+            self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + limits::OP_SCAN);
         }
         for i in 0..self.arrays.len() {
             let due = self.arrays[i].as_ref().and_then(|a| a.array.next_deadline());

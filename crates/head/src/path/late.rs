@@ -1,8 +1,9 @@
 //! Operations that miss their deadline: they are given up, and the memory that their drive keeps is made up for.
 
 use crate::layout::ArrayId;
+use crate::limits::OP_SCAN;
 use crate::mail::{Mail, ShardMail, to_shard};
-use crate::path::flow::{OP_SCAN, figures};
+use crate::path::flow::figures;
 use crate::path::request::{Phase, Request};
 use crate::shard::{Core, Deadlines};
 use array::{Array, OpView};

@@ -8,7 +8,7 @@
 //! It costs a single head one comparison in each turn.
 
 use super::{Core, NEVER};
-use crate::path::flow::OP_SCAN;
+use crate::limits::OP_SCAN;
 use base::{Bug, Duration, Instant, Memory, Op, Status, planted};
 
 /// A host is told to come again that waits so long.

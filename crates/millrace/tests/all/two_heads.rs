@@ -330,12 +330,19 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
 #[test]
 fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off() {
     let (mut a, mut b, drives, ..) = system();
+    // Drives enough that most of the voters are there without that pool's.
+    for pool in ["more", "third"] {
+        let [first, second] = ["1", "2"].map(|leg| a.file(&format!("{pool}{leg}"), 96));
+        a.cli(&format!("pool create {pool} mirror {first} {second}"));
+    }
     b.signal("-KILL");
     until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
     a.cli("head fence b --is-off");
     a.cli("host add latest --iqn iqn.2026-01.test:latest");
     // What b remembers of this pool is old from now on: the other drive alone is current, and is away when b starts.
     a.cli(&format!("drive fail {}", drives[0]));
+    // Another drive votes in its place by then.
+    std::thread::sleep(Duration::from_secs(4));
     a.signal("-KILL");
     let away = format!("{}.away", drives[1]);
     std::fs::rename(&drives[1], &away).expect("it was there");
