@@ -83,8 +83,23 @@ pub struct Cluster {
     pub me: String,
     /// Whether this head meets the other one by the link.
     pub linked: bool,
+    /// Each network of the link.
+    #[serde(default)]
+    pub networks: Vec<LinkNetwork>,
+    /// How many milliseconds ago the other head's last heartbeat was seen on the drives; None: none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_on_drives_ms: Option<u64>,
     /// Voter drives.
     pub voters: u16,
+    /// How many of them the head that says this reaches.
+    #[serde(default)]
+    pub voters_reached: u16,
+    /// Drives of pools.
+    #[serde(default)]
+    pub drives: u16,
+    /// Which of them the head that follows does not reach, by the path on the head that says this: it would take over without them.
+    #[serde(default)]
+    pub unreached: Vec<String>,
     /// Both heads.
     pub heads: Vec<Head>,
     /// Whether this head leads and does not see most voters any more: then reads wait, and hosts are told to come again.
@@ -95,6 +110,18 @@ pub struct Cluster {
     /// What came of the trial of each drive's fence since the head that follows was let in. Drives that are files have none.
     #[serde(default)]
     pub fences: Vec<FenceTrial>,
+}
+
+/// A network of the link, as one head sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct LinkNetwork {
+    /// This head's address there.
+    pub address: String,
+    /// Whether it meets the other head there.
+    pub up: bool,
+    /// How many milliseconds ago the other head's last heartbeat came; None: none has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
 }
 
 /// What came of the trial of a drive's fence: the head that follows was shut off it while it wrote.
@@ -135,10 +162,10 @@ pub struct Head {
     pub state: String,
     /// The epoch that let it in.
     pub since_epoch: u64,
-    /// Voter drives that it reaches; None: not known here.
+    /// Drives of pools that it reaches; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaches: Option<u16>,
-    /// It has the latest hosts and portals: it leads, or may take over.
+    /// It has the latest hosts and portals, and reaches all drives: it leads, or may take over.
     pub ready: bool,
     /// Addresses that move, of a head that leads: it has them, or should. Empty for one that follows; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]

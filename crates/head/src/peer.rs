@@ -80,8 +80,16 @@ pub struct SystemView {
     pub record: SystemRecord,
     /// It meets the other one by this many networks.
     pub linked: bool,
+    /// The other head's heartbeats.
+    pub heartbeats: Heartbeats,
     /// Voter drives that it reaches, and that there are.
     pub reaches: (u16, u16),
+    /// Drives of pools that there are, as far as it knows.
+    pub drives: u16,
+    /// How many of them each head reaches; None: not known here.
+    pub drives_reached: [Option<u16>; 2],
+    /// Drives that the head that follows does not reach, by the path on the head that says this.
+    pub unreached: Vec<String>,
     /// It leads, and has not seen most voters for too long: what it reads is not passed on.
     pub blind: bool,
     /// Drives from which the other head is not known to be shut out, by path.
@@ -91,6 +99,15 @@ pub struct SystemView {
     /// Addresses that move, by the head that has them or should: of the head that leads all, of one that follows none. None: not known
     /// here.
     pub addresses: [Option<Vec<SystemAddress>>; 2],
+}
+
+/// When the other head's last heartbeat came, milliseconds ago; None: none has.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Heartbeats {
+    /// Of each network of the link: whether it is up, and that.
+    pub networks: Vec<(bool, Option<u64>)>,
+    /// On the drives.
+    pub drives: Option<u64>,
 }
 
 /// An address that moves to the head that leads.

@@ -121,7 +121,7 @@ fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_lat
     });
     std::thread::sleep(Duration::from_secs(3));
     assert!(b.cli("head ls").contains("--with-old-hosts"));
-    assert!(b.refused("status").contains("does not lead"));
+    assert!(b.cli("status").contains("was not ready to take over"));
     a.start(&[]);
     until("a leads, and b follows", || heads(&a) == ["a leads", "b follows"]);
     assert!(a.cli("host ls").contains("latest"));
@@ -254,6 +254,52 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     a.start(&[]);
     until("a follows", || heads(&b) == ["a follows", "b leads"]);
     assert!(!a.cli("host ls").contains("latest"));
+}
+
+#[test]
+fn a_drive_that_the_follower_does_not_reach_is_told_by_the_head_that_leads() {
+    let (a, mut b, drives, ..) = system();
+    until("each head reaches both drives", || {
+        let all = [a.json("head ls"), b.json("head ls")];
+        all.iter().all(|s| {
+            s["drives"] == 2 && s["heads"].as_array().is_some_and(|h| h.iter().all(|h| h["reaches"] == 2))
+        })
+    });
+    for head in [&a, &b] {
+        let told = head.json("head ls");
+        let network = &told["networks"][0];
+        assert!(network["up"] == true && network["address"] == "127.0.0.1", "{told}");
+        for ms in [&network["heartbeat_ms"], &told["heartbeat_on_drives_ms"]] {
+            assert!(ms.as_u64().is_some_and(|ms| ms < 10_000), "{told}");
+        }
+    }
+    b.signal("-KILL");
+    let away = format!("{}.away", drives[1]);
+    std::fs::rename(&drives[1], &away).expect("it is there");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    let not_ready = ["a leads", "b follows, not ready"];
+    until("b is not ready", || {
+        let reason = format!("head b (right) is not ready to take over: it does not reach {}", drives[1]);
+        heads(&a) == not_ready
+            && heads(&b) == not_ready
+            && a.status()["reasons"].to_string().contains(&reason)
+    });
+    assert_eq!(a.status()["health"], "degraded");
+    let told = a.json("head ls");
+    assert_eq!(
+        (&told["heads"][0]["reaches"], &told["heads"][1]["reaches"]),
+        (&2.into(), &1.into()),
+        "{told}"
+    );
+    assert_eq!(told["unreached"][0], drives[1].as_str(), "{told}");
+    std::fs::rename(&away, &drives[1]).expect("it is there");
+    until("b is ready", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
+    until("all is well", || a.status()["health"] == "optimal");
+    let told = a.events();
+    for words in ["does not reach", "reaches"] {
+        let words = format!("head b (right) {words} {}", drives[1]);
+        assert!(told.iter().any(|e| e.contains(&words)), "{words}: {told:#?}");
+    }
 }
 
 /// CPU time that a daemon and its threads have used, in ticks of the kernel, 100 in a second.

@@ -17,7 +17,7 @@ use std::rc::Rc;
 const OPENING_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The other head, in words: by its name if it has one.
-fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
+pub(super) fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
     let row = record.head(head);
     let letter = ["a", "b"][head.index()];
     if row.name.is_empty() { format!("head {letter}") } else { format!("head {letter} ({})", row.name) }
@@ -61,6 +61,8 @@ impl Office {
         self.cx.spawn(async move { office.receive().await });
         let office = self.clone();
         self.cx.spawn(async move { office.share_connections().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_reach().await });
     }
     /// Waits until this head leads, and every drive that it knows is fenced; None: the head is being stopped.
     pub(crate) async fn stand_by(&self) -> Option<()> {
@@ -223,6 +225,7 @@ impl Office {
             Do::Follow => {
                 self.cx.to_manager(ManagerMail::Leads(false));
                 event(Weight::Note, format!("this head follows, epoch {epoch}; {other} leads"));
+                self.in_system(|s| s.reach().is_new());
             }
             Do::PutOut { why } => {
                 event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
@@ -231,6 +234,7 @@ impl Office {
             Do::LetIn => {
                 event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
                 self.desk_mut().addresses.is_news();
+                self.in_system(|s| s.reach().is_new());
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }
             Do::End(out) => {

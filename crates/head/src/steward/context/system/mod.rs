@@ -1,5 +1,6 @@
 //! The system that this head is one of two of.
 
+mod reach;
 pub(crate) mod trials;
 
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
@@ -9,6 +10,8 @@ use cluster::link::Do;
 use cluster::member::{self, NotReached};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
+use reach::Reach;
+pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
 use trials::Trials;
 
@@ -65,6 +68,7 @@ pub(crate) struct SystemDesk {
     /// Files that came from the leader, in order, to be written here.
     came: std::collections::VecDeque<Vec<u8>>,
     trials: Trials,
+    reach: Reach,
 }
 
 /// Lives of the other head whose processes are remembered.
@@ -99,6 +103,7 @@ impl SystemDesk {
             connections: vec![],
             came: Default::default(),
             trials: Trials::default(),
+            reach: Reach::default(),
         }
     }
     pub fn member(&self) -> &Member {
@@ -181,6 +186,15 @@ impl SystemDesk {
     /// The same, to be changed.
     pub fn trials(&mut self) -> &mut Trials {
         &mut self.trials
+    }
+
+    /// Drives that each head reaches.
+    pub fn reached(&self) -> &Reach {
+        &self.reach
+    }
+    /// The same, to be changed.
+    pub fn reach(&mut self) -> &mut Reach {
+        &mut self.reach
     }
 
     /// A voter does something from now on.
