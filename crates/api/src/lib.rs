@@ -29,8 +29,8 @@ pub use status::{
     Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
 };
 pub use system::{
-    Cluster, FenceTrial, Head, HeadAddress, HeadFence, LinkNetwork, SystemCreate, SystemCreated, SystemJoin,
-    SystemLeave,
+    Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, SystemCreate, SystemCreated,
+    SystemJoin, SystemLeave,
 };
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 

@@ -162,6 +162,9 @@ pub struct Head {
     pub state: String,
     /// The epoch that let it in.
     pub since_epoch: u64,
+    /// Since when it is out, if the head that says this has put it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<HeadOut>,
     /// Drives of pools that it reaches; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaches: Option<u16>,
@@ -170,6 +173,33 @@ pub struct Head {
     /// Addresses that move, of a head that leads: it has them, or should. Empty for one that follows; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<HeadAddress>>,
+}
+
+/// That a head was put out.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HeadOut {
+    /// When; None: that is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Why; None: that is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// It lived, and nothing but the link was cut.
+    #[serde(default)]
+    pub lives: bool,
+    /// Drives that are known to have shut it out, of those that the head that leads has open.
+    pub shut_off: u16,
+    /// Drives that this one has open.
+    pub drives: u16,
+}
+
+impl HeadOut {
+    /// All of it, behind "head b".
+    pub fn words(&self) -> String {
+        let since = self.since.as_ref().map_or(String::new(), |at| format!(" since {at}"));
+        let why = self.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        format!("is out{since}{why}; it is shut off {} of {} drives", self.shut_off, self.drives)
+    }
 }
 
 /// An address that moves to the head that leads.

@@ -92,6 +92,10 @@ pub struct SystemView {
     pub unreached: Vec<String>,
     /// It leads, and has not seen most voters for too long: what it reads is not passed on.
     pub blind: bool,
+    /// Since when the other head is out, if this one has put it out.
+    pub out: Option<OutSince>,
+    /// Of a head that leads while the other one is out: open drives of pools that are known to have shut that one out, and how many are open.
+    pub shut_off: Option<(u16, u16)>,
     /// Drives from which the other head is not known to be shut out, by path.
     pub late: Vec<String>,
     /// What came of the trials of fences since the follower was let in; files have none.
@@ -108,6 +112,17 @@ pub struct Heartbeats {
     pub networks: Vec<(bool, Option<u64>)>,
     /// On the drives.
     pub drives: Option<u64>,
+}
+
+/// That the other head was put out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutSince {
+    /// When, in seconds since 1970-01-01 UTC; 0 if the clock was not known.
+    pub at: u64,
+    /// Why, a sentence.
+    pub why: String,
+    /// It lived: nothing but the link was cut.
+    pub lives: bool,
 }
 
 /// An address that moves to the head that leads.

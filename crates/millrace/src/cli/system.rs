@@ -273,6 +273,11 @@ fn list(cluster: &Cluster, context: &Context) -> String {
         );
     }
     out += &address_lines(cluster);
+    for head in &cluster.heads {
+        if let Some(gone) = &head.out {
+            out += &format!("Head {} {}.\n", head.head, gone.words());
+        }
+    }
     for path in &cluster.unreached {
         let follows = cluster.heads.iter().find(|h| h.state == "follows").map_or("", |h| &h.head);
         out += &format!("Head {follows} does not reach {path}, and would take over without it.\n");

@@ -2,10 +2,11 @@
 
 use super::extract::Body;
 use super::{Api, Refused, odd_reply};
+use crate::convert;
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, LinkNetwork, SystemCreate,
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, SystemCreate,
     SystemCreated, SystemJoin, SystemLeave,
 };
 use axum::Json;
@@ -229,8 +230,15 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
     let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state != "holds").collect();
     match (other.state.as_str(), other.ready) {
         ("out", _) => reasons.push(degraded(
-            format!("{name} is out: nobody takes over if this one ends"),
-            "millrace events, for why; and start that head".into(),
+            format!(
+                "{name} {}; nobody takes over if this one ends",
+                other.out.as_ref().map_or("is out".into(), HeadOut::words)
+            ),
+            match other.out.as_ref().is_some_and(|o| o.lives) {
+                // It comes back once the link does, which is told there.
+                true => "millrace head ls".into(),
+                false => format!("systemctl start millrace, on head {}", other.head),
+            },
         )),
         ("follows", false) if flaws.is_empty() && cluster.unreached.is_empty() => reasons.push(degraded(
             format!("{name} has not all that it needs yet: nobody takes over if this one ends"),
@@ -274,12 +282,19 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
 fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
     let SystemView { me, part, record, linked, heartbeats, reaches, blind, late, fences, addresses, .. } =
         view;
-    let SystemView { drives, drives_reached, unreached, .. } = view;
+    let SystemView { drives, drives_reached, unreached, out, shut_off, .. } = view;
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
         reason: Some(a.reason.clone()).filter(|r| !r.is_empty()),
     };
+    let gone = shut_off.map(|(shut_off, drives)| HeadOut {
+        since: out.as_ref().filter(|o| o.at > 0).map(|o| convert::time(o.at)),
+        why: out.as_ref().map(|o| o.why.clone()),
+        lives: out.as_ref().is_some_and(|o| o.lives),
+        shut_off,
+        drives,
+    });
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -297,6 +312,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
             name: row.name.clone(),
             state: state.into(),
             since_epoch: row.since,
+            out: if state == "out" && h != me { gone.clone() } else { None },
             reaches: drives_reached[h.index()],
             ready: record.has_latest(h) && (state != "follows" || unreached.is_empty()),
             addresses: addresses[h.index()].as_ref().map(|all| all.iter().map(address).collect()),
@@ -371,6 +387,29 @@ mod tests {
         let all = said("a", heads(), vec![]);
         assert!(all.len() == 1 && all[0].0.contains("has not all that it needs yet"), "{all:?}");
         assert_eq!(said("a", [head("a", "leads", true), head("b", "follows", true)], vec![]), []);
+    }
+    #[test]
+    fn a_head_that_is_out_is_told_with_since_when_and_why_and_one_command() {
+        let why = "the link was silent for 312 ms and its heartbeat on the drives stood still";
+        let out = HeadOut {
+            since: Some("2026-03-01T14:02:11Z".into()),
+            why: Some(why.into()),
+            lives: false,
+            shut_off: 4,
+            drives: 4,
+        };
+        let mut heads = [head("a", "leads", true), Head { out: Some(out), ..head("b", "out", false) }];
+        let words = format!(
+            "head b (nb) is out since 2026-03-01T14:02:11Z: {why}; it is shut off 4 of 4 drives; nobody takes over if this one ends"
+        );
+        assert_eq!(
+            said("a", heads.clone(), vec![]),
+            [(words, "systemctl start millrace, on head b".to_string())]
+        );
+        heads[1].out.as_mut().expect("it is out").lives = true;
+        assert_eq!(said("a", heads, vec![])[0].1, "millrace head ls");
+        let heads = [head("a", "leads", true), head("b", "out", false)];
+        assert_eq!(said("a", heads, vec![])[0].0, "head b (nb) is out; nobody takes over if this one ends");
     }
     #[test]
     fn each_drive_that_the_follower_does_not_reach_is_a_reason() {

@@ -71,6 +71,13 @@ fn the_head_that_serves_is_killed_under_load_and_comes_back_as_follower() {
     // The follower first: the other one goes on, and then goes in order.
     assert_eq!(b.signal("-TERM").code(), Some(0));
     until("b is out", || heads(&a) == ["a leads", "b out, not ready"]);
+    until("it is told since when, why, and where it is shut off", || {
+        let told = a.reasons().join("\n");
+        ["head b (right) is out since 20", "Z: ", "; it is shut off 2 of 2 drives; nobody takes over"]
+            .iter()
+            .all(|part| told.contains(part))
+    });
+    assert!(a.cli("head ls").contains("Head b is out since 20"));
     assert_eq!(a.signal("-TERM").code(), Some(0));
     let first = data(&drives[0]);
     assert!(first.iter().any(|b| *b != 0) && data(&drives[1]) == first, "legs differ");
@@ -158,8 +165,14 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     }
     a.cli("head fence b");
     until("b is let in again, as a new process", || heads(&a) == ["a leads", "b follows"]);
-    let told = b.log();
-    assert!(told.contains("this head is out"), "{told}");
+    // Asked at the follower, both heads tell what they said.
+    let told = b.json("events");
+    let told: Vec<String> =
+        told.as_array().expect("a list").iter().map(|e| format!("{} {}", e["head"], e["message"])).collect();
+    for words in [r#""a" "head b (right) is out, epoch"#, r#""b" "this head follows, epoch"#] {
+        assert!(told.iter().any(|e| e.starts_with(words)), "{words}: {told:#?}");
+    }
+    assert!(a.events().iter().all(|e| !e.contains("this head follows")));
 }
 
 /// Whether this daemon serves, and is in no system.
@@ -266,6 +279,7 @@ fn a_drive_that_the_follower_does_not_reach_is_told_by_the_head_that_leads() {
         })
     });
     for head in [&a, &b] {
+        until("it was seen on the drives", || head.json("head ls")["heartbeat_on_drives_ms"].is_u64());
         let told = head.json("head ls");
         let network = &told["networks"][0];
         assert!(network["up"] == true && network["address"] == "127.0.0.1", "{told}");

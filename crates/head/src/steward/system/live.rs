@@ -2,7 +2,7 @@
 
 use crate::mail::{ManagerMail, ShardMail};
 use crate::order::Weight;
-use crate::peer::{SystemSettings, TrialFound};
+use crate::peer::{OutSince, SystemSettings, TrialFound};
 use crate::steward::context::desk::Stop;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
@@ -183,6 +183,13 @@ impl Office {
         let why = flaw.unwrap_or_else(|| "it has not all that it needs to lead".into());
         format!("{other}, which led, is gone, and this head does not take over: {why}")
     }
+    /// The other head is out from now on, and why; None: it is in, or nobody knows why not.
+    fn note_out(&self, now: Instant, why: Option<Why>) {
+        let at = self.desk().unix(now);
+        let lives = matches!(why, Some(Why::Cut { .. }));
+        let out = why.map(|why| OutSince { at, why: why_words(why), lives });
+        self.in_system(|s| s.goes_out(out));
+    }
     fn do_it(&self, now: Instant, what: Do) {
         let (record, me, epoch) = {
             let desk = self.desk();
@@ -215,6 +222,7 @@ impl Office {
                     ),
                 }
                 self.in_system(|s| s.begins_to_lead(now));
+                self.note_out(now, why);
                 self.cx.to_manager(ManagerMail::Leads(true));
             }
             Do::Sight { until } => {
@@ -229,11 +237,13 @@ impl Office {
             }
             Do::PutOut { why } => {
                 event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
+                self.note_out(now, Some(why));
                 self.cx.spawn(async move { office.shut_out().await });
             }
             Do::LetIn => {
                 event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
                 self.desk_mut().addresses.is_news();
+                self.note_out(now, None);
                 self.in_system(|s| s.reach().is_new());
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }

@@ -47,6 +47,8 @@ impl Office {
             drives_reached,
             unreached,
             blind: system.is_blind(now),
+            out: system.out().cloned(),
+            shut_off: self.shut_off(),
             late: system.late(),
             fences: match member.part() {
                 Part::Leader => system.tried().all(),

@@ -3,7 +3,7 @@
 mod reach;
 pub(crate) mod trials;
 
-use crate::peer::{PeerNews, PeerWork, SystemSettings};
+use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, FenceKey, Instant, Uuid};
 use cluster::link::Do;
@@ -69,6 +69,8 @@ pub(crate) struct SystemDesk {
     came: std::collections::VecDeque<Vec<u8>>,
     trials: Trials,
     reach: Reach,
+    /// Since when the other head is out, if it was in while this process was.
+    out: Option<OutSince>,
 }
 
 /// Lives of the other head whose processes are remembered.
@@ -104,6 +106,7 @@ impl SystemDesk {
             came: Default::default(),
             trials: Trials::default(),
             reach: Reach::default(),
+            out: None,
         }
     }
     pub fn member(&self) -> &Member {
@@ -186,6 +189,16 @@ impl SystemDesk {
     /// The same, to be changed.
     pub fn trials(&mut self) -> &mut Trials {
         &mut self.trials
+    }
+
+    /// The other head was put out, or None: it was let in.
+    pub fn goes_out(&mut self, out: Option<OutSince>) {
+        self.out = out;
+    }
+    /// Since when it is out, and why, as long as it is.
+    pub fn out(&self) -> Option<&OutSince> {
+        let state = self.member.known().head(self.member.me().other()).state;
+        self.out.as_ref().filter(|_| state == cluster::HeadState::Out)
     }
 
     /// Drives that each head reaches.
