@@ -39,6 +39,9 @@ pub struct Event {
     pub monotonic_ms: Option<u64>,
     /// How weighty.
     pub weight: Weight,
+    /// The head that says this, where both of a system are told of: each has numbers of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// What it is about.
     pub what: String,
     /// What happened, one sentence.
@@ -52,4 +55,7 @@ pub struct Events {
     pub events: Vec<Event>,
     /// What to ask for next: `?since=`.
     pub next: u64,
+    /// The same of what a head said itself that does not lead: `?own=`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_own: Option<u64>,
 }

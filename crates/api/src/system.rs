@@ -87,8 +87,23 @@ pub struct Cluster {
     /// Why this head refuses the other one whenever that comes by the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<LinkRefused>,
+    /// Each network of the link.
+    #[serde(default)]
+    pub networks: Vec<LinkNetwork>,
+    /// How many milliseconds ago the other head's last heartbeat was seen on the drives; None: none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_on_drives_ms: Option<u64>,
     /// Voter drives.
     pub voters: u16,
+    /// How many of them the head that says this reaches.
+    #[serde(default)]
+    pub voters_reached: u16,
+    /// Drives of pools.
+    #[serde(default)]
+    pub drives: u16,
+    /// Which of them the head that follows does not reach, by the path on the head that says this: it would take over without them.
+    #[serde(default)]
+    pub unreached: Vec<String>,
     /// Both heads.
     pub heads: Vec<Head>,
     /// Whether this head leads and does not see most voters any more: then reads wait, and hosts are told to come again.
@@ -119,6 +134,18 @@ pub struct LinkRefused {
     pub reason: String,
     /// What to do about it.
     pub next: String,
+}
+
+/// A network of the link, as one head sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct LinkNetwork {
+    /// This head's address there.
+    pub address: String,
+    /// Whether it meets the other head there.
+    pub up: bool,
+    /// How many milliseconds ago the other head's last heartbeat came; None: none has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
 }
 
 /// What came of the trial of a drive's fence: the head that follows was shut off it while it wrote.
@@ -159,14 +186,44 @@ pub struct Head {
     pub state: String,
     /// The epoch that let it in.
     pub since_epoch: u64,
-    /// Voter drives that it reaches; None: not known here.
+    /// Since when it is out, if the head that says this has put it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<HeadOut>,
+    /// Drives of pools that it reaches; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaches: Option<u16>,
-    /// It has the latest hosts and portals: it leads, or may take over.
+    /// It has the latest hosts and portals, and reaches all drives: it leads, or may take over.
     pub ready: bool,
     /// Addresses that move, of a head that leads: it has them, or should. Empty for one that follows; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<HeadAddress>>,
+}
+
+/// That a head was put out.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HeadOut {
+    /// When; None: that is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Why; None: that is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// It lived, and nothing but the link was cut.
+    #[serde(default)]
+    pub lives: bool,
+    /// Drives that are known to have shut it out, of those that the head that leads has open.
+    pub shut_off: u16,
+    /// Drives that this one has open.
+    pub drives: u16,
+}
+
+impl HeadOut {
+    /// All of it, behind "head b".
+    pub fn words(&self) -> String {
+        let since = self.since.as_ref().map_or(String::new(), |at| format!(" since {at}"));
+        let why = self.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        format!("is out{since}{why}; it is shut off {} of {} drives", self.shut_off, self.drives)
+    }
 }
 
 /// An address that moves to the head that leads.

@@ -221,6 +221,10 @@ impl Link {
     pub fn unacknowledged(&self) -> usize {
         self.bytes
     }
+    /// Whether the other head is met by this network.
+    pub fn is_met(&self, path: usize) -> bool {
+        self.paths.get(path).is_some_and(|p| p.met)
+    }
     /// The version that both speak, once they have met.
     pub fn version(&self) -> u16 {
         self.version

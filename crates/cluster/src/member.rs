@@ -298,6 +298,14 @@ impl Member {
     pub fn is_linked(&self) -> bool {
         self.link.is_up()
     }
+    /// Of each network of the link: whether it meets the other head, and when that one's last beat came.
+    pub fn networks(&self) -> Vec<(bool, Option<Instant>)> {
+        (0..self.set.networks).map(|path| (self.link.is_met(path), self.watch.beat_by(path))).collect()
+    }
+    /// When a drive was asked that showed a new beat of the other head.
+    pub fn beat_on_drives(&self) -> Option<Instant> {
+        self.watch.beat_on_drives()
+    }
     /// The other head is met, and is not in either.
     pub fn meets_outsider(&self) -> bool {
         self.link.is_up() && self.peer.as_ref().is_some_and(|p| p.asks.is_some())

@@ -101,6 +101,16 @@ pub enum Why {
 struct Network {
     heard: Option<Instant>,
     end: Option<End>,
+    /// When a beat came: what nobody is blamed for does not count as one.
+    beat: Option<Instant>,
+}
+
+/// What the drives have brought of the other head.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnDrives {
+    life: u64,
+    count: u64,
+    at: Option<Instant>,
 }
 
 /// What is known of the other head.
@@ -116,6 +126,7 @@ pub struct Watch {
     moved: Option<Instant>,
     /// When a drive was last looked at, and that said nothing new.
     still: Option<Instant>,
+    on_drives: OnDrives,
     suspected: Option<Instant>,
     turned: Option<Instant>,
 }
@@ -123,7 +134,7 @@ pub struct Watch {
 impl Watch {
     /// Watches a head with so many networks of the link, from now on: it has as long as anybody to say its first word.
     pub fn new(times: Times, networks: usize, now: Instant) -> Self {
-        let network = Network { heard: Some(now), end: None };
+        let network = Network { heard: Some(now), ..Network::default() };
         Self {
             times,
             networks: vec![network; networks],
@@ -131,6 +142,7 @@ impl Watch {
             lives: vec![],
             moved: None,
             still: None,
+            on_drives: OnDrives::default(),
             suspected: None,
             turned: Some(now),
         }
@@ -139,10 +151,18 @@ impl Watch {
     pub fn last(&self) -> Option<&Beat> {
         self.last.as_ref()
     }
+    /// When the last beat came by a network of the link.
+    pub fn beat_by(&self, network: usize) -> Option<Instant> {
+        self.networks.get(network).and_then(|n| n.beat)
+    }
+    /// When a drive was asked that showed a beat which no drive had shown before.
+    pub fn beat_on_drives(&self) -> Option<Instant> {
+        self.on_drives.at
+    }
     /// A beat came by a network of the link.
     pub fn on_beat(&mut self, now: Instant, network: usize, beat: Beat) {
         if let Some(n) = self.networks.get_mut(network) {
-            *n = Network { heard: Some(now), end: None };
+            *n = Network { heard: Some(now), end: None, beat: Some(now) };
         }
         self.count(&beat);
         self.last = Some(beat);
@@ -169,12 +189,25 @@ impl Watch {
     }
     /// A voter drive was read, `asked` then: the other's beat there, if it is whole.
     pub fn on_drive(&mut self, asked: Instant, beat: Option<Beat>) {
+        if let Some(beat) = beat {
+            self.shows(asked, &beat);
+        }
         // The first of a life may be an old one; the second shows that it lives.
         let news = beat.is_some_and(|b| self.count(&b) == Some(true));
         if let (true, Some(beat)) = (news, beat) {
             (self.last, self.moved) = (Some(beat), Some(asked));
         } else {
             self.still = self.still.max(Some(asked));
+        }
+    }
+    /// A drive shows a beat: of what the link has brought already, it tells that drives bring it, too.
+    fn shows(&mut self, asked: Instant, beat: &Beat) {
+        let before = self.on_drives;
+        if before.life == beat.life && beat.count > before.count {
+            self.on_drives = OnDrives { count: beat.count, at: Some(asked), ..before };
+        } else if before.life != beat.life && self.last.is_none_or(|last| last.life == beat.life) {
+            // The first of a life may have lain there for long.
+            self.on_drives = OnDrives { life: beat.life, count: beat.count, at: before.at };
         }
     }
     /// This head was paused, or starts: what came meanwhile was not heard, and nobody is to be blamed for it.
@@ -313,6 +346,22 @@ mod tests {
         let more = View { reaches: 4, ..OURS };
         assert!(matches!(cut(false, more), (Verdict::Propose(_), _)));
         assert!(matches!(cut(true, View { hosts: false, reaches: 9 }), (Verdict::Suspected { .. }, _)));
+    }
+
+    #[test]
+    fn it_is_told_when_a_beat_came_by_each_network_and_on_the_drives() {
+        let mut w = heard_until(1000);
+        assert_eq!((w.beat_by(0), w.beat_by(1)), (Some(at(1000)), None), "who says nothing is not heard");
+        w.on_drive(at(900), Some(beat(8)));
+        assert_eq!(w.beat_on_drives(), None, "it may have lain there for long");
+        w.on_drive(at(1100), Some(beat(10)));
+        w.on_drive(at(1101), Some(beat(9)));
+        w.on_drive(at(1300), Some(beat(10)));
+        assert_eq!(w.beat_on_drives(), Some(at(1100)), "it stands still since");
+        w.on_pause(at(9000));
+        assert_eq!((w.beat_by(0), w.beat_by(1)), (Some(at(1000)), None), "a pause is no beat");
+        w.on_drive(at(9100), Some(Beat { life: 3, ..beat(99) }));
+        assert_eq!(w.beat_on_drives(), Some(at(1100)), "of a life that is over");
     }
 
     #[test]

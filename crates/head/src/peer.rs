@@ -82,12 +82,24 @@ pub struct SystemView {
     pub linked: bool,
     /// Why it refuses the other one whenever that comes by the link.
     pub refused: Option<Fault>,
+    /// The other head's heartbeats.
+    pub heartbeats: Heartbeats,
     /// Voter drives that it reaches, and that there are.
     pub reaches: (u16, u16),
+    /// Drives of pools that there are, as far as it knows.
+    pub drives: u16,
+    /// How many of them each head reaches; None: not known here.
+    pub drives_reached: [Option<u16>; 2],
+    /// Drives that the head that follows does not reach, by the path on the head that says this.
+    pub unreached: Vec<String>,
     /// It leads, and has not seen most voters for too long: what it reads is not passed on.
     pub blind: bool,
     /// Its state directory is an older copy of itself: it does not lead by that.
     pub old_directory: bool,
+    /// Since when the other head is out, if this one has put it out.
+    pub out: Option<OutSince>,
+    /// Of a head that leads while the other one is out: open drives of pools that are known to have shut that one out, and how many are open.
+    pub shut_off: Option<(u16, u16)>,
     /// Drives from which the other head is not known to be shut out, by path.
     pub late: Vec<String>,
     /// What came of the trials of fences since the follower was let in; files have none.
@@ -95,6 +107,26 @@ pub struct SystemView {
     /// Addresses that move, by the head that has them or should: of the head that leads all, of one that follows none. None: not known
     /// here.
     pub addresses: [Option<Vec<SystemAddress>>; 2],
+}
+
+/// When the other head's last heartbeat came, milliseconds ago; None: none has.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Heartbeats {
+    /// Of each network of the link: whether it is up, and that.
+    pub networks: Vec<(bool, Option<u64>)>,
+    /// On the drives.
+    pub drives: Option<u64>,
+}
+
+/// That the other head was put out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutSince {
+    /// When, in seconds since 1970-01-01 UTC; 0 if the clock was not known.
+    pub at: u64,
+    /// Why, a sentence.
+    pub why: String,
+    /// It lived: nothing but the link was cut.
+    pub lives: bool,
 }
 
 /// An address that moves to the head that leads.

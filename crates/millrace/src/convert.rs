@@ -337,7 +337,8 @@ pub fn event(e: order::EventLine) -> api::Event {
         order::Weight::Error => api::Weight::Error,
     };
     let monotonic_ms = e.monotonic.map(|at| at.0 / 1_000_000);
-    api::Event { number: e.number, at: time(e.at), monotonic_ms, weight, what: e.what, message: e.message }
+    let (at, what, message) = (time(e.at), e.what, e.message);
+    api::Event { number: e.number, at, monotonic_ms, weight, head: None, what, message }
 }
 
 /// The head; the process that answers is the caller's to add.

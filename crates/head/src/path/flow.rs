@@ -17,8 +17,7 @@ use crate::report::DriveReport;
 use crate::shard::{ArrayState, Core, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
-    DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Instant, Memory, Slice, Slots,
-    Status, Token,
+    DriveError, DriveId, DriveOp, DriveOpKind, Effect, Effects, Instant, Memory, Slice, Slots, Status, Token,
 };
 
 /// Takes an array's effects, while the array is out of its place in the core.

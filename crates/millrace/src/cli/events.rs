@@ -40,9 +40,9 @@ pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
 
 /// Shows what there is, and more as it happens.
 pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
-    let (mut since, mut reached) = (args.since, false);
+    let (mut since, mut own, mut reached) = (args.since, String::new(), false);
     loop {
-        let found = context.client.get::<Events>(&format!("/events?since={since}&wait={WAIT_SECONDS}"));
+        let found = context.client.get::<Events>(&format!("/events?since={since}{own}&wait={WAIT_SECONDS}"));
         let found = match found {
             // The daemon is started again, and whoever waits for events wants those of that most of all. One that is being
             // stopped in order says so.
@@ -60,6 +60,7 @@ pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
             }
         }
         since = found.next;
+        own = found.next_own.map_or(String::new(), |next| format!("&own={next}"));
     }
 }
 
@@ -72,7 +73,9 @@ pub fn line(e: &Event, terminal: Terminal) -> String {
     };
     let begin = terminal.text(Look::Dim, &format!("{:>6}  {}  ", e.number, e.at));
     let word = format!("{:<7}  ", e.weight.word());
+    let head = e.head.as_ref().map_or(String::new(), |head| format!("head {head}: "));
     let indent = 6 + 2 + columns(&e.at) + 2;
-    let rest = terminal.indented(indent).paragraph(look, &word, &format!("{}: {}", e.what, e.message), 9);
+    let rest =
+        terminal.indented(indent).paragraph(look, &word, &format!("{head}{}: {}", e.what, e.message), 9);
     begin + rest.replace('\n', &format!("\n{}", " ".repeat(indent))).trim_end_matches(' ')
 }

@@ -248,9 +248,9 @@ pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> 
 }
 
 fn list(cluster: &Cluster, context: &Context) -> String {
-    let mut table = Table::new(&["HEAD", "NAME", "STATE", "TAKES OVER", "SINCE EPOCH", "VOTERS REACHED"]);
+    let mut table = Table::new(&["HEAD", "NAME", "STATE", "TAKES OVER", "SINCE EPOCH", "REACHES DRIVES"]);
     for head in &cluster.heads {
-        let reaches = head.reaches.map_or("-".to_string(), |n| format!("{n} of {}", cluster.voters));
+        let reaches = head.reaches.map_or("-".to_string(), |n| format!("{n} of {}", cluster.drives));
         let ready = match (head.state.as_str(), head.ready) {
             ("leads", _) => "leads",
             ("follows", true) => "ready",
@@ -268,10 +268,22 @@ fn list(cluster: &Cluster, context: &Context) -> String {
         ]);
     }
     let mut out = table.print(context.terminal, 0);
-    out +=
-        &format!("\nEpoch {}; the link is {}.\n", cluster.epoch, if cluster.linked { "up" } else { "down" });
+    out += &format!(
+        "\nEpoch {}; head {} reaches {} of {} voter drives.\n",
+        cluster.epoch, cluster.me, cluster.voters_reached, cluster.voters
+    );
+    out += &heartbeat_lines(cluster);
     out += &state_lines(cluster);
     out += &address_lines(cluster);
+    for head in &cluster.heads {
+        if let Some(gone) = &head.out {
+            out += &format!("Head {} {}.\n", head.head, gone.words());
+        }
+    }
+    for path in &cluster.unreached {
+        let follows = cluster.heads.iter().find(|h| h.state == "follows").map_or("", |h| &h.head);
+        out += &format!("Head {follows} does not reach {path}, and would take over without it.\n");
+    }
     for path in &cluster.late {
         out += &format!("{path} has not confirmed that the other head is shut out\n");
     }
@@ -295,6 +307,23 @@ fn state_lines(cluster: &Cluster) -> String {
     format!(
         "This head was not ready to take over from head {other}: start head {other}. If it cannot start any more: millrace head lead --with-old-hosts\n"
     )
+}
+
+/// Each way by which the other head is heard, and when it was last; nothing where there is no other head.
+fn heartbeat_lines(cluster: &Cluster) -> String {
+    let Some(other) = cluster.heads.iter().find(|h| h.head != cluster.me && h.state != "none") else {
+        return String::new();
+    };
+    let heard = |ms: Option<u64>| match ms {
+        Some(ms) => format!("last heartbeat of head {} {ms} ms ago", other.head),
+        None => format!("no heartbeat of head {} so far", other.head),
+    };
+    let one = |n: &api::LinkNetwork| {
+        let state = if n.up { "up" } else { "down" };
+        format!("Link at {}: {state}, {}.\n", n.address, heard(n.heartbeat_ms))
+    };
+    let link: String = cluster.networks.iter().map(one).collect();
+    format!("{link}Drives: {}.\n", heard(cluster.heartbeat_on_drives_ms))
 }
 
 /// Which addresses that move each head has; nothing where there are none.
@@ -349,6 +378,31 @@ mod tests {
         HeadAddress { address: ip.into(), on: on.map(Into::into), reason: reason.map(Into::into) }
     }
 
+    #[test]
+    fn each_network_and_the_drives_are_told_with_the_last_heartbeat() {
+        let heads = |state: &str| {
+            let head =
+                |head: &str, state: &str| Head { head: head.into(), state: state.into(), ..Head::default() };
+            vec![head("a", "leads"), head("b", state)]
+        };
+        let network =
+            |address: &str, up, heartbeat_ms| api::LinkNetwork { address: address.into(), up, heartbeat_ms };
+        let mut cluster = Cluster {
+            me: "a".into(),
+            heads: heads("follows"),
+            networks: vec![network("10.9.0.1", true, Some(43)), network("10.9.1.1", false, None)],
+            heartbeat_on_drives_ms: Some(180),
+            ..Cluster::default()
+        };
+        assert_eq!(
+            heartbeat_lines(&cluster),
+            "Link at 10.9.0.1: up, last heartbeat of head b 43 ms ago.\n\
+             Link at 10.9.1.1: down, no heartbeat of head b so far.\n\
+             Drives: last heartbeat of head b 180 ms ago.\n"
+        );
+        cluster.heads = heads("none");
+        assert_eq!(heartbeat_lines(&cluster), "");
+    }
     #[test]
     fn each_head_is_told_with_the_addresses_that_it_has() {
         let four = address("10.1.0.5", Some("eth1"), None);

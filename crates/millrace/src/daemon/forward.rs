@@ -2,6 +2,7 @@
 
 use super::System;
 use super::system::BODY_MAX;
+use super::told::Asked;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
@@ -26,6 +27,9 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
     if is_own(request.uri().path()) || !system.goes_on() {
         return next.run(request).await;
     }
+    if request.method() == Method::GET && request.uri().path() == format!("{}/events", api::BASE) {
+        return tell_events(&system, request, next).await;
+    }
     let (parts, body) = request.into_parts();
     let refused = |message: &str| {
         let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
@@ -45,6 +49,41 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
             next.run(Request::from_parts(parts, Body::from(body))).await
         }
         None => refused("this head does not lead, and the one that does is not reached"),
+    }
+}
+
+/// Events of both heads, as far as they are reached.
+async fn tell_events(system: &System, request: Request, next: Next) -> Response {
+    let asked = Asked::of(request.uri().query());
+    let theirs = match system.ask_other("GET".into(), asked.of_other(), String::new()).await {
+        None => None,
+        Some((status, kind, body)) => match (status, serde_json::from_str(&body)) {
+            (200, Ok(events)) => Some(events),
+            _ => {
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+                return (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+            }
+        },
+    };
+    let Ok(uri) = asked.of_this(theirs.is_none()).parse() else {
+        return next.run(request).await;
+    };
+    let (mut parts, body) = request.into_parts();
+    parts.uri = uri;
+    let own = next.run(Request::from_parts(parts, body)).await;
+    if own.status() != StatusCode::OK {
+        return own;
+    }
+    let bytes = axum::body::to_bytes(own.into_body(), usize::MAX).await.unwrap_or_default();
+    match serde_json::from_slice(&bytes) {
+        Ok(ours) => {
+            axum::Json(asked.merge(theirs, ours, &system.letter().unwrap_or_default())).into_response()
+        }
+        Err(e) => {
+            let error =
+                api::Error::new(api::ErrorKind::Internal, format!("own events are not understood: {e}"));
+            crate::http::Refused(error).into_response()
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod run;
 mod server;
 mod setup;
 mod system;
+mod told;
 
 use crate::backend::Door;
 use crate::config::Config;

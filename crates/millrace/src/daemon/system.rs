@@ -490,6 +490,14 @@ impl System {
     pub fn has_link(&self) -> bool {
         self.inner().link.is_some()
     }
+    /// Which head this is, `a` or `b`.
+    pub fn letter(&self) -> Option<String> {
+        self.inner().file.as_ref().map(|f| f.head.clone())
+    }
+    /// This head's addresses on the networks of the link.
+    pub fn link_addresses(&self) -> Vec<IpAddr> {
+        self.inner().file.as_ref().map_or(vec![], |f| f.own.iter().map(SocketAddr::ip).collect())
+    }
     /// The name of a new system.
     pub fn new_uuid() -> Result<Uuid, Failure> {
         let mut bytes = [0; 16];

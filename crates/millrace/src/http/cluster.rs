@@ -2,11 +2,12 @@
 
 use super::extract::Body;
 use super::{Api, Refused, odd_reply};
+use crate::convert;
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, LinkRefused, SystemCreate,
-    SystemCreated, SystemJoin, SystemLeave,
+    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused,
+    SystemCreate, SystemCreated, SystemJoin, SystemLeave,
 };
 use axum::Json;
 use axum::extract::State;
@@ -60,12 +61,16 @@ fn addresses<T: core::str::FromStr>(texts: &[String], what: &str) -> Result<Vec<
     texts.iter().map(one).collect()
 }
 
+fn link_addresses(api: &Api) -> Vec<IpAddr> {
+    api.process.system.as_ref().map_or(vec![], |s| s.link_addresses())
+}
+
 /// The system of two that this head is one of
 #[utoipa::path(get, path = "/system", tag = "system",
     responses((status = 200, description = "As this head knows it", body = Cluster), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_system(State(api): State<Api>) -> Answer<Cluster> {
     let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
-    Ok(Json(cluster(*view)))
+    Ok(Json(cluster(*view, &link_addresses(&api))))
 }
 
 /// Make this head the first of a system of two, or print a new token for the second one
@@ -183,7 +188,7 @@ async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
 /// Both heads, and what is wrong with them.
 pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
     let Ok(Reply::System(view)) = api.order(Order::System).await else { return None };
-    let cluster = cluster(*view);
+    let cluster = cluster(*view, &link_addresses(api));
     let reasons = reasons(&cluster);
     Some((cluster, reasons))
 }
@@ -243,10 +248,17 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
     match (other.state.as_str(), other.ready) {
         _ if cluster.refused.is_some() => {}
         ("out", _) => reasons.push(degraded(
-            format!("{name} is out: nobody takes over if this one ends"),
-            "millrace events, for why; and start that head".into(),
+            format!(
+                "{name} {}; nobody takes over if this one ends",
+                other.out.as_ref().map_or("is out".into(), HeadOut::words)
+            ),
+            match other.out.as_ref().is_some_and(|o| o.lives) {
+                // It comes back once the link does, which is told there.
+                true => "millrace head ls".into(),
+                false => format!("systemctl start millrace, on head {}", other.head),
+            },
         )),
-        ("follows", false) if flaws.is_empty() => reasons.push(degraded(
+        ("follows", false) if flaws.is_empty() && cluster.unreached.is_empty() => reasons.push(degraded(
             format!("{name} has not all that it needs yet: nobody takes over if this one ends"),
             "millrace head ls, in a moment".into(),
         )),
@@ -257,6 +269,12 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
             api::State::Offline,
             "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again".into(),
             "mend the link, or the paths to the drives; millrace head ls names the voters that are reached".into(),
+        ));
+    }
+    for path in &cluster.unreached {
+        reasons.push(degraded(
+            format!("{name} is not ready to take over: it does not reach {path}, and would go on without it"),
+            format!("millrace head ls, on head {}", other.head),
         ));
     }
     for path in &cluster.late {
@@ -279,25 +297,22 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
 }
 
 /// As the API tells it.
-fn cluster(view: SystemView) -> Cluster {
-    let SystemView {
-        me,
-        part,
-        record,
-        linked,
-        refused,
-        reaches,
-        blind,
-        old_directory,
-        late,
-        fences,
-        addresses,
-    } = view;
+fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
+    let SystemView { me, part, record, linked, heartbeats, reaches, blind, late, fences, addresses, .. } =
+        view;
+    let SystemView { refused, old_directory, drives, drives_reached, unreached, out, shut_off, .. } = view;
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
         reason: Some(a.reason.clone()).filter(|r| !r.is_empty()),
     };
+    let gone = shut_off.map(|(shut_off, drives)| HeadOut {
+        since: out.as_ref().filter(|o| o.at > 0).map(|o| convert::time(o.at)),
+        why: out.as_ref().map(|o| o.why.clone()),
+        lives: out.as_ref().is_some_and(|o| o.lives),
+        shut_off,
+        drives,
+    });
     let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
@@ -315,10 +330,18 @@ fn cluster(view: SystemView) -> Cluster {
             name: row.name.clone(),
             state: state.into(),
             since_epoch: row.since,
-            reaches: (h == me).then_some(reaches.0),
-            ready: record.has_latest(h) && !(h == me && old_directory),
+            out: if state == "out" && h != me { gone.clone() } else { None },
+            reaches: drives_reached[h.index()],
+            ready: record.has_latest(h)
+                && !(h == me && old_directory)
+                && (state != "follows" || unreached.is_empty()),
             addresses: addresses[h.index()].as_ref().map(|all| all.iter().map(address).collect()),
         }
+    };
+    let network = |(n, (up, heartbeat_ms)): (usize, _)| LinkNetwork {
+        address: link.get(n).map_or_else(String::new, ToString::to_string),
+        up,
+        heartbeat_ms,
     };
     Cluster {
         uuid: record.system.to_string(),
@@ -326,8 +349,13 @@ fn cluster(view: SystemView) -> Cluster {
         me: letter(me),
         linked,
         refused: refused.map(|why| LinkRefused { reason: why.to_string(), next: why.next() }),
+        networks: heartbeats.networks.into_iter().enumerate().map(network).collect(),
+        heartbeat_on_drives_ms: heartbeats.drives,
         voters: reaches.1,
+        voters_reached: reaches.0,
+        drives,
         heads: vec![head(HeadNo::A), head(HeadNo::B)],
+        unreached,
         blind,
         late,
         fences: fences.into_iter().map(fence_trial).collect(),
@@ -380,6 +408,43 @@ mod tests {
         let all = said("a", heads(), vec![]);
         assert!(all.len() == 1 && all[0].0.contains("has not all that it needs yet"), "{all:?}");
         assert_eq!(said("a", [head("a", "leads", true), head("b", "follows", true)], vec![]), []);
+    }
+    #[test]
+    fn a_head_that_is_out_is_told_with_since_when_and_why_and_one_command() {
+        let why = "the link was silent for 312 ms and its heartbeat on the drives stood still";
+        let out = HeadOut {
+            since: Some("2026-03-01T14:02:11Z".into()),
+            why: Some(why.into()),
+            lives: false,
+            shut_off: 4,
+            drives: 4,
+        };
+        let mut heads = [head("a", "leads", true), Head { out: Some(out), ..head("b", "out", false) }];
+        let words = format!(
+            "head b (nb) is out since 2026-03-01T14:02:11Z: {why}; it is shut off 4 of 4 drives; nobody takes over if this one ends"
+        );
+        assert_eq!(
+            said("a", heads.clone(), vec![]),
+            [(words, "systemctl start millrace, on head b".to_string())]
+        );
+        heads[1].out.as_mut().expect("it is out").lives = true;
+        assert_eq!(said("a", heads, vec![])[0].1, "millrace head ls");
+        let heads = [head("a", "leads", true), head("b", "out", false)];
+        assert_eq!(said("a", heads, vec![])[0].0, "head b (nb) is out; nobody takes over if this one ends");
+    }
+    #[test]
+    fn each_drive_that_the_follower_does_not_reach_is_a_reason() {
+        let heads = vec![head("a", "leads", true), head("b", "follows", false)];
+        let unreached = vec!["/dev/x".into(), "/dev/y".into()];
+        let all = reasons(&Cluster { me: "a".into(), heads, unreached, ..Cluster::default() });
+        let words: Vec<&str> = all.iter().map(|r| r.message.as_str()).collect();
+        assert_eq!(
+            words,
+            ["/dev/x", "/dev/y"].map(|d| format!(
+                "head b (nb) is not ready to take over: it does not reach {d}, and would go on without it"
+            ))
+        );
+        assert!(all.iter().all(|r| r.state == api::State::Degraded));
     }
     #[test]
     fn a_head_that_does_not_lead_says_what_it_waits_for() {

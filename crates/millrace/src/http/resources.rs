@@ -95,12 +95,17 @@ async fn get_status(State(api): State<Api>) -> Answer<api::Status> {
 }
 
 /// What happened, oldest first; with `wait`, not before something has
+///
+/// A head that does not lead tells the events of the one that does, and its own that are of the system.
 #[utoipa::path(get, path = "/events", tag = "head",
     params(("since" = Option<u64>, Query, description = "First number wanted; 0 for all that are kept"),
+           ("own" = Option<u64>, Query, description = "The same of a head's own events if it does not lead, from `next_own`"),
            ("wait" = Option<u64>, Query, description = "Seconds to wait for an event, at most 60")),
     responses((status = 200, description = "As it is now", body = api::Events), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::Events> {
     let since: u64 = params.one("since", 0)?;
+    // Who was told of two heads asks one that leads by now: what it said itself is what it tells.
+    let since: u64 = params.one("own", since)?;
     let wait = Duration::from_secs(params.one("wait", 0)?).min(WAIT_MAX);
     params.end()?;
     let deadline = tokio::time::Instant::now() + wait;
@@ -111,7 +116,7 @@ async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::
         if !lines.is_empty() || tokio::time::Instant::now() >= deadline {
             let events: Vec<api::Event> = lines.into_iter().map(convert::event).collect();
             let next = events.last().map_or(since, |e| e.number + 1);
-            return Ok(Json(api::Events { events, next }));
+            return Ok(Json(api::Events { events, next, next_own: None }));
         }
         tokio::time::sleep(WAIT_STEP).await;
     }

@@ -86,6 +86,13 @@ fn the_head_that_serves_is_killed_under_load_and_comes_back_as_follower() {
     // The follower first: the other one goes on, and then goes in order.
     assert_eq!(b.signal("-TERM").code(), Some(0));
     until("b is out", || heads(&a) == ["a leads", "b out, not ready"]);
+    until("it is told since when, why, and where it is shut off", || {
+        let told = a.reasons().join("\n");
+        ["head b (right) is out since 20", "Z: ", "; it is shut off 2 of 2 drives; nobody takes over"]
+            .iter()
+            .all(|part| told.contains(part))
+    });
+    assert!(a.cli("head ls").contains("Head b is out since 20"));
     assert_eq!(a.signal("-TERM").code(), Some(0));
     let first = data(&drives[0]);
     assert!(first.iter().any(|b| *b != 0) && data(&drives[1]) == first, "legs differ");
@@ -213,8 +220,14 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     }
     a.cli("head fence b");
     until("b is let in again, as a new process", || heads(&a) == ["a leads", "b follows"]);
-    let told = b.log();
-    assert!(told.contains("this head is out"), "{told}");
+    // Asked at the follower, both heads tell what they said.
+    let told = b.json("events");
+    let told: Vec<String> =
+        told.as_array().expect("a list").iter().map(|e| format!("{} {}", e["head"], e["message"])).collect();
+    for words in [r#""a" "head b (right) is out, epoch"#, r#""b" "this head follows, epoch"#] {
+        assert!(told.iter().any(|e| e.starts_with(words)), "{words}: {told:#?}");
+    }
+    assert!(a.events().iter().all(|e| !e.contains("this head follows")));
 }
 
 #[test]
@@ -361,6 +374,53 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     a.start(&[]);
     until("a follows", || heads(&b) == ["a follows", "b leads"]);
     assert!(!a.cli("host ls").contains("latest"));
+}
+
+#[test]
+fn a_drive_that_the_follower_does_not_reach_is_told_by_the_head_that_leads() {
+    let (a, mut b, drives, ..) = system();
+    until("each head reaches both drives", || {
+        let all = [a.json("head ls"), b.json("head ls")];
+        all.iter().all(|s| {
+            s["drives"] == 2 && s["heads"].as_array().is_some_and(|h| h.iter().all(|h| h["reaches"] == 2))
+        })
+    });
+    for head in [&a, &b] {
+        until("it was seen on the drives", || head.json("head ls")["heartbeat_on_drives_ms"].is_u64());
+        let told = head.json("head ls");
+        let network = &told["networks"][0];
+        assert!(network["up"] == true && network["address"] == "127.0.0.1", "{told}");
+        for ms in [&network["heartbeat_ms"], &told["heartbeat_on_drives_ms"]] {
+            assert!(ms.as_u64().is_some_and(|ms| ms < 10_000), "{told}");
+        }
+    }
+    b.signal("-KILL");
+    let away = format!("{}.away", drives[1]);
+    std::fs::rename(&drives[1], &away).expect("it is there");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    let not_ready = ["a leads", "b follows, not ready"];
+    until("b is not ready", || {
+        let reason = format!("head b (right) is not ready to take over: it does not reach {}", drives[1]);
+        heads(&a) == not_ready
+            && heads(&b) == not_ready
+            && a.status()["reasons"].to_string().contains(&reason)
+    });
+    assert_eq!(a.status()["health"], "degraded");
+    let told = a.json("head ls");
+    assert_eq!(
+        (&told["heads"][0]["reaches"], &told["heads"][1]["reaches"]),
+        (&2.into(), &1.into()),
+        "{told}"
+    );
+    assert_eq!(told["unreached"][0], drives[1].as_str(), "{told}");
+    std::fs::rename(&away, &drives[1]).expect("it is there");
+    until("b is ready", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
+    until("all is well", || a.status()["health"] == "optimal");
+    let told = a.events();
+    for words in ["does not reach", "reaches"] {
+        let words = format!("head b (right) {words} {}", drives[1]);
+        assert!(told.iter().any(|e| e.contains(&words)), "{words}: {told:#?}");
+    }
 }
 
 /// CPU time that a daemon and its threads have used, in ticks of the kernel, 100 in a second.

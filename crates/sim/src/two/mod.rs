@@ -48,6 +48,9 @@ const STEPS_MAX: u64 = 20_000_000;
 const LOG_LINES: usize = 24;
 const LOOK: Duration = Duration::from_millis(300);
 
+/// How long a path is lost that the options name.
+const LOST: Duration = Duration::from_secs(6);
+
 const ALARM_TROUBLE: u64 = 1;
 const ALARM_LOOK: u64 = 2;
 const ALARM_CALM: u64 = 3;
@@ -506,6 +509,10 @@ impl Run {
             None => {
                 self.stage = Stage::Working;
                 self.world.alarm(self.options.work, ALARM_CALM);
+                if let Some(disk) = self.options.loses {
+                    self.world.lose_path(1, disk, true);
+                    self.world.alarm(LOST, ALARM_PATH + (10 + disk) as u64);
+                }
                 self.next_trouble();
             }
         }

@@ -64,6 +64,8 @@ pub struct Options {
     pub mirrors: usize,
     /// This drive's fence does not hold.
     pub lying: Option<usize>,
+    /// Server 1, which follows, loses its path to this drive for `LOST`, once both heads are in.
+    pub loses: Option<usize>,
     /// The making or the end of a system is cut off.
     pub cut: Option<Cut>,
     /// Drives have volatile caches.
@@ -115,6 +117,7 @@ impl Options {
             shards: rng.between(1, 3) as u16,
             mirrors: rng.between(1, 2) as usize,
             lying: None,
+            loses: None,
             cut: None,
             volatile: rng.chance(1, 2),
             used: false,

@@ -53,6 +53,19 @@ fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
     println!("{}", tried.unwrap_or_else(|| panic!("no trial in {:#?}", outcome.events)));
 }
 
+/// Nobody writes to a drive by the follower's path: it reads there, and so notices.
+#[test]
+fn a_path_that_the_follower_loses_is_told_and_so_is_its_return() {
+    let mut options = calm(None);
+    (options.loses, options.work) = (Some(3), base::Duration::from_secs(10));
+    let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
+    for words in ["does not reach d3: it would take over without it", "reaches d3 again"] {
+        let told =
+            outcome.events.iter().find(|e| e.starts_with("system: head b (right)") && e.contains(words));
+        println!("{}", told.unwrap_or_else(|| panic!("{words}: {:#?}", outcome.events)));
+    }
+}
+
 /// The drive confirms that a head is shut out, and takes what it writes all the same.
 #[test]
 fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {

@@ -379,6 +379,13 @@ impl Office {
         }
         drives
     }
+    /// Of a head that leads while the other one is out: how many of the drives that are open have confirmed that, and how many are open.
+    pub(super) fn shut_off(&self) -> Option<(u16, u16)> {
+        let leads = self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Leader);
+        let drives = self.open_drives_of_pools();
+        let confirmed = drives.iter().filter(|d| self.has_confirmed(d.id)).count();
+        (leads && self.is_out()).then_some((confirmed as u16, drives.len() as u16))
+    }
     /// Whether the other head is in since this epoch.
     pub(super) fn is_in_since(&self, epoch: u64) -> bool {
         self.desk().system.as_ref().is_some_and(|s| {

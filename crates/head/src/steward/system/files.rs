@@ -125,6 +125,7 @@ impl Office {
                 Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
                 Upper::Try { number, drive, on } => self.is_tried(number, drive, on),
                 Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
+                Upper::Reach(drives) => drop(self.in_system(|s| s.reach().other_says(drives))),
                 Upper::Fences(all) => drop(self.in_system(|s| s.trials().is_told(all))),
             }
         }
@@ -189,6 +190,8 @@ impl Office {
             self.desk_mut().event(now, Weight::Warning, "system", words);
         }
         let office = self.clone();
-        self.cx.spawn(async move { drop(office.keep_record(record).await) });
+        self.cx.spawn(async move {
+            let _ = office.keep_record(record).await;
+        });
     }
 }

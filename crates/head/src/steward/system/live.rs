@@ -2,7 +2,7 @@
 
 use crate::mail::{ManagerMail, ShardMail};
 use crate::order::Weight;
-use crate::peer::{SystemSettings, TrialFound};
+use crate::peer::{OutSince, SystemSettings, TrialFound};
 use crate::steward::context::desk::Stop;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 const OPENING_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The other head, in words: by its name if it has one.
-fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
+pub(super) fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
     let row = record.head(head);
     let letter = ["a", "b"][head.index()];
     if row.name.is_empty() { format!("head {letter}") } else { format!("head {letter} ({})", row.name) }
@@ -61,6 +61,8 @@ impl Office {
         self.cx.spawn(async move { office.receive().await });
         let office = self.clone();
         self.cx.spawn(async move { office.share_connections().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_reach().await });
     }
     /// Waits until this head leads, and every drive that it knows is fenced; None: the head is being stopped.
     pub(crate) async fn stand_by(&self) -> Option<()> {
@@ -192,6 +194,13 @@ impl Office {
         let why = flaw.unwrap_or_else(|| "it has not all that it needs to lead".into());
         format!("{other}, which led, is gone, and this head does not take over: {why}")
     }
+    /// The other head is out from now on, and why; None: it is in, or nobody knows why not.
+    fn note_out(&self, now: Instant, why: Option<Why>) {
+        let at = self.desk().unix(now);
+        let lives = matches!(why, Some(Why::Cut { .. }));
+        let out = why.map(|why| OutSince { at, why: why_words(why), lives });
+        self.in_system(|s| s.goes_out(out));
+    }
     fn do_it(&self, now: Instant, what: Do) {
         let (record, me, epoch) = {
             let desk = self.desk();
@@ -229,6 +238,7 @@ impl Office {
                     ),
                 }
                 self.in_system(|s| s.begins_to_lead(now));
+                self.note_out(now, why);
                 self.cx.to_manager(ManagerMail::Leads(true));
             }
             Do::Sight { until } => {
@@ -239,14 +249,18 @@ impl Office {
             Do::Follow => {
                 self.cx.to_manager(ManagerMail::Leads(false));
                 event(Weight::Note, format!("this head follows, epoch {epoch}; {other} leads"));
+                self.in_system(|s| s.reach().is_new());
             }
             Do::PutOut { why } => {
                 event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
+                self.note_out(now, Some(why));
                 self.cx.spawn(async move { office.shut_out().await });
             }
             Do::LetIn => {
                 event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
                 self.desk_mut().addresses.is_news();
+                self.note_out(now, None);
+                self.in_system(|s| s.reach().is_new());
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }
             Do::End(out) => {

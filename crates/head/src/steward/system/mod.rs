@@ -12,6 +12,7 @@ mod fence;
 mod files;
 mod live;
 mod order;
+mod reach;
 mod standby;
 mod trial;
 mod upper;

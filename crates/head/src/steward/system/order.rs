@@ -3,12 +3,12 @@
 use super::fence::cannot;
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, RefusalKind, Reply};
-use crate::peer::{SystemSettings, SystemView};
+use crate::peer::{Heartbeats, SystemSettings, SystemView};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
 use crate::steward::words::{STATE_DISK, refuse};
-use base::{Bug, Duration, FenceKind, Uuid, planted};
+use base::{Bug, Duration, FenceKind, Instant, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
 
 /// How long a decision may take.
@@ -32,15 +32,25 @@ impl Office {
         let system = desk.system.as_ref().ok_or_else(alone)?;
         let member = system.member();
         let voters = member.known().voters.iter().filter(|v| matches!(v, Voter::Drive(_))).count();
+        let now = self.cx.now();
+        let ago = |at: Instant| now.since(at).as_millis() as u64;
+        let networks = member.networks().into_iter().map(|(up, at)| (up, at.map(ago))).collect();
+        let (drives, drives_reached, unreached) = self.reach_of_heads();
         Ok(SystemView {
             me: member.me(),
             part: member.part(),
             record: member.known().clone(),
             linked: member.is_linked(),
             refused: system.refused(),
+            heartbeats: Heartbeats { networks, drives: member.beat_on_drives().map(ago) },
             reaches: (member.reaches(), voters as u16),
-            blind: system.is_blind(self.cx.now()),
+            drives,
+            drives_reached,
+            unreached,
+            blind: system.is_blind(now),
             old_directory: member.has_old_directory(),
+            out: system.out().cloned(),
+            shut_off: self.shut_off(),
             late: system.late(),
             fences: match member.part() {
                 Part::Leader => system.tried().all(),

@@ -48,6 +48,7 @@ impl Office {
             rows.into_iter().flat_map(|r| r.drives).filter(|d| DriveKind::of(d).survives_restart()).collect();
         let specs: BTreeSet<String> = specs.iter().map(|s| shaped::bare(s).to_string()).collect();
         self.close_drives(&specs);
+        self.in_system(|s| s.reach().wants(specs.clone()));
         let open =
             |spec: &String| self.desk().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
         let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);

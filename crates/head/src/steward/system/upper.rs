@@ -4,6 +4,7 @@ use crate::peer::{FenceTrial, TrialFound};
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
 
 const FILE: u8 = 1;
 const ALL: u8 = 2;
@@ -19,6 +20,7 @@ pub(crate) type Tcp = (SocketAddr, SocketAddr);
 const TRY: u8 = 6;
 const TRIED: u8 = 7;
 const FENCES: u8 = 8;
+const REACH: u8 = 9;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,6 +68,8 @@ pub(crate) enum Upper {
     },
     /// To the follower: what the trials of all drives found.
     Fences(Vec<FenceTrial>),
+    /// The sender reaches these drives of pools, by their labels, and no others.
+    Reach(BTreeSet<Uuid>),
 }
 
 /// What a follower says of a trial.
@@ -127,6 +131,12 @@ impl Upper {
                     }
                 }
             }
+            Upper::Reach(drives) => {
+                w.u8(REACH).u32(drives.len() as u32);
+                for drive in drives {
+                    w.bytes(&drive.0);
+                }
+            }
         }
         w.0
     }
@@ -180,6 +190,10 @@ impl Upper {
             FENCES => {
                 let n = r.u32()?;
                 Upper::Fences((0..n).map(|_| fence_of(&mut r)).collect::<Result<_, _>>()?)
+            }
+            REACH => {
+                let n = r.u32()?;
+                Upper::Reach((0..n).map(|_| Ok(Uuid(r.array()?))).collect::<Result<_, _>>()?)
             }
             _ => return Err(Malformed),
         };
@@ -258,6 +272,8 @@ mod tests {
                 FenceTrial { path: "/dev/b".into(), found: TrialFound::Fails("it lies".into()) },
                 FenceTrial { path: "/dev/c".into(), found: TrialFound::NotTried("silent".into()) },
             ]),
+            Upper::Reach(BTreeSet::new()),
+            Upper::Reach([Uuid([7; 16]), Uuid([8; 16])].into()),
         ] {
             assert_eq!(Upper::decode(&message.encode()), Ok(message.clone()));
             assert!(Upper::decode(&message.encode()[..1]).is_err() || matches!(message, Upper::Manager(_)));
@@ -265,7 +281,8 @@ mod tests {
         for name in ["../hosts", "a/b", "", ".x", "events", "link-identity", "system-record"] {
             assert_eq!(Upper::decode(&file(name, None).encode()), Err(Malformed), "{name}");
         }
-        assert_eq!(Upper::decode(&[9]), Err(Malformed));
+        assert_eq!(Upper::decode(&[10]), Err(Malformed));
+        assert_eq!(Upper::decode(&[REACH, 255, 255, 255, 255, 1]), Err(Malformed));
         let too_many = [&[CONNECTIONS][..], &u32::MAX.to_le_bytes()].concat();
         assert_eq!(Upper::decode(&too_many), Err(Malformed));
         assert_eq!(Upper::decode(&[CONNECTIONS, 1, 0, 0, 0, 5]), Err(Malformed));

@@ -1,14 +1,17 @@
 //! The system that this head is one of two of.
 
+mod reach;
 pub(crate) mod trials;
 
-use crate::peer::{PeerNews, PeerWork, SystemSettings};
+use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
 use cluster::{Beat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
+use reach::Reach;
+pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
 use trials::Trials;
 
@@ -69,6 +72,9 @@ pub(crate) struct SystemDesk {
     /// Files that came from the leader, in order, to be written here.
     came: std::collections::VecDeque<Vec<u8>>,
     trials: Trials,
+    reach: Reach,
+    /// Since when the other head is out, if it was in while this process was.
+    out: Option<OutSince>,
 }
 
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
@@ -110,6 +116,8 @@ impl SystemDesk {
             connections: vec![],
             came: Default::default(),
             trials: Trials::default(),
+            reach: Reach::default(),
+            out: None,
         }
     }
     pub fn member(&self) -> &Member {
@@ -203,6 +211,25 @@ impl SystemDesk {
     /// The same, to be changed.
     pub fn trials(&mut self) -> &mut Trials {
         &mut self.trials
+    }
+
+    /// The other head was put out, or None: it was let in.
+    pub fn goes_out(&mut self, out: Option<OutSince>) {
+        self.out = out;
+    }
+    /// Since when it is out, and why, as long as it is.
+    pub fn out(&self) -> Option<&OutSince> {
+        let state = self.member.known().head(self.member.me().other()).state;
+        self.out.as_ref().filter(|_| state == cluster::HeadState::Out)
+    }
+
+    /// Drives that each head reaches.
+    pub fn reached(&self) -> &Reach {
+        &self.reach
+    }
+    /// The same, to be changed.
+    pub fn reach(&mut self) -> &mut Reach {
+        &mut self.reach
     }
 
     /// A voter does something from now on.
@@ -408,7 +435,7 @@ mod tests {
         let times = cluster::watch::Times::default();
         let (me, name) = (HeadNo::A, String::new());
         let settings = SystemSettings { system: SYSTEM, me, name, networks: 1, process, times };
-        let mut desk = SystemDesk::new(settings, 11, 1, SystemRecord::founding(SYSTEM));
+        let mut desk = SystemDesk::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
         assert!(comes(&mut desk, 1, Some(2)), "it begins");
         assert_eq!(desk.refused(), Some(Fault::Version(2, 3)));
         assert!(!comes(&mut desk, 2, Some(2)) && desk.refused().is_some(), "it goes on");

@@ -1,0 +1,170 @@
+//! Which drives of pools each head reaches, as far as both have said.
+
+use base::{DriveId, Duration, Instant, Uuid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A drive that the follower does not reach for so long is told of: one that has come to a pool just now is being opened there.
+const GRACE: Duration = Duration::from_secs(2);
+/// A drive that does not answer so many looks in a row is not reached.
+const SILENCES: u32 = 2;
+
+/// A drive that this head has open and the follower does not reach.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Lack {
+    path: String,
+    since: Instant,
+    told: bool,
+}
+
+/// What became known of a drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ReachNews {
+    /// The follower does not reach it.
+    Lost(String),
+    /// It does again.
+    Back(String),
+}
+
+/// What is known of drives that heads reach.
+#[derive(Default)]
+pub(crate) struct Reach {
+    /// What the other head was told since one of both was let in.
+    told: Option<BTreeSet<Uuid>>,
+    /// What the other head has said since.
+    other: Option<BTreeSet<Uuid>>,
+    /// Of the head that leads.
+    lacks: BTreeMap<Uuid, Lack>,
+    /// Of a follower: what drives of pools are opened by; and looks in a row that an open one has not answered.
+    wanted: BTreeSet<String>,
+    silences: BTreeMap<DriveId, u32>,
+}
+
+impl Reach {
+    /// A head was let in: both say anew what they reach.
+    pub fn is_new(&mut self) {
+        (self.told, self.other) = (None, None);
+        self.lacks.clear();
+    }
+    /// This is what this head reaches; true: the other one does not know it.
+    pub fn is_news(&mut self, drives: &BTreeSet<Uuid>) -> bool {
+        let news = self.told.as_ref() != Some(drives);
+        self.told = Some(drives.clone());
+        news
+    }
+    /// The other head says what it reaches.
+    pub fn other_says(&mut self, drives: BTreeSet<Uuid>) {
+        self.other = Some(drives);
+    }
+    /// What it has said.
+    pub fn of_other(&self) -> Option<&BTreeSet<Uuid>> {
+        self.other.as_ref()
+    }
+
+    /// This head, which leads, has these drives open, by their paths. What is news of the follower.
+    pub fn compare(&mut self, now: Instant, here: &BTreeMap<Uuid, String>) -> Vec<ReachNews> {
+        let Some(there) = &self.other else { return vec![] };
+        let mut news = vec![];
+        self.lacks.retain(|uuid, lack| {
+            let back = there.contains(uuid);
+            if back && lack.told {
+                news.push(ReachNews::Back(lack.path.clone()));
+            }
+            // What is no drive of a pool any more is missed by nobody.
+            !back && here.contains_key(uuid)
+        });
+        for (uuid, path) in here.iter().filter(|(uuid, _)| !there.contains(uuid)) {
+            let new = || Lack { path: path.clone(), since: now, told: false };
+            let lack = self.lacks.entry(*uuid).or_insert_with(new);
+            if !lack.told && now.since(lack.since) >= GRACE {
+                lack.told = true;
+                news.push(ReachNews::Lost(lack.path.clone()));
+            }
+        }
+        news
+    }
+    /// Drives that the follower does not reach, by their paths here.
+    pub fn lacks(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.lacks.values().filter(|l| l.told).map(|l| l.path.clone()).collect();
+        all.sort();
+        all
+    }
+
+    /// By these the drives of all pools are opened.
+    pub fn wants(&mut self, specs: BTreeSet<String>) {
+        self.wanted = specs;
+    }
+    pub fn wanted(&self) -> &BTreeSet<String> {
+        &self.wanted
+    }
+    /// A drive was looked at, and answered or not; true: it is not reached any more.
+    pub fn is_lost(&mut self, drive: DriveId, answered: bool) -> bool {
+        if answered {
+            self.silences.remove(&drive);
+            return false;
+        }
+        let silences = self.silences.entry(drive).or_default();
+        *silences += 1;
+        let lost = *silences >= SILENCES;
+        if lost {
+            self.silences.remove(&drive);
+        }
+        lost
+    }
+    /// Only these are open.
+    pub fn only(&mut self, open: &BTreeSet<DriveId>) {
+        self.silences.retain(|drive, _| open.contains(drive));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant(1_000_000_000 + ms * 1_000_000)
+    }
+    fn here(drives: &[u8]) -> BTreeMap<Uuid, String> {
+        drives.iter().map(|d| (Uuid([*d; 16]), format!("/dev/{d}"))).collect()
+    }
+    fn there(drives: &[u8]) -> BTreeSet<Uuid> {
+        drives.iter().map(|d| Uuid([*d; 16])).collect()
+    }
+
+    #[test]
+    fn a_drive_that_the_follower_does_not_reach_is_told_once_and_so_is_its_return() {
+        let mut reach = Reach::default();
+        assert_eq!(reach.compare(at(0), &here(&[1, 2])), [], "nothing is known yet");
+        reach.other_says(there(&[1]));
+        assert_eq!(reach.compare(at(100), &here(&[1, 2])), [], "it may be opening it");
+        assert!(reach.lacks().is_empty());
+        let lost = [ReachNews::Lost("/dev/2".into())];
+        assert_eq!(reach.compare(at(2100), &here(&[1, 2])), lost);
+        assert_eq!((reach.compare(at(2600), &here(&[1, 2])), reach.lacks()), (vec![], vec!["/dev/2".into()]));
+        reach.other_says(there(&[1, 2]));
+        assert_eq!(reach.compare(at(3000), &here(&[1, 2])), [ReachNews::Back("/dev/2".into())]);
+        assert!(reach.lacks().is_empty());
+        // Not long enough to be told of; and what leaves its pool.
+        reach.other_says(there(&[2]));
+        assert_eq!(reach.compare(at(4000), &here(&[1, 2])), []);
+        assert_eq!(reach.compare(at(6500), &here(&[2])), []);
+        reach.other_says(there(&[]));
+        assert_eq!(reach.compare(at(7000), &here(&[2])), []);
+        reach.other_says(there(&[2]));
+        assert_eq!(reach.compare(at(8000), &here(&[2])), []);
+        assert!(reach.lacks().is_empty());
+    }
+    #[test]
+    fn what_was_told_is_told_again_to_a_head_that_is_let_in() {
+        let mut reach = Reach::default();
+        assert!(reach.is_news(&there(&[])) && !reach.is_news(&there(&[])) && reach.is_news(&there(&[1])));
+        reach.is_new();
+        assert!(reach.is_news(&there(&[1])));
+    }
+    #[test]
+    fn one_look_that_is_not_answered_says_nothing() {
+        let mut reach = Reach::default();
+        let drive = DriveId(7);
+        assert!(!reach.is_lost(drive, false) && !reach.is_lost(drive, true) && !reach.is_lost(drive, false));
+        assert!(reach.is_lost(drive, false));
+    }
+}

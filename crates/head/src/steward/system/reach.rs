@@ -1,0 +1,160 @@
+//! Both heads tell each other which drives of pools they reach. The one that leads says which the follower lacks: that one takes over all
+//! the same, and leaves them out.
+//!
+//! A follower reads from its drives now and then: but for those that vote nobody else would notice that a path is gone.
+
+use super::live::name_of;
+use super::upper::Upper;
+use crate::order::Weight;
+use crate::steward::context::system::{ReachNews, SystemDesk};
+use crate::steward::join::{self, Boxed};
+use crate::steward::office::Office;
+use crate::steward::runtime::Patience;
+use base::{DriveError, DriveId, Duration, Uuid};
+use cluster::Part;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often it is looked whether anything has changed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// So many of these looks read from drives once.
+const READ_EVERY: u32 = 2;
+const PATIENCE: Patience = Patience { op: Duration::from_secs(1), look: Duration::from_secs(1) };
+const READ_BYTES: usize = 4096;
+
+impl Office {
+    /// Watches drives, and tells the other head, until this one is out.
+    pub(super) async fn watch_reach(&self) {
+        let mut looks = 0;
+        loop {
+            self.cx.sleep(LOOK_INTERVAL).await;
+            let part = self.desk().system.as_ref().map_or(Part::Over, SystemDesk::part);
+            match part {
+                Part::Over => return,
+                Part::Outside => continue,
+                Part::Follower if looks % READ_EVERY == 0 => self.read_standby().await,
+                Part::Follower | Part::Leader => {}
+            }
+            looks += 1;
+            self.tell_reach();
+            self.note_reach();
+        }
+    }
+    /// Lets go of drives that do not answer: they are opened anew once that can be done.
+    async fn read_standby(&self) {
+        let drives: Vec<(String, DriveId)> = {
+            let desk = self.desk();
+            let Some(system) = desk.system.as_ref() else { return };
+            system.standby().iter().map(|(spec, s)| (spec.clone(), s.id)).collect()
+        };
+        let office = self.with(self.cx.with(PATIENCE));
+        let office = &office;
+        let one = |id: DriveId| -> Boxed<'_, bool> {
+            // Who refuses this head has heard it.
+            Box::pin(async move {
+                matches!(office.cx.read(id, 0, READ_BYTES).await, Ok(_) | Err(DriveError::Fenced))
+            })
+        };
+        let answered = join::all(drives.iter().map(|(_, id)| one(*id)).collect()).await;
+        for ((spec, id), answered) in drives.into_iter().zip(answered) {
+            let lost = self.in_system(|s| {
+                // A takeover may have it by now.
+                let same = s.part() == Part::Follower && s.standby().get(&spec).is_some_and(|d| d.id == id);
+                let lost = same && s.reach().is_lost(id, answered);
+                if lost {
+                    s.take_standby(&spec);
+                }
+                lost
+            });
+            if lost == Some(true) {
+                self.let_go(id);
+            }
+        }
+        self.in_system(|s| {
+            let open: BTreeSet<DriveId> = s.standby().values().map(|d| d.id).collect();
+            s.reach().only(&open);
+        });
+    }
+    /// Drives of pools that this head has open.
+    fn reached_here(&self) -> BTreeSet<Uuid> {
+        let desk = self.desk();
+        match desk.system.as_ref() {
+            Some(s) if s.part() != Part::Leader => s.standby().values().map(|d| d.uuid).collect(),
+            Some(_) | None => self.drives_shared().into_keys().collect(),
+        }
+    }
+    /// Of the head that leads: drives of the system's pools that it has open, and by what path.
+    fn drives_shared(&self) -> BTreeMap<Uuid, String> {
+        let desk = self.desk();
+        let shared = desk.pools.iter().filter(|p| p.config().shared.is_some());
+        let of_pools: BTreeSet<Uuid> = shared.map(|p| p.config().uuid).collect();
+        let open = desk.open_drives().filter(|d| of_pools.contains(&d.label.pool));
+        open.map(|d| (d.label.drive, d.info.path.clone())).collect()
+    }
+    fn tell_reach(&self) {
+        // What a follower has not opened yet is not lost.
+        let begun = |s: &SystemDesk| s.part() == Part::Leader || s.tried().may_run();
+        let other_is_in = |s: &SystemDesk| s.part() == Part::Follower || s.member().follower_is_in();
+        if !self.desk().system.as_ref().is_some_and(|s| begun(s) && other_is_in(s)) {
+            return;
+        }
+        let drives = self.reached_here();
+        let news = self.desk_quietly().system_mut().is_some_and(|s| s.reach().is_news(&drives));
+        if news {
+            let _ = self.in_system(|s| s.tell().send(Upper::Reach(drives).encode()));
+        }
+    }
+    /// The head that leads says what the follower does not reach any more, or does again.
+    fn note_reach(&self) {
+        let here = self.drives_shared();
+        let now = self.cx.now();
+        let news = {
+            let mut desk = self.desk_quietly();
+            let system = desk.system_mut().filter(|s| s.member().follower_is_in());
+            system.map(|s| {
+                let other = name_of(s.member().known(), s.member().me().other());
+                (other, s.reach().compare(now, &here))
+            })
+        };
+        let Some((other, news)) = news else { return };
+        for news in news {
+            let (weight, words) = match news {
+                ReachNews::Lost(path) => {
+                    (Weight::Warning, format!("{other} does not reach {path}: it would take over without it"))
+                }
+                ReachNews::Back(path) => (Weight::Note, format!("{other} reaches {path} again")),
+            };
+            self.desk_mut().event(now, weight, "system", words);
+            self.cx.changed();
+        }
+    }
+    /// Drives of pools that there are, how many of them each head reaches, and which the follower does not.
+    pub(super) fn reach_of_heads(&self) -> (u16, [Option<u16>; 2], Vec<String>) {
+        let desk = self.desk();
+        let Some(system) = desk.system.as_ref() else { return (0, [None, None], vec![]) };
+        let (member, reach) = (system.member(), system.reached());
+        let (me, other) = (member.me(), member.me().other());
+        let own = self.reached_here();
+        let mut reached = [None, None];
+        reached[me.index()] = Some(own.len() as u16);
+        match system.part() {
+            Part::Leader => {
+                let shared = || desk.pools.iter().filter(|p| p.config().shared.is_some());
+                let legs = shared().flat_map(|p| &p.arrays).flat_map(|a| &a.legs).map(|l| l.uuid);
+                let all: BTreeSet<Uuid> =
+                    legs.chain(shared().flat_map(|p| &p.spares).map(|s| s.uuid)).collect();
+                let there = reach.of_other().filter(|_| member.follower_is_in());
+                reached[other.index()] = there.map(|there| there.intersection(&all).count() as u16);
+                let lacks = if member.follower_is_in() { reach.lacks() } else { vec![] };
+                (all.len() as u16, reached, lacks)
+            }
+            part => {
+                let there = reach.of_other().filter(|_| part == Part::Follower && member.is_linked());
+                reached[other.index()] = there.map(|there| there.len() as u16);
+                let lacks =
+                    |spec: &&String| system.tried().may_run() && !system.standby().contains_key(*spec);
+                let lacks = reach.wanted().iter().filter(lacks).cloned().collect();
+                (reach.wanted().len() as u16, reached, lacks)
+            }
+        }
+    }
+}
