@@ -34,6 +34,8 @@ use tower::ServiceExt;
 
 /// The file of the state directory.
 pub const LINK: &str = "link";
+/// What a process that is out has said, for the one in its place.
+pub const SAID: &str = "MILLRACE_SAID";
 /// A request that goes on to the other head is answered within this.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
 /// Longest body of a request or an answer that goes by the link.
@@ -130,6 +132,7 @@ impl LinkFile {
             networks: self.own.len(),
             process: uring::process::identity(),
             times,
+            said: std::env::var(SAID).ok(),
         }
     }
     fn side(&self) -> Option<Side> {

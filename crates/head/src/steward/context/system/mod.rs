@@ -71,6 +71,7 @@ pub(crate) struct SystemDesk {
     reach: Reach,
     /// Since when the other head is out, if it was in while this process was.
     out: Option<OutSince>,
+    said: Option<String>,
 }
 
 /// Lives of the other head whose processes are remembered.
@@ -78,7 +79,7 @@ const PROCESSES_MAX: usize = 8;
 
 impl SystemDesk {
     pub fn new(settings: SystemSettings, life: u64, seed: u64, known: SystemRecord) -> Self {
-        let SystemSettings { me, name, networks, process, times, .. } = settings;
+        let SystemSettings { me, name, networks, process, times, said, .. } = settings;
         let (kept, latest) = (known.epoch, known.latest);
         let set = member::Settings { me, life, name, process, networks, times, seed };
         Self {
@@ -107,6 +108,7 @@ impl SystemDesk {
             trials: Trials::default(),
             reach: Reach::default(),
             out: None,
+            said,
         }
     }
     pub fn member(&self) -> &Member {
@@ -194,6 +196,10 @@ impl SystemDesk {
     /// The other head was put out, or None: it was let in.
     pub fn goes_out(&mut self, out: Option<OutSince>) {
         self.out = out;
+    }
+    /// What the process before said last.
+    pub fn take_said(&mut self) -> Option<String> {
+        self.said.take()
     }
     /// Since when it is out, and why, as long as it is.
     pub fn out(&self) -> Option<&OutSince> {
