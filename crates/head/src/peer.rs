@@ -67,6 +67,8 @@ pub struct SystemSettings {
     pub process: Process,
     /// How long what may take.
     pub times: Times,
+    /// What the process before said as it was out, and began this one in its place: it had no time to write that down.
+    pub said: Option<String>,
 }
 
 /// What is known of a system, from the view of one head.

@@ -486,7 +486,7 @@ impl<M: Memory> Shard<M> {
     /// Tells connections how their commands ended.
     fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if now > self.core.sight.until {
-            self.core.hold_what_was_read(now);
+            self.core.keep_what_was_read(now);
         }
         while let Some(index) = self.core.told.pop_front() {
             let request = &mut self.core.requests[index];

@@ -797,11 +797,17 @@ impl<M: Memory> Core<M> {
         self.orphans.is_empty() && self.arrays.iter().flatten().all(|state| state.array.has_no_ops())
     }
 
+    /// What says what drives hold is not told before the next look at the voters.
+    #[cold]
+    pub fn keep_what_was_read(&mut self, now: Instant) {
+        self.sight.keep_what_was_read(now, &mut self.told, &self.requests);
+        self.op_scan.get_or_insert(now + limits::OP_SCAN);
+    }
     /// Deadlines of drive operations and of arrays.
     pub fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.op_scan.is_some_and(|at| at <= now) {
             self.scan_ops(now, fx);
-            self.lose_patience(now);
+            self.sight.lose_patience(now, &mut self.told, &mut self.requests);
             self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + limits::OP_SCAN);
         }
         for i in 0..self.arrays.len() {

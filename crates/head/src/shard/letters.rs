@@ -59,7 +59,7 @@ impl<M: Memory> Shard<M> {
             ShardMail::Recorded { array, epoch } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
-            ShardMail::Sight { until } => self.core.sees(until),
+            ShardMail::Sight { until } => self.core.sight.sees(until, &mut self.core.told),
             ShardMail::Unrecorded { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_unrecorded(now, io))
             }

@@ -7,9 +7,11 @@
 //!
 //! It costs a single head one comparison in each turn.
 
-use super::{Core, NEVER};
-use crate::limits::OP_SCAN;
-use base::{Bug, Duration, Instant, Memory, Op, Status, planted};
+use crate::path::request::Request;
+use base::{Bug, Duration, Instant, Op, Slots, Status, planted};
+use std::collections::VecDeque;
+
+const NEVER: Instant = Instant(u64::MAX);
 
 /// A host is told to come again that waits so long.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -33,21 +35,17 @@ impl Sight {
     pub fn keeps(&self) -> bool {
         !self.kept.is_empty()
     }
-}
-
-impl<M: Memory> Core<M> {
-    /// The Steward has looked.
-    pub fn sees(&mut self, until: Option<Instant>) {
-        self.sight.until = until.unwrap_or(NEVER);
-        self.told.extend(self.sight.kept.drain(..).map(|(request, _)| request));
+    /// The Steward has looked: whoever waits is told.
+    pub fn sees(&mut self, until: Option<Instant>, told: &mut VecDeque<u32>) {
+        self.until = until.unwrap_or(NEVER);
+        told.extend(self.kept.drain(..).map(|(request, _)| request));
     }
     /// Of what is to be told now: what says what drives hold waits for the next look.
     #[cold]
-    pub fn hold_what_was_read(&mut self, now: Instant) {
+    pub fn keep_what_was_read(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &Slots<Request>) {
         if planted(Bug::ReadsUnseeing) {
             return;
         }
-        let Self { told, sight, requests, op_scan, .. } = self;
         told.retain(|index| {
             let request = &requests[*index];
             let reads = match request.status {
@@ -56,18 +54,14 @@ impl<M: Memory> Core<M> {
                 _ => false,
             };
             if reads {
-                sight.kept.push((*index, now));
+                self.kept.push((*index, now));
             }
             !reads
         });
-        if sight.keeps() {
-            op_scan.get_or_insert(now + OP_SCAN);
-        }
     }
     /// Those who have waited long enough are told to come again.
-    pub fn lose_patience(&mut self, now: Instant) {
-        let Self { told, sight, requests, .. } = self;
-        sight.kept.retain(|(index, since)| {
+    pub fn lose_patience(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &mut Slots<Request>) {
+        self.kept.retain(|(index, since)| {
             let over = now.since(*since) >= PATIENCE;
             if over {
                 requests[*index].status = Status::NotReady;

@@ -171,7 +171,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     drop(server);
     drop(keeper);
     if again && result.is_ok() {
-        return Err(start_again());
+        return Err(start_again(None));
     }
     result
 }
@@ -219,19 +219,23 @@ enum Wait {
 /// This process is out of its system: it ends as it stands, answers nobody any more, and another one begins in its place.
 fn start_at_once(words: &str) -> ! {
     tracing::error!("{words}: starting anew");
-    let failure = start_again();
+    let failure = start_again(Some(words));
     tracing::error!("{failure}");
     std::process::exit(75)
 }
 
-/// The same program with the same command line, in place of this process. Returns only if that fails.
-fn start_again() -> Failure {
+/// The same program with the same command line, in place of this process, which has said this as it went. Returns only if that fails.
+fn start_again(said: Option<&str>) -> Failure {
     use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new("/proc/self/exe");
     let mut words = std::env::args_os();
     if let Some(name) = words.next() {
         command.arg0(name);
     }
+    match said {
+        Some(said) => command.env(system::SAID, said),
+        None => command.env_remove(system::SAID),
+    };
     let error = command.args(words).exec();
     Failure::internal(format!("the daemon cannot start anew: {error}"))
         .with_next("systemctl restart millrace")

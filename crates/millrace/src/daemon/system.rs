@@ -35,6 +35,8 @@ use tower::ServiceExt;
 
 /// The file of the state directory.
 pub const LINK: &str = "link";
+/// What a process that is out has said, for the one in its place.
+pub const SAID: &str = "MILLRACE_SAID";
 /// A request that goes on to the other head is answered within this.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
 /// A network that is refused again within this is refused as before.
@@ -134,6 +136,7 @@ impl LinkFile {
             networks: self.own.len(),
             process: uring::process::identity(),
             times,
+            said: std::env::var(SAID).ok(),
         }
     }
     fn side(&self) -> Option<Side> {

@@ -211,6 +211,7 @@ impl Run {
             networks: self.options.networks,
             process: Process { pid: 100 + server as u32, started: self.lives },
             times: Times::default(),
+            said: None,
         }
     }
     /// A head begins a life.

@@ -71,6 +71,9 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(system) = desk.system_mut() else { return Some(()) };
             let (record, me) = (system.member().known().clone(), system.member().me());
+            if let Some(words) = system.take_said() {
+                desk.event(now, Weight::Error, "system", words);
+            }
             if record.head(me).state == cluster::HeadState::Out {
                 let words = format!(
                     "this head was put out by the decision of epoch {}: it starts anew, and asks to be let in",

@@ -75,6 +75,7 @@ pub(crate) struct SystemDesk {
     reach: Reach,
     /// Since when the other head is out, if it was in while this process was.
     out: Option<OutSince>,
+    said: Option<String>,
 }
 
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
@@ -85,7 +86,7 @@ const PROCESSES_MAX: usize = 8;
 impl SystemDesk {
     /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
     pub fn new(settings: SystemSettings, life: u64, seed: u64, (known, newest): (SystemRecord, u64)) -> Self {
-        let SystemSettings { me, name, networks, process, times, .. } = settings;
+        let SystemSettings { me, name, networks, process, times, said, .. } = settings;
         let (kept, latest) = (known.epoch, known.latest);
         let set = member::Settings { me, life, name, process, networks, times, seed };
         let mut member = Member::new(set, known);
@@ -118,6 +119,7 @@ impl SystemDesk {
             trials: Trials::default(),
             reach: Reach::default(),
             out: None,
+            said,
         }
     }
     pub fn member(&self) -> &Member {
@@ -216,6 +218,10 @@ impl SystemDesk {
     /// The other head was put out, or None: it was let in.
     pub fn goes_out(&mut self, out: Option<OutSince>) {
         self.out = out;
+    }
+    /// What the process before said last.
+    pub fn take_said(&mut self) -> Option<String> {
+        self.said.take()
     }
     /// Since when it is out, and why, as long as it is.
     pub fn out(&self) -> Option<&OutSince> {
