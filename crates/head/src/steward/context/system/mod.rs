@@ -440,7 +440,7 @@ mod tests {
         let process = Process { pid: 1, started: 1 };
         let times = cluster::watch::Times::default();
         let (me, name) = (HeadNo::A, String::new());
-        let settings = SystemSettings { system: SYSTEM, me, name, networks: 1, process, times };
+        let settings = SystemSettings { system: SYSTEM, me, name, networks: 1, process, times, said: None };
         let mut desk = SystemDesk::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
         assert!(comes(&mut desk, 1, Some(2)), "it begins");
         assert_eq!(desk.refused(), Some(Fault::Version(2, 3)));
