@@ -8,7 +8,7 @@ use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
-use cluster::{Beat, Member, Part, SystemRecord, Voter};
+use cluster::{Beat, HeadState, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
 use reach::Reach;
 pub(crate) use reach::ReachNews;
@@ -41,8 +41,8 @@ pub(crate) struct SystemDesk {
     processes: BTreeMap<u64, Process>,
     /// Drives that have not confirmed that the other head is shut out.
     late: BTreeMap<DriveId, String>,
-    /// In which epoch each open drive confirmed that nobody else may write there.
-    confirmed: BTreeMap<DriveId, u64>,
+    /// What the other head was when an open drive confirmed that nobody else may write there.
+    confirmed: BTreeMap<DriveId, Standing>,
     /// Drives of pools that are open, by their labels: they may be voters.
     drives: BTreeMap<Uuid, DriveId>,
     /// When this head was decided to lead, as far as it knows.
@@ -80,6 +80,8 @@ pub(crate) struct SystemDesk {
 
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
 const BLIND: Duration = Duration::from_millis(500);
+/// A head's state, and the epoch that let it in last.
+type Standing = (HeadState, u64);
 /// Lives of the other head whose processes are remembered.
 const PROCESSES_MAX: usize = 8;
 
@@ -278,13 +280,18 @@ impl SystemDesk {
     pub fn open_drive(&self, uuid: Uuid) -> Option<DriveId> {
         self.drives.get(&uuid).copied()
     }
-    /// A drive confirmed, in the epoch that is known.
+    /// What the other head is: what a drive has confirmed counts until that changes.
+    fn others_standing(&self) -> Standing {
+        let row = self.member.known().head(self.member.me().other());
+        (row.state, row.since)
+    }
+    /// A drive confirmed that nobody else may write there, as the other head stands now.
     pub fn confirms(&mut self, drive: DriveId) {
         self.late.remove(&drive);
-        self.confirmed.insert(drive, self.member.known().epoch);
+        self.confirmed.insert(drive, self.others_standing());
     }
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
-        self.confirmed.get(&drive) == Some(&self.member.known().epoch)
+        self.confirmed.get(&drive) == Some(&self.others_standing())
     }
     /// This head leads from now on.
     pub fn begins_to_lead(&mut self, now: Instant) {
@@ -317,9 +324,9 @@ impl SystemDesk {
         let there = self.victim().is_some() && !self.is_believed_off();
         there.then_some(self.led + cluster::fence::PUT_OUT)
     }
-    /// Whether any drive confirmed, in the epoch that is known.
+    /// Whether any drive has confirmed.
     pub fn has_any_confirmed(&self) -> bool {
-        self.confirmed.values().any(|epoch| *epoch == self.member.known().epoch)
+        self.confirmed.values().any(|standing| *standing == self.others_standing())
     }
     /// What is confirmed may be served.
     pub fn may_serve(&mut self) {
