@@ -1,9 +1,9 @@
 //! What must be true of two heads.
 
 use super::Run;
+use crate::registrants::Nexus;
 use crate::volume::Broken;
 use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
-use crate::registrants::Nexus;
 use base::{Duration, FaultKind};
 use head::order::{Order, Snapshot, State};
 use std::collections::BTreeMap;
@@ -84,7 +84,6 @@ impl Run {
             )),
             _ => Ok(()),
         }
-    }
     }
     /// What hosts have seen: only data that may be there, and no error without a cause.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
