@@ -173,6 +173,10 @@ impl Disk {
         }
     }
 
+    /// Whether a head is registered here as one that is in.
+    pub fn is_in(&self, nexus: Nexus) -> bool {
+        self.registrations.key(nexus).is_some_and(|key| !cluster::record::is_outside(key))
+    }
     /// Whether an operation that arrives by this path is let in.
     pub fn admits(&self, nexus: Nexus) -> bool {
         self.fence_lies || self.registrations.admits(nexus)

@@ -25,6 +25,10 @@ impl Registrations {
     pub fn admits(&self, nexus: Nexus) -> bool {
         self.holder.is_none() || self.keys.contains_key(&nexus)
     }
+    /// The key of this path.
+    pub fn key(&self, nexus: Nexus) -> Option<FenceKey> {
+        self.keys.get(&nexus).copied()
+    }
     /// As everybody may read it.
     pub fn look(&self) -> Registrants {
         let mut keys: Vec<FenceKey> = self.keys.values().copied().collect();

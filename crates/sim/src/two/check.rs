@@ -1,10 +1,11 @@
 //! What must be true of two heads.
 
 use super::Run;
+use crate::registrants::Nexus;
 use crate::volume::Broken;
 use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
-use base::FaultKind;
-use head::order::{Order, Snapshot};
+use base::{Duration, FaultKind};
+use head::order::{Order, Snapshot, State};
 use std::collections::BTreeMap;
 
 /// What operators have ordered, and what of it is certain: it was answered, and is so after every takeover.
@@ -64,7 +65,26 @@ impl Ordered {
     }
 }
 
+/// What a head reads after its last good look at the voters it passes on for so long, by a clock that is a fifth too slow.
+const SIGHT_MAX: Duration = Duration::from_millis(1875);
+
 impl Run {
+    /// A head that takes over serves. A drive in sync that has not shut the other one out, whose process is there, may be read by that one for
+    /// a time: until then nothing may change without the drive.
+    pub(super) fn check_wait(&self, server: usize) -> Result<(), String> {
+        let other = 1 - server;
+        let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
+        let Some(led) = self.led[server].filter(|_| well && self.world.runs(other)) else { return Ok(()) };
+        let waited = self.world.now().since(led);
+        let reads = |d: usize| self.world.has_path(other, d) && self.world.disks[d].is_in(other as Nexus);
+        match (0..self.world.disks.len()).find(|d| reads(*d)) {
+            Some(disk) if waited < SIGHT_MAX => Err(format!(
+                "stale: server {server} serves {} ms after it was told to lead, and d{disk} still lets the other one read",
+                waited.as_millis(),
+            )),
+            _ => Ok(()),
+        }
+    }
     /// What hosts have seen: only data that may be there, and no error without a cause.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
         for (i, ledger) in self.ledgers.iter().enumerate() {

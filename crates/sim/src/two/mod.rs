@@ -81,6 +81,8 @@ struct Run {
     system: bool,
     /// The process of this server is out, and is to end.
     out: [bool; 2],
+    /// When a server was last told that it leads, in place of the other one.
+    led: [Option<Instant>; 2],
     /// What heads said last.
     log: VecDeque<String>,
     /// Servers that serve, as far as they have said; the last one leads.
@@ -142,6 +144,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         lives: 0,
         system: false,
         out: [false; 2],
+        led: [None; 2],
         log: VecDeque::new(),
         ready: vec![],
         orders: VecDeque::new(),
@@ -299,6 +302,7 @@ impl Run {
     fn mail(&mut self, server: usize, mail: ManagerMail) -> Result<(), String> {
         match mail {
             ManagerMail::Ready { .. } => {
+                self.check_wait(server)?;
                 self.ready.retain(|s| *s != server);
                 self.ready.push(server);
                 self.takeovers += 1;
@@ -324,6 +328,7 @@ impl Run {
             // A head that becomes the first of a system goes on with what it serves.
             ManagerMail::Leads(true) if self.leader() == Some(server) => Ok(()),
             ManagerMail::Leads(true) => {
+                self.led[server] = Some(self.world.now());
                 self.volume.borrow_mut().head_fell(false);
                 Ok(())
             }

@@ -173,7 +173,8 @@ impl World {
             self.servers[server].lost.remove(&disk);
         }
     }
-    pub(super) fn has_path(&self, server: usize, disk: usize) -> bool {
+    /// Whether a server has its path to a drive.
+    pub fn has_path(&self, server: usize, disk: usize) -> bool {
         !self.servers[server].lost.contains(&disk)
     }
     /// Every server reaches every drive.
