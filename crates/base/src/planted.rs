@@ -132,7 +132,7 @@ bugs! {
     EpochNotTold promise 16 within 3000 in System: "a head does not hear what was decided while the link was cut",
     TakenUnfenced promise 16 within 100 in Heads: "a head takes pools over before the other one is shut off their drives",
     LateFenceIsGood promise 16 within 200 in Heads: "a drive that did not answer its fence in time counts as fenced",
-    FirstFenceServes promise 16 within 300 in Heads: "a takeover serves from all drives once one of them has confirmed its fence",
+    FirstFenceServes promise 16 within 100 in Heads: "a takeover serves from all drives once one of them has confirmed its fence",
     FencedIsBad promise 16 within 100 in Heads: "a drive that refuses a head that is out counts as one that cannot read its blocks",
     FollowerNotAwaited promise 16 within 500 in Heads: "an order is answered before the follower has what it changed",
     NotLookedAgain promise 16 within 0 in Heads: "records count that were read before the other head was shut out",
