@@ -139,6 +139,7 @@ bugs! {
     ZeroesUnasked promise 3 within 0 in Heads: "a head that may be shut out answers zeroes without asking a drive",
     ReadsUnseeing promise 16 within 0 in Heads: "a head passes on what it reads long after it has looked whether it still leads",
     MissingLegUnawaited promise 16 within 0 in Heads: "a head goes on at once without a leg that the other one may still read",
+    OutRecords promise 5 within 0 in Heads: "a head that is out answers what waits for the record of a loss",
     OutHeadVotes promise 16 within 0 in Heads: "the directory of a head that is out votes, so that one drive more stops the other one",
     OldDirectoryLeads promise 16 within 0 in Heads: "a head leads by an older copy of its state directory",
     OutHeadsWitness promise 5 within 0 in Heads: "a leg is believed by the witness of a head that was out",
