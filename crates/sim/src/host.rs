@@ -356,7 +356,8 @@ impl Host {
         drop(volume);
         self.ledger.borrow_mut().tell(|| {
             let name = if let Doing::Write(w) | Doing::Advice(w) = &doing { w.id } else { 0 };
-            format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks")
+            let forced = if fua { ", forced" } else { "" };
+            format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks{forced}")
         });
         let command = HostCommand { id: id as u32, op, at, blocks, fua, data };
         let taken = self.initiator.submit(&command, &mut self.memory);

@@ -259,10 +259,14 @@ impl Run {
     }
     /// A head's life is over; it begins another later.
     fn fell(&mut self, server: usize, after: Duration) {
+        let served = self.ready.contains(&server);
         self.ready.retain(|s| *s != server);
         self.out[server] = false;
         self.log(server, "its process has ended");
-        self.volume.borrow_mut().head_fell(false);
+        // What is read is made the same on every leg once whoever wrote it has fallen: nobody else's end does that.
+        if served {
+            self.volume.borrow_mut().head_fell(false);
+        }
         self.forget_order(server);
         self.world.alarm(after, ALARM_BOOT + server as u64);
     }
