@@ -12,7 +12,7 @@ use crate::steward::state::config::PoolConfig;
 use crate::steward::words::list;
 use array::format::MembershipRecord;
 use base::Uuid;
-use base::machine::StateOp;
+use base::machine::{StateError, StateOp};
 use std::collections::BTreeSet;
 
 /// Whether a file tells of a head that was, and not only of somebody who tried whether one can be written.
@@ -32,8 +32,13 @@ fn row_of(config: &PoolConfig) -> PoolRow {
 impl Office {
     /// Names of the files in the state directory that tell of a head.
     pub(crate) async fn files_there(&self) -> BTreeSet<String> {
-        let bytes = self.cx.state(StateOp::List).await.unwrap_or_default();
-        String::from_utf8_lossy(&bytes).lines().filter(|n| tells(n)).map(str::to_string).collect()
+        let all = self.list_files().await.unwrap_or_default();
+        all.into_iter().filter(|n| tells(n)).collect()
+    }
+    /// Names of all files in the state directory.
+    pub(crate) async fn list_files(&self) -> Result<Vec<String>, StateError> {
+        let bytes = self.cx.state(StateOp::List).await?;
+        Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect())
     }
     pub(crate) fn tell_loss(&self, words: String, next: impl Into<String>) {
         let now = self.cx.now();

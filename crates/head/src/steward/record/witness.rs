@@ -67,10 +67,9 @@ impl Office {
     /// The other head led since this one had the latest witnesses: they prove nothing. An error is a sentence.
     pub(crate) async fn discard_witnesses(&self) -> Result<(), String> {
         let failed = |e| state_words("an old witness record", &e);
-        let listed = self.cx.state(StateOp::List).await.map_err(failed)?;
-        let all = String::from_utf8_lossy(&listed).into_owned();
-        for name in all.lines().filter(|name| name.starts_with(WITNESS)) {
-            self.change_file(StateOp::Remove { name: name.into() }).await.map_err(failed)?;
+        let all = self.list_files().await.map_err(failed)?;
+        for name in all.into_iter().filter(|name| name.starts_with(WITNESS)) {
+            self.change_file(StateOp::Remove { name }).await.map_err(failed)?;
         }
         Ok(())
     }

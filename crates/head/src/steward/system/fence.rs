@@ -4,6 +4,7 @@ use crate::order::Weight;
 use crate::steward::context::desk::Desk;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
+use crate::steward::context::system::SystemDesk;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::state::config::PoolConfig;
@@ -147,26 +148,14 @@ impl Office {
             self.in_system(|s| s.confirms(id));
             return Ok(());
         }
-        let asks = self.ask_for_fence((id, info), anew, patience);
-        if planted(Bug::FirstFenceServes) {
-            let first = || self.desk().system.as_ref().is_some_and(|s| s.has_any_confirmed());
-            return self.cx.unless(first, asks).await.unwrap_or_else(|| {
-                self.in_system(|s| s.confirms(id));
-                Ok(())
-            });
-        }
-        asks.await
-    }
-    async fn ask_for_fence(
-        &self,
-        (id, info): (DriveId, &DriveInfo),
-        anew: bool,
-        patience: Duration,
-    ) -> Result<(), String> {
-        let path = &info.path;
+        let first = || {
+            let any = |s: &SystemDesk| s.has_any_confirmed();
+            planted(Bug::FirstFenceServes) && self.desk().system.as_ref().is_some_and(any)
+        };
         let end = self.cx.now() + patience;
         loop {
-            let last = match self.fence_once(id, info.fence, anew).await {
+            let asks = self.fence_once(id, info.fence, anew);
+            let last = match self.cx.unless(first, asks).await.unwrap_or(Ok(true)) {
                 Ok(true) => {
                     self.in_system(|s| s.confirms(id));
                     return Ok(());

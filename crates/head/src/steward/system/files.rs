@@ -106,9 +106,8 @@ impl Office {
         }
     }
     async fn shared_files(&self) -> Vec<String> {
-        let listed = self.cx.state(StateOp::List).await.unwrap_or_default();
-        let all = String::from_utf8_lossy(&listed).into_owned();
-        all.lines().filter(|n| is_shared(n)).map(str::to_string).collect()
+        let all = self.list_files().await.unwrap_or_default();
+        all.into_iter().filter(|n| is_shared(n)).collect()
     }
 
     /// Takes what the other Steward says, one after the other.
