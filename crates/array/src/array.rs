@@ -13,7 +13,7 @@ use crate::door::{
 };
 use crate::door::{TRANSFER_MAX, Ticket};
 use crate::flight::{DriveTag, Flight, Job, Legs, NONE, Owner, Phase, Plan, bit, members};
-use crate::geometry::{Geometry, LANES, LEGS_MAX, PLACES_MAX};
+use crate::geometry::{Geometry, LANES, LEGS_MAX, Lanes, PLACES_MAX};
 use crate::hedge::state::{HEDGES_MAX, Hedging};
 use crate::intent::state::Intent;
 use crate::latency::state::{Judging, Latency};
@@ -53,7 +53,7 @@ pub struct Array {
     pub(crate) uuid: Uuid,
     pub(crate) geometry: Geometry,
     pub(crate) shard: u16,
-    pub(crate) shards: u16,
+    pub(crate) lanes: Lanes,
     pub(crate) legs: [Standing; PLACES_MAX],
     sets: Sets,
     pub(crate) epoch: u64,
@@ -89,7 +89,7 @@ pub struct Array {
     pub(crate) judging: Judging,
     pub(crate) uncleared: Uncleared,
     /// Another head may be let in at its drives, and this one shut out.
-    shared: bool,
+    pub(crate) shared: bool,
 }
 
 impl Array {
@@ -97,7 +97,6 @@ impl Array {
     pub fn new(config: ArrayConfig) -> Self {
         let geometry = config.geometry;
         geometry.check();
-        assert!(config.shard < config.shards, "a shard has a number below their count");
         assert!(config.membership.legs.len() <= PLACES_MAX, "an array has few legs");
         let mut legs = [Standing {
             leg: None,
@@ -124,9 +123,8 @@ impl Array {
             let present = legs.iter().filter(|l| l.leg.is_some()).count();
             assert!(present <= 1, "an array without redundancy has one leg");
         }
-        let intent =
-            Intent::new(&geometry, config.shard, config.shards, &config.dirty, config.membership.epoch);
-        let place = (config.shard, config.shards);
+        let place = (config.shard, &config.lanes);
+        let intent = Intent::new(&geometry, place, &config.dirty, config.membership.epoch);
         let uncleared = Uncleared::new(
             &geometry,
             &config.uncleared,
@@ -139,7 +137,7 @@ impl Array {
             uuid: config.uuid,
             geometry,
             shard: config.shard,
-            shards: config.shards,
+            lanes: config.lanes,
             legs,
             sets: Sets::of(&legs),
             epoch: config.membership.epoch,
@@ -189,7 +187,7 @@ impl Array {
     #[inline]
     pub fn owner(&self, at: u64) -> u16 {
         if self.geometry.redundant() {
-            self.geometry.owner_of_region(self.geometry.region(at), self.shards)
+            self.geometry.owner_of_region(self.geometry.region(at), &self.lanes)
         } else {
             self.uncleared_owner(at).unwrap_or(self.shard)
         }
@@ -208,7 +206,7 @@ impl Array {
         (first..=last).all(|region| !unclean.get(region) || self.owns(region))
     }
     pub(crate) fn owns(&self, region: u32) -> bool {
-        self.geometry.owner_of_region(region, self.shards) == self.shard
+        self.geometry.owner_of_region(region, &self.lanes) == self.shard
     }
 
     /// A command. Ends in `ArrayIo::done`, possibly at once.

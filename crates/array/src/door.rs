@@ -5,7 +5,7 @@
 //! member, what is on record) comes from the Steward, to every shard's instance.
 
 use crate::bitmap::Bitmap;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Lanes};
 use crate::uncleared::map::UnclearedMap;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Uuid};
 
@@ -99,8 +99,8 @@ pub struct ArrayConfig {
     pub membership: Membership,
     /// This shard.
     pub shard: u16,
-    /// Number of shards.
-    pub shards: u16,
+    /// Who changes what.
+    pub lanes: Lanes,
     /// `SCRATCH_BYTES` of this shard's memory, page-aligned, this instance's alone (`SINGLE_SCRATCH_BYTES` where there is
     /// no redundancy).
     pub scratch: Slice,

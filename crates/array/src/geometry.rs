@@ -1,7 +1,7 @@
 //! Where things lie on the drives of one array, and how its data space is cut into regions and lanes.
 //!
 //! A *region* is what one bit of the write-intent bitmap stands for. Regions are dealt out to `LANES`
-//! lanes round robin, and a lane belongs to one shard (`lane % shards`), so neighbouring regions are
+//! lanes round robin, and a lane belongs to one shard ([`Lanes`]), so neighbouring regions are
 //! worked on by different cores. The bitmap on the drive is ordered by lane, so that each of its blocks
 //! has one writer.
 
@@ -107,8 +107,9 @@ impl Geometry {
         (region < self.regions()).then_some(region)
     }
     /// The shard that executes changes of `region`.
-    pub fn owner_of_region(&self, region: u32, shards: u16) -> u16 {
-        if self.redundant() { (region % LANES) as u16 % shards } else { 0 }
+    #[inline]
+    pub fn owner_of_region(&self, region: u32, lanes: &Lanes) -> u16 {
+        if self.redundant() { lanes.of_region(region) } else { 0 }
     }
     /// Panics unless the fields fit together: what is read from a drive is checked before it comes here.
     pub fn check(&self) {
@@ -129,6 +130,31 @@ impl Geometry {
             && u64::from(self.blocks_per_lane()) * u64::from(BITS_PER_BLOCK)
                 >= u64::from(self.regions_per_lane())
             && end.is_some_and(|end| end <= self.data_at)
+    }
+}
+
+/// Which shard has each lane of an array: it alone changes the regions of that lane, and writes its blocks of the bitmap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lanes([u16; LANES as usize]);
+
+impl Lanes {
+    /// Lanes that are dealt to so many shards, from the first one, one after the other.
+    pub fn dealt(shards: u16) -> Self {
+        assert!(shards > 0, "somebody has each lane");
+        Self(core::array::from_fn(|lane| lane as u16 % shards))
+    }
+    /// Each lane's shard.
+    pub fn new(owners: [u16; LANES as usize]) -> Self {
+        Self(owners)
+    }
+    /// Who has the lane of this region.
+    #[inline]
+    pub fn of_region(&self, region: u32) -> u16 {
+        self.0[(region % LANES) as usize]
+    }
+    /// The lanes that this shard has, in ascending order.
+    pub fn of_shard(&self, shard: u16) -> impl Iterator<Item = u32> {
+        (0..LANES).filter(move |lane| self.0[*lane as usize] == shard)
     }
 }
 

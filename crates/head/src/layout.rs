@@ -2,7 +2,7 @@
 //!
 //! Made by the Steward at every change, never changed afterwards, shared by all shards.
 
-use array::{Bitmap, Geometry, Membership, UnclearedMap};
+use array::{Bitmap, Geometry, Lanes, Membership, UnclearedMap};
 use base::{Uuid, VolumeId};
 use core::fmt;
 use std::sync::Arc;
@@ -65,6 +65,8 @@ pub struct ArrayLayout {
     pub geometry: Geometry,
     /// Legs, with the epoch of the last change.
     pub membership: Membership,
+    /// Which shard changes what. Read once, as `dirty` is.
+    pub lanes: Lanes,
     /// Regions that were dirty when the array was assembled (all of them, if a leg lacks everything).
     /// Read once, when a shard first sees the array.
     pub dirty: Arc<Bitmap>,

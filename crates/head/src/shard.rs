@@ -649,18 +649,13 @@ pub(crate) fn set<T>(table: &mut Vec<Option<T>>, index: usize, item: T) {
 }
 
 /// A new array machine for this shard.
-pub(crate) fn build_array(
-    core_id: u16,
-    shards: u16,
-    layout: &crate::layout::ArrayLayout,
-    scratch: Slice,
-) -> Array {
+pub(crate) fn build_array(core_id: u16, layout: &crate::layout::ArrayLayout, scratch: Slice) -> Array {
     Array::new(ArrayConfig {
         uuid: layout.uuid,
         geometry: layout.geometry,
         membership: layout.membership.clone(),
         shard: core_id,
-        shards,
+        lanes: layout.lanes,
         scratch,
         dirty: (*layout.dirty).clone(),
         unclean: layout.unclean,

@@ -2,12 +2,15 @@
 
 use crate::bitmap::Bitmap;
 use crate::flight::{Legs, List};
-use crate::geometry::{BITS_PER_BLOCK, Geometry, LANES};
+use crate::geometry::{BITS_PER_BLOCK, Geometry, LANES, Lanes};
 use crate::writing::Writing;
 use base::Instant;
 
 /// Unit of `touched`, as a shift of nanoseconds: 134 ms.
 pub(super) const TICK_SHIFT: u32 = 27;
+
+/// Stands for a lane that another shard has.
+const NOT_OURS: u8 = u8::MAX;
 
 /// One block of the bitmap, of one of our lanes.
 #[derive(Debug)]
@@ -49,8 +52,9 @@ pub(super) enum Clearing {
 /// The bitmap of one instance's lanes.
 #[derive(Debug)]
 pub(crate) struct Intent {
-    shard: u32,
-    shards: u32,
+    /// The lanes that are ours, and which of these each lane is; `NOT_OURS`.
+    lanes: Vec<u32>,
+    nth: [u8; LANES as usize],
     per_lane: u32,
     pub(super) blocks: Vec<Block>,
     pub(super) wanted: Bitmap,
@@ -69,13 +73,21 @@ pub(crate) struct Intent {
 }
 
 impl Intent {
-    pub(crate) fn new(geometry: &Geometry, shard: u16, shards: u16, dirty: &Bitmap, epoch: u64) -> Self {
-        let (shard, shards) = (u32::from(shard), u32::from(shards));
+    pub(crate) fn new(
+        geometry: &Geometry,
+        (shard, dealt): (u16, &Lanes),
+        dirty: &Bitmap,
+        epoch: u64,
+    ) -> Self {
         let per_lane = if geometry.redundant() { geometry.regions_per_lane() } else { 0 };
-        let lanes = (0..LANES).filter(|lane| lane % shards == shard);
+        let lanes: Vec<u32> = dealt.of_shard(shard).collect();
+        let mut nth = [NOT_OURS; LANES as usize];
+        for (n, lane) in lanes.iter().enumerate() {
+            nth[*lane as usize] = n as u8;
+        }
         let mut blocks = Vec::new();
         let mut from = 0;
-        for lane in lanes {
+        for lane in lanes.iter().copied() {
             for nth in 0..geometry.blocks_per_lane() {
                 let len = BITS_PER_BLOCK.min(per_lane.saturating_sub(nth * BITS_PER_BLOCK));
                 blocks.push(Block {
@@ -96,8 +108,8 @@ impl Intent {
             }
         }
         let mut intent = Self {
-            shard,
-            shards,
+            lanes,
+            nth,
             per_lane,
             blocks,
             wanted: Bitmap::new(from),
@@ -113,7 +125,7 @@ impl Intent {
         };
         if geometry.redundant() {
             for region in dirty.iter() {
-                if region % LANES % shards == shard {
+                if dealt.of_region(region) == shard {
                     let local = intent.local(region);
                     intent.want(local);
                 }
@@ -127,14 +139,13 @@ impl Intent {
     }
     /// An own region's number here.
     pub(crate) fn local(&self, region: u32) -> u32 {
-        let (lane, nth) = (region % LANES, region / LANES);
-        assert_eq!(lane % self.shards, self.shard, "a region of another shard");
-        lane / self.shards * self.per_lane + nth
+        let lane = self.nth[(region % LANES) as usize];
+        assert!(lane != NOT_OURS, "a region of another shard");
+        u32::from(lane) * self.per_lane + region / LANES
     }
     /// The region of a number here.
     pub(crate) fn region(&self, local: u32) -> u32 {
-        let lane = local / self.per_lane * self.shards + self.shard;
-        local % self.per_lane * LANES + lane
+        local % self.per_lane * LANES + self.lanes[(local / self.per_lane) as usize]
     }
     /// Regions whose bit is set or about to be.
     pub(crate) fn wanted(&self) -> &Bitmap {

@@ -71,9 +71,9 @@ impl Array {
         if scrub.next == scrub.end {
             let region_bytes = self.geometry.region_bytes;
             let first = u32::try_from(scrub.next.div_ceil(region_bytes)).expect("an array has few regions");
-            let (geometry, shard, shards) = (&self.geometry, self.shard, self.shards);
+            let (geometry, shard, lanes) = (&self.geometry, self.shard, &self.lanes);
             let mut left = first..geometry.regions();
-            let Some(region) = left.find(|r| geometry.owner_of_region(*r, shards) == shard) else {
+            let Some(region) = left.find(|r| geometry.owner_of_region(*r, lanes) == shard) else {
                 self.scrub = None;
                 io.note(Note::Scrubbed { epoch: self.epoch });
                 return;

@@ -24,7 +24,7 @@ use crate::bitmap::Bitmap;
 use crate::buffers::BufferId;
 use crate::door::{ArrayIo, Kind, Note, Progress};
 use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, Plan, members, status_of};
-use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK, LANES};
+use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK};
 use crate::writing::Writing;
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Status, planted};
 use map::Pieces;
@@ -41,7 +41,7 @@ impl Array {
         self.piece_owner(region) == self.shard
     }
     fn piece_owner(&self, region: u32) -> u16 {
-        (region % LANES) as u16 % self.shards
+        self.lanes.of_region(region)
     }
     /// Who executes changes here because of uncleared pieces; None: nobody in particular.
     #[inline]

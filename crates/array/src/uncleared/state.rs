@@ -2,7 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::flight::{Legs, List, bit};
-use crate::geometry::{BITS_PER_BLOCK, Geometry, LANES};
+use crate::geometry::{BITS_PER_BLOCK, Geometry, Lanes};
 use crate::uncleared::map::{Pieces, UnclearedMap};
 use crate::writing::Writing;
 use base::Instant;
@@ -65,14 +65,13 @@ impl Uncleared {
     pub(crate) fn new(
         geometry: &Geometry,
         map: &UnclearedMap,
-        (shard, shards): (u16, u16),
+        (shard, lanes): (u16, &Lanes),
         epoch: u64,
         in_sync: Legs,
     ) -> Self {
         let pieces = Pieces::of(geometry);
-        let lanes = (0..LANES).filter(|lane| *lane % u32::from(shards) == u32::from(shard));
         let mut blocks = vec![];
-        for (nth, lane) in lanes.enumerate() {
+        for (nth, lane) in lanes.of_shard(shard).enumerate() {
             for index in 0..pieces.blocks_per_lane() {
                 let generation = (epoch << 32).max(map.newest(lane, index));
                 // The next copy must not lie where the newest one does.
@@ -110,8 +109,9 @@ impl Uncleared {
         if !map.is_clear() {
             uncleared.regions = Bitmap::new(geometry.regions());
             for piece in map.pieces.iter() {
-                uncleared.regions.set(piece / pieces.per_region);
-                if (piece / pieces.per_region) % LANES % u32::from(shards) == u32::from(shard) {
+                let region = piece / pieces.per_region;
+                uncleared.regions.set(region);
+                if lanes.of_region(region) == shard {
                     uncleared.set(piece);
                 }
             }

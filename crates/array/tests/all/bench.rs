@@ -108,7 +108,7 @@ impl Bench {
             geometry,
             membership,
             shard: 0,
-            shards: 1,
+            lanes: Lanes::dealt(1),
             scratch: Slice::new(0, SCRATCH_BYTES),
             dirty,
             unclean,

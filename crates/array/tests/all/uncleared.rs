@@ -275,7 +275,7 @@ fn other_shards_send_what_may_be_uncleared_to_the_owner_until_they_know_better()
             geometry,
             membership: members(1, &[InSync]),
             shard,
-            shards: 2,
+            lanes: Lanes::dealt(2),
             scratch: Slice::new(0, SINGLE_SCRATCH_BYTES),
             dirty: Bitmap::new(geometry.regions()),
             unclean: false,

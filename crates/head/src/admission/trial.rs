@@ -203,6 +203,7 @@ impl Trial {
                 uuid: Uuid([2; 16]),
                 geometry,
                 membership: Membership { epoch: 1, legs: vec![leg(1), leg(2)] },
+                lanes: array::Lanes::dealt(self.shards.len() as u16),
                 dirty: Arc::new(Bitmap::new(geometry.regions())),
                 unclean: false,
                 uncleared: Default::default(),

@@ -158,6 +158,7 @@ mod tests {
             uuid: Uuid([i as u8 + 1; 16]),
             geometry,
             membership: Membership { epoch: 1, legs: vec![Some(leg(2 * i)), Some(leg(2 * i + 1))] },
+            lanes: array::Lanes::dealt(1),
             dirty: Arc::new(Bitmap::new(geometry.regions())),
             unclean: false,
             uncleared: Default::default(),

@@ -883,7 +883,7 @@ impl<M: Memory> Core<M> {
         let redundant = wanted.geometry.redundant();
         let kept = if redundant { &mut self.scratch } else { &mut self.single_scratch };
         let scratch = kept.pop().expect("the Steward has asked whether there is room for another array");
-        let array = build_array(self.id, self.shards, wanted, scratch);
+        let array = build_array(self.id, wanted, scratch);
         let epoch = wanted.membership.epoch;
         let regions = wanted.geometry.redundant().then_some(wanted.geometry);
         let state = ArrayState {

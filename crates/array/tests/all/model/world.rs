@@ -190,6 +190,9 @@ struct Steward {
 
 pub struct World {
     rng: Prng,
+    /// Who has which lane, in each life dealt anew from a source of its own, so that seeds stay what they were.
+    lanes: Lanes,
+    dealing: Prng,
     options: Options,
     geometry: Geometry,
     uuid: Uuid,
@@ -277,7 +280,10 @@ impl World {
             marked: 0,
             cleared: 0,
         };
+        let dealing = Prng::new(rng.clone().next_u64());
         let mut world = Self {
+            lanes: Lanes::dealt(options.shards),
+            dealing,
             oracle: Oracle::new(data_bytes / BLOCK),
             leg_drive: (0..options.legs).collect(),
             rng,
@@ -340,6 +346,10 @@ impl World {
     }
     fn boot(&mut self, dirty: Bitmap, uncleared: UnclearedMap, unclean: bool) {
         let shards = self.options.shards;
+        self.lanes = match self.dealing.chance(1, 2) {
+            true => Lanes::dealt(shards),
+            false => Lanes::new(core::array::from_fn(|_| self.dealing.below(u64::from(shards)) as u16)),
+        };
         self.shards = (0..shards)
             .map(|shard| {
                 Array::new(ArrayConfig {
@@ -347,7 +357,7 @@ impl World {
                     geometry: self.geometry,
                     membership: self.steward.membership.clone(),
                     shard,
-                    shards,
+                    lanes: self.lanes,
                     scratch: self.scratch[usize::from(shard)],
                     dirty: dirty.clone(),
                     unclean,
@@ -494,7 +504,7 @@ impl World {
         }
         // Promise 4, seen from the drive: whoever is in sync says that the region is dirty.
         let region = self.geometry.region(op.at - self.geometry.data_at);
-        assert_eq!(self.geometry.owner_of_region(region, self.options.shards) as usize, shard);
+        assert_eq!(self.geometry.owner_of_region(region, &self.lanes) as usize, shard);
         let in_sync = self
             .steward
             .membership
