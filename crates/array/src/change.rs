@@ -291,7 +291,8 @@ impl Array {
             // Shards that do not know yet that the leg is lost would read there once hosts are served again.
             let decided = missed == 0;
             if self.unrecorded && decided && matches!(job, Job::Host(_)) {
-                self.over(now, id, Status::NotReady, io);
+                let fenced = refused.filter(|e| *e == DriveError::Fenced);
+                self.over(now, id, fenced.map_or(Status::NotReady, |e| status_of(e, self.shared)), io);
             }
             return;
         }
@@ -299,7 +300,7 @@ impl Array {
             return self.await_map(now, id, io);
         }
         let status = match refused {
-            Some(error) => status_of(error),
+            Some(error) => status_of(error, self.shared),
             // Every leg that has it was lost meanwhile, and one that lacks it was not.
             None if wrote & self.in_sync() == 0 => Status::NotReady,
             None => Status::Good,

@@ -296,12 +296,13 @@ impl List {
     }
 }
 
-/// What a host is told when the last good leg refuses.
-pub(crate) fn status_of(error: DriveError) -> Status {
+/// What a host is told when the last good leg refuses, of drives that two heads share or not.
+pub(crate) fn status_of(error: DriveError, shared: bool) -> Status {
     match error {
         DriveError::Medium | DriveError::Cut | DriveError::Other(_) => Status::Medium,
         DriveError::NoSpace => Status::NoSpace,
-        // A reservation says nothing of the blocks: hosts come back, and reach them by whoever holds it.
+        // A reservation says nothing of the blocks. That of the other head is told nobody: hosts would wait here, and reach them there.
+        DriveError::Fenced if shared => Status::Withheld,
         DriveError::Gone | DriveError::TimedOut | DriveError::Fenced => Status::NotReady,
     }
 }

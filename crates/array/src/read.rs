@@ -205,7 +205,7 @@ impl Array {
                 io.note(Note::MediumLost { at, len });
                 self.read_lost(now, id, Status::Medium, io);
             }
-            None => self.read_lost(now, id, status_of(refused.unwrap_or(error)), io),
+            None => self.read_lost(now, id, status_of(refused.unwrap_or(error), self.shared), io),
         }
     }
 

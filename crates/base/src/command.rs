@@ -76,4 +76,7 @@ pub enum Status {
     WriteProtected,
     /// Our own failure.
     Internal,
+    /// Another head has shut this one off the drives, or may have: no answer is given, and the host's connection ends, so that it goes
+    /// to where it is served. Front ends never see it.
+    Withheld,
 }

@@ -235,6 +235,8 @@ pub enum Close {
     Slow,
     /// A newer connection of the same identity took its place, or the operator ended it.
     Replaced,
+    /// A command of it can have no answer here: `Status::Withheld`.
+    Withheld,
 }
 
 /// Largest data transfer of one command, bytes (MDTS, VPD 0xB0).

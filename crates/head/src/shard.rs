@@ -41,8 +41,8 @@ use array::{Array, ArrayConfig, Geometry, Note};
 use base::front::Close;
 use base::view::View;
 use base::{
-    Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, Instant, Machine, Memory, PortalId, Prng,
-    Slice, Slots, Status, Want, planted,
+    Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, FrontIo, Instant, Machine, Memory, PortalId,
+    Prng, Slice, Slots, Status, Want, planted,
 };
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -507,6 +507,9 @@ impl<M: Memory> Shard<M> {
             link.counters.count(ended, took);
             self.core.touch(link);
             match link.life {
+                Life::Open if status == Status::Withheld => {
+                    Io { now, core: &mut self.core, link, fx }.close(Close::Withheld);
+                }
                 Life::Open => {
                     if moved {
                         front.on_moved(tag, self.core.requests[index].buffer.expect("it moved to another"));

@@ -126,6 +126,10 @@ pub struct Ledger {
     pub slowest_read: Duration,
     /// Longest time that a write or a flush took.
     pub slowest_write: Duration,
+    /// When a command last ended well.
+    pub last_good: Option<Instant>,
+    /// Longest time in which no command ended well, between two that did.
+    pub longest_stall: Duration,
     /// Nothing new is started.
     pub stop: bool,
     /// What happened, for the story, if anybody wants it.
@@ -212,7 +216,11 @@ impl Host {
             ledger.tell(|| format!("{} ends: {:?}", done.id, done.status));
             let good = done.status == HostStatus::Good;
             match done.status {
-                HostStatus::Good => ledger.good += 1,
+                HostStatus::Good => {
+                    ledger.good += 1;
+                    let stall = ledger.last_good.replace(now).map_or(Duration::ZERO, |last| now.since(last));
+                    ledger.longest_stall = ledger.longest_stall.max(stall);
+                }
                 HostStatus::ConnectionLost => ledger.lost += 1,
                 HostStatus::Failed(fault) => {
                     ledger.failed += 1;

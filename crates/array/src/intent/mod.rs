@@ -223,7 +223,7 @@ impl Array {
             if writing.late == 0 {
                 block.writing = None;
             }
-            self.fail_waiters(now, nth, status_of(error), io);
+            self.fail_waiters(now, nth, status_of(error, self.shared), io);
             return;
         }
         block.writing = None;

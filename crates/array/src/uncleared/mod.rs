@@ -284,7 +284,7 @@ impl Array {
             if writing.late == 0 {
                 block.writing = None;
             }
-            return self.fail_map_waiters(now, nth, status_of(error), io);
+            return self.fail_map_waiters(now, nth, status_of(error, self.shared), io);
         }
         block.writing = None;
         block.holds |= writing.took;

@@ -384,7 +384,7 @@ mod tests {
         let second = base::Duration::from_secs(1);
         for (op, looks, ended) in [
             (Op::Read, true, (Status::Good, 2)),
-            (Op::Read, false, (Status::NotReady, 4)),
+            (Op::Read, false, (Status::Withheld, 4)),
             // What is changed counts once it is on the legs, and nobody learns from that what they held.
             (Op::Write, false, (Status::Good, 2)),
         ] {

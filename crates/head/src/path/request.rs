@@ -184,7 +184,7 @@ pub(crate) struct Orphan {
     pub op: OpView,
 }
 
-/// The worse of two endings: an error hides a success, the first error stays.
+/// The worse of two endings: an error hides a success, the first error stays; and what has no answer in one part has none.
 pub(crate) fn worse(a: Status, b: Status) -> Status {
-    if a == Status::Good { b } else { a }
+    if a == Status::Good || b == Status::Withheld { b } else { a }
 }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 const NEVER: Instant = Instant(u64::MAX);
 
-/// A host is told to come again that waits so long.
+/// The connection of a host that waits so long ends: it is served elsewhere, or asks again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far a shard sees.
@@ -59,12 +59,12 @@ impl Sight {
             !reads
         });
     }
-    /// Those who have waited long enough are told to come again.
+    /// Those who have waited long enough get no answer.
     pub fn lose_patience(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &mut Slots<Request>) {
         self.kept.retain(|(index, since)| {
             let over = now.since(*since) >= PATIENCE;
             if over {
-                requests[*index].status = Status::NotReady;
+                requests[*index].status = Status::Withheld;
                 told.push_back(*index);
             }
             !over

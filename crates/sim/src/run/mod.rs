@@ -74,6 +74,8 @@ pub struct Outcome {
     pub troubles: u32,
     /// Longest time that a read took, and a write or a flush.
     pub slowest: (Duration, Duration),
+    /// Longest time in which no command of a host ended well, between two that did.
+    pub longest_stall: Duration,
     /// Longest time from the start of a head to the first look at which its pools were served; a head that fell before
     /// that counts for nothing.
     pub slowest_start: Duration,
@@ -257,6 +259,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             let l = l.borrow();
             (r.max(l.slowest_read), w.max(l.slowest_write))
         }),
+        longest_stall: run.ledgers.iter().fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_stall)),
         slowest_start: run.slowest_start,
         events: run
             .last_look

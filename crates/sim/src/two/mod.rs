@@ -194,6 +194,10 @@ impl Run {
                 let l = l.borrow();
                 (r.max(l.slowest_read), w.max(l.slowest_write))
             }),
+            longest_stall: self
+                .ledgers
+                .iter()
+                .fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_stall)),
             slowest_start: Duration::ZERO,
             events: core::iter::once(format!("{} takeovers", self.takeovers))
                 .chain(events.map(|e| format!("{}: {}", e.what, e.message)))

@@ -83,6 +83,8 @@ pub struct Options {
     pub addresses_move: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
+    /// One trouble happens, to the head that leads, and no other.
+    pub once: bool,
     /// Mean time between troubles.
     pub pause: Duration,
     /// How long hosts work.
@@ -126,6 +128,7 @@ impl Options {
             clocks,
             addresses_move: rng.chance(1, 2),
             troubles,
+            once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
             work: Duration::from_secs(rng.between(5, 15)),
             kindness: Kindness {
@@ -154,6 +157,16 @@ impl Options {
         self.troubles.retain(|t| *t != Trouble::PauseSteward && rng.chance(1, 2));
         self.troubles.push(Trouble::PauseSteward);
         self
+    }
+    /// A world of quick drives in which this happens to the head that leads, once, and else nothing: how long do hosts wait?
+    pub fn of_one(seed: u64, trouble: Trouble) -> Self {
+        let mut options = Self::swarm(seed);
+        (options.troubles, options.once, options.addresses_move) = (vec![trouble], true, true);
+        (options.used, options.habits.reset_ppm) = (false, 0);
+        options.pause = Duration::from_secs(1);
+        let quick = Kindness { drive_us: 500, late_permille: 0, split_permille: 0, ..options.kindness };
+        options.kindness = quick;
+        options
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.
     pub fn of_cut(seed: u64, cut: Cut) -> Self {

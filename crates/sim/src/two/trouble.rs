@@ -16,7 +16,8 @@ const NAMES: u64 = 4;
 
 impl Run {
     pub(super) fn next_trouble(&mut self) {
-        if !self.options.troubles.is_empty() {
+        let over = self.options.once && self.troubles > 0;
+        if !self.options.troubles.is_empty() && !over {
             let mean = self.options.pause.as_micros() as u64;
             let after = Duration::from_micros(self.rng.between(mean / 4, mean * 2));
             self.world.alarm(after, ALARM_TROUBLE);
@@ -33,7 +34,7 @@ impl Run {
     /// The head that leads, more often than not.
     fn victim(&mut self) -> usize {
         match self.leader() {
-            Some(leader) if self.rng.chance(2, 3) => leader,
+            Some(leader) if self.options.once || self.rng.chance(2, 3) => leader,
             Some(leader) => 1 - leader,
             None => self.rng.below(2) as usize,
         }

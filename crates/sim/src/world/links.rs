@@ -70,6 +70,8 @@ struct Link {
     stalled_until: Instant,
     /// What is sent is lost, and nobody is told.
     silent: bool,
+    /// Its address is at another server: the host's end was told so.
+    moved: bool,
     /// When the host gave it up, if nobody was told.
     left_at: Option<Instant>,
 }
@@ -136,7 +138,9 @@ impl World {
         for link in 0..self.links.all.len() {
             let Some(l) = &mut self.links.all[link] else { continue };
             let elsewhere = self.actors[l.ends[1].actor].server != Some(server);
-            if elsewhere && !core::mem::replace(&mut l.silent, true) {
+            // Also a host that hears nothing any more, as its server has no power.
+            if elsewhere && !core::mem::replace(&mut l.moved, true) {
+                l.silent = true;
                 l.ways[0].last = NEVER;
                 self.push(self.now() + Duration::from_micros(50), Happening::Hangup { link, to: 0 });
             }
@@ -246,6 +250,7 @@ impl World {
             ways: [Way::default(), Way::default()],
             stalled_until: Instant(0),
             silent: false,
+            moved: false,
             left_at: None,
         }));
         self.links.by_end.insert((host, id), (index, 0));

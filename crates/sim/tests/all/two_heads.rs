@@ -1,6 +1,7 @@
 //! Worlds of two whole heads that are green: always the same ones.
 
-use sim::two::{Options, run};
+use base::Duration;
+use sim::two::{Options, Trouble, run};
 
 /// Seeds of one test thread.
 const EACH: u64 = 50;
@@ -31,6 +32,42 @@ fn two_whole_heads_keep_their_promises_in_worlds_50_to_99() {
     pass(EACH..2 * EACH);
 }
 
+/// Seeds in which one thing happens to the head that leads.
+const STALLED: u64 = 12;
+
+/// Worlds of one trouble each: hosts have a path to both heads' servers, and wait no longer than this for a command that ends well.
+fn stalls(trouble: Trouble, most: Duration) {
+    let mut longest = Duration::ZERO;
+    for seed in 0..STALLED {
+        let outcome = run(Options::of_one(seed, trouble))
+            .unwrap_or_else(|f| panic!("{trouble:?}, seed {seed}: {}", f.what));
+        let (stall, events) = (outcome.longest_stall, &outcome.events);
+        assert!(stall <= most, "{trouble:?}, seed {seed}: a host waited for {stall:?}: {events:#?}");
+        longest = longest.max(stall);
+    }
+    println!("{trouble:?}: {longest:?} at most");
+}
+
+#[test]
+fn hosts_wait_no_longer_than_half_a_second_once_the_head_that_leads_is_killed() {
+    stalls(Trouble::Kill, Duration::from_millis(500));
+}
+
+#[test]
+fn hosts_wait_no_longer_than_a_second_after_a_power_cut() {
+    stalls(Trouble::PowerCut, Duration::from_secs(1));
+}
+
+#[test]
+fn hosts_wait_no_longer_than_a_second_once_the_head_that_leads_is_paused() {
+    stalls(Trouble::Pause, Duration::from_secs(1));
+}
+
+#[test]
+fn hosts_wait_no_longer_than_a_second_once_the_link_is_cut() {
+    stalls(Trouble::CutLink, Duration::from_secs(1));
+}
+
 #[test]
 fn the_same_seed_of_two_heads_gives_the_same_run() {
     let [first, again] = [(); 2].map(|()| run(Options::swarm(0)).unwrap_or_else(|f| panic!("{f:?}")));
@@ -57,7 +94,7 @@ fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
 #[test]
 fn a_path_that_the_follower_loses_is_told_and_so_is_its_return() {
     let mut options = calm(None);
-    (options.loses, options.work) = (Some(3), base::Duration::from_secs(10));
+    (options.loses, options.work) = (Some(3), Duration::from_secs(10));
     let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
     for words in ["does not reach d3: it would take over without it", "reaches d3 again"] {
         let told =
