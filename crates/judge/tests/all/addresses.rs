@@ -140,21 +140,37 @@ fn addresses(net: &Net) -> String {
     run(net, "ip -br addr")
 }
 
+/// A load by NVMe/TCP to the IPv4 address, and one by iSCSI to the IPv6 address.
+fn loads(site: &Site) -> Vec<Load> {
+    let nvme = format!("nvme://{}:4420/{}/1", MOVING[0], site.a.nqn());
+    let iscsi = format!("iscsi://[{}]:3260/{}/1", MOVING[1], site.a.iqn());
+    [("nvme", nvme), ("iscsi", iscsi)]
+        .iter()
+        .map(|(name, url)| {
+            let words = format!("{} --rw randrw --bs 4k --qd 4 --prepare", load::names(url));
+            Load::start_in(&site.host, &site.b, name, &words)
+        })
+        .collect()
+}
+
+/// Ends both loads, which saw no error, and says how long their longest commands took.
+fn no_longer_than(loads: Vec<Load>, most_s: f64, reconnects: bool) {
+    for (load, name) in loads.into_iter().zip(["NVMe/TCP, IPv4", "iSCSI, IPv6"]) {
+        let done = load.finish();
+        assert_eq!(done.reconnects > 0, reconnects, "{name}: {} reconnects", done.reconnects);
+        let stall = done.read_max_s.max(done.write_max_s);
+        println!("{name}: longest command {:.0} ms, {} blocks verified", stall * 1e3, done.verified);
+        assert!(stall < most_s, "{name} stood still for {stall} s");
+    }
+}
+
 #[test]
 fn addresses_move_and_hosts_know_at_once_that_their_connections_are_over() {
     if skipped("addresses that move") {
         return;
     }
     let mut site = site("addresses", None);
-    let nvme = format!("nvme://{}:4420/{}/1", MOVING[0], site.a.nqn());
-    let iscsi = format!("iscsi://[{}]:3260/{}/1", MOVING[1], site.a.iqn());
-    let mut loads: Vec<Load> = [("nvme", nvme), ("iscsi", iscsi)]
-        .iter()
-        .map(|(name, url)| {
-            let words = format!("{} --rw randrw --bs 4k --qd 4 --prepare", load::names(url));
-            Load::start_in(&site.host, &site.b, name, &words)
-        })
-        .collect();
+    let mut loads = loads(&site);
     let idle = idle(&site);
     loads.iter_mut().for_each(Load::must_run);
     let at = cut(&mut site);
@@ -178,14 +194,28 @@ fn addresses_move_and_hosts_know_at_once_that_their_connections_are_over() {
     until("a follows", 30, || heads(&site.b) == ["follows, ready", "leads"]);
     let there = addresses(&site.a.net);
     assert!(MOVING.iter().all(|ip| !there.contains(ip)), "{there}");
-    for (load, name) in loads.into_iter().zip(["NVMe/TCP, IPv4", "iSCSI, IPv6"]) {
-        let done = load.finish();
-        assert!(done.reconnects > 0, "{name}: it was not interrupted");
-        let stall = done.read_max_s.max(done.write_max_s);
-        println!("{name}: longest command {:.0} ms, {} blocks verified", stall * 1e3, done.verified);
-        // A host that was not told waits for its own timers.
-        assert!(stall < 5.0, "{name} stood still for {stall} s");
+    // A host that was not told waits for its own timers.
+    no_longer_than(loads, 5.0, true);
+}
+
+/// Neither head hears the other one by the link, and both see all drives: the one that leads goes on, as it proposes first.
+#[test]
+fn addresses_stay_and_hosts_go_on_when_the_link_is_cut() {
+    if skipped("a cut link") {
+        return;
     }
+    let site = site("linkless", None);
+    let mut loads = loads(&site);
+    loads.iter_mut().for_each(Load::must_run);
+    run(&site.a.net, "ip link set lnk down");
+    until("b is out", 10, || heads(&site.a) == ["leads", "out"]);
+    let there = addresses(&site.a.net);
+    assert!(MOVING.iter().all(|ip| there.contains(ip)), "{there}");
+    std::thread::sleep(Duration::from_secs(2));
+    // Cards that come back have their addresses again.
+    run(&site.a.net, "ip link set lnk up; ip addr replace 10.9.0.1/24 dev lnk");
+    until("b follows", 30, || heads(&site.a) == ["leads", "follows, ready"]);
+    no_longer_than(loads, 5.0, false);
 }
 
 #[test]
