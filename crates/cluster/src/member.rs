@@ -217,6 +217,11 @@ pub struct Member {
     released: bool,
     /// The epoch of the newest record that the own directory knows of.
     directory: u64,
+    /// Changes of hosts and portals that the layer above has told of, and those that a decision was made for.
+    changes: u64,
+    marked: u64,
+    /// The decision of this epoch is made for so many of them.
+    marking: Option<(u64, u64)>,
     serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
@@ -260,6 +265,9 @@ impl Member {
             forced: false,
             released: false,
             directory: u64::MAX,
+            changes: 0,
+            marked: 0,
+            marking: None,
             serve: Serve::No,
             why: None,
             candidates: None,
@@ -406,6 +414,16 @@ impl Member {
     /// The follower has all that it needs to take over.
     pub fn on_synced(&mut self) {
         self.synced = true;
+    }
+    /// What the own directory says of hosts or portals has changed: a decision is made for that, so that an older copy is known by
+    /// not knowing of it. Its number, for `has_marked`.
+    pub fn on_changed(&mut self) -> u64 {
+        self.changes += 1;
+        self.changes
+    }
+    /// Whether that decision is made.
+    pub fn has_marked(&self, change: u64) -> bool {
+        self.marked >= change
     }
     /// An operator wants this head to lead, although the other one alone has the latest hosts and portals; or
     /// wants it no more.
@@ -643,8 +661,12 @@ impl Member {
         if self.serve == Serve::Wanted && self.part == Part::Leader {
             (self.serve, self.doubt, self.retry, self.began) = (Serve::Looks, false, now, now);
             self.decider.look();
-        } else if let Some(wish) = self.wish(now, verdict) {
+        } else if let Some(mut wish) = self.wish(now, verdict).or_else(|| self.mark()) {
             assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
+            if self.mark().is_some() {
+                wish.changed = wish.epoch;
+                self.marking = Some((wish.epoch, self.changes));
+            }
             (self.retry, self.began) = (now, now);
             self.decider.propose(wish);
         } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
@@ -679,6 +701,10 @@ impl Member {
         } else {
             verdict
         }
+    }
+    /// The next record, if one is to be made because hosts or portals have changed.
+    fn mark(&self) -> Option<SystemRecord> {
+        (self.part == Part::Leader && self.marked < self.changes).then(|| self.known().next())
     }
     fn wish(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
         let (me, life, other) = (self.set.me, self.set.life, self.set.me.other());
@@ -731,12 +757,12 @@ impl Member {
     fn is_behind(&self) -> bool {
         (!self.known().has_latest(self.set.me) || self.has_old_directory()) && !planted(Bug::LeadsBehind)
     }
-    /// Whether the state directory knows nothing of the decision that let this head in last, as a former process: then it is an older
-    /// copy, and what it says of hosts and portals is old.
+    /// Whether the state directory knows nothing of the decision that let this head in last, as a former process, or of the one that was
+    /// made as hosts or portals changed last: then it is an older copy, and what it says of them is old.
     pub fn has_old_directory(&self) -> bool {
         let row = self.known().head(self.set.me);
         let was_in = row.state == HeadState::In && row.life != self.set.life;
-        was_in && row.since > self.directory && !planted(Bug::OldDirectoryLeads)
+        was_in && row.since.max(self.known().changed) > self.directory && !planted(Bug::OldDirectoryLeads)
     }
     fn may_let_in(&self) -> bool {
         self.fenced || planted(Bug::LetInUnfenced)
@@ -862,6 +888,11 @@ impl Member {
         }
         if self.part == Part::Over {
             return;
+        }
+        if let Some((epoch, changes)) = self.marking.take_if(|(epoch, _)| known.epoch >= *epoch)
+            && known.changed == epoch
+        {
+            self.marked = changes;
         }
         let was = self.part;
         let in_as = known.is_in_as(me, self.set.life) || planted(Bug::AnyLifeIsIn) && known.is_in(me);

@@ -79,6 +79,7 @@ fn first() -> SystemRecord {
         system: Uuid([7; 16]),
         epoch: 1,
         latest: [true, true],
+        changed: 0,
         features: 0,
         leader: HeadNo::A,
         heads: [row(1), row(1)],

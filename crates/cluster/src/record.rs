@@ -100,6 +100,9 @@ pub struct SystemRecord {
     pub epoch: u64,
     /// Which heads have the latest hosts, portals and lists of pools in their state directories: who has not does not lead.
     pub latest: [bool; HEADS],
+    /// The epoch of the last decision that was made because hosts or portals have changed, 0: none. A state directory that knows of
+    /// none as new is an older copy.
+    pub changed: u64,
     /// What both heads can do.
     pub features: u16,
     /// The head that changes what lies on the drives.
@@ -141,7 +144,8 @@ impl SystemRecord {
         let a = HeadRow { state: HeadState::In, since: 1, life: 1, ..HeadRow::default() };
         let voters = vec![Voter::Directory(HeadNo::A)];
         let heads = [a, HeadRow::default()];
-        Self { system, epoch: 1, latest: [true, false], features: 0, leader: HeadNo::A, heads, voters }
+        let (latest, leader) = ([true, false], HeadNo::A);
+        Self { system, epoch: 1, latest, changed: 0, features: 0, leader, heads, voters }
     }
     /// The record that a head proposes next: the same, of the next epoch.
     #[must_use]
@@ -204,7 +208,7 @@ impl SystemRecord {
         assert!(self.voters.len() <= VOTERS_MAX, "a record within its limits");
         w.bytes(&self.system.0).u64(self.epoch);
         w.u8(u8::from(self.latest[0]) | u8::from(self.latest[1]) << 1);
-        w.u16(self.features).u8(self.leader as u8);
+        w.u64(self.changed).u16(self.features).u8(self.leader as u8);
         for head in &self.heads {
             assert!(head.name.len() <= NAME_MAX, "names are short");
             let state = match head.state {
@@ -242,7 +246,7 @@ impl SystemRecord {
             bits @ 0..=3 => [bits & 1 == 1, bits & 2 == 2],
             _ => return Err(Malformed),
         };
-        let features = r.u16()?;
+        let (changed, features) = (r.u64()?, r.u16()?);
         let leader = HeadNo::from_number(r.u8()?).ok_or(Malformed)?;
         let mut heads = [HeadRow::default(), HeadRow::default()];
         for head in &mut heads {
@@ -274,10 +278,10 @@ impl SystemRecord {
         }
         let sorted = voters.is_sorted_by(|a, b| a < b);
         // Behind the last number there is no next one.
-        if epoch == 0 || epoch == u64::MAX || !sorted || !r.0.is_empty() {
+        if epoch == 0 || epoch == u64::MAX || changed > epoch || !sorted || !r.0.is_empty() {
             return Err(Malformed);
         }
-        Ok(Self { system, epoch, latest, features, leader, heads, voters })
+        Ok(Self { system, epoch, latest, changed, features, leader, heads, voters })
     }
 }
 
@@ -320,6 +324,7 @@ pub(crate) mod tests {
             system: Uuid([7; 16]),
             epoch,
             latest: [true, true],
+            changed: 3,
             features: 1,
             leader: HeadNo::A,
             heads: [row(1, "a"), row(2, "b")],
@@ -343,6 +348,8 @@ pub(crate) mod tests {
         let mut twice = record(5);
         twice.voters.push(Voter::Drive(Uuid([9; 16])));
         assert!(SystemRecord::from_bytes(&twice.to_bytes()).is_err(), "who votes twice");
+        let early = SystemRecord { changed: 6, ..record(5) };
+        assert!(SystemRecord::from_bytes(&early.to_bytes()).is_err(), "a change to come");
     }
 
     #[test]

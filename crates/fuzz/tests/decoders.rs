@@ -217,6 +217,7 @@ fn fuzz_blocks_and_heartbeats_of_heads() {
         system,
         epoch: 4,
         latest: [true, false],
+        changed: 0,
         features: 0,
         leader: HeadNo::A,
         heads,

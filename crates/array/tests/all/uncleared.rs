@@ -41,7 +41,7 @@ fn where_another_head_may_write_a_drive_is_asked_before_zeroes_are_read() {
         assert_eq!(b.done(), vec![]);
         assert_eq!(b.asked_and_failed(DriveError::Fenced), format!("{leg}:r209715200"));
     }
-    assert_eq!((b.done(), b.io.zeroed.clone()), (vec![(2, Status::NotReady)], vec![1]));
+    assert_eq!((b.done(), b.io.zeroed.clone()), (vec![(2, Status::Withheld)], vec![1]));
     for (ticket, kind) in [(3, Kind::WriteZeroes), (4, Kind::Deallocate)] {
         b.command(ticket, kind, at, 4096);
         assert_eq!(b.done(), vec![]);

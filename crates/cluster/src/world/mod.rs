@@ -228,6 +228,7 @@ impl World {
             system: Uuid([7; 16]),
             epoch: 1,
             latest: [true, true],
+            changed: 0,
             features: 0,
             leader: HeadNo::A,
             heads: [row(1, "a"), row(2, "b")],

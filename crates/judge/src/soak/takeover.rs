@@ -23,7 +23,7 @@ const BEFORE: Duration = Duration::from_secs(5);
 /// How long a head is stopped, and the link cut.
 const PAUSE: Duration = Duration::from_secs(10);
 /// A stall that the timers of the hosts do not explain: their kernel's log is shown.
-const LONG_S: f64 = 15.0;
+const LONG_S: f64 = 13.5;
 /// A guest beside compilers is slow.
 const PATIENCE: u64 = 90;
 

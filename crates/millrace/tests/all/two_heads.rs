@@ -154,17 +154,29 @@ fn both_start_after_a_power_cut_and_one_of_them_alone_when_its_hosts_are_the_lat
     until("a leads alone again", || heads(&a) == ["a leads", "b out, not ready"]);
     b.start(&[]);
     until("b follows again", || heads(&a) == ["a leads", "b follows"]);
+    // Nor does one of a moment ago, from since it was let in and before hosts changed.
+    let younger = b.path("younger");
+    replace(&state, &younger);
     a.cli("host add newest --iqn iqn.2026-01.test:newest");
+    for (times, copy) in [old, younger].iter().enumerate() {
+        a.signal("-KILL");
+        b.signal("-KILL");
+        replace(copy, &state);
+        b.child = Some(b.command().spawn().expect("it runs"));
+        let says = || b.log().matches("the state directory is an older copy").count() > times;
+        until("b says that it is old", says);
+        std::thread::sleep(Duration::from_secs(3));
+        assert_eq!(heads(&b).last().map(String::as_str), Some("b starts, not ready"));
+        a.start(&[]);
+        until("a leads, and b follows it", || heads(&a) == ["a leads", "b follows"]);
+        assert!(a.cli("host ls").contains("newest") && b.cli("host ls").contains("newest"));
+    }
+    // What it has now is the latest: it needs nobody.
     a.signal("-KILL");
     b.signal("-KILL");
-    replace(&old, &state);
-    b.child = Some(b.command().spawn().expect("it runs"));
-    until("b says that it is old", || b.log().contains("the state directory is an older copy"));
-    std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(heads(&b).last().map(String::as_str), Some("b starts, not ready"));
-    a.start(&[]);
-    until("a leads, and b follows it", || heads(&a) == ["a leads", "b follows"]);
-    assert!(a.cli("host ls").contains("newest") && b.cli("host ls").contains("newest"));
+    b.start(&[]);
+    until("b leads alone", || heads(&b) == ["a out, not ready", "b leads"]);
+    assert!(b.cli("host ls").contains("newest"));
 }
 
 #[test]

@@ -49,6 +49,9 @@ impl Office {
             *last
         };
         self.cx.state(op).await?;
+        if [HOSTS, PORTALS].contains(&name.as_str()) {
+            self.mark_change().await;
+        }
         let shared = self.share_file(&name, contents);
         drop(turn);
         if let Some(seq) = shared.filter(|_| !planted(Bug::FollowerNotAwaited)) {

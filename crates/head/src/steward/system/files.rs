@@ -5,7 +5,7 @@ use crate::mail::ManagerMail;
 use crate::order::Weight;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
-use crate::steward::record::texts::PORTALS;
+use crate::steward::record::texts::{HOSTS, PORTALS};
 use base::machine::StateOp;
 use base::{Duration, Instant};
 use cluster::Part;
@@ -34,6 +34,23 @@ impl Office {
         self.cx.until(move || office.desk().system.as_ref().is_none_or(|s| !s.is_sharing())).await;
         self.in_system(|s| s.shares(true));
         Sharing(Some(self.clone()))
+    }
+    /// Hosts or portals have changed here. Who has an older copy of this directory is to know that it is one: a decision is made which it
+    /// does not know of.
+    pub(crate) async fn mark_change(&self) {
+        let mark = self.in_system(|s| {
+            let other = s.member().me().other();
+            let two = s.member().known().head(other).state != cluster::HeadState::None;
+            (two && s.part() == Part::Leader).then(|| s.tell().on_changed())
+        });
+        let Some(Some(change)) = mark else { return };
+        let office = self.clone();
+        let over = move || {
+            let desk = office.desk();
+            let still = desk.system.as_ref().filter(|s| s.part() == Part::Leader);
+            still.is_none_or(|s| s.member().has_marked(change))
+        };
+        self.cx.until(over).await;
     }
     /// A file was changed here: the follower is told. With its number `has_file` waits until it has it.
     pub(crate) fn share_file(&self, name: &str, contents: Option<Vec<u8>>) -> Option<u64> {
@@ -139,11 +156,17 @@ impl Office {
                 if name == PORTALS {
                     self.note_portals(contents.as_deref().unwrap_or_default());
                 }
+                let marked = [HOSTS, PORTALS].contains(&name.as_str());
                 let op = match contents {
                     Some(contents) => StateOp::Write { name, contents },
                     None => StateOp::Remove { name },
                 };
-                (seq, self.cx.state(op).await.is_ok())
+                let mut good = self.cx.state(op).await.is_ok();
+                // Whoever has it knows of the decision that was made for it.
+                if marked && let Some(known) = self.in_system(|s| s.member().known().clone()) {
+                    good &= self.keep_record(known).await;
+                }
+                (seq, good)
             }
             Upper::All { seq, names } => {
                 let mut good = true;

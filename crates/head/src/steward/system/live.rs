@@ -137,7 +137,7 @@ impl Office {
             return;
         };
         let words = format!(
-            "the state directory is an older copy: it does not know that this head was let in by the decision of epoch {epoch}; this head does not lead without the other one, which has the latest hosts and portals"
+            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
         );
         self.desk_mut().event(now, Weight::Error, "system", words);
     }

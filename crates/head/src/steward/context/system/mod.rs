@@ -311,12 +311,13 @@ impl SystemDesk {
         let blind = self.is_blind(now) && (self.blind || self.is_blind(now - BLIND));
         (core::mem::replace(&mut self.blind, blind) != blind).then_some(blind)
     }
-    /// The epoch of the decision that let this head in last, once, if the state directory does not know of it.
+    /// The epoch of the newest decision that the state directory should know of and does not, once.
     pub fn news_of_directory(&mut self) -> Option<u64> {
         let old = self.part() == Part::Outside && self.member.has_old_directory();
         let news = old && !self.old_directory;
         self.old_directory |= old;
-        news.then(|| self.member.known().head(self.member.me()).since)
+        let known = self.member.known();
+        news.then(|| known.head(self.member.me()).since.max(known.changed))
     }
     /// Until then a head that was out when this one began to lead may still pass on what it reads from a drive that this one does not
     /// reach; None: there is no such head.
