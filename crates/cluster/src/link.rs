@@ -150,6 +150,9 @@ pub enum Heard {
     Message(Vec<u8>),
 }
 
+/// So many processes of the other head are remembered.
+const FORMER_MAX: usize = 2;
+
 /// Nothing more is taken, or nothing so long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
@@ -159,6 +162,27 @@ struct Path {
     up: bool,
     met: bool,
     received: Vec<u8>,
+    /// Which connection it is, of those of all networks: who came by an earlier one is no later process.
+    since: u64,
+}
+
+/// Messages between this process and one of the other head.
+#[derive(Debug)]
+struct Numbers {
+    /// Messages of the other process that came.
+    received: u64,
+    /// The last of them that was acknowledged.
+    acknowledged: u64,
+    /// Number of the first message in `unacknowledged`.
+    first: u64,
+    unacknowledged: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Numbers {
+    fn new() -> Self {
+        Self { received: 0, acknowledged: 0, first: 1, unacknowledged: VecDeque::new(), bytes: 0 }
+    }
 }
 
 /// One head's end of the link.
@@ -173,14 +197,13 @@ pub struct Link {
     theirs: u64,
     /// The version that both speak.
     version: u16,
-    /// Messages of the other process that came.
-    received: u64,
-    /// The last of them that was acknowledged.
-    acknowledged: u64,
-    /// Number of the first message in `unacknowledged`.
-    first: u64,
-    unacknowledged: VecDeque<Vec<u8>>,
-    bytes: usize,
+    numbers: Numbers,
+    /// Processes that were met before, with what passed between them and this one, the newest last: the words of one that is over may come
+    /// late, and be taken for those of a new one, and then the numbers of the one that lives must still be known.
+    former: VecDeque<(u64, Numbers)>,
+    /// Connections that came up, and the latest by which `theirs` was met.
+    ups: u64,
+    met_since: u64,
     /// By which network messages go now.
     active: Option<usize>,
     dos: Vec<Do>,
@@ -199,11 +222,10 @@ impl Link {
             paths: (0..paths).map(|_| Path::default()).collect(),
             theirs: 0,
             version: VERSION,
-            received: 0,
-            acknowledged: 0,
-            first: 1,
-            unacknowledged: VecDeque::new(),
-            bytes: 0,
+            numbers: Numbers::new(),
+            former: VecDeque::new(),
+            ups: 0,
+            met_since: 0,
             active: None,
             dos: vec![],
             heard: vec![],
@@ -219,7 +241,7 @@ impl Link {
     }
     /// Bytes of messages that are not acknowledged.
     pub fn unacknowledged(&self) -> usize {
-        self.bytes
+        self.numbers.bytes
     }
     /// Whether the other head is met by this network.
     pub fn is_met(&self, path: usize) -> bool {
@@ -241,14 +263,15 @@ impl Link {
     /// A network has a connection, a new one if it had one.
     pub fn on_up(&mut self, path: usize) {
         self.end(path);
-        self.paths[path].up = true;
+        self.ups += 1;
+        (self.paths[path].up, self.paths[path].since) = (true, self.ups);
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
             system: self.system,
             head: self.me,
             life: self.life,
             epoch: self.epoch,
-            has: (self.theirs, self.received),
+            has: (self.theirs, self.numbers.received),
         };
         self.put(path, HELLO, |w| hello.write(w));
     }
@@ -261,13 +284,13 @@ impl Link {
     /// # Errors
     /// Too much was not acknowledged, or the message is longer than any may be: nothing is sent.
     pub fn send(&mut self, message: Vec<u8>) -> Result<(), Full> {
-        if message.len() > MESSAGE_MAX || self.bytes + message.len() > UNACKNOWLEDGED_MAX {
+        if message.len() > MESSAGE_MAX || self.numbers.bytes + message.len() > UNACKNOWLEDGED_MAX {
             return Err(Full);
         }
-        self.bytes += message.len();
-        self.unacknowledged.push_back(message);
+        self.numbers.bytes += message.len();
+        self.numbers.unacknowledged.push_back(message);
         if let Some(path) = self.active {
-            self.put_message(path, self.unacknowledged.len() - 1);
+            self.put_message(path, self.numbers.unacknowledged.len() - 1);
         }
         Ok(())
     }
@@ -320,11 +343,11 @@ impl Link {
                 let (number, ack) = (r.u64().map_err(garbage)?, r.u64().map_err(garbage)?);
                 self.on_ack(ack)?;
                 // One that came by another network before is no news; one behind a gap cannot be.
-                if number > self.received + 1 || number == 0 {
+                if number > self.numbers.received + 1 || number == 0 {
                     return Err(Fault::Garbage);
                 }
-                if number == self.received + 1 {
-                    self.received = number;
+                if number == self.numbers.received + 1 {
+                    self.numbers.received = number;
                     self.heard.push(Heard::Message(r.0.to_vec()));
                 }
                 r.0 = &[];
@@ -352,7 +375,12 @@ impl Link {
             return Err(Fault::Garbage);
         }
         self.version = newest.min(VERSION);
-        let fresh = hello.life != self.theirs;
+        let (fresh, since) = (hello.life != self.theirs, self.paths[path].since);
+        if fresh && since < self.met_since {
+            // A process is met that came later: this is the word of one that is over.
+            return Err(Fault::FormerLife);
+        }
+        self.met_since = self.met_since.max(since);
         if fresh {
             // Others of its networks may still be those of its former life.
             for other in 0..self.paths.len() {
@@ -361,14 +389,10 @@ impl Link {
                     self.dos.push(Do::Close { path: other, why: Fault::FormerLife });
                 }
             }
-            let first = self.theirs == 0;
-            (self.theirs, self.received, self.acknowledged, self.active) = (hello.life, 0, 0, None);
-            if !first {
-                // What its former life did not get, this one is not to be told as if nothing had happened.
-                self.unacknowledged.clear();
-                (self.first, self.bytes) = (1, 0);
-            }
-        } else if hello.has.0 == self.life {
+            self.active = None;
+            self.turn_to(hello.life);
+        }
+        if hello.has.0 == self.life {
             self.on_ack(hello.has.1)?;
         }
         self.paths[path].met = true;
@@ -378,36 +402,50 @@ impl Link {
         }
         Ok(())
     }
+    /// The process at the other end is this one from now on. What waits for the first one is for whoever comes; what another one did not get,
+    /// this one is not to be told as if nothing had happened.
+    fn turn_to(&mut self, life: u64) {
+        let before = core::mem::replace(&mut self.theirs, life);
+        if before == 0 {
+            return;
+        }
+        let known = self.former.iter().position(|(l, _)| *l == life).and_then(|i| self.former.remove(i));
+        let numbers = known.map_or_else(Numbers::new, |(_, numbers)| numbers);
+        if self.former.len() == FORMER_MAX {
+            self.former.pop_front();
+        }
+        self.former.push_back((before, core::mem::replace(&mut self.numbers, numbers)));
+    }
     fn on_ack(&mut self, ack: u64) -> Result<(), Fault> {
-        if ack >= self.first + self.unacknowledged.len() as u64 {
+        if ack >= self.numbers.first + self.numbers.unacknowledged.len() as u64 {
             return Err(Fault::Garbage);
         }
-        while self.first <= ack {
-            let message = self.unacknowledged.pop_front().expect("it is one of them");
-            self.bytes -= message.len();
-            self.first += 1;
+        while self.numbers.first <= ack {
+            let message = self.numbers.unacknowledged.pop_front().expect("it is one of them");
+            self.numbers.bytes -= message.len();
+            self.numbers.first += 1;
         }
         Ok(())
     }
     /// From now on messages go by this network: all that is not acknowledged goes again.
     fn go_by(&mut self, path: usize) {
         self.active = Some(path);
-        for nth in 0..self.unacknowledged.len() {
+        for nth in 0..self.numbers.unacknowledged.len() {
             self.put_message(path, nth);
         }
     }
     fn put_message(&mut self, path: usize, nth: usize) {
-        let (number, ack) = (self.first + nth as u64, self.received);
-        self.acknowledged = ack;
-        let message = self.unacknowledged[nth].clone();
+        let (number, ack) = (self.numbers.first + nth as u64, self.numbers.received);
+        self.numbers.acknowledged = ack;
+        let message = self.numbers.unacknowledged[nth].clone();
         self.put(path, MESSAGE, |w| {
             w.u64(number).u64(ack).bytes(&message);
         });
     }
     fn acknowledge(&mut self) {
-        if let Some(path) = self.active.filter(|_| self.acknowledged < self.received) {
-            let ack = self.received;
-            self.acknowledged = ack;
+        if let Some(path) = self.active.filter(|_| self.numbers.acknowledged < self.numbers.received) {
+            let ack = self.numbers.received;
+            self.numbers.acknowledged = ack;
             self.put(path, ACK, |w| {
                 w.u64(ack);
             });

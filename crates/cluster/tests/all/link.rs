@@ -146,6 +146,57 @@ fn a_head_that_started_again_is_told_and_gets_nothing_of_before() {
     assert_eq!(pair.heard[0].iter().filter_map(met).collect::<Vec<_>>(), [(22, true), (33, true)]);
 }
 
+/// Its first word by a slow network arrives once its next process was met by another one: that slow network alone is closed.
+#[test]
+fn the_late_word_of_a_process_that_is_over_ends_nothing() {
+    let mut pair = Pair::new(2);
+    pair.connect(0);
+    pair.turn();
+    let mut late: VecDeque<u8> = pair.wires[0][0].clone();
+    // The process that said it has ended, and the next one comes by the other network.
+    pair.ends[1] = Link::new(SYSTEM, HeadNo::B, 33, 1, 2);
+    pair.up[1] = true;
+    pair.ends.iter_mut().for_each(|e| e.on_up(1));
+    pair.wires[0] = Default::default();
+    pair.settle();
+    pair.ends[0].send(1u64.to_le_bytes().to_vec()).expect("room");
+    pair.ends[1].send(2u64.to_le_bytes().to_vec()).expect("room");
+    pair.settle();
+    pair.ends[0].on_bytes(0, &late.drain(..).collect::<Vec<_>>());
+    let dos = pair.ends[0].dos();
+    assert!(dos.iter().any(|d| *d == Do::Close { path: 0, why: Fault::FormerLife }), "{dos:?}");
+    assert!(pair.ends[0].is_met(1) && !pair.ends[0].is_met(0));
+    pair.ends[0].send(3u64.to_le_bytes().to_vec()).expect("room");
+    pair.ends[1].send(4u64.to_le_bytes().to_vec()).expect("room");
+    pair.settle();
+    assert_eq!((pair.messages(0), pair.messages(1)), (vec![2, 4], vec![1, 3]));
+}
+
+/// The same, taken for a new process as its connection was told of late: whoever lives goes on where it was as soon as it comes again.
+#[test]
+fn a_process_that_was_taken_for_over_goes_on_where_it_was() {
+    let mut pair = Pair::new(2);
+    pair.connect(0);
+    pair.ends[0].send(1u64.to_le_bytes().to_vec()).expect("room");
+    pair.settle();
+    // What another process says by the second network, whose connection comes up here only now.
+    let mut other = Link::new(SYSTEM, HeadNo::B, 21, 1, 2);
+    other.on_up(1);
+    let [Do::Send { bytes, .. }] = &other.dos()[..] else { panic!("it introduces itself") };
+    pair.ends[0].on_up(1);
+    pair.ends[0].on_bytes(1, bytes);
+    pair.turn();
+    assert_eq!(pair.closed, [Fault::FormerLife]);
+    pair.ends[0].on_down(1);
+    pair.closed.clear();
+    pair.connect(0);
+    pair.settle();
+    pair.ends[0].send(2u64.to_le_bytes().to_vec()).expect("room");
+    pair.ends[1].send(3u64.to_le_bytes().to_vec()).expect("room");
+    pair.settle();
+    assert_eq!((pair.messages(0), pair.messages(1), &pair.closed[..]), (vec![3], vec![1, 2], &[][..]));
+}
+
 #[test]
 fn what_is_no_frame_closes_its_network_alone() {
     let hello = |system: Uuid, head: HeadNo| {

@@ -27,7 +27,7 @@ use check::Ordered;
 use cluster::HeadNo;
 use cluster::watch::Times;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, Order, RefusalKind, Reply, Snapshot, State};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -435,6 +435,13 @@ impl Run {
             return self.cut_answered(&order, answer);
         }
         match answer {
+            // A drive was late, and who makes the system tries again.
+            Err(refusal)
+                if matches!(order, Order::SystemCreate { .. }) && refusal.kind == RefusalKind::Internal =>
+            {
+                self.orders.push_front(order);
+                Ok(())
+            }
             Err(refusal) if self.stage == Stage::Ordering => {
                 Err(format!("an order was refused: {refusal:?}"))
             }

@@ -38,6 +38,10 @@ impl Office {
     /// Hosts or portals have changed here. Who has an older copy of this directory is to know that it is one: a decision is made which it
     /// does not know of.
     pub(crate) async fn mark_change(&self) {
+        if !self.desk().ready {
+            // A start changes nothing that anybody was told of, and has not opened the drives yet that vote.
+            return;
+        }
         let mark = self.in_system(|s| {
             let other = s.member().me().other();
             let two = s.member().known().head(other).state != cluster::HeadState::None;
