@@ -186,6 +186,7 @@ impl Office {
     }
     /// At a takeover: all drives that are open at once. What does not confirm is let go of.
     pub(super) async fn fence_standby(&self) {
+        self.open_voters().await;
         let drives = self.desk().system.as_ref().map_or(vec![], |s| {
             s.standby().iter().map(|(spec, d)| (spec.clone(), d.id, d.info.clone())).collect()
         });

@@ -29,7 +29,8 @@ impl Office {
             }
             let alone = nobody || !linked && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
-                self.open_drives(part != now_part).await;
+                let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
+                self.open_drives(part != now_part, leads).await;
                 self.in_system(|s| s.trials().is_registered(now_part == Part::Follower));
             } else if now_part == Part::Outside {
                 self.close_drives(&BTreeSet::new());
@@ -40,8 +41,14 @@ impl Office {
             self.cx.until_within(LOOK_INTERVAL, over).await;
         }
     }
-    /// Opens what is not open; with `anew` all register under the key that this head has now.
-    async fn open_drives(&self, anew: bool) {
+    /// A head that leads, and let go of its drives as the link came up, opens them again: before it serves it looks at those that vote.
+    pub(super) async fn open_voters(&self) {
+        if self.desk().system.as_ref().is_some_and(|s| s.standby().is_empty()) {
+            self.open_drives(false, || false).await;
+        }
+    }
+    /// Opens what is not open, until `over`; with `anew` all register under the key that this head has now.
+    async fn open_drives(&self, anew: bool, over: impl Fn() -> bool) {
         let Ok(Some(bytes)) = self.read_file(POOLS).await else { return };
         let Ok(rows) = parse_pools(&bytes) else { return };
         let specs: BTreeSet<String> =
@@ -51,9 +58,8 @@ impl Office {
         self.in_system(|s| s.reach().wants(specs.clone()));
         let open =
             |spec: &String| self.desk().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
-        let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
         for spec in &specs {
-            if leads() {
+            if over() {
                 // A takeover opens what is not open.
                 return;
             }
