@@ -452,6 +452,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             legs: (0..scenario.legs).map(|l| Some(leg(i * scenario.legs + l))).collect(),
         },
         lanes: array::Lanes::dealt(1),
+        map: 1,
         dirty: Arc::new(Bitmap::new(geometry.regions())),
         unclean: false,
         uncleared: Default::default(),

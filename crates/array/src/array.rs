@@ -507,11 +507,15 @@ impl Array {
         self.clear_tick(now, io);
         self.drain(now, io);
     }
+    /// Before it is built anew: resync and scrub pause. Bits stay as they are.
+    pub fn pause(&mut self) {
+        self.quiescing = true;
+    }
     /// After `quiesce`: nothing is under way and every bit that may be cleared is.
     pub fn quiesced(&self) -> bool {
         self.idle() && !self.can_clear_more()
     }
-    /// Takes `quiesce` back: what was under way in the background goes on.
+    /// Takes `quiesce` and `pause` back: what was under way in the background goes on.
     pub fn resume(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.quiescing = false;
         self.resync.poke = true;

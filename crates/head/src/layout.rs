@@ -65,8 +65,11 @@ pub struct ArrayLayout {
     pub geometry: Geometry,
     /// Legs, with the epoch of the last change.
     pub membership: Membership,
-    /// Which shard changes what. Read once, as `dirty` is.
+    /// Which shard changes what. Read once, as `dirty` is, for each `map`.
     pub lanes: Lanes,
+    /// Grows by one whenever lanes, and with them `dirty`, `unclean` and `uncleared`, are others: a shard that has halted the array builds it
+    /// anew then (docs/rfcs/0008-both-serve.md).
+    pub map: u32,
     /// Regions that were dirty when the array was assembled (all of them, if a leg lacks everything).
     /// Read once, when a shard first sees the array.
     pub dirty: Arc<Bitmap>,

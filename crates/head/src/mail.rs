@@ -196,7 +196,13 @@ pub enum ShardMail {
     },
     /// Keep memory for the scratch of so many arrays, those that are here included. `HasRoom` follows.
     Room(Room),
-    /// Takes `Quiesce` back: the array cannot come to rest, and its pool goes on serving.
+    /// Starts no command of its hosts on this array: what comes waits, as it does for a place. `Halted` follows when none is left that this
+    /// shard has sent to others. Peers' commands go on.
+    Halt {
+        /// The array.
+        array: ArrayId,
+    },
+    /// Takes `Halt` and `Quiesce` back: the array cannot come to rest, and its pool goes on serving.
     Resume {
         /// The array.
         array: ArrayId,
@@ -209,6 +215,8 @@ pub enum ShardMail {
         flight: FlightId,
         /// The array.
         array: ArrayId,
+        /// The map by which it is the receiver's: `ArrayLayout::map`.
+        map: u32,
         /// The command; its data lies in the sender's part of the region.
         command: ArrayCommand,
         /// For whom.
@@ -366,6 +374,11 @@ pub enum StewardMail {
         portal: PortalId,
         /// Address in use, or why not.
         result: Result<SocketAddr, NetError>,
+    },
+    /// A shard starts nothing on this array, and has nothing of it at other shards.
+    Halted {
+        /// The array.
+        array: ArrayId,
     },
     /// An array is quiet on this shard.
     Quiesced {

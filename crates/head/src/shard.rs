@@ -108,6 +108,12 @@ pub(crate) struct ArrayState {
     /// Commands under way here, for this shard and its peers.
     pub busy: u32,
     pub quiescing: bool,
+    /// Hosts' commands wait until it is built anew, by another map.
+    pub halted: bool,
+    /// That none is left at other shards is to be told.
+    pub halting: bool,
+    /// By which map lanes are dealt here.
+    pub map: u32,
     /// Epoch of the membership that it knows.
     pub epoch: u64,
     /// Drives that a write goes to.
@@ -173,6 +179,8 @@ pub(crate) struct Core<M: Memory> {
     /// Commands without a connection that have ended.
     pub direct: VecDeque<Done>,
     pub parked: VecDeque<Parked>,
+    /// The same by a map that this shard does not know yet.
+    pub early: Vec<Parked>,
     /// Arrays at which somebody waits for a place, and the peers' commands among those.
     pub crowded: Vec<ArrayId>,
     pub peers: Slots<Parked>,
@@ -247,6 +255,7 @@ impl<M: Memory> Shard<M> {
                 direct: VecDeque::new(),
                 exhausted: false,
                 parked: VecDeque::with_capacity(1024),
+                early: vec![],
                 crowded: Vec::with_capacity(16),
                 peers: Slots::with_capacity(if config.shards > 1 { 1024 } else { 0 }),
                 notes: VecDeque::new(),

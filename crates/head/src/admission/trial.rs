@@ -5,17 +5,17 @@
 
 use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::mail::{Mail, ShardMail};
+use crate::mail::{Mail, ShardMail, StewardMail};
 use crate::path::link::{Io, Life, Link};
 use crate::{Deadlines, Shard, ShardConfig};
-use array::{Bitmap, Geometry, Leg, LegState, Membership};
+use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership};
 use base::memory::PlainMemory;
 use base::view::View;
 use base::{
-    Address, Command, ConnectionId, DriveId, Duration, Effect, Event, FrontIo, HostId, Instant, Machine,
-    Memory, Op, Outbox, PortalId, Prng, Slice, Tag, Uuid, VolumeId,
+    Address, Command, ConnectionId, DriveId, DriveOpKind, Duration, Effect, Event, FrontIo, HostId, Instant,
+    Machine, Memory, Op, Outbox, PortalId, Prng, Slice, Status, Tag, Uuid, VolumeId,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Bytes of each drive, and of each volume.
@@ -113,6 +113,15 @@ pub struct Trial {
     pub weights: Vec<u16>,
     /// Commands under way at the drives now, and bytes that they did.
     pub drive_bytes: u64,
+    /// Who has which lane, and by which map.
+    lanes: Lanes,
+    map: u32,
+    caps: AllCaps,
+    /// Shards that have halted the array, and whose instances are quiet.
+    halted: BTreeSet<usize>,
+    quiet: BTreeSet<usize>,
+    /// Where each write to a drive began and ended, by drive: none may begin at a place where another one is under way.
+    changing: Vec<(DriveId, u64, u64, Instant)>,
 }
 
 impl Trial {
@@ -156,6 +165,12 @@ impl Trial {
             generation: 0,
             weights: vec![],
             drive_bytes: 0,
+            lanes: Lanes::dealt(shards),
+            map: 1,
+            caps: caps.clone(),
+            halted: BTreeSet::new(),
+            quiet: BTreeSet::new(),
+            changing: vec![],
         };
         trial.configure(caps);
         for i in 0..trial.flows.len() {
@@ -169,6 +184,45 @@ impl Trial {
         }
         (0..usize::from(shards)).for_each(|s| trial.end_of_turn(s));
         trial
+    }
+
+    /// Deals the lanes anew under load, as the Steward does. How long no command could start.
+    pub fn deal(&mut self, lanes: Lanes) -> Duration {
+        let began = self.now;
+        let array = ArrayId(1);
+        (self.halted, self.quiet) = Default::default();
+        self.tell_all(|| ShardMail::Halt { array });
+        self.run_until(|t| t.halted.len() == t.shards.len());
+        self.tell_all(|| ShardMail::Quiesce { array });
+        self.run_until(|t| t.quiet.len() == t.shards.len());
+        assert!(self.changing.iter().all(|(.., end)| *end <= self.now), "nothing is at a drive");
+        (self.lanes, self.map) = (lanes, self.map + 1);
+        let took = self.now.since(began);
+        self.configure(&self.caps.clone());
+        took
+    }
+    /// Takes it back before all are quiet.
+    pub fn halt_and_resume(&mut self) {
+        let array = ArrayId(1);
+        self.tell_all(|| ShardMail::Halt { array });
+        self.run(Duration::from_micros(50));
+        self.tell_all(|| ShardMail::Quiesce { array });
+        self.run(Duration::from_micros(50));
+        self.tell_all(|| ShardMail::Resume { array });
+    }
+    fn tell_all(&mut self, mail: impl Fn() -> ShardMail) {
+        for s in 0..self.shards.len() {
+            // Letters of the Steward take their time, to some shards longer than to others.
+            let at = self.now + Duration::from_micros(self.prng.below(40));
+            self.push(at, s, Event::Mail { from: Address::Steward, mail: mail().into() });
+        }
+    }
+    fn run_until(&mut self, over: impl Fn(&Self) -> bool) {
+        let began = self.now;
+        while !over(self) {
+            self.run(Duration::from_micros(10));
+            assert!(self.now.since(began) < Duration::from_secs(10), "it does not come to rest");
+        }
     }
 
     /// Gives every shard a layout with these volumes.
@@ -203,8 +257,14 @@ impl Trial {
                 uuid: Uuid([2; 16]),
                 geometry,
                 membership: Membership { epoch: 1, legs: vec![leg(1), leg(2)] },
-                lanes: array::Lanes::dealt(self.shards.len() as u16),
-                dirty: Arc::new(Bitmap::new(geometry.regions())),
+                lanes: self.lanes,
+                map: self.map,
+                // As bitmaps that are read say at the worst.
+                dirty: Arc::new(if self.map == 1 {
+                    Bitmap::new(geometry.regions())
+                } else {
+                    Bitmap::full(geometry.regions())
+                }),
                 unclean: false,
                 uncleared: Default::default(),
                 shared: false,
@@ -304,6 +364,8 @@ impl Trial {
             while let Some(index) = core.told.pop_front() {
                 let request = &core.requests[index];
                 let (flow, tag) = (request.link as usize, request.tag);
+                let given_up = request.aborted && request.status == Status::Aborted;
+                assert!(request.status == Status::Good || given_up, "{:?}", request.status);
                 let f = &mut self.flows[flow];
                 f.took += self.now.since(request.started);
                 f.done += 1;
@@ -312,6 +374,7 @@ impl Trial {
                 told.push((flow, tag));
             }
             core.start_turns(self.now, &mut fx);
+            core.report_quiet(&mut fx);
             let quiet = told.is_empty() && core.landed.is_empty() && core.told.is_empty();
             self.carry_out(shard, fx);
             told.into_iter().for_each(|(flow, tag)| self.submit(flow, tag));
@@ -331,11 +394,26 @@ impl Trial {
                         (*free_at).max(self.now) + self.speed.each + Duration::from_nanos(nanos as u64);
                     let at = *free_at + self.speed.latency;
                     self.drive_bytes += op.len;
+                    if op.kind == DriveOpKind::Write {
+                        let (drive, end) = (op.drive, op.at + op.len);
+                        self.changing.retain(|(.., over)| *over > self.now);
+                        let meets =
+                            |c: &&(DriveId, u64, u64, Instant)| c.0 == drive && c.1 < end && op.at < c.2;
+                        let other = self.changing.iter().find(meets);
+                        assert!(other.is_none(), "two writes at a time to {}..{end}: {other:?}", op.at);
+                        self.changing.push((drive, op.at, end, at));
+                    }
                     self.push(at, shard, Event::DriveDone { token: op.token, result: Ok(()) });
                 }
                 Effect::Mail { to: Address::Shard(to), mail } => {
                     let from = Address::Shard(shard as u16);
                     self.push(self.now + MAIL, usize::from(to), Event::Mail { from, mail });
+                }
+                Effect::Mail { to: Address::Steward, mail: Mail::Steward(StewardMail::Halted { .. }) } => {
+                    self.halted.insert(shard);
+                }
+                Effect::Mail { to: Address::Steward, mail: Mail::Steward(StewardMail::Quiesced { .. }) } => {
+                    self.quiet.insert(shard);
                 }
                 _ => {}
             }

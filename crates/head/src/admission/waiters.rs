@@ -9,7 +9,7 @@ use crate::admission::window::Load;
 use crate::layout::ArrayId;
 use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::flow::Started;
-use crate::path::request::{Flight, Owner, Phase};
+use crate::path::request::{Flight, Owner, Parked, Phase};
 use crate::shard::{ArrayState, Core, NO_LINK};
 use array::Ticket;
 use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
@@ -131,6 +131,8 @@ impl<M: Memory> Core<M> {
                 return all;
             }
             let next = match all {
+                // Until it is built anew only what peers have sent goes on.
+                _ if state.halted => state.crowd.next_of_peers(),
                 Started::Blocked if planted(Bug::PeersBehindOwn) => None,
                 Started::Blocked => state.crowd.next_of_peers(),
                 Started::Yes | Started::Full(_) => state.crowd.next(),
@@ -181,6 +183,15 @@ impl<M: Memory> Core<M> {
                 self.peers.remove(index);
                 self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
             }
+        }
+    }
+
+    /// A peer's command comes in. One by a map that is not known here yet waits for that.
+    pub fn park(&mut self, parked: Parked) {
+        let known = self.arrays.get(parked.array.index()).and_then(Option::as_ref).map(|s| s.map);
+        match known.is_some_and(|map| map < parked.map) {
+            true => self.early.push(parked),
+            false => self.parked.push_back(parked),
         }
     }
 

@@ -159,6 +159,7 @@ mod tests {
             geometry,
             membership: Membership { epoch: 1, legs: vec![Some(leg(2 * i)), Some(leg(2 * i + 1))] },
             lanes: array::Lanes::dealt(1),
+            map: 1,
             dirty: Arc::new(Bitmap::new(geometry.regions())),
             unclean: false,
             uncleared: Default::default(),

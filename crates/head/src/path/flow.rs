@@ -287,7 +287,7 @@ impl<M: Memory> Core<M> {
             Kind::Read => state.array.read_is_local(at, len),
             _ => state.array.owner(at) == self.id,
         };
-        if len < length || !here || !state.has_place(granted == Some(array)) {
+        if len < length || !here || state.halted || !state.has_place(granted == Some(array)) {
             return false;
         }
         let request = &mut self.requests[index];
@@ -411,6 +411,10 @@ impl<M: Memory> Core<M> {
             Kind::WriteZeroes | Kind::Deallocate | Kind::Flush => Slice::default(),
         };
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
+        if state.halted {
+            return Started::Full(array);
+        }
+        let map = state.map;
         let place = match kind {
             Kind::Read if state.array.read_is_local(at, len) => self.id,
             Kind::Flush => self.id,
@@ -442,7 +446,8 @@ impl<M: Memory> Core<M> {
             state.depth.on_start(cost_of(len), little);
             self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
         } else {
-            let mail = ShardMail::Run { flight: FlightId(flight), array, command, whose: self.whose(index) };
+            let mail =
+                ShardMail::Run { flight: FlightId(flight), array, map, command, whose: self.whose(index) };
             fx.push(to_shard(place, mail));
         }
         Started::Yes
@@ -696,6 +701,11 @@ impl<M: Memory> Core<M> {
             self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
             return;
         }
+        if let Some(i) = self.early.iter().position(|p| p.shard == shard && p.flight == flight) {
+            self.early.remove(i);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
+            return;
+        }
         if self.take_from_crowd(array, shard, flight) {
             self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
             return;
@@ -828,6 +838,7 @@ impl<M: Memory> Core<M> {
             }
             match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
                 None => self.add_array(wanted),
+                Some(state) if state.map != wanted.map => self.build_anew(wanted),
                 Some(state) if state.epoch < wanted.membership.epoch => {
                     let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
                     (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
@@ -850,6 +861,16 @@ impl<M: Memory> Core<M> {
                 self.arrays[i] = None;
             }
         }
+        self.parked.extend(self.early.drain(..));
+    }
+    /// Lanes are dealt by another map: what was halted goes on by that.
+    fn build_anew(&mut self, wanted: &ArrayLayout) {
+        let state = self.arrays[wanted.id.index()].as_mut().expect("it is here");
+        let rests = state.halted && state.busy == 0 && state.array.has_no_ops();
+        assert!(rests, "an array gets another map after it was halted and quiesced");
+        state.array = build_array(self.id, wanted, state.scratch);
+        (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
+        (state.map, state.halted, state.halting, state.quiescing) = (wanted.map, false, false, false);
     }
 
     /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
@@ -892,6 +913,9 @@ impl<M: Memory> Core<M> {
             scratch,
             busy: 0,
             quiescing: false,
+            halted: false,
+            halting: false,
+            map: wanted.map,
             epoch,
             legs: legs_of(wanted),
             crowd: Fair::new(self.id),
@@ -903,16 +927,25 @@ impl<M: Memory> Core<M> {
 
     /// Brings an array to rest.
     pub fn quiesce(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
-        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            state.quiescing = true;
+        let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        state.quiescing = true;
+        match state.halted {
+            true => state.array.pause(),
+            false => self.with_array(now, id, fx, |a, io| a.quiesce(now, io)),
         }
-        self.with_array(now, id, fx, |a, io| a.quiesce(now, io));
     }
 
-    /// Takes `quiesce` back.
+    /// Hosts' commands on this array wait from now on.
+    pub fn halt(&mut self, id: ArrayId) {
+        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
+            (state.halted, state.halting) = (true, true);
+        }
+    }
+
+    /// Takes `halt` and `quiesce` back.
     pub fn resume(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            state.quiescing = false;
+            (state.quiescing, state.halted, state.halting) = (false, false, false);
         }
         self.with_array(now, id, fx, |a, io| a.resume(now, io));
     }
@@ -920,14 +953,21 @@ impl<M: Memory> Core<M> {
     /// Tells the Steward which arrays have come to rest.
     pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
         for (i, state) in self.arrays.iter_mut().enumerate() {
-            if let Some(state) = state
-                && state.quiescing
-                && state.busy == 0
-                && state.array.quiesced()
-            {
+            let Some(state) = state else { continue };
+            let array = ArrayId(i as u16);
+            let sent = |f: &Flight| f.array == array && f.at.is_some();
+            if state.halting && !self.flights.iter().any(|(_, f)| sent(f)) {
+                state.halting = false;
+                fx.push(to_steward(StewardMail::Halted { array }));
+            }
+            let rests = match state.halted {
+                // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.
+                true => state.array.idle() && state.array.has_no_ops(),
+                false => state.array.quiesced(),
+            };
+            if state.quiescing && state.busy == 0 && rests {
                 state.quiescing = false;
-                let mail = StewardMail::Quiesced { array: ArrayId(i as u16) };
-                fx.push(to_steward(mail));
+                fx.push(to_steward(StewardMail::Quiesced { array }));
             }
         }
     }

@@ -164,6 +164,7 @@ pub(crate) struct Parked {
     pub shard: u16,
     pub flight: FlightId,
     pub array: ArrayId,
+    pub map: u32,
     pub command: ArrayCommand,
     pub whose: Whose,
     /// In the line that it waits in, and which that is.

@@ -111,16 +111,17 @@ impl<M: Memory> Shard<M> {
             ShardMail::Cleared { array, region, marks } => {
                 self.core.with_array(now, array, fx, |a, _| a.on_region_cleared(region, marks));
             }
+            ShardMail::Halt { array } => self.core.halt(array),
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
             ShardMail::Report => {
                 let report = Box::new(self.report());
                 fx.push(to_steward(StewardMail::Reported(report)));
             }
-            ShardMail::Run { flight, array, command, whose } => {
+            ShardMail::Run { flight, array, map, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.tell_cleared(shard, array, &command, fx);
                 let (place, line) = Default::default();
-                self.core.parked.push_back(Parked { shard, flight, array, command, whose, place, line });
+                self.core.park(Parked { shard, flight, array, map, command, whose, place, line });
             }
             ShardMail::Load(load) => {
                 let Address::Shard(peer) = from else { panic!("only shards ask shards") };

@@ -156,6 +156,9 @@ impl Steward {
             StewardMail::Addresses { number, here, silent } => {
                 desk.on_addresses(self.office.cx.now(), number, here, silent);
             }
+            StewardMail::Halted { array } => {
+                desk.halted.insert((array, shard));
+            }
             StewardMail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }

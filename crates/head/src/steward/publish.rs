@@ -147,6 +147,7 @@ fn array_layout(pool: &PoolDesk, a: usize, lanes: Lanes) -> ArrayLayout {
         geometry: array.geometry,
         membership: array::Membership { epoch: record.epoch, legs },
         lanes,
+        map: array.map,
         dirty: array.dirty.clone(),
         unclean: array.unclean,
         uncleared: array.uncleared.clone(),

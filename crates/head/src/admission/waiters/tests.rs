@@ -1,5 +1,6 @@
 use crate::admission::caps::Caps;
 use crate::admission::trial::{Flow, Speed, Trial, reader, writer};
+use array::{LANES, Lanes};
 use base::Duration;
 
 /// Two drives of 50,000 operations a second.
@@ -148,4 +149,36 @@ fn two_shards_whose_commands_are_all_at_each_other_go_on() {
     trial.measure(SETTLE, TIME);
     let each: Vec<u64> = trial.flows.iter().map(|f| f.done).collect();
     assert!(each.iter().all(|done| *done > 100), "{each:?}");
+}
+
+/// All lanes of one shard, then all of the other, then any: commands wait meanwhile, and none is lost or refused. Writes of 64 KiB to few
+/// places meet each other all the time.
+#[test]
+fn lanes_are_dealt_anew_under_load() {
+    let mut prng = base::Prng::new(3);
+    let flow = |i: u32| match i % 3 {
+        0 => reader(i as usize % 3, 1, 1 + i % 2, 16),
+        _ => writer(i as usize % 3, 2, 1 + i % 2, 16, 64 << 10),
+    };
+    let mut trial = Trial::new(3, SPEED, &vec![Caps::default(); 2], (0..12).map(flow).collect());
+    trial.run(SETTLE);
+    let mut longest = Duration::ZERO;
+    for round in 0..40 {
+        let lanes = match round {
+            0..3 => Lanes::new([round; LANES as usize]),
+            _ => Lanes::new(core::array::from_fn(|_| prng.below(3) as u16)),
+        };
+        if round % 4 == 3 {
+            trial.halt_and_resume();
+            trial.run(Duration::from_millis(20));
+        }
+        longest = longest.max(trial.deal(lanes));
+        let before = done(&trial);
+        trial.run(Duration::from_millis(prng.between(1, 100)));
+        trial.measure(Duration::ZERO, Duration::from_millis(200));
+        assert!(trial.flows.iter().all(|f| f.done > 0), "round {round}, after {before}: {:?}", done(&trial));
+    }
+    // What was under way, its bits, and a flush.
+    assert!(longest < Duration::from_millis(100), "{longest:?}");
+    println!("no command started for {longest:?} at most");
 }

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(crate) struct ArrayDesk {
     pub id: ArrayId,
     pub geometry: Geometry,
+    /// Which map of its lanes this is.
+    pub map: u32,
     pub dirty: Arc<Bitmap>,
     pub unclean: bool,
     /// When shards were first told of it: from then on they compare what may differ.

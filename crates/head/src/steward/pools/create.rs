@@ -479,6 +479,7 @@ impl Office {
             arrays.push(ArrayDesk {
                 id: self.desk_mut().new_array(),
                 geometry: plan.geometry,
+                map: 1,
                 dirty: Arc::new(Bitmap::new(plan.geometry.regions())),
                 unclean: false,
                 uncleared: map,

@@ -282,6 +282,7 @@ impl Office {
             arrays.push(ArrayDesk {
                 id,
                 geometry,
+                map: 1,
                 // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a
                 // comparison had not come to its end. Without a bit no shard will have anything to report.
                 unclean: geometry.redundant()
