@@ -164,7 +164,7 @@ fn the_late_word_of_a_process_that_is_over_ends_nothing() {
     pair.settle();
     pair.ends[0].on_bytes(0, &late.drain(..).collect::<Vec<_>>());
     let dos = pair.ends[0].dos();
-    assert!(dos.iter().any(|d| *d == Do::Close { path: 0, why: Fault::FormerLife }), "{dos:?}");
+    assert!(dos.contains(&Do::Close { path: 0, why: Fault::FormerLife }), "{dos:?}");
     assert!(pair.ends[0].is_met(1) && !pair.ends[0].is_met(0));
     pair.ends[0].send(3u64.to_le_bytes().to_vec()).expect("room");
     pair.ends[1].send(4u64.to_le_bytes().to_vec()).expect("room");
