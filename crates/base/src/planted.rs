@@ -129,7 +129,7 @@ bugs! {
     SameLifeAgain promise 16 within 500 in System: "a process that was put out is let in again, as the same",
     AcceptedIsNoNews promise 16 within 0 in System: "a look passes over what was accepted in a lower ballot than ours",
     LeadsBehind promise 16 within 500 in System: "a head leads although the other one alone has the latest hosts",
-    EpochNotTold promise 16 within 3000 in System: "a head does not hear what was decided while the link was cut",
+    EpochNotTold promise 16 within 0 in System: "a head does not hear what was decided while the link was cut",
     TakenUnfenced promise 16 within 100 in Heads: "a head takes pools over before the other one is shut off their drives",
     LateFenceIsGood promise 16 within 200 in Heads: "a drive that did not answer its fence in time counts as fenced",
     FirstFenceServes promise 16 within 100 in Heads: "a takeover serves from all drives once one of them has confirmed its fence",
