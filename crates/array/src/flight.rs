@@ -119,8 +119,10 @@ pub(crate) struct Flight {
     pub(crate) medium: Legs,
     /// The leg being read, or read last.
     pub(crate) source: usize,
-    /// A leg that may not be lost refused it; reads of hosts: a leg that is reserved by another did.
+    /// A leg that may not be lost refused it.
     pub(crate) refused: Option<DriveError>,
+    /// A leg could not be read, as it is reserved by another.
+    pub(crate) fenced: bool,
     /// Changes: that leg, and whatever leg did so before it.
     pub(crate) refusers: Legs,
     /// It holds its range, or waits for it.
@@ -178,6 +180,7 @@ impl Flight {
             medium: 0,
             source: 0,
             refused: None,
+            fenced: false,
             refusers: 0,
             locked: false,
             clears: false,

@@ -173,14 +173,14 @@ impl Array {
         }
         if error == DriveError::Fenced && !bad && matches!(flight.job, Job::Host(_)) {
             // Its blocks may be well: whoever holds the reservation reads them, and the host must come back.
-            flight.refused = Some(error);
+            flight.fenced = true;
         }
         self.count_error(now, leg, error, io);
         let was_hedge = self.flights[id].hedge == tag;
         if self.flights[id].hedge != NONE && self.hedge_failed(id, tag, error, io) {
             return;
         }
-        let Flight { job, medium, data, refused, .. } = self.flights[id];
+        let Flight { job, medium, data, fenced, .. } = self.flights[id];
         // The given-up read may still arrive in its buffer, so nobody may answer from there.
         if error == DriveError::TimedOut && !was_hedge && !planted(Bug::ReadIntoHeldBuffer) {
             let another = match job {
@@ -197,15 +197,16 @@ impl Array {
         match self.choose_leg(now, id) {
             Some(next) => self.read_from(now, id, next, io),
             // They cannot read what nobody wants to know, and they let this head try.
-            None if medium != 0 && refused.is_none() && self.flights[id].zeroes => {
-                self.read_zeroes(now, id, io)
-            }
-            None if medium != 0 && refused.is_none() => {
+            None if medium != 0 && !fenced && self.flights[id].zeroes => self.read_zeroes(now, id, io),
+            None if medium != 0 && !fenced => {
                 let Flight { at, len, .. } = self.flights[id];
                 io.note(Note::MediumLost { at, len });
                 self.read_lost(now, id, Status::Medium, io);
             }
-            None => self.read_lost(now, id, status_of(refused.unwrap_or(error), self.shared), io),
+            None => {
+                let error = if fenced { DriveError::Fenced } else { error };
+                self.read_lost(now, id, status_of(error, self.shared), io);
+            }
         }
     }
 
