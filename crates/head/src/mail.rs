@@ -495,6 +495,17 @@ pub fn to_manager(mail: ManagerMail) -> Effect<Mail> {
     Effect::Mail { to: Address::Manager, mail: Mail::Manager(mail) }
 }
 
+#[cfg(test)]
+impl Mail {
+    /// What a test that plays the Steward takes.
+    pub(crate) fn for_steward(&self) -> Option<&StewardMail> {
+        match self {
+            Mail::Steward(mail) => Some(mail),
+            Mail::Shard(_) | Mail::Manager(_) => None,
+        }
+    }
+}
+
 impl From<ShardMail> for Mail {
     fn from(mail: ShardMail) -> Self {
         Self::Shard(mail)

@@ -409,12 +409,11 @@ impl Trial {
                     let from = Address::Shard(shard as u16);
                     self.push(self.now + MAIL, usize::from(to), Event::Mail { from, mail });
                 }
-                Effect::Mail { to: Address::Steward, mail: Mail::Steward(StewardMail::Halted { .. }) } => {
-                    self.halted.insert(shard);
-                }
-                Effect::Mail { to: Address::Steward, mail: Mail::Steward(StewardMail::Quiesced { .. }) } => {
-                    self.quiet.insert(shard);
-                }
+                Effect::Mail { to: Address::Steward, mail } => match mail.for_steward() {
+                    Some(StewardMail::Halted { .. }) => drop(self.halted.insert(shard)),
+                    Some(StewardMail::Quiesced { .. }) => drop(self.quiet.insert(shard)),
+                    _ => {}
+                },
                 _ => {}
             }
         }
