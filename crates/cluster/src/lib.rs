@@ -23,6 +23,7 @@ pub mod parts;
 pub mod record;
 pub mod slot;
 pub mod trial;
+mod voters;
 pub mod watch;
 pub mod world;
 

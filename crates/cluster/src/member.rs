@@ -21,6 +21,7 @@ use crate::link::{self, Heard, Link};
 use crate::message::Message;
 use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
+use crate::voters;
 use crate::watch::{End, Times, Verdict, View, Watch, Why};
 use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted};
@@ -798,37 +799,8 @@ impl Member {
         let no_more = known.voters.contains(&others) && !voters.contains(&others);
         (more || no_more || now >= since + VOTER_GONE).then(|| SystemRecord { voters, ..known.next() })
     }
-    /// The voters that a record should have: both directories and an odd number of drives, or, while the other head is out, the own one
-    /// and an even number; those that vote already are kept.
     fn voters(&self, record: &SystemRecord) -> Option<Vec<Voter>> {
-        let candidates = self.candidates.as_ref()?;
-        let heads = [HeadNo::A, HeadNo::B].into_iter().filter(|h| record.head(*h).state != HeadState::None);
-        let mut voters: Vec<Voter> = heads.map(Voter::Directory).collect();
-        if voters.len() < 2 {
-            return Some(voters);
-        }
-        let votes = |d: &&Uuid| record.voters.contains(&Voter::Drive(**d));
-        let (old, new) = (candidates.iter().filter(votes), candidates.iter().filter(|d| !votes(d)));
-        // The directory of a head that is out answers nobody: with it among few voters, one drive that fails would be most of the others.
-        let alone = self.counts_alone(record, candidates.len());
-        if alone {
-            voters.retain(|v| *v == Voter::Directory(self.set.me));
-        }
-        let most = match (alone, candidates.len()) {
-            (true, 2 | 3) => 2,
-            (true, _) => 4,
-            (false, n @ (0..=2)) => n.min(1),
-            (false, 3 | 4) => 3,
-            (false, _) => 5,
-        };
-        voters.extend(old.chain(new).take(most).map(|d| Voter::Drive(*d)));
-        voters.sort();
-        Some(voters)
-    }
-    /// Whether the other head's directory is not to vote: it is out, and there are drives enough for an odd number without it.
-    fn counts_alone(&self, record: &SystemRecord, drives: usize) -> bool {
-        let out = record.head(self.set.me.other()).state == HeadState::Out;
-        out && drives >= 2 && !planted(Bug::OutHeadVotes)
+        Some(voters::of(record, self.set.me, self.candidates.as_deref()?))
     }
     /// Asks voters, until there is nothing to ask.
     fn ask(&mut self, now: Instant) {
