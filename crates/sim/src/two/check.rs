@@ -69,12 +69,14 @@ impl Ordered {
 const SIGHT_MAX: Duration = Duration::from_millis(1875);
 
 impl Run {
-    /// A head that takes over serves. A drive in sync that has not shut the other one out, whose process is there, may be read by that one for
-    /// a time: until then nothing may change without the drive.
+    /// A head that takes over serves. A drive in sync that has not shut the other one out, whose process serves, may be read by that one for
+    /// a time: until then nothing may change without the drive. A process that has begun since has nothing to pass on.
     pub(super) fn check_wait(&self, server: usize) -> Result<(), String> {
         let other = 1 - server;
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
-        let Some(led) = self.led[server].filter(|_| well && self.world.runs(other)) else { return Ok(()) };
+        let Some(led) = self.led[server].filter(|_| well && self.ready.contains(&other)) else {
+            return Ok(());
+        };
         let waited = self.world.now().since(led);
         let reads = |d: usize| self.world.has_path(other, d) && self.world.disks[d].is_in(other as Nexus);
         match (0..self.world.disks.len()).find(|d| reads(*d)) {

@@ -83,6 +83,8 @@ struct Run {
     out: [bool; 2],
     /// When a server was last told that it leads, in place of the other one.
     led: [Option<Instant>; 2],
+    /// It has not served since.
+    takes_over: [bool; 2],
     /// What heads said last.
     log: VecDeque<String>,
     /// Servers that serve, as far as they have said; the last one leads.
@@ -145,6 +147,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         system: false,
         out: [false; 2],
         led: [None; 2],
+        takes_over: [false; 2],
         log: VecDeque::new(),
         ready: vec![],
         orders: VecDeque::new(),
@@ -311,6 +314,10 @@ impl Run {
         match mail {
             ManagerMail::Ready { .. } => {
                 self.check_wait(server)?;
+                // Until now the other one may have answered, by what legs and caches held. From now on what is read is made the same first.
+                if core::mem::take(&mut self.takes_over[server]) {
+                    self.volume.borrow_mut().head_fell(false);
+                }
                 self.ready.retain(|s| *s != server);
                 self.ready.push(server);
                 self.takeovers += 1;
@@ -336,8 +343,7 @@ impl Run {
             // A head that becomes the first of a system goes on with what it serves.
             ManagerMail::Leads(true) if self.leader() == Some(server) => Ok(()),
             ManagerMail::Leads(true) => {
-                self.led[server] = Some(self.world.now());
-                self.volume.borrow_mut().head_fell(false);
+                (self.led[server], self.takes_over[server]) = (Some(self.world.now()), true);
                 Ok(())
             }
             // The process executes itself anew, as soon as its manager has read that.

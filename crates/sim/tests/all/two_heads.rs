@@ -18,10 +18,13 @@ fn pass(seeds: impl IntoIterator<Item = u64>) {
 /// other head held the reservation (2, 101), or the drives that were to vote did not count as open (1, 90, 211); an older configuration
 /// was taken (295); a head that was out answered a write by its own record of a loss (12048); a drive that had been away refused the head for good (1201); a head led that had
 /// let go of the drives that vote (25803); the late first word of a process that was over ended the link to the next one for good (21003); a head fell as one of its
-/// drives was reserved already and the other one not yet, in the midst of a copy (33243); the simulator itself erred (107, 1115, 12411, 20841).
+/// drives was reserved already and the other one not yet, in the midst of a copy (33243); the simulator itself erred
+/// (107, 1115, 12411, 20841, 41200, 42397).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
-    pass([127, 132, 136, 101, 211, 295, 1201, 107, 1115, 12048, 12411, 20841, 21003, 25803, 33243]);
+    pass([
+        127, 132, 136, 101, 211, 295, 1201, 107, 1115, 12048, 12411, 20841, 21003, 25803, 33243, 41200, 42397,
+    ]);
 }
 
 #[test]
