@@ -953,19 +953,20 @@ impl<M: Memory> Core<M> {
     /// Tells the Steward which arrays have come to rest.
     pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
         for (i, state) in self.arrays.iter_mut().enumerate() {
-            let Some(state) = state else { continue };
+            // Asked in every turn, of every array.
+            let Some(state) = state.as_mut().filter(|s| s.quiescing || s.halting) else { continue };
             let array = ArrayId(i as u16);
             let sent = |f: &Flight| f.array == array && f.at.is_some();
             if state.halting && !self.flights.iter().any(|(_, f)| sent(f)) {
                 state.halting = false;
                 fx.push(to_steward(StewardMail::Halted { array }));
             }
-            let rests = match state.halted {
+            let rests = |state: &ArrayState| match state.halted {
                 // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.
                 true => state.array.idle() && state.array.has_no_ops(),
                 false => state.array.quiesced(),
             };
-            if state.quiescing && state.busy == 0 && rests {
+            if state.quiescing && state.busy == 0 && rests(state) {
                 state.quiescing = false;
                 fx.push(to_steward(StewardMail::Quiesced { array }));
             }
