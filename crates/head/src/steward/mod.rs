@@ -156,9 +156,8 @@ impl Steward {
             StewardMail::Addresses { number, here, silent } => {
                 desk.on_addresses(self.office.cx.now(), number, here, silent);
             }
-            StewardMail::Halted { array } => {
-                desk.halted.insert((array, shard));
-            }
+            // No Steward deals lanes anew yet: docs/rfcs/0008-both-serve.md.
+            StewardMail::Halted { .. } => {}
             StewardMail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }

@@ -54,7 +54,6 @@ pub(crate) struct Desk {
     pub generation: u64,
     pub applied: Vec<u64>,
     pub quiesced: BTreeSet<(ArrayId, u16)>,
-    pub halted: BTreeSet<(ArrayId, u16)>,
     /// What shards have said last of the mirrors that they have room for, and most could have.
     pub rooms: Vec<Option<(Room, u32)>>,
     /// Somebody asks them just now; and mirrors that have their memory and are not on the desk yet.
@@ -255,7 +254,6 @@ impl Desk {
             generation: 0,
             applied: vec![0; usize::from(shards)],
             quiesced: BTreeSet::new(),
-            halted: BTreeSet::new(),
             rooms: vec![],
             asking_room: false,
             promised: Room::default(),
