@@ -291,8 +291,11 @@ impl Array {
             // Shards that do not know yet that the leg is lost would read there once hosts are served again.
             let decided = missed == 0;
             if self.unrecorded && decided && matches!(job, Job::Host(_)) {
-                let fenced = refused.filter(|e| *e == DriveError::Fenced);
-                self.over(now, id, fenced.map_or(Status::NotReady, |e| status_of(e, self.shared)), io);
+                let status = match refused {
+                    Some(error @ DriveError::Fenced) => status_of(error, self.shared),
+                    _ => Status::NotReady,
+                };
+                self.over(now, id, status, io);
             }
             return;
         }

@@ -662,9 +662,11 @@ impl Member {
         if self.serve == Serve::Wanted && self.part == Part::Leader {
             (self.serve, self.doubt, self.retry, self.began) = (Serve::Looks, false, now, now);
             self.decider.look();
-        } else if let Some(mut wish) = self.wish(now, verdict).or_else(|| self.mark()) {
+        } else if let Some(mut wish) =
+            self.wish(now, verdict).or_else(|| self.owes_mark().then(|| self.known().next()))
+        {
             assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
-            if self.mark().is_some() {
+            if self.owes_mark() {
                 wish.changed = wish.epoch;
                 self.marking = Some((wish.epoch, self.changes));
             }
@@ -703,9 +705,9 @@ impl Member {
             verdict
         }
     }
-    /// The next record, if one is to be made because hosts or portals have changed.
-    fn mark(&self) -> Option<SystemRecord> {
-        (self.part == Part::Leader && self.marked < self.changes).then(|| self.known().next())
+    /// Whether hosts or portals have changed, and no decision was made for that yet.
+    fn owes_mark(&self) -> bool {
+        self.part == Part::Leader && self.marked < self.changes
     }
     fn wish(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
         let (me, life, other) = (self.set.me, self.set.life, self.set.me.other());

@@ -99,6 +99,27 @@ pub const PLACES: u32 = array::COMMANDS_MAX;
 /// See [`ShardConfig::flights`].
 pub const FLIGHTS: u32 = limits::FLIGHTS_MAX;
 
+/// How far an array is from rest. From `Halting` on hosts' commands wait until it is built anew, by another map.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub(crate) enum Rest {
+    /// It works, or is quiet and the Steward was told so.
+    No,
+    /// It comes to rest: `Quiesced` is owed.
+    Quiescing,
+    /// What was sent to other shards is to end: `Halted` is owed.
+    Halting,
+    Halted,
+    /// It is halted, and comes to rest: `Quiesced` is owed.
+    Pausing,
+}
+
+impl Rest {
+    #[inline]
+    pub fn is_halted(self) -> bool {
+        self >= Rest::Halting
+    }
+}
+
 /// An array as this shard knows it.
 pub(crate) struct ArrayState {
     pub array: Array,
@@ -107,11 +128,7 @@ pub(crate) struct ArrayState {
     pub scratch: Slice,
     /// Commands under way here, for this shard and its peers.
     pub busy: u32,
-    pub quiescing: bool,
-    /// Hosts' commands wait until it is built anew, by another map.
-    pub halted: bool,
-    /// That none is left at other shards is to be told.
-    pub halting: bool,
+    pub rest: Rest,
     /// By which map lanes are dealt here.
     pub map: u32,
     /// Epoch of the membership that it knows.

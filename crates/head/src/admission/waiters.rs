@@ -132,7 +132,7 @@ impl<M: Memory> Core<M> {
             }
             let next = match all {
                 // Until it is built anew only what peers have sent goes on.
-                _ if state.halted => state.crowd.next_of_peers(),
+                _ if state.rest.is_halted() => state.crowd.next_of_peers(),
                 Started::Blocked if planted(Bug::PeersBehindOwn) => None,
                 Started::Blocked => state.crowd.next_of_peers(),
                 Started::Yes | Started::Full(_) => state.crowd.next(),

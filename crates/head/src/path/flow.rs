@@ -14,7 +14,7 @@ use crate::path::door::Door;
 use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, worse};
 use crate::path::stages::UNTIMED;
 use crate::report::DriveReport;
-use crate::shard::{ArrayState, Core, build_array, set};
+use crate::shard::{ArrayState, Core, Rest, build_array, set};
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
     DriveError, DriveId, DriveOp, DriveOpKind, Effect, Effects, Instant, Memory, Slice, Slots, Status, Token,
@@ -287,7 +287,7 @@ impl<M: Memory> Core<M> {
             Kind::Read => state.array.read_is_local(at, len),
             _ => state.array.owner(at) == self.id,
         };
-        if len < length || !here || state.halted || !state.has_place(granted == Some(array)) {
+        if len < length || !here || state.rest.is_halted() || !state.has_place(granted == Some(array)) {
             return false;
         }
         let request = &mut self.requests[index];
@@ -411,7 +411,7 @@ impl<M: Memory> Core<M> {
             Kind::WriteZeroes | Kind::Deallocate | Kind::Flush => Slice::default(),
         };
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
-        if state.halted {
+        if state.rest.is_halted() {
             return Started::Full(array);
         }
         let map = state.map;
@@ -866,11 +866,11 @@ impl<M: Memory> Core<M> {
     /// Lanes are dealt by another map: what was halted goes on by that.
     fn build_anew(&mut self, wanted: &ArrayLayout) {
         let state = self.arrays[wanted.id.index()].as_mut().expect("it is here");
-        let rests = state.halted && state.busy == 0 && state.array.has_no_ops();
+        let rests = state.rest.is_halted() && state.busy == 0 && state.array.has_no_ops();
         assert!(rests, "an array gets another map after it was halted and quiesced");
         state.array = build_array(self.id, wanted, state.scratch);
         (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
-        (state.map, state.halted, state.halting, state.quiescing) = (wanted.map, false, false, false);
+        (state.map, state.rest) = (wanted.map, Rest::No);
     }
 
     /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
@@ -912,9 +912,7 @@ impl<M: Memory> Core<M> {
             regions,
             scratch,
             busy: 0,
-            quiescing: false,
-            halted: false,
-            halting: false,
+            rest: Rest::No,
             map: wanted.map,
             epoch,
             legs: legs_of(wanted),
@@ -928,24 +926,26 @@ impl<M: Memory> Core<M> {
     /// Brings an array to rest.
     pub fn quiesce(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
         let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        state.quiescing = true;
-        match state.halted {
-            true => state.array.pause(),
-            false => self.with_array(now, id, fx, |a, io| a.quiesce(now, io)),
+        if state.rest.is_halted() {
+            state.rest = Rest::Pausing;
+            state.array.pause();
+        } else {
+            state.rest = Rest::Quiescing;
+            self.with_array(now, id, fx, |a, io| a.quiesce(now, io));
         }
     }
 
     /// Hosts' commands on this array wait from now on.
     pub fn halt(&mut self, id: ArrayId) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            (state.halted, state.halting) = (true, true);
+            state.rest = Rest::Halting;
         }
     }
 
     /// Takes `halt` and `quiesce` back.
     pub fn resume(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            (state.quiescing, state.halted, state.halting) = (false, false, false);
+            state.rest = Rest::No;
         }
         self.with_array(now, id, fx, |a, io| a.resume(now, io));
     }
@@ -954,22 +954,27 @@ impl<M: Memory> Core<M> {
     pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
         for (i, state) in self.arrays.iter_mut().enumerate() {
             // Asked in every turn, of every array.
-            let Some(state) = state.as_mut().filter(|s| s.quiescing || s.halting) else { continue };
-            let array = ArrayId(i as u16);
-            let sent = |f: &Flight| f.array == array && f.at.is_some();
-            if state.halting && !self.flights.iter().any(|(_, f)| sent(f)) {
-                state.halting = false;
-                fx.push(to_steward(StewardMail::Halted { array }));
-            }
-            let rests = |state: &ArrayState| match state.halted {
-                // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.
-                true => state.array.idle() && state.array.has_no_ops(),
-                false => state.array.quiesced(),
+            let Some(state) = state.as_mut().filter(|s| !matches!(s.rest, Rest::No | Rest::Halted)) else {
+                continue;
             };
-            if state.quiescing && state.busy == 0 && rests(state) {
-                state.quiescing = false;
-                fx.push(to_steward(StewardMail::Quiesced { array }));
-            }
+            let array = ArrayId(i as u16);
+            let mail = match state.rest {
+                Rest::Halting if !self.flights.iter().any(|(_, f)| f.array == array && f.at.is_some()) => {
+                    state.rest = Rest::Halted;
+                    StewardMail::Halted { array }
+                }
+                Rest::Quiescing if state.busy == 0 && state.array.quiesced() => {
+                    state.rest = Rest::No;
+                    StewardMail::Quiesced { array }
+                }
+                // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.
+                Rest::Pausing if state.busy == 0 && state.array.idle() && state.array.has_no_ops() => {
+                    state.rest = Rest::Halted;
+                    StewardMail::Quiesced { array }
+                }
+                _ => continue,
+            };
+            fx.push(to_steward(mail));
         }
     }
 }

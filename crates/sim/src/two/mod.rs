@@ -81,10 +81,8 @@ struct Run {
     system: bool,
     /// The process of this server is out, and is to end.
     out: [bool; 2],
-    /// When a server was last told that it leads, in place of the other one.
+    /// When a server was told that it leads in place of the other one, if it has not served since.
     led: [Option<Instant>; 2],
-    /// It has not served since.
-    takes_over: [bool; 2],
     /// What heads said last.
     log: VecDeque<String>,
     /// Servers that serve, as far as they have said; the last one leads.
@@ -147,7 +145,6 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         system: false,
         out: [false; 2],
         led: [None; 2],
-        takes_over: [false; 2],
         log: VecDeque::new(),
         ready: vec![],
         orders: VecDeque::new(),
@@ -315,7 +312,7 @@ impl Run {
             ManagerMail::Ready { .. } => {
                 self.check_wait(server)?;
                 // Until now the other one may have answered, by what legs and caches held. From now on what is read is made the same first.
-                if core::mem::take(&mut self.takes_over[server]) {
+                if self.led[server].take().is_some() {
                     self.volume.borrow_mut().head_fell(false);
                 }
                 self.ready.retain(|s| *s != server);
@@ -343,7 +340,7 @@ impl Run {
             // A head that becomes the first of a system goes on with what it serves.
             ManagerMail::Leads(true) if self.leader() == Some(server) => Ok(()),
             ManagerMail::Leads(true) => {
-                (self.led[server], self.takes_over[server]) = (Some(self.world.now()), true);
+                self.led[server] = Some(self.world.now());
                 Ok(())
             }
             // The process executes itself anew, as soon as its manager has read that.
