@@ -97,7 +97,7 @@ fn planted_bugs_are_found_that_the_simulator_does_not_find() {
         (Bug::EdgesNotZeroed, 0..20),
         (Bug::MarksNotDurable, 0..200),
         (Bug::ClearedBeforeRecord, 0..200),
-        (Bug::MapMissingOnLeg, 650..850),
+        (Bug::MapMissingOnLeg, 1100..1200),
     ] {
         plant(Some(bug));
         let found = seeds.find(|seed| fails(*seed)).unwrap_or_else(|| panic!("{bug:?} is not found"));
