@@ -83,6 +83,8 @@ pub struct Array {
     pub(crate) last_command: Instant,
     pub(crate) started: bool,
     pub(crate) quiescing: bool,
+    /// Nothing begins by itself: what lies on the legs is about to be read, and everything built anew from that.
+    pub(crate) paused: bool,
     pub(crate) counters: Progress,
     pub(crate) hedging: Hedging,
     pub(crate) scrub: Option<Scrubbing>,
@@ -161,6 +163,7 @@ impl Array {
             last_command: Instant(0),
             started: false,
             quiescing: false,
+            paused: false,
             counters: Progress::default(),
             hedging: Hedging::new(),
             scrub: None,
@@ -459,10 +462,15 @@ impl Array {
     /// `next_deadline` was reached.
     pub fn on_timer(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.started = true;
+        if self.paused && self.idle() {
+            return;
+        }
         self.judge_tick(now, io);
         self.hedge_tick(now, io);
         self.kick_blocks(now, io);
-        self.clear_tick(now, io);
+        if !self.paused {
+            self.clear_tick(now, io);
+        }
         self.resync_step(now, io);
         self.scrub_step(now, io);
         self.clear_step(now, io);
@@ -473,10 +481,12 @@ impl Array {
         if !self.started {
             return Some(Instant(0));
         }
+        let reads = [self.hedge_deadline(), self.judge_deadline()].into_iter().flatten();
+        if self.paused {
+            return reads.min().filter(|_| !self.idle());
+        }
         let work = [self.clear_deadline(), self.resync_deadline(), self.scrub_deadline()];
-        let others = [self.hedge_deadline(), self.judge_deadline(), self.uncleared_deadline()];
-        let deadlines = work.into_iter().chain(others);
-        deadlines.flatten().min()
+        reads.chain(work.into_iter().chain([self.uncleared_deadline()]).flatten()).min()
     }
     /// Limits of the resync from now on.
     pub fn pace(&mut self, pace: Pace) {
@@ -509,7 +519,11 @@ impl Array {
     }
     /// Before it is built anew: resync and scrub pause. Bits stay as they are.
     pub fn pause(&mut self) {
-        self.quiescing = true;
+        self.paused = true;
+    }
+    /// Nothing begins in the background.
+    pub(crate) fn rests(&self) -> bool {
+        self.quiescing || self.paused
     }
     /// After `quiesce`: nothing is under way and every bit that may be cleared is.
     pub fn quiesced(&self) -> bool {
@@ -517,7 +531,7 @@ impl Array {
     }
     /// Takes `quiesce` and `pause` back: what was under way in the background goes on.
     pub fn resume(&mut self, now: Instant, io: &mut impl ArrayIo) {
-        self.quiescing = false;
+        (self.quiescing, self.paused) = (false, false);
         self.resync.poke = true;
         self.drain(now, io);
     }

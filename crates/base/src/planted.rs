@@ -105,6 +105,10 @@ bugs! {
     ClearedIsOldNews promise 13 within 0 in Volumes: "a shard believes that a region is cleared that was marked since",
     MapMissingOnLeg promise 13 within 0 in Volumes: "a leg that joins gets no map",
     UnclearedIsCompared promise 2 within 0 in Volumes: "a scrub compares what nobody may read",
+    DealtByOldBits promise 2 within 300 in Dealt: "an array whose lanes are dealt anew goes by the bits of its import",
+    DealtByOldMap promise 13 within 1000 in Dealt: "an array whose lanes are dealt anew goes by what was uncleared at its import",
+    DealtUnquiet promise 2 within 300 in Dealt: "lanes are dealt anew while drives are at work for those who had them",
+    HaltUnheeded promise 2 within 300 in Dealt: "commands of other shards go on where an array is halted",
     AppliedBeforeDurable promise 14 within 300: "a change counts before anything durable says it",
     WrittenPastApply promise 14 within 100: "something that is decided is changed by no change",
     ChangeLost promise 14 within 100: "a second state is not told of a change",
@@ -164,6 +168,8 @@ pub enum Worlds {
     Older,
     /// The power goes again and again, and drives have volatile caches.
     Power,
+    /// Lanes go from shard to shard.
+    Dealt,
     /// Hosts that keep what they are lent, beside one that works.
     Stingy,
     /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.

@@ -241,6 +241,8 @@ pub enum ShardMail {
     Cleared {
         /// The array.
         array: ArrayId,
+        /// The map by which it is the sender's: `ArrayLayout::map`.
+        map: u32,
         /// The region.
         region: u32,
         /// The last mark that the owner knew.
@@ -275,6 +277,8 @@ pub enum ShardMail {
     Heal {
         /// The array.
         array: ArrayId,
+        /// The map by which it is the receiver's: `ArrayLayout::map`. By another one nobody knows it, and nothing is mended.
+        map: u32,
         /// First byte in the data space.
         at: u64,
         /// Bytes.

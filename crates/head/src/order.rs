@@ -296,6 +296,10 @@ pub enum Order {
         /// The pool.
         pool: crate::layout::PoolId,
     },
+    /// The Steward's own: lanes are dealt anew where other shards should have them.
+    LanesDeal,
+    /// Lanes go round by one shard, of every array: for tests.
+    LanesTurn,
     /// Everything there is to know. Answered by `Snapshot`.
     Status,
     /// Events since a number. Answered by `Events`.

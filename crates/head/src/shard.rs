@@ -599,7 +599,10 @@ impl<M: Memory> Shard<M> {
                 continue;
             };
             if let Some(state) = &self.core.arrays[array.index()] {
-                fx.push(to_shard(state.array.owner(at), ShardMail::Heal { array, at, len, leg }));
+                fx.push(to_shard(
+                    state.array.owner(at),
+                    ShardMail::Heal { array, map: state.map, at, len, leg },
+                ));
             }
         }
         self.core.report_quiet(fx);

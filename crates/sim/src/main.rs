@@ -24,6 +24,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
   --scarce  the same, with many hosts and the longest commands beside short ones; a leg hangs for long
+  --dealt   lanes go from shard to shard
   --calm    worlds of one size in which nothing goes wrong: what speed is measured by
 
 Many seeds end with a row for the table of docs/faults.md.";
@@ -63,6 +64,7 @@ enum Kind {
     Frozen,
     Older,
     Power,
+    Dealt,
     Volumes,
     Scarce,
     Calm,
@@ -79,6 +81,7 @@ impl Words {
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
             Kind::Power => Options::power(seed),
+            Kind::Dealt => Options::dealt(seed),
             Kind::Volumes => Options::volumes(seed),
             Kind::Scarce => Options::scarce(seed),
             Kind::Calm => Options::calm(seed),
@@ -95,6 +98,7 @@ impl Words {
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
             Kind::Power => Some("power"),
+            Kind::Dealt => Some("dealt"),
             Kind::Volumes => Some("volumes"),
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
@@ -145,6 +149,7 @@ fn words() -> Option<Words> {
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
             "--power" => words.kind = Kind::Power,
+            "--dealt" => words.kind = Kind::Dealt,
             "--volumes" => words.kind = Kind::Volumes,
             "--scarce" => words.kind = Kind::Scarce,
             "--calm" => words.kind = Kind::Calm,

@@ -78,7 +78,7 @@ impl Array {
     /// Starts what may be started now.
     pub(crate) fn resync_step(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.resync.poke = false;
-        if self.quiescing || !self.started || self.in_sync() == 0 || !self.has_work() {
+        if self.rests() || !self.started || self.in_sync() == 0 || !self.has_work() {
             return;
         }
         if matches!(self.resync.pass, Pass::Flushing { .. }) {
@@ -303,7 +303,7 @@ impl Array {
     }
 
     pub(crate) fn resync_deadline(&self) -> Option<Instant> {
-        if self.quiescing || self.in_sync() == 0 || !self.has_work() {
+        if self.rests() || self.in_sync() == 0 || !self.has_work() {
             return None;
         }
         if self.resync.retry_at.is_some() {

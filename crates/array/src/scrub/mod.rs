@@ -53,7 +53,7 @@ impl Array {
     }
     pub(crate) fn scrub_deadline(&self) -> Option<Instant> {
         let scrub = self.scrub.as_ref()?;
-        (!scrub.under_way && !self.quiescing).then_some(scrub.next_at)
+        (!scrub.under_way && !self.rests()).then_some(scrub.next_at)
     }
     pub(crate) fn count_scrub(&self, progress: &mut Progress) {
         if let Some(scrub) = &self.scrub {
@@ -64,8 +64,9 @@ impl Array {
 
     /// Starts the next piece, if it is time.
     pub(crate) fn scrub_step(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        let rests = self.rests();
         let Some(scrub) = &mut self.scrub else { return };
-        if scrub.under_way || self.quiescing || now < scrub.next_at {
+        if scrub.under_way || rests || now < scrub.next_at {
             return;
         }
         if scrub.next == scrub.end {

@@ -445,7 +445,7 @@ impl Array {
 
     /// Starts what may be started now.
     pub(crate) fn clear_step(&mut self, now: Instant, io: &mut impl ArrayIo) {
-        if self.quiescing || !self.started || self.in_sync() == 0 {
+        if self.rests() || !self.started || self.in_sync() == 0 {
             return;
         }
         self.marks_step(io);
@@ -523,7 +523,7 @@ impl Array {
         let uncleared = &self.uncleared;
         let untold = uncleared.left > 0 || uncleared.told != Some(uncleared.marks);
         let due = !uncleared.edges.is_empty() || !uncleared.marking && untold;
-        let can = !self.quiescing && self.in_sync() != 0 && uncleared.works == 0;
+        let can = !self.rests() && self.in_sync() != 0 && uncleared.works == 0;
         (due && can).then_some(uncleared.next_at)
     }
     /// Whether a block of the map waits to be written.

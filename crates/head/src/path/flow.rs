@@ -5,19 +5,19 @@
 //! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`waiters`). Nothing
 //! is refused.
 
-use crate::admission::scheduler::{Fair, cost_of};
-use crate::admission::window::{Depth, Governor};
-use crate::layout::{ArrayId, ArrayLayout, Layout, VolumeLayout};
+use crate::admission::scheduler::cost_of;
+use crate::layout::{ArrayId, ArrayLayout, VolumeLayout};
 use crate::limits;
-use crate::mail::{FlightId, Mail, Room, ShardMail, StewardMail, to_shard, to_steward};
+use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::door::Door;
-use crate::path::request::{Flight, Landed, Orphan, Owner, Phase, worse};
+use crate::path::request::{Flight, Landed, Owner, Phase, worse};
 use crate::path::stages::UNTIMED;
 use crate::report::DriveReport;
-use crate::shard::{ArrayState, Core, Rest, build_array, set};
+use crate::shard::Core;
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
-    DriveError, DriveId, DriveOp, DriveOpKind, Effect, Effects, Instant, Memory, Slice, Slots, Status, Token,
+    Bug, DriveError, DriveId, DriveOp, DriveOpKind, Effect, Effects, Instant, Memory, Slice, Slots, Status,
+    Token, planted,
 };
 
 /// Takes an array's effects, while the array is out of its place in the core.
@@ -31,7 +31,7 @@ pub(crate) struct Sink<'a, M: Memory> {
 }
 
 /// Drives that a write goes to.
-fn legs_of(layout: &ArrayLayout) -> u32 {
+pub(super) fn legs_of(layout: &ArrayLayout) -> u32 {
     let writable = |leg: &&array::Leg| leg.state != LegState::Missing;
     layout.membership.legs.iter().flatten().filter(writable).count().max(1) as u32
 }
@@ -40,13 +40,13 @@ fn legs_of(layout: &ArrayLayout) -> u32 {
 const WHOLE: u64 = 1 << 63;
 
 /// Scratch memory of an instance, bytes.
-fn scratch_bytes(redundant: bool) -> u32 {
+pub(super) fn scratch_bytes(redundant: bool) -> u32 {
     if redundant { array::SCRATCH_BYTES } else { array::SINGLE_SCRATCH_BYTES }
 }
 
 /// An operation of an array as the world knows it. Arrays get a new number each, so a token is never used for two
 /// operations at a time, however long the kernel keeps one.
-fn token_of(array: ArrayId, tag: u32) -> Token {
+pub(super) fn token_of(array: ArrayId, tag: u32) -> Token {
     Token(u64::from(array.0) << 32 | u64::from(tag))
 }
 
@@ -411,7 +411,7 @@ impl<M: Memory> Core<M> {
             Kind::WriteZeroes | Kind::Deallocate | Kind::Flush => Slice::default(),
         };
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
-        if state.rest.is_halted() {
+        if state.rest.is_halted() && !planted(Bug::HaltUnheeded) {
             return Started::Full(array);
         }
         let map = state.map;
@@ -531,7 +531,7 @@ impl<M: Memory> Core<M> {
         if (command.kind == Kind::Read || !state.array.geometry().redundant())
             && let Some((region, marks)) = state.array.cleared_region(command.at)
         {
-            fx.push(to_shard(peer, ShardMail::Cleared { array, region, marks }));
+            fx.push(to_shard(peer, ShardMail::Cleared { array, map: state.map, region, marks }));
         }
     }
 
@@ -556,7 +556,7 @@ impl<M: Memory> Core<M> {
 
     /// Reads under way of volumes that are not ready will not show what they find: while a loss is not on record, a
     /// crash may take it back.
-    fn unready_reads(&mut self) {
+    pub(super) fn unready_reads(&mut self) {
         for (_, request) in self.requests.iter_mut().filter(|(_, r)| r.phase == Phase::Flights) {
             let reads = matches!(request.command.op, base::Op::Read | base::Op::Compare);
             let volume = self.volumes.get(request.command.volume.index()).and_then(Option::as_ref);
@@ -730,6 +730,24 @@ impl<M: Memory> Core<M> {
         self.arrays[id.index()] = Some(state);
     }
 
+    /// The same, unless its lanes are dealt by another map, or are about to be.
+    pub fn with_array_of(
+        &mut self,
+        now: Instant,
+        (id, map): (ArrayId, u32),
+        fx: &mut Effects<Mail>,
+        input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
+    ) {
+        if self
+            .arrays
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .is_some_and(|s| s.map == map && !s.rest.is_halted())
+        {
+            self.with_array(now, id, fx, input);
+        }
+    }
+
     /// The kernel let go of an operation.
     #[inline]
     pub fn op_done(
@@ -825,156 +843,6 @@ impl<M: Memory> Core<M> {
             if due.is_some_and(|at| at <= now) {
                 self.with_array(now, ArrayId(i as u16), fx, |a, io| a.on_timer(now, io));
             }
-        }
-    }
-
-    /// Makes, changes and drops arrays as the layout says.
-    pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
-        self.unready_reads();
-        self.dissolve_crowds();
-        for wanted in &layout.arrays {
-            if let Some(state) = self.arrays.get_mut(wanted.id.index()).and_then(Option::as_mut) {
-                state.array.on_shared(wanted.shared);
-            }
-            match self.arrays.get(wanted.id.index()).and_then(Option::as_ref) {
-                None => self.add_array(wanted),
-                Some(state) if state.map != wanted.map => self.build_anew(wanted),
-                Some(state) if state.epoch < wanted.membership.epoch => {
-                    let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
-                    (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
-                    self.with_array(now, wanted.id, fx, |a, io| {
-                        a.on_membership(now, &wanted.membership, io);
-                    });
-                }
-                Some(_) => {}
-            }
-        }
-        for i in 0..self.arrays.len() {
-            if let Some(state) = &self.arrays[i]
-                && !layout.arrays.iter().any(|a| a.id.index() == i)
-            {
-                assert_eq!(state.busy, 0, "an array leaves the layout after it was quiesced");
-                self.buffers.release(state.scratch);
-                let id = ArrayId(i as u16);
-                let orphans = state.array.ops().map(|(tag, op)| Orphan { token: token_of(id, tag), op });
-                self.orphans.extend(orphans);
-                self.arrays[i] = None;
-            }
-        }
-        self.parked.extend(self.early.drain(..));
-    }
-    /// Lanes are dealt by another map: what was halted goes on by that.
-    fn build_anew(&mut self, wanted: &ArrayLayout) {
-        let state = self.arrays[wanted.id.index()].as_mut().expect("it is here");
-        let rests = state.rest.is_halted() && state.busy == 0 && state.array.has_no_ops();
-        assert!(rests, "an array gets another map after it was halted and quiesced");
-        state.array = build_array(self.id, wanted, state.scratch);
-        (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
-        (state.map, state.rest) = (wanted.map, Rest::No);
-    }
-
-    /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
-    pub fn keep_scratch(&mut self, Room { mirrors, singles }: Room) -> (Room, u32) {
-        let units = limits::arrays_max(self.buffers.bytes()) * limits::SINGLES_OF_A_MIRROR;
-        let used = u64::from(singles);
-        let most = (units.saturating_sub(used) / limits::SINGLES_OF_A_MIRROR) as u32;
-        let mirrors_kept = self.keep_one_kind(true, mirrors.min(most), mirrors);
-        let room = units.saturating_sub(u64::from(mirrors) * limits::SINGLES_OF_A_MIRROR) as u32;
-        let singles_kept = self.keep_one_kind(false, singles.min(room), singles);
-        (Room { mirrors: mirrors_kept, singles: singles_kept }, most)
-    }
-    fn keep_one_kind(&mut self, redundant: bool, take_to: u32, keep: u32) -> u32 {
-        let here = self.arrays.iter().flatten().filter(|a| a.regions.is_some() == redundant).count() as u32;
-        let bytes = scratch_bytes(redundant);
-        let kept = if redundant { &mut self.scratch } else { &mut self.single_scratch };
-        while here + (kept.len() as u32) < take_to
-            && let Some(scratch) = self.buffers.take_kept(bytes)
-        {
-            kept.push(scratch);
-        }
-        while here + kept.len() as u32 > keep
-            && let Some(scratch) = kept.pop()
-        {
-            self.buffers.release(scratch);
-        }
-        here + kept.len() as u32
-    }
-
-    fn add_array(&mut self, wanted: &ArrayLayout) {
-        let redundant = wanted.geometry.redundant();
-        let kept = if redundant { &mut self.scratch } else { &mut self.single_scratch };
-        let scratch = kept.pop().expect("the Steward has asked whether there is room for another array");
-        let array = build_array(self.id, wanted, scratch);
-        let epoch = wanted.membership.epoch;
-        let regions = wanted.geometry.redundant().then_some(wanted.geometry);
-        let state = ArrayState {
-            array,
-            regions,
-            scratch,
-            busy: 0,
-            rest: Rest::No,
-            map: wanted.map,
-            epoch,
-            legs: legs_of(wanted),
-            crowd: Fair::new(self.id),
-            depth: Depth::new(wanted.id, self.places),
-            governor: Governor::new(self.shards),
-        };
-        set(&mut self.arrays, wanted.id.index(), Box::new(state));
-    }
-
-    /// Brings an array to rest.
-    pub fn quiesce(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
-        let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        if state.rest.is_halted() {
-            state.rest = Rest::Pausing;
-            state.array.pause();
-        } else {
-            state.rest = Rest::Quiescing;
-            self.with_array(now, id, fx, |a, io| a.quiesce(now, io));
-        }
-    }
-
-    /// Hosts' commands on this array wait from now on.
-    pub fn halt(&mut self, id: ArrayId) {
-        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            state.rest = Rest::Halting;
-        }
-    }
-
-    /// Takes `halt` and `quiesce` back.
-    pub fn resume(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
-        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            state.rest = Rest::No;
-        }
-        self.with_array(now, id, fx, |a, io| a.resume(now, io));
-    }
-
-    /// Tells the Steward which arrays have come to rest.
-    pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
-        for (i, state) in self.arrays.iter_mut().enumerate() {
-            // Asked in every turn, of every array.
-            let Some(state) = state.as_mut().filter(|s| !matches!(s.rest, Rest::No | Rest::Halted)) else {
-                continue;
-            };
-            let array = ArrayId(i as u16);
-            let mail = match state.rest {
-                Rest::Halting if !self.flights.iter().any(|(_, f)| f.array == array && f.at.is_some()) => {
-                    state.rest = Rest::Halted;
-                    StewardMail::Halted { array }
-                }
-                Rest::Quiescing if state.busy == 0 && state.array.quiesced() => {
-                    state.rest = Rest::No;
-                    StewardMail::Quiesced { array }
-                }
-                // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.
-                Rest::Pausing if state.busy == 0 && state.array.idle() && state.array.has_no_ops() => {
-                    state.rest = Rest::Halted;
-                    StewardMail::Quiesced { array }
-                }
-                _ => continue,
-            };
-            fx.push(to_steward(mail));
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod direct;
 pub mod door;
 pub(crate) mod flow;
+mod instances;
 pub(crate) mod late;
 pub(crate) mod link;
 pub(crate) mod request;

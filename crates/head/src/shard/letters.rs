@@ -108,8 +108,8 @@ impl<M: Memory> Shard<M> {
             ShardMail::AllCleared { array, marks } => {
                 self.core.with_array(now, array, fx, |a, _| a.on_all_cleared(marks));
             }
-            ShardMail::Cleared { array, region, marks } => {
-                self.core.with_array(now, array, fx, |a, _| a.on_region_cleared(region, marks));
+            ShardMail::Cleared { array, map, region, marks } => {
+                self.core.with_array_of(now, (array, map), fx, |a, _| a.on_region_cleared(region, marks));
             }
             ShardMail::Halt { array } => self.core.halt(array),
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
@@ -146,8 +146,8 @@ impl<M: Memory> Shard<M> {
                 self.core.buffers.keep(now, data);
             }
             ShardMail::Unhold { data } => self.core.let_go_here(data),
-            ShardMail::Heal { array, at, len, leg } => {
-                self.core.with_array(now, array, fx, |a, io| a.on_heal(now, leg, at, len, io));
+            ShardMail::Heal { array, map, at, len, leg } => {
+                self.core.with_array_of(now, (array, map), fx, |a, io| a.on_heal(now, leg, at, len, io));
             }
         }
     }

@@ -15,6 +15,7 @@ mod dma;
 pub mod fuzz;
 mod health;
 mod join;
+mod lanes;
 mod legs;
 mod office;
 mod orders;
@@ -156,8 +157,9 @@ impl Steward {
             StewardMail::Addresses { number, here, silent } => {
                 desk.on_addresses(self.office.cx.now(), number, here, silent);
             }
-            // No Steward deals lanes anew yet: docs/rfcs/0008-both-serve.md.
-            StewardMail::Halted { .. } => {}
+            StewardMail::Halted { array } => {
+                desk.halted.insert((array, shard));
+            }
             StewardMail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }

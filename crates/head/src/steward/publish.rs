@@ -5,7 +5,6 @@ use crate::mail::ShardMail;
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
-use array::Lanes;
 use array::format::LegState;
 use base::view::{Export, View};
 use std::sync::Arc;
@@ -81,7 +80,6 @@ fn view_of(desk: &Desk) -> View {
 /// Where the bytes are.
 fn layout_of(desk: &Desk) -> Layout {
     let mut layout = Layout { generation: desk.generation, ..Layout::default() };
-    let lanes = Lanes::dealt(desk.shards);
     for pool in &desk.pools {
         layout.pools.push(PoolLayout {
             id: pool.id,
@@ -89,7 +87,7 @@ fn layout_of(desk: &Desk) -> Layout {
             map: pool.config().map.clone(),
             arrays: pool.arrays.iter().map(|a| a.id).collect(),
         });
-        layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a, lanes)));
+        layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a)));
     }
     for pool in desk.shown() {
         for v in pool.config.volumes.iter() {
@@ -108,7 +106,7 @@ fn layout_of(desk: &Desk) -> Layout {
     layout
 }
 
-fn array_layout(pool: &PoolDesk, a: usize, lanes: Lanes) -> ArrayLayout {
+fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
     let array = &pool.arrays[a];
     let record = &pool.record().arrays[a];
     let mut legs = vec![];
@@ -146,7 +144,7 @@ fn array_layout(pool: &PoolDesk, a: usize, lanes: Lanes) -> ArrayLayout {
         uuid: pool.array_uuid(a),
         geometry: array.geometry,
         membership: array::Membership { epoch: record.epoch, legs },
-        lanes,
+        lanes: array.lanes,
         map: array.map,
         dirty: array.dirty.clone(),
         unclean: array.unclean,

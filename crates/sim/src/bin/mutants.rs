@@ -105,6 +105,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Frozen => Options::frozen(seed),
         Worlds::Older => Options::older(seed),
         Worlds::Power => Options::power(seed),
+        Worlds::Dealt => Options::dealt(seed),
         Worlds::Decision => {
             return LARGE.iter().find_map(|s| walk(*s, seed).err()).map(|what| one_line(&what));
         }

@@ -1,6 +1,6 @@
 //! What must be true when a run is over, and the words for what is not.
 
-use super::{READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
+use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::view::Protocol;
@@ -139,7 +139,8 @@ impl Run {
         if late && !self.froze || self.stalls || self.options.tight {
             return Ok(());
         }
-        let more = if self.options.stingy.is_empty() { Duration::ZERO } else { STINGY_MAX };
+        let stingy = if self.options.stingy.is_empty() { Duration::ZERO } else { STINGY_MAX };
+        let more = stingy + if self.options.deals.is_some() { DEALT_MAX } else { Duration::ZERO };
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let Ledger { slowest_read, slowest_write, .. } = *ledger.borrow();
             if slowest_read > READ_MAX + more || slowest_write > WRITE_MAX + more {

@@ -40,6 +40,8 @@ const VOLUME_BYTES: u64 = 16 * MIB;
 const CONVERGENCE: Duration = Duration::from_secs(300);
 /// Longest time that a command may take, whatever one leg does: promise 7, and the network's part.
 const READ_MAX: Duration = Duration::from_millis(2100);
+/// What hosts wait beside that while arrays do not come to rest that are halted, once or twice.
+const DEALT_MAX: Duration = Duration::from_millis(600);
 /// See `READ_MAX`.
 const WRITE_MAX: Duration = Duration::from_millis(5100);
 /// What hosts that keep what they are lent may add to it: until they are cut off.
@@ -72,6 +74,8 @@ pub struct Outcome {
     pub lost: u64,
     /// Troubles made.
     pub troubles: u32,
+    /// How often all lanes went round.
+    pub deals: u32,
     /// Longest time that a read took, and a write or a flush.
     pub slowest: (Duration, Duration),
     /// Longest time in which no command of a host ended well, between two that did.
@@ -110,6 +114,7 @@ const ALARM_MOVE: u64 = 5;
 const ALARM_DOOM: u64 = 6;
 const ALARM_STOP: u64 = 7;
 const ALARM_HOLD: u64 = 8;
+const ALARM_DEAL: u64 = 9;
 const ALARM_HEAL: u64 = 1000;
 const ALARM_ACT: u64 = 2000;
 
@@ -170,6 +175,9 @@ struct Run {
     moving: bool,
     /// What was given back by volumes that came and went.
     freed: crate::moves::Freed,
+    /// How often all lanes went round, and were to.
+    deals: u32,
+    deals_tried: u32,
     /// Orders about drives that were given.
     moves: u32,
     /// Stingy hosts are to go.
@@ -235,6 +243,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         restless: String::new(),
         moving: false,
         freed: crate::moves::Freed::default(),
+        deals: 0,
+        deals_tried: 0,
         moves: 0,
         over: Rc::default(),
         replica: replay::Replica::default(),
@@ -255,6 +265,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         failed: sum(|l| l.failed),
         lost: sum(|l| l.lost),
         troubles: run.troubles,
+        deals: run.deals,
         slowest: run.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {
             let l = l.borrow();
             (r.max(l.slowest_read), w.max(l.slowest_write))
@@ -525,6 +536,7 @@ impl Run {
 
     fn answered(&mut self, answer: Answered) -> Result<(), String> {
         let sent = self.sent.take();
+        self.deals += u32::from(sent == Some(Order::LanesTurn) && answer.is_ok());
         if answer.is_ok() && matches!(sent, Some(Order::PoolCreate { .. } | Order::PoolAdd { .. })) {
             self.pace();
         }
@@ -639,6 +651,7 @@ impl Run {
         self.world.alarm(LOOK, ALARM_LOOK);
         self.next_trouble();
         self.next_move();
+        self.next_deal();
     }
 
     /// One of the hosts that keep what they are lent.
@@ -689,6 +702,10 @@ impl Run {
             ALARM_MOVE if self.stage == Stage::Working => {
                 self.move_drives();
                 self.next_move();
+            }
+            ALARM_DEAL if self.stage == Stage::Working => {
+                self.deal();
+                self.next_deal();
             }
             // Its supervisor has no more patience.
             ALARM_STOP if self.stopping && !self.down => self.ends(Fate::Killed),

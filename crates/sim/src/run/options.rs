@@ -185,14 +185,20 @@ pub struct Options {
     pub cuts_in_sync: bool,
     /// Another volume had the space of the hosts' volume before.
     pub former: bool,
+    /// Lanes are dealt anew so often, on average.
+    pub deals: Option<Duration>,
     /// Bytes that an array's instance copies or clears in a second while there are faults; 0 for what is usual.
     pub pace: u64,
 }
 
 impl Options {
-    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies, and one of volumes.
+    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies, one of volumes, and one of
+    /// lanes that are dealt anew.
     pub fn swarm(seed: u64) -> Self {
         let one_of = |n: u64, source: u64| Prng::new(seed ^ source).chance(1, n);
+        if one_of(20, 0x6465_616c_7301) {
+            return Self::dealt(seed);
+        }
         match (one_of(20, 0x6f6c_6465_7201), one_of(20, 0x0076_6f6c_756d_6501)) {
             (true, _) => Self::older(seed),
             (false, true) => Self::volumes(seed),
@@ -268,6 +274,7 @@ impl Options {
             used: false,
             former: false,
             cuts_in_sync: false,
+            deals: None,
             pace: 0,
         }
     }
@@ -290,6 +297,14 @@ impl Options {
         options.pace = rng.below(2) * rng.between(1, 8) * MIB;
         // Hosts come to all of it, and often for the first time.
         options.habits.blocks = (super::VOLUME_BYTES / u64::from(options.block_bytes)) >> rng.below(3);
+        options
+    }
+    /// A world whose lanes go from shard to shard while hosts work and things break.
+    pub fn dealt(seed: u64) -> Self {
+        let mut options = if seed.is_multiple_of(4) { Self::volumes(seed) } else { Self::usual(seed) };
+        let mut rng = Prng::new(seed ^ 0x6465_616c_7302);
+        options.shards = rng.between(2, 4) as u16;
+        options.deals = Some(Duration::from_millis(1 << rng.between(0, 8)));
         options
     }
     /// Least memory of each shard in this world.

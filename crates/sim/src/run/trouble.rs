@@ -2,8 +2,8 @@
 
 use super::options::{Act, Deed, Options, Trouble};
 use super::{
-    ALARM_BOOT, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE, NOTICED, Run,
-    WRITE_MAX,
+    ALARM_BOOT, ALARM_DEAL, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE,
+    NOTICED, Run, WRITE_MAX,
 };
 use crate::moves;
 use crate::world::Fate;
@@ -23,6 +23,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a drive held back has landed so long after it went on.
 pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
+
+/// Lanes go round so often, at most.
+const DEALS_MAX: u32 = 60;
 
 impl Run {
     pub(super) fn next_trouble(&mut self) {
@@ -353,6 +356,25 @@ impl Run {
         if self.options.moves > 0 {
             let after = Duration::from_micros(self.rng.between(1_000, 600_000));
             self.world.alarm(after, ALARM_MOVE);
+        }
+    }
+    /// When lanes are dealt anew.
+    pub(super) fn next_deal(&mut self) {
+        if let Some(pause) = self.options.deals {
+            // Not again and again while a drive hangs.
+            let pause =
+                if self.deals_tried > self.deals + 5 { pause.max(Duration::from_secs(1)) } else { pause };
+            let micros = self.rng.between(100, 2 * pause.as_micros() as u64);
+            self.world.alarm(Duration::from_micros(micros), ALARM_DEAL);
+        }
+    }
+    /// Other shards get the lanes of every array, whatever is ill.
+    pub(super) fn deal(&mut self) {
+        // A leg that lacks everything is copied from the beginning each time.
+        if !self.down && self.deals_tried < DEALS_MAX && !self.orders.contains(&Order::LanesTurn) {
+            self.deals_tried += 1;
+            self.world.say(|| "lanes go round".into());
+            self.orders.push_back(Order::LanesTurn);
         }
     }
     /// Drives are replaced, added, removed: while all of them are well, since nobody gives up one beside one that

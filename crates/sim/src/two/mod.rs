@@ -190,6 +190,7 @@ impl Run {
             failed: sum(|l| l.failed),
             lost: sum(|l| l.lost),
             troubles: self.troubles,
+            deals: 0,
             slowest: self.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {
                 let l = l.borrow();
                 (r.max(l.slowest_read), w.max(l.slowest_write))

@@ -3,6 +3,7 @@
 mod allocations;
 mod contract;
 mod cut_system;
+mod dealt;
 mod directory;
 mod hangs;
 mod memory;

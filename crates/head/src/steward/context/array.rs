@@ -4,7 +4,7 @@ use crate::layout::ArrayId;
 use crate::steward::context::found::Found;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::patience::return_after;
-use array::{Bitmap, Geometry, UnclearedMap};
+use array::{Bitmap, Geometry, Lanes, UnclearedMap};
 use base::{DriveError, DriveId, Instant, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 pub(crate) struct ArrayDesk {
     pub id: ArrayId,
     pub geometry: Geometry,
-    /// Which map of its lanes this is.
+    /// Which shard has each lane, and which map of them this is.
+    pub lanes: Lanes,
     pub map: u32,
     pub dirty: Arc<Bitmap>,
     pub unclean: bool,
@@ -105,6 +106,11 @@ impl LegDesk {
         self.synced.clear();
         self.out_since = None;
         self.is_told(reason, None);
+    }
+    /// Shards know nothing of what they have copied to it, nor how fast it is, and find out anew.
+    pub fn is_built_anew(&mut self) {
+        self.synced.clear();
+        self.slow.clear();
     }
     /// It is put out.
     pub fn goes(&mut self, now: Instant, why: String, outlook: Outlook) {

@@ -53,7 +53,11 @@ pub(crate) struct Desk {
     /// Generation of the configuration published last, and that each shard has in force.
     pub generation: u64,
     pub applied: Vec<u64>,
+    /// Arrays of which shards have said that they sent nothing of them to others any more, and that they are quiet.
+    pub halted: BTreeSet<(ArrayId, u16)>,
     pub quiesced: BTreeSet<(ArrayId, u16)>,
+    /// From which shard on lanes are dealt.
+    pub lanes_turned: u16,
     /// What shards have said last of the mirrors that they have room for, and most could have.
     pub rooms: Vec<Option<(Room, u32)>>,
     /// Somebody asks them just now; and mirrors that have their memory and are not on the desk yet.
@@ -253,7 +257,9 @@ impl Desk {
             started: Instant(0),
             generation: 0,
             applied: vec![0; usize::from(shards)],
+            halted: BTreeSet::new(),
             quiesced: BTreeSet::new(),
+            lanes_turned: 0,
             rooms: vec![],
             asking_room: false,
             promised: Room::default(),

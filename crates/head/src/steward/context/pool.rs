@@ -44,6 +44,8 @@ pub(crate) struct PoolDesk {
     pub keeping: bool,
     /// The keeper shall wait: an order changes what it works on.
     pub held: bool,
+    /// Lanes are being dealt anew: no space is marked meanwhile.
+    pub dealing: bool,
     /// Its hot spares, in the order of its configuration.
     pub spares: Vec<SpareDesk>,
     /// The scrub under way, and what the last one found.
@@ -99,6 +101,7 @@ impl PoolDesk {
             wishes: VecDeque::new(),
             keeping: false,
             held: false,
+            dealing: false,
             trouble: None,
             refused: None,
             recording: None,
@@ -147,6 +150,10 @@ impl PoolDesk {
     /// The keeper shall wait, or go on.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
+    }
+    /// Lanes are being dealt anew, or are not.
+    pub fn deals(&mut self, dealing: bool) {
+        self.dealing = dealing;
     }
     /// The record in force tells of a loss: answers wait for it.
     pub fn loses(&mut self) {

@@ -39,6 +39,10 @@ impl ScrubDesk {
     pub fn all_places(&self) -> u64 {
         self.places.max(self.last_places).max(self.all_findings().len() as u64)
     }
+    /// Shards know nothing of what they have done of this array.
+    pub fn begins_anew(&mut self, array: usize) {
+        self.done.retain(|(a, _)| *a != array);
+    }
     /// Arrays from this one on are gone, with what was found there.
     pub fn forget_arrays(&mut self, first: usize) {
         let stays = |f: &Finding| usize::from(f.array) < first;

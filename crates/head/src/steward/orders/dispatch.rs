@@ -78,6 +78,8 @@ impl Office {
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
             Order::SpaceMarked { pool } => self.space_marked(pool).await,
+            Order::LanesDeal => self.deal_lanes(false).await,
+            Order::LanesTurn => self.turn_lanes().await,
             Order::Status | Order::Events { .. } => self.look(order).await,
             Order::SystemCreate { settings } => self.system_create(*settings).await,
             Order::System => self.system_view().map(|v| Reply::System(Box::new(v))),

@@ -476,9 +476,11 @@ impl Office {
                 }));
                 legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
             }
+            let id = self.desk_mut().new_array();
             arrays.push(ArrayDesk {
-                id: self.desk_mut().new_array(),
+                id,
                 geometry: plan.geometry,
+                lanes: self.desk().lanes_of(id),
                 map: 1,
                 dirty: Arc::new(Bitmap::new(plan.geometry.regions())),
                 unclean: false,

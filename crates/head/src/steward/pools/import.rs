@@ -11,6 +11,7 @@ use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareDesk;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
+use crate::steward::lanes::Marked;
 use crate::steward::office::Office;
 use crate::steward::patience::return_after;
 use crate::steward::pools::judge::Judged;
@@ -19,7 +20,6 @@ use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
 use crate::steward::words::{STATE_DISK, array_word, error_words, refuse};
 use access::Grant;
-use array::Bitmap;
 use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
 use base::DriveKind;
 use base::drive_kind::path_in;
@@ -250,38 +250,17 @@ impl Office {
                 .find_map(|l| legs[l].open.as_ref())
                 .map(|o| geometry_of(&o.label));
             let geometry = geometry.expect("an array that is taken has a current leg");
-            let mut bitmaps = vec![];
-            for leg in (0..legs.len()).filter(is_current) {
-                let open = legs[leg].open.as_ref().expect("a current leg was found");
-                bitmaps.push(if geometry.redundant() { self.read_bitmap(open).await } else { None });
-            }
-            let dirty = match geometry.redundant() {
-                // What a leg lacks that lacks everything is in no bitmap yet.
-                true if next.arrays[i].legs.iter().any(|l| l.state == LegState::RebuildingFull) => {
-                    Bitmap::full(geometry.regions())
-                }
-                true => {
-                    let uuid = config.array_uuid(i);
-                    let current = bitmaps.iter().map(Option::as_deref).collect::<Vec<_>>();
-                    let mut dirty = array::merge(&geometry, uuid, &current).0;
-                    // A leg that rebuilds may have been written where no other bitmap says so.
-                    for leg in (0..legs.len()).filter(|l| !is_current(l)) {
-                        let open = legs[leg].open.as_ref();
-                        if let Some(open) = open.filter(|_| !planted(Bug::OwnBitmapIgnored)) {
-                            let own = self.read_bitmap(open).await;
-                            dirty.union(&array::merge(&geometry, uuid, &[own.as_deref()]).0);
-                        }
-                    }
-                    dirty
-                }
-                false => Bitmap::new(geometry.regions()),
-            };
+            let rows = next.arrays[i].legs.iter().zip(&legs);
+            let there: Vec<Marked> =
+                rows.map(|(row, leg)| Marked { state: row.state, open: leg.open.clone() }).collect();
+            let dirty = self.assemble_dirty(&geometry, config.array_uuid(i), &there).await;
             let open = (0..legs.len()).filter(is_current).filter_map(|l| legs[l].open.clone()).collect();
             let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await;
             let id = self.desk_mut().new_array();
             arrays.push(ArrayDesk {
                 id,
                 geometry,
+                lanes: self.desk().lanes_of(id),
                 map: 1,
                 // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a
                 // comparison had not come to its end. Without a bit no shard will have anything to report.

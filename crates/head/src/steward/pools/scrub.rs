@@ -327,6 +327,19 @@ impl Office {
         }
     }
 
+    /// Shards have built a pool's arrays anew: a scrub that is under way goes on there from where it was known to be.
+    pub(in crate::steward) fn scrub_again(&self, pool: PoolId) {
+        let orders: Vec<_> = {
+            let desk = self.desk();
+            let Some(p) = desk.pool(pool) else { return };
+            let mirrors = (0..p.arrays.len()).filter(|a| p.arrays[*a].geometry.redundant());
+            mirrors.filter_map(|a| Some((p.arrays[a].id, p.order_for(a)?))).collect()
+        };
+        for (array, order) in orders {
+            self.tell_shards(|| ShardMail::Scrub { array, order: Some(order.clone()) });
+        }
+    }
+
     /// Watches the scrubs of a pool as long as it is here.
     pub(crate) async fn watch_scrubs(&self, pool: PoolId) {
         let mut looks = 0;

@@ -198,6 +198,8 @@ impl Office {
     }
     /// Has every array mark these ranges of the pool's space, and waits until they have. False if the pool is let go of.
     async fn mark(&self, pool: PoolId, ranges: &[Range]) -> bool {
+        let office = self.clone();
+        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.dealing)).await;
         let mut letters: Vec<(ArrayId, u64, u32, Arc<Vec<Range>>)> = vec![];
         {
             let mut desk = self.desk_mut();

@@ -1,0 +1,224 @@
+//! Lanes of a pool's arrays are dealt anew while hosts use them.
+
+use super::Marked;
+use crate::layout::{ArrayId, PoolId};
+use crate::mail::ShardMail;
+use crate::order::{Answered, Order, RefusalKind, Reply, Weight};
+use crate::steward::context::array::{ArrayDesk, Wish};
+use crate::steward::context::desk::{Desk, Stop};
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::office::Office;
+use crate::steward::words::refuse;
+use array::format::LegState;
+use array::{Bitmap, Lanes, UnclearedMap};
+use base::{Bug, Duration, planted};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How long it is waited for the end of what a pool's keeper is at.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long hosts wait for arrays that do not come to rest. Then they go on by the map that they have: a drive that hangs must not
+/// keep reads of other drives for much longer than it may (promise 7).
+const HALT_PATIENCE: Duration = Duration::from_millis(250);
+
+impl Desk {
+    /// Who is to have the lanes of an array.
+    pub(in crate::steward) fn lanes_of(&self, _array: ArrayId) -> Lanes {
+        let turned = |lane: usize| (lane as u16 + self.lanes_turned) % self.shards;
+        Lanes::new(core::array::from_fn(turned))
+    }
+    /// Lanes are to be dealt from another shard on.
+    fn turns_lanes(&mut self) {
+        self.lanes_turned = (self.lanes_turned + 1) % self.shards;
+    }
+}
+
+impl ArrayDesk {
+    /// Returned space is being marked.
+    fn is_marking(&self, shards: u16) -> bool {
+        self.marks > 0 && self.marked.len() < usize::from(shards)
+    }
+    /// Shards build it anew, from what its legs say.
+    fn is_dealt(&mut self, lanes: Lanes, dirty: Bitmap, uncleared: UnclearedMap) {
+        (self.lanes, self.map) = (lanes, self.map + 1);
+        (self.dirty, self.uncleared) = (Arc::new(dirty), Arc::new(uncleared));
+        self.marks = 0;
+        for told in [&mut self.clean, &mut self.marked, &mut self.cleared, &mut self.all_dirty] {
+            told.clear();
+        }
+        for leg in &mut self.legs {
+            leg.is_built_anew();
+        }
+        // What was still to be compared was the same on all legs by the time that the array was at rest.
+        if self.unclean && self.dirty.is_empty() {
+            self.compared();
+        }
+    }
+}
+
+impl PoolDesk {
+    fn array_ids(&self) -> Vec<ArrayId> {
+        self.arrays.iter().map(|a| a.id).collect()
+    }
+    /// All that its arrays have to do with is on record and known to all shards, and every leg that takes part is there.
+    fn may_deal(&self, shards: u16) -> bool {
+        let rests = !self.keeping && !self.held && self.wishes.is_empty();
+        let settled = !self.leaving && !self.losing && !self.unrecorded && !self.is_proposed();
+        let there = |a: usize| {
+            let legs = self.arrays[a].legs.iter().enumerate();
+            legs.filter(|(l, _)| !self.is_out(a, *l)).all(|(_, leg)| leg.open.is_some())
+        };
+        let all = |a: usize| there(a) && !self.arrays[a].is_marking(shards);
+        rests && settled && (0..self.arrays.len()).all(all)
+    }
+    /// Something is copied to a leg of it.
+    fn is_copying(&self) -> bool {
+        let legs = |a: usize| (0..self.arrays[a].legs.len()).any(|l| self.rebuilds(a, l));
+        (0..self.arrays.len()).any(legs)
+    }
+    /// Some shard has lost a leg of it: it comes to no rest before that is on record.
+    fn loses_leg(&self) -> bool {
+        self.wishes.iter().any(|w| matches!(w, Wish::Lost { .. }))
+    }
+}
+
+impl Office {
+    /// Order: the lanes of all arrays go round by one shard.
+    pub(crate) async fn turn_lanes(&self) -> Answered {
+        self.desk_mut().turns_lanes();
+        self.deal_lanes(true).await
+    }
+    /// Order of the Steward's own: pools whose lanes are dealt otherwise than they should be are dealt anew. One with a leg that is
+    /// copied to waits until that is over, unless `copying` ones are meant, too: the copy would begin from the beginning.
+    pub(crate) async fn deal_lanes(&self, copying: bool) -> Answered {
+        let all: Vec<(PoolId, String)> = {
+            let desk = self.desk();
+            let wanted = |p: &&PoolDesk| p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id));
+            let pools = desk.pools.iter().filter(|p| !p.leaving && (copying || !p.is_copying()));
+            pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
+        };
+        let mut restless = vec![];
+        for (pool, name) in all {
+            if !self.deal(pool).await {
+                restless.push(name);
+            }
+        }
+        if restless.is_empty() {
+            return Ok(Reply::Done);
+        }
+        let message = format!("pool {} did not come to rest: lanes stay where they are", restless.join(", "));
+        Err(refuse(RefusalKind::NotReady, "pool", message).then("millrace status"))
+    }
+    /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
+    async fn deal(&self, pool: PoolId) -> bool {
+        let office = self.clone();
+        let free = move || {
+            let desk = office.desk();
+            desk.pool(pool).is_some_and(|p| p.may_deal(desk.shards))
+        };
+        if !self.cx.until_within(PATIENCE, free).await {
+            return false;
+        }
+        // Nobody else changes what a leg is until this is over, and no space is marked.
+        let Some(arrays) = self.desk_mut().pool_mut(pool).map(|p| {
+            p.hold(true);
+            p.deals(true);
+            p.array_ids()
+        }) else {
+            return false;
+        };
+        let dealt = self.halt(pool, &arrays).await;
+        if dealt {
+            self.build_anew(pool).await;
+        }
+        if let Some(p) = self.desk_mut().pool_mut(pool) {
+            p.deals(false);
+        }
+        self.free_keeper(pool);
+        dealt
+    }
+    /// Nothing is under way on these arrays any more, and what comes waits. False: they do not come to rest, and go on.
+    async fn halt(&self, pool: PoolId, arrays: &[ArrayId]) -> bool {
+        {
+            let mut desk = self.desk_mut();
+            desk.halted.retain(|(array, _)| !arrays.contains(array));
+            desk.quiesced.retain(|(array, _)| !arrays.contains(array));
+        }
+        let end = self.cx.now() + HALT_PATIENCE;
+        // The first step keeps shards from sending each other anything; the second ends what is under way.
+        let halt: fn(ArrayId) -> ShardMail = |array| ShardMail::Halt { array };
+        let quiesce: fn(ArrayId) -> ShardMail = |array| ShardMail::Quiesce { array };
+        let told: [fn(&Desk) -> &BTreeSet<(ArrayId, u16)>; 2] = [|desk| &desk.halted, |desk| &desk.quiesced];
+        for (letter, told) in [halt, quiesce].into_iter().zip(told) {
+            for array in arrays {
+                self.tell_shards(|| letter(*array));
+            }
+            let (office, all) = (self.clone(), arrays.to_vec());
+            let rests = move || {
+                let desk = office.desk();
+                all.iter().all(|a| (0..desk.shards).all(|s| told(&desk).contains(&(*a, s))))
+            };
+            let (office, over) = (self.clone(), rests.clone());
+            let hopeless = move || {
+                let desk = office.desk();
+                desk.stop != Stop::No || desk.pool(pool).is_none_or(PoolDesk::loses_leg)
+            };
+            let given_up = hopeless.clone();
+            self.cx.until_within(end.since(self.cx.now()), move || over() || hopeless()).await;
+            if !rests() || given_up() {
+                for array in arrays {
+                    self.tell_shards(|| ShardMail::Resume { array: *array });
+                }
+                return false;
+            }
+        }
+        true
+    }
+    /// What the legs of halted arrays say is their next map, which every shard builds them by.
+    async fn build_anew(&self, pool: PoolId) {
+        let Some(config) = self.desk().pool(pool).map(|p| p.config().clone()) else { return };
+        let (mut found, mut notices) = (vec![], vec![]);
+        for a in 0..config.arrays.len() {
+            let (geometry, legs) = {
+                let desk = self.desk();
+                let Some(p) = desk.pool(pool) else { return };
+                let legs = p.arrays[a].legs.iter().enumerate();
+                let marked = |(l, leg): (usize, &crate::steward::context::array::LegDesk)| Marked {
+                    state: p.leg_state(a, l),
+                    open: leg.open.clone(),
+                };
+                (p.arrays[a].geometry, legs.map(marked).collect::<Vec<_>>())
+            };
+            let dirty = self.assemble_dirty(&geometry, config.array_uuid(a), &legs).await;
+            let in_sync = legs.into_iter().filter(|l| l.state == LegState::InSync);
+            let in_sync = in_sync.filter_map(|l| l.open).collect();
+            let uncleared = self.assemble_uncleared(&config, a, &geometry, in_sync, &mut notices).await;
+            found.push((dirty, uncleared));
+        }
+        {
+            let (now, what) = (self.cx.now(), format!("pool {}", config.name));
+            let mut desk = self.desk_mut();
+            notices.into_iter().for_each(|n| desk.event(now, Weight::Warning, what.clone(), n));
+            for (a, (mut dirty, mut uncleared)) in found.into_iter().enumerate() {
+                let Some(p) = desk.pool(pool) else { return };
+                let lanes = desk.lanes_of(p.arrays[a].id);
+                let Some(p) = desk.pool_mut(pool) else { return };
+                if planted(Bug::DealtByOldBits) {
+                    dirty = (*p.arrays[a].dirty).clone();
+                }
+                if planted(Bug::DealtByOldMap) {
+                    uncleared = (*p.arrays[a].uncleared).clone();
+                }
+                p.arrays[a].is_dealt(lanes, dirty, uncleared);
+                p.scrub.begins_anew(a);
+            }
+        }
+        self.publish().await;
+        self.scrub_again(pool);
+    }
+    /// Asks for pools to be dealt anew, by an order, so that nobody else asks something of shards meanwhile.
+    #[expect(dead_code, reason = "asked for by the system's part")]
+    pub(crate) fn deal_soon(&self) {
+        self.desk_mut().orders.push_back((None, Order::LanesDeal));
+    }
+}
