@@ -429,9 +429,11 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             id: PortalId(0),
             protocol: scenario.protocol,
             address: address(),
+            head: 0,
             moves: None,
         }],
         hosts: vec![host],
+        ..View::default()
     };
     let geometry = Geometry::plan(scenario.legs > 1, 64 << 10, DRIVE_BYTES, u64::from(CHUNK));
     let geometry = geometry.expect("the drive is large enough");

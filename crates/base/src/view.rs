@@ -28,10 +28,25 @@ pub struct View {
     pub generation: u64,
     /// Who we are.
     pub system: System,
-    /// Where we listen.
+    /// Where the system listens, at either head.
     pub portals: Vec<Portal>,
     /// Who may come. Found by name, not by index: ids are sparse.
     pub hosts: Vec<Host>,
+    /// Whose view this is: head 0 or 1 of the system.
+    pub head: u8,
+    /// How well each head reaches the volumes, by its number; None: it is a head alone, and hosts are told of no paths.
+    pub paths: Option<[PathState; 2]>,
+}
+
+/// How well a head of two reaches the volumes. Whatever it says, it carries out commands: an answer by a slow path is
+/// better than an error, so there is no standby and no unavailable here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum PathState {
+    /// Hosts should use it.
+    #[default]
+    Optimized,
+    /// Hosts should use the other head as long as that is optimized.
+    NonOptimized,
 }
 
 /// The system's identity: the same on every head, for life.
@@ -62,7 +77,7 @@ pub enum Protocol {
     Iscsi,
 }
 
-/// An address that we listen on.
+/// An address that the system listens on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Portal {
     /// Its id; NVMe port id and iSCSI portal group tag are this + 1.
@@ -71,6 +86,8 @@ pub struct Portal {
     pub protocol: Protocol,
     /// The address; may be unspecified (0.0.0.0), then discovery answers with the connection's own.
     pub address: SocketAddr,
+    /// Which head has it, and listens there: 0 or 1; 0 of a head alone.
+    pub head: u8,
     /// The address moves to the head that leads; None: it is the machine's own business.
     pub moves: Option<Moves>,
 }
@@ -183,12 +200,13 @@ impl Moving {
 }
 
 impl Portal {
-    /// Where a client finds this portal whose connection ends at our address `local`: the same address as it uses itself, if
-    /// we listen at all of them. None if it cannot get there: from elsewhere nobody reaches our loopback addresses, and
-    /// nobody comes by IPv6 to 0.0.0.0.
-    pub fn seen_at(&self, local: IpAddr) -> Option<SocketAddr> {
+    /// Where a client finds this portal whose connection ends at the address `local` of `head`: the same address as it uses
+    /// itself, if we listen at all of them. None if it cannot get there: from elsewhere nobody reaches our loopback addresses,
+    /// nobody comes by IPv6 to 0.0.0.0, and which addresses the other head has is not known here.
+    pub fn seen_at(&self, local: IpAddr, head: u8) -> Option<SocketAddr> {
         let (own, local) = (self.address.ip().to_canonical(), local.to_canonical());
         let reachable = match own {
+            own if own.is_unspecified() && self.head != head => false,
             IpAddr::V4(own) if own.is_unspecified() => local.is_ipv4(),
             own => !own.is_loopback() || local.is_loopback(),
         };
@@ -246,6 +264,18 @@ pub struct Export {
 }
 
 impl View {
+    /// What hosts are told of the paths through this head; None: nothing, it is a head alone.
+    pub fn path(&self) -> Option<PathState> {
+        self.paths.map(|_| self.path_of(self.head))
+    }
+    /// How well a head reaches the volumes; a head alone does it as well as can be.
+    pub fn path_of(&self, head: u8) -> PathState {
+        self.paths.map_or(PathState::Optimized, |paths| paths[usize::from(head)])
+    }
+    /// Whether this head listens at the portal with this id.
+    pub fn listens(&self, id: PortalId) -> bool {
+        self.portals.iter().any(|p| p.id == id && p.head == self.head)
+    }
     /// The host that has this NVMe name.
     pub fn host_by_nqn(&self, nqn: &str) -> Option<&Host> {
         self.hosts.iter().find(|h| h.nqns.iter().any(|n| n == nqn))
@@ -352,9 +382,40 @@ mod tests {
             ("127.0.0.1:1", "::1", Some("127.0.0.1:1")),
         ] {
             let address = portal.parse().expect("an address");
-            let portal_of = Portal { id: PortalId(0), protocol: Protocol::Nvme, address, moves: None };
-            let got = portal_of.seen_at(local.parse().expect("an address"));
+            let portal_of =
+                Portal { id: PortalId(0), protocol: Protocol::Nvme, address, head: 1, moves: None };
+            let local_ip: IpAddr = local.parse().expect("an address");
+            let got = portal_of.seen_at(local_ip, 1);
             assert_eq!(got.map(|a| a.to_string()).as_deref(), seen, "{portal} from {local}");
+            // At the other head it is told as far as it has an address of its own.
+            let seen = seen.filter(|_| !address.ip().is_unspecified());
+            let got = portal_of.seen_at(local_ip, 0);
+            assert_eq!(
+                got.map(|a| a.to_string()).as_deref(),
+                seen,
+                "{portal} from {local} of the other head"
+            );
         }
+    }
+
+    #[test]
+    fn a_head_alone_has_no_path_to_tell_of() {
+        let [optimized, other] = [PathState::Optimized, PathState::NonOptimized];
+        for head in [0, 1] {
+            let view = View { head, ..View::default() };
+            assert_eq!((view.path(), view.path_of(0), view.path_of(1)), (None, optimized, optimized));
+        }
+        let of = |head| View { head, paths: Some([optimized, other]), ..View::default() };
+        assert_eq!((of(0).path(), of(1).path()), (Some(optimized), Some(other)));
+        assert_eq!((of(1).path_of(0), of(0).path_of(1)), (optimized, other));
+    }
+
+    #[test]
+    fn a_head_listens_at_its_own_portals() {
+        let address = "10.0.0.7:4420".parse().expect("an address");
+        let portal =
+            |id, head| Portal { id: PortalId(id), protocol: Protocol::Nvme, address, head, moves: None };
+        let view = View { portals: vec![portal(3, 0), portal(4, 1)], head: 1, ..View::default() };
+        assert!(view.listens(PortalId(4)) && !view.listens(PortalId(3)) && !view.listens(PortalId(0)));
     }
 }

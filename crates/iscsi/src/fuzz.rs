@@ -6,7 +6,7 @@ use crate::pdu::{self, BHS_BYTES, Request, Response};
 use crate::text;
 use base::front::{Close, Intervention, TRANSFER_MAX};
 use base::memory::PlainMemory;
-use base::view::{Export, Host, Portal, Protocol, System, View};
+use base::view::{Export, Host, PathState, Portal, Protocol, System, View};
 use base::{
     Answer, Ask, Command, FrontIo, HostId, Instant, Memory, PortalId, Prng, Slice, Status, Tag, VolumeId,
     Want,
@@ -97,7 +97,7 @@ impl Default for Head {
 
 fn portal() -> Portal {
     let address = core::net::SocketAddr::from(([0, 0, 0, 0], 3260));
-    Portal { id: PortalId(0), protocol: Protocol::Iscsi, address, moves: None }
+    Portal { id: PortalId(0), protocol: Protocol::Iscsi, address, head: 0, moves: None }
 }
 
 impl FrontIo for Head {
@@ -251,6 +251,12 @@ fn feed(c: &mut Connection, head: &mut Head, mut bytes: &[u8], piece: usize) {
         bytes = &bytes[taken..];
         if !head.closed && head.lots.chance(1, 16) {
             clear_tasks(c, head, now);
+        }
+        if !head.closed && head.lots.chance(1, 32) {
+            let states = [PathState::Optimized, PathState::NonOptimized];
+            let paths = [*head.lots.pick(&states), *head.lots.pick(&states)];
+            head.view.paths = head.lots.chance(3, 4).then_some(paths);
+            c.on_view(now, head);
         }
         if taken == 0 || head.lots.chance(1, 4) {
             settle(c, head, now);

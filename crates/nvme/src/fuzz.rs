@@ -9,7 +9,7 @@ use crate::spec::{Sgl, Sqe, admin};
 use crate::subsystem::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use base::fake::Head;
 use base::front::{Close, Intervention};
-use base::view::{Export, Host, Portal, Protocol, System, View};
+use base::view::{Export, Host, PathState, Portal, Protocol, System, View};
 use base::{Answer, Duration, FrontIo, HostId, Instant, Memory, PortalId, Slice, Status, VolumeId, Want};
 use zerocopy::IntoBytes;
 
@@ -124,6 +124,7 @@ impl World {
             id: PortalId(0),
             protocol: Protocol::Nvme,
             address: ([0, 0, 0, 0], 4420).into(),
+            head: 0,
             moves: None,
         };
         let view = View {
@@ -136,6 +137,8 @@ impl World {
                 exports: vec![export(1), export(2)],
                 ..Host::default()
             }],
+            paths: (choice & 16 != 0).then(Default::default),
+            ..View::default()
         };
         let address = ([127, 0, 0, 1], 4420).into();
         let config =
@@ -244,6 +247,9 @@ impl World {
             if self.io.closed.is_none() && i % 50 == 49 {
                 self.io.view.generation += 1;
                 self.io.view.hosts[0].exports[0].blocks += round as u64 + 1;
+                let odd = self.io.view.generation % 2 == 1;
+                let state = if odd { PathState::Optimized } else { PathState::NonOptimized };
+                self.io.view.paths.iter_mut().for_each(|paths| paths[0] = state);
                 self.target.on_view(self.now, &mut self.io);
             }
             self.offer();

@@ -330,8 +330,10 @@ impl<M: Memory> Shard<M> {
         fx: &mut Effects<Mail>,
     ) {
         let (local, peer) = addresses;
-        let Some(portal) = self.core.view.portals.iter().find(|p| p.id == portal).copied() else {
-            // The portal was just removed: the peer may try again later.
+        let view = &self.core.view;
+        let Some(portal) = view.portals.iter().find(|p| p.id == portal && p.head == view.head).copied()
+        else {
+            // The portal was just removed, or went to the other head: the peer may try again later.
             fx.push(Effect::Close { connection: id });
             return;
         };
@@ -500,6 +502,7 @@ pub(super) mod tests {
                 id,
                 protocol,
                 address: address.parse().expect("an address"),
+                head: 0,
                 moves: None,
             };
             let portals = vec![

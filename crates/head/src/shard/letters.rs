@@ -30,7 +30,7 @@ impl<M: Memory> Shard<M> {
         self.listen(fx);
         let view = self.core.view.clone();
         self.listening.retain(|id| {
-            let stays = view.portals.iter().any(|p| p.id == *id);
+            let stays = view.listens(*id);
             if !stays {
                 fx.push(Effect::Unlisten { portal: *id });
             }
@@ -43,9 +43,10 @@ impl<M: Memory> Shard<M> {
         fx.push(to_steward(StewardMail::Applied { generation: layout.generation }));
     }
 
-    /// Opens portals that are not open.
+    /// Opens portals of this head that are not open.
     pub(super) fn listen(&mut self, fx: &mut Effects<Mail>) {
-        for portal in &self.core.view.portals {
+        let view = &self.core.view;
+        for portal in view.portals.iter().filter(|p| p.head == view.head) {
             if !self.listening.contains(&portal.id) {
                 self.listening.push(portal.id);
                 fx.push(Effect::Listen { portal: portal.id, address: portal.address });
@@ -187,4 +188,58 @@ impl<M: Memory> Shard<M> {
 /// Whether there is anything to tell of a drive.
 fn used(drive: &DriveReport) -> bool {
     *drive != DriveReport { drive: drive.drive, ..DriveReport::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::accept::tests::{NOW, World};
+    use base::view::{Portal, Protocol};
+    use base::{ConnectionId, Event, Machine, PortalId};
+
+    fn told(world: &mut World, view: View) -> (Vec<u32>, Vec<u32>) {
+        let mail = ShardMail::Configure { view: view.into(), layout: Layout::default().into() };
+        let mut fx = vec![];
+        world.shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
+        let (mut opened, mut closed) = (vec![], vec![]);
+        for effect in fx {
+            match effect {
+                Effect::Listen { portal, .. } => opened.push(portal.0),
+                Effect::Unlisten { portal } => closed.push(portal.0),
+                _ => {}
+            }
+        }
+        (opened, closed)
+    }
+
+    #[test]
+    fn a_shard_listens_at_its_own_heads_portals_and_leaves_those_that_go_to_the_other() {
+        let portal = |id, head| {
+            let address = "10.0.0.1:4420".parse().expect("an address");
+            Portal { id: PortalId(id), protocol: Protocol::Nvme, address, head, moves: None }
+        };
+        for own in [0, 1] {
+            let other = 1 - own;
+            let view = |portals: &[(u32, u8)]| View {
+                portals: portals.iter().map(|(id, head)| portal(*id, *head)).collect(),
+                head: own,
+                ..View::default()
+            };
+            let mut world = World::with_turns(64 << 20, crate::TURN_PDUS);
+            told(&mut world, view(&[]));
+            assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![5, 7], vec![]));
+            assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![], vec![]));
+            assert_eq!(told(&mut world, view(&[(5, other), (6, own), (7, own)])), (vec![6], vec![5]));
+            // Who was on the way to a portal that went is sent away.
+            let connection = ConnectionId::new(0, 0);
+            let address = "10.0.0.1:4420".parse().expect("an address");
+            for (id, leaves) in [(5, true), (6, false)] {
+                let mut fx = vec![];
+                let event =
+                    Event::Accepted { connection, portal: PortalId(id), local: address, peer: address };
+                world.shard.on_event(NOW, event, &mut fx);
+                assert_eq!(fx.iter().any(|e| matches!(e, Effect::Close { .. })), leaves, "portal {id}");
+            }
+        }
+    }
 }

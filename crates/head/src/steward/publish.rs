@@ -74,6 +74,9 @@ fn view_of(desk: &Desk) -> View {
             .map(|p| p.portal)
             .collect(),
         hosts: hosts.collect(),
+        // One head serves.
+        head: 0,
+        paths: None,
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn send_targets(value: &str, known: bool, view: &View, at: &Connectio
     }
     text::put(out, key::TARGET_NAME, &view.system.iqn);
     for portal in view.portals.iter().filter(|p| p.protocol == Protocol::Iscsi) {
-        let Some(address) = portal.seen_at(at.local.ip()) else { continue };
+        let Some(address) = portal.seen_at(at.local.ip(), view.head) else { continue };
         // `SocketAddr` prints IPv6 in brackets, as RFC 7143 13.8 wants.
         text::put(out, key::TARGET_ADDRESS, &format!("{address},{}", portal.id.0 + 1));
     }

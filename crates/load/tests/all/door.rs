@@ -188,7 +188,13 @@ fn nvme_discovery_lists_the_portals() {
     let mut w = world(nvme(|c| c.subsystem = nvme::spec::DISCOVERY_NQN.into()), host());
     for (id, port) in [(0, 4420), (1, 4421)] {
         let address = format!("10.0.0.1:{port}").parse().unwrap();
-        w.view.portals.push(Portal { id: PortalId(id), protocol: Protocol::Nvme, address, moves: None });
+        w.view.portals.push(Portal {
+            id: PortalId(id),
+            protocol: Protocol::Nvme,
+            address,
+            head: 0,
+            moves: None,
+        });
     }
     ready(&mut w);
     let found: Vec<_> = w
@@ -284,7 +290,13 @@ fn iscsi_discovery_lists_the_portals() {
     let mut w = world(iscsi(|c| c.target = None), host());
     for (id, port) in [(0, 3260), (1, 3261)] {
         let address = format!("10.0.0.1:{port}").parse().unwrap();
-        w.view.portals.push(Portal { id: PortalId(id), protocol: Protocol::Iscsi, address, moves: None });
+        w.view.portals.push(Portal {
+            id: PortalId(id),
+            protocol: Protocol::Iscsi,
+            address,
+            head: 0,
+            moves: None,
+        });
     }
     ready(&mut w);
     let found = w.machine.initiator.iscsi_targets().to_vec();

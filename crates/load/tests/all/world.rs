@@ -212,6 +212,7 @@ impl<M: Hosted> World<M> {
             id: PortalId(0),
             protocol: self.protocol,
             address: "127.0.0.1:1".parse().unwrap(),
+            head: 0,
             moves: None,
         };
         let (local, peer) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());

@@ -21,7 +21,7 @@ pub(crate) fn entries(config: &ConnectionConfig, view: &View, known: bool) -> Ve
     }
     let local = config.local.ip().to_canonical();
     for portal in view.portals.iter().filter(|p| p.protocol == Protocol::Nvme) {
-        if let Some(address) = portal.seen_at(local) {
+        if let Some(address) = portal.seen_at(local, view.head) {
             let e = entry(config, portal, address, SUBTYPE_NVM, &view.system.nqn);
             out.extend_from_slice(e.as_bytes());
         }

@@ -431,7 +431,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let last = desk.last_portal();
             let id = desk.new_portal();
-            desk.put_portal(Portal { id, protocol, address, moves });
+            desk.put_portal(Portal { id, protocol, address, head: 0, moves });
             desk.portals.last_mut().expect("just added").is_tried(true);
             (last, id)
         };
@@ -479,7 +479,10 @@ impl Office {
                 let message = format!("{address} cannot be listened at: {words}");
                 Err(refuse(RefusalKind::Conflict, "address", message).then(next))
             }
-            None => self.propose(Change::PortalPut { portal: Portal { id, protocol, address, moves } }).await,
+            None => {
+                self.propose(Change::PortalPut { portal: Portal { id, protocol, address, head: 0, moves } })
+                    .await
+            }
         };
         if let Err(r) = result {
             let row = {
@@ -509,7 +512,8 @@ impl Office {
             let message = format!("{} cannot move from head to head: {}", address.ip(), cannot_move(why));
             return Err(refuse(RefusalKind::Invalid, "prefix", message).then(cannot_move_next(why)));
         }
-        let new = Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, moves: Some(moves) };
+        let new =
+            Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, head: 0, moves: Some(moves) };
         match self.desk().portals.iter().find(|p| contradict(&p.portal, &new)) {
             Some(other) => {
                 let message = format!("{} moves with another prefix or interface than this", other.words());

@@ -185,7 +185,7 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
             return Err(error(format!("two portals have the number {number}")));
         }
         highest = highest.max(number);
-        let portal = Portal { id, protocol, address, moves };
+        let portal = Portal { id, protocol, address, head: 0, moves };
         if moves.is_some_and(|m| m.check(address.ip()).is_err()) {
             return Err(error(format!("{} cannot move from head to head with this prefix", address.ip())));
         }
@@ -206,7 +206,7 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
 pub(crate) fn portals_text(portals: &[Portal], last: u16) -> String {
     let mut out =
         String::from("# Where this head listens, under which numbers, and the number given last.\n");
-    for Portal { id, protocol, address, moves } in portals {
+    for Portal { id, protocol, address, moves, head: _ } in portals {
         let mut line = format!("{} {address} {}", protocol_word(*protocol), id.0 + 1);
         if let Some(Moves { prefix, interface }) = moves {
             line += &format!(" /{prefix}");

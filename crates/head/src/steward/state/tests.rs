@@ -123,6 +123,7 @@ fn changes() -> Vec<Change> {
         id: PortalId(0),
         protocol: Protocol::Iscsi,
         address: "[fd00::1]:3260".parse().expect("an address"),
+        head: 0,
         moves: Some(Moves { prefix: 64, interface: "eth1".parse().ok() }),
     };
     let mut all = begin();

@@ -38,6 +38,7 @@ pub fn view(blocks: u64) -> View {
             exports: vec![export(0, 512), export(300, 4096)],
             ..Host::default()
         }],
+        ..View::default()
     }
 }
 
@@ -46,6 +47,7 @@ pub fn portal() -> Portal {
         id: PortalId(0),
         protocol: Protocol::Iscsi,
         address: "0.0.0.0:3260".parse().expect("an address"),
+        head: 0,
         moves: None,
     }
 }

@@ -48,7 +48,7 @@ fn export(nsid: u32, block_bytes: u32) -> Export {
 }
 
 fn portal(id: u32, protocol: Protocol, address: &str) -> Portal {
-    Portal { id: PortalId(id), protocol, address: address.parse().expect("an address"), moves: None }
+    Portal { id: PortalId(id), protocol, address: address.parse().expect("an address"), head: 0, moves: None }
 }
 
 /// A portal on every address.
@@ -80,6 +80,7 @@ fn view() -> View {
             exports: vec![export(1, 512), export(2, 4096)],
             ..Host::default()
         }],
+        ..View::default()
     }
 }
 
