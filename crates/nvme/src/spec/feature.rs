@@ -30,6 +30,8 @@ pub const HOST_BEHAVIOR_BYTES: u32 = 512;
 
 /// Asynchronous Event Configuration bit 8: a namespace's attributes changed.
 pub const EVENT_NAMESPACE: u32 = 1 << 8;
+/// Asynchronous Event Configuration bit 11: the state of an ANA group changed.
+pub const EVENT_ANA: u32 = 1 << 11;
 /// Asynchronous Event Configuration bit 31: the discovery log changed.
 pub const EVENT_DISCOVERY: u32 = 1 << 31;
 
@@ -40,5 +42,7 @@ pub const fn notice(information: u8, log_page: u8) -> u32 {
 
 /// Namespace Attribute Changed; the host reads the Changed Namespace List.
 pub const NOTICE_NAMESPACE: u32 = notice(0x00, super::log::CHANGED_NAMESPACES);
+/// Asymmetric Namespace Access Change.
+pub const NOTICE_ANA: u32 = notice(0x03, super::log::ANA);
 /// Discovery Log Page Changed.
 pub const NOTICE_DISCOVERY: u32 = notice(0xf0, super::log::DISCOVERY);

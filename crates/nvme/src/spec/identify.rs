@@ -216,6 +216,8 @@ const _: () = {
     assert!(offset_of!(Controller, cntrltype) == 111);
     assert!(offset_of!(Controller, oacs) == 256);
     assert!(offset_of!(Controller, kas) == 320);
+    assert!(offset_of!(Controller, anatt) == 342);
+    assert!(offset_of!(Controller, nanagrpid) == 348);
     assert!(offset_of!(Controller, sqes) == 512);
     assert!(offset_of!(Controller, sgls) == 536);
     assert!(offset_of!(Controller, subnqn) == 768);

@@ -15,6 +15,8 @@ pub const FIRMWARE: u8 = 0x03;
 pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Commands Supported and Effects.
 pub const EFFECTS: u8 = 0x05;
+/// Asymmetric Namespace Access.
+pub const ANA: u8 = 0x0c;
 /// Discovery.
 pub const DISCOVERY: u8 = 0x70;
 
@@ -117,6 +119,41 @@ pub struct FirmwareSlots {
     pub reserved64: [u8; 448],
 }
 
+/// First 16 bytes of the Asymmetric Namespace Access log (NVMe Base 2.0 5.16.1.13).
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AnaHeader {
+    /// Counts changes of the log page since the controller was reset.
+    pub changes: U64,
+    /// Number of groups that follow.
+    pub groups: U16,
+    /// Reserved.
+    pub reserved10: [u8; 6],
+}
+
+/// One ANA group, 32 bytes; the ids of its namespaces follow, four bytes each.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AnaGroup {
+    /// ANAGRPID.
+    pub id: U32,
+    /// Number of namespace ids that follow; 0 if only groups were asked for.
+    pub namespaces: U32,
+    /// Counts changes of this group; 0 would say that it does not.
+    pub changes: U64,
+    /// Its state in bits 3:0.
+    pub state: u8,
+    /// Reserved.
+    pub reserved17: [u8; 15],
+}
+
+impl AnaGroup {
+    /// ANA Optimized.
+    pub const OPTIMIZED: u8 = 0x1;
+    /// ANA Non-Optimized.
+    pub const NON_OPTIMIZED: u8 = 0x2;
+}
+
 /// First 1024 bytes of the discovery log.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
@@ -179,6 +216,8 @@ const _: () = {
     assert!(size_of::<ErrorEntry>() == 64);
     assert!(size_of::<Smart>() == 512);
     assert!(size_of::<FirmwareSlots>() == 512);
+    assert!(size_of::<AnaHeader>() == 16);
+    assert!(size_of::<AnaGroup>() == 32);
     assert!(size_of::<DiscoveryHeader>() == 1024);
     assert!(size_of::<DiscoveryEntry>() == 1024);
 };

@@ -1,6 +1,7 @@
 //! The controller behind an admin queue: properties, admin commands, events, keep alive. Knows no
 //! transport: it says what a command needs (`Plan`) and how it ends (`Completion`).
 
+use super::ana::Ana;
 use super::features::Features;
 use super::io::{Plan, check_common};
 use super::log::{self, Errors};
@@ -11,8 +12,10 @@ use super::{
 };
 use crate::spec::command::NSID_ALL;
 use crate::spec::fabrics::{fctype, property};
-use crate::spec::feature::{EVENT_DISCOVERY, EVENT_NAMESPACE, NOTICE_DISCOVERY, NOTICE_NAMESPACE};
-use crate::spec::log::{CHANGED_MAX, CHANGED_NAMESPACES, DISCOVERY};
+use crate::spec::feature::{
+    EVENT_ANA, EVENT_DISCOVERY, EVENT_NAMESPACE, NOTICE_ANA, NOTICE_DISCOVERY, NOTICE_NAMESPACE,
+};
+use crate::spec::log::{ANA, CHANGED_MAX, CHANGED_NAMESPACES, DISCOVERY};
 use crate::spec::{PropertyFields, Sqe, StatusField, admin};
 use base::crc::crc32c;
 use base::view::View;
@@ -35,6 +38,8 @@ pub(crate) struct Controller {
     pub namespaces: Namespaces,
     pub errors: Errors,
     pub features: Features,
+    /// What Identify told of paths, for this controller's life; None: nothing, the head was alone when it was made.
+    pub ana: Option<Ana>,
     hostnqn: String,
     cc: u32,
     csts: u32,
@@ -47,6 +52,7 @@ pub(crate) struct Controller {
     /// Tags of the Asynchronous Event Requests that wait.
     waiting: VecDeque<u16>,
     namespace_notice: Notice,
+    ana_notice: Notice,
     discovery_notice: Notice,
     changed: BTreeSet<u32>,
     /// CRC32C of the discovery log's entries: tells whether a view changed them.
@@ -80,13 +86,26 @@ impl Controller {
         if birth.discovery && keep_alive.is_zero() {
             keep_alive = DISCOVERY_KEEP_ALIVE;
         }
+        let ana = Ana::of(view).filter(|_| !birth.discovery);
+        let notices = match (birth.discovery, &ana) {
+            (true, _) => EVENT_DISCOVERY,
+            (false, None) => EVENT_NAMESPACE,
+            (false, Some(_)) => EVENT_NAMESPACE | EVENT_ANA,
+        };
         Self {
             id: birth.id,
             discovery: birth.discovery,
             host: birth.host,
             namespaces: Namespaces::of(birth.host.filter(|_| !birth.discovery).and_then(|h| view.host(h))),
             errors: Errors::default(),
-            features: Features::new(birth.discovery, config.io_queues_max, keep_alive, birth.host_id),
+            features: Features::new(
+                birth.discovery,
+                notices,
+                config.io_queues_max,
+                keep_alive,
+                birth.host_id,
+            ),
+            ana,
             hostnqn: birth.hostnqn,
             cc: 0,
             csts: 0,
@@ -96,6 +115,7 @@ impl Controller {
             queue_depth_max: config.queue_depth_max,
             waiting: VecDeque::with_capacity(usize::from(ASYNC_EVENTS_MAX)),
             namespace_notice: Notice::default(),
+            ana_notice: Notice::default(),
             discovery_notice: Notice::default(),
             changed: BTreeSet::new(),
             entries: crc32c(&discovery::entries(config, view, birth.host.is_some())),
@@ -218,7 +238,8 @@ impl Controller {
         let (stopped, stop) = (was & property::CC_SHUTDOWN != 0, cc & property::CC_SHUTDOWN != 0);
         if enabled && !enable {
             self.features.reset(self.io_queues_max);
-            (self.namespace_notice, self.discovery_notice) = Default::default();
+            (self.namespace_notice, self.ana_notice, self.discovery_notice) = Default::default();
+            self.ana.iter_mut().for_each(Ana::reset);
             self.changed.clear();
             self.resetting = true;
         }
@@ -289,11 +310,13 @@ impl Controller {
     pub fn unhold(&mut self, tag: u16) {
         self.waiting.retain(|t| *t != tag);
     }
-    /// The next event to tell, and the command that tells it.
+    /// The next event to tell, and the command that tells it. Apart from what I/O queues run at each input.
+    #[cold]
     pub fn next_event(&mut self) -> Option<(u16, Completion)> {
         let events = self.features.events;
         for (notice, enabled, what) in [
             (&mut self.namespace_notice, EVENT_NAMESPACE, NOTICE_NAMESPACE),
+            (&mut self.ana_notice, EVENT_ANA, NOTICE_ANA),
             (&mut self.discovery_notice, EVENT_DISCOVERY, NOTICE_DISCOVERY),
         ] {
             if notice.pending && !notice.masked && events & enabled != 0 {
@@ -311,6 +334,7 @@ impl Controller {
                 self.changed.clear();
                 self.namespace_notice = Notice::default();
             }
+            ANA => self.ana_notice = Notice::default(),
             DISCOVERY => self.discovery_notice = Notice::default(),
             _ => {}
         }
@@ -345,6 +369,9 @@ impl Controller {
         let namespaces = Namespaces::of(Some(host));
         let changed = namespaces.changed_since(&self.namespaces);
         self.namespace_notice.pending |= !changed.is_empty();
+        if let Some(ana) = &mut self.ana {
+            self.ana_notice.pending |= ana.on_view(view, !namespaces.same_ids(&self.namespaces));
+        }
         self.changed.extend(changed);
         self.namespaces = namespaces;
         true

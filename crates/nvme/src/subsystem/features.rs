@@ -3,7 +3,7 @@
 use super::io::Plan;
 use super::table::Completion;
 use crate::spec::command::NSID_ALL;
-use crate::spec::feature::{self, EVENT_DISCOVERY, EVENT_NAMESPACE, HOST_BEHAVIOR_BYTES};
+use crate::spec::feature::{self, HOST_BEHAVIOR_BYTES};
 use crate::spec::{Sqe, StatusField};
 use base::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) struct Features {
     /// Host Behavior Support: ACRE, ETDAS, LBAFEE.
     behavior: [u8; 3],
     discovery: bool,
+    /// Events that OAES offers.
+    notices: u32,
     host_id: [u8; 16],
 }
 
@@ -30,7 +32,13 @@ const BEHAVIORS: usize = 3;
 const TEMPERATURE_OVER: u32 = 343;
 
 impl Features {
-    pub fn new(discovery: bool, io_queues_max: u16, keep_alive: Duration, host_id: [u8; 16]) -> Self {
+    pub fn new(
+        discovery: bool,
+        notices: u32,
+        io_queues_max: u16,
+        keep_alive: Duration,
+        host_id: [u8; 16],
+    ) -> Self {
         Self {
             arbitration: 0,
             error_recovery: 0,
@@ -41,12 +49,17 @@ impl Features {
             keep_alive,
             behavior: [0; BEHAVIORS],
             discovery,
+            notices,
             host_id,
         }
     }
     /// After CC.EN went from 1 to 0. Keep alive belongs to the connection and stays.
     pub fn reset(&mut self, io_queues_max: u16) {
-        *self = Self::new(self.discovery, io_queues_max, self.keep_alive, self.host_id);
+        *self = Self::new(self.discovery, self.notices, io_queues_max, self.keep_alive, self.host_id);
+    }
+    /// OAES: the notices that a host may ask for.
+    pub fn notices(&self) -> u32 {
+        self.notices
     }
     fn supported(&self, id: u8) -> bool {
         let both = matches!(id, feature::ASYNC_EVENT | feature::KEEP_ALIVE);
@@ -148,7 +161,7 @@ impl Features {
             feature::WRITE_ATOMICITY => self.write_atomicity = value & 1,
             feature::ASYNC_EVENT => {
                 // Health warnings (7:0) may always be asked for; notices only as OAES offers them.
-                let known = if self.discovery { EVENT_DISCOVERY } else { EVENT_NAMESPACE | 0xff };
+                let known = if self.discovery { self.notices } else { self.notices | 0xff };
                 if value & !known != 0 {
                     return invalid;
                 }

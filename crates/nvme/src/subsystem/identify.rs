@@ -1,10 +1,10 @@
 //! Identify: what we are (NVMe Base 5.17).
 
+use super::ana;
 use super::controller::Controller;
 use super::namespaces::Namespaces;
 use super::{ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig};
 use crate::spec::command::NSID_ALL;
-use crate::spec::feature::{EVENT_DISCOVERY, EVENT_NAMESPACE};
 use crate::spec::identify::{self, IDENTIFY_BYTES, LbaFormat, cns, nidt};
 use crate::spec::{DISCOVERY_NQN, Sqe, StatusField, text_nul, text_spaces};
 use base::front::TRANSFER_MAX;
@@ -73,15 +73,22 @@ fn identify_controller(c: &Controller, config: &ConnectionConfig, view: &View) -
     // SGLs of any alignment; an offset into the capsule is understood.
     id.sgls = (1 | 1 << 20).into();
     id.subnqn = text_nul(if c.discovery { DISCOVERY_NQN } else { &system.nqn });
+    id.oaes = c.features.notices().into();
     if c.discovery {
         id.cntrltype = 2;
-        id.oaes = EVENT_DISCOVERY.into();
         return id;
     }
     id.cntrltype = 1;
     // Several ports and several controllers: two portals are two paths to one namespace.
     id.cmic = 0b11;
-    id.oaes = EVENT_NAMESPACE.into();
+    if c.ana.is_some() {
+        // Asymmetric Namespace Access is reported.
+        id.cmic |= 1 << 3;
+        id.anatt = ana::TRANSITION_SECONDS;
+        id.anacap = ana::CAPABILITIES;
+        id.anagrpmax = ana::GROUP.into();
+        id.nanagrpid = 1.into();
+    }
     // Commands supported and effects.
     id.lpa |= 1 << 1;
     id.acl = super::ABORTS_MAX - 1;
@@ -127,6 +134,7 @@ fn identify_namespace(
     id.nmic = 1;
     // What was deallocated reads as zeroes; Write Zeroes may deallocate.
     id.dlfeat = 1 | if n.deallocate { 1 << 3 } else { 0 };
+    id.anagrpid = controller.ana.as_ref().map_or(0, |_| ana::GROUP).into();
     id.nguid = nguid(controller, view, nsid);
     id.lbaf[0] = LbaFormat { ms: 0.into(), lbads: n.block_bytes.trailing_zeros() as u8, rp: 0 };
     Ok(id.as_bytes().to_vec())

@@ -20,6 +20,8 @@ pub(crate) struct Request {
     pub length: u64,
     /// Retain Asynchronous Event: what the page tells is not yet taken note of.
     pub retain: bool,
+    /// Return Groups Only, of the ANA log: bit 0 of the Log Specific Field.
+    pub groups_only: bool,
 }
 
 impl Request {
@@ -31,6 +33,7 @@ impl Request {
             offset: u64::from(sqe.cdw13.get()) << 32 | u64::from(sqe.cdw12.get()),
             length: (dwords + 1) * 4,
             retain: cdw10 & 1 << 15 != 0,
+            groups_only: cdw10 & 1 << 8 != 0,
         }
     }
 }
@@ -70,13 +73,14 @@ pub(crate) fn plan(controller: &Controller, sqe: &Sqe) -> Plan {
         log::ERROR | log::SMART | log::FIRMWARE | log::CHANGED_NAMESPACES | log::EFFECTS => {
             !controller.discovery
         }
+        log::ANA => controller.ana.is_some(),
         _ => false,
     };
     if !known {
         return Plan::refuse(StatusField::INVALID_LOG_PAGE);
     }
-    // SMART is the controller's, not a namespace's (LPA bit 0 is 0).
-    if request.page == log::SMART && !matches!(sqe.nsid.get(), 0 | NSID_ALL) {
+    // SMART is the controller's, not a namespace's (LPA bit 0 is 0); so is ANA.
+    if matches!(request.page, log::SMART | log::ANA) && !matches!(sqe.nsid.get(), 0 | NSID_ALL) {
         return Plan::refuse(StatusField::INVALID_FIELD);
     }
     if !request.offset.is_multiple_of(4) || request.length > u64::from(TRANSFER_MAX) {
@@ -105,6 +109,10 @@ pub(crate) fn answer(
         }
         log::CHANGED_NAMESPACES => controller.changed_list(),
         log::EFFECTS => effects(),
+        log::ANA => match &controller.ana {
+            Some(ana) => ana.log(&controller.namespaces, request.groups_only),
+            None => return Err(StatusField::INVALID_LOG_PAGE),
+        },
         _ => return Err(StatusField::INVALID_LOG_PAGE),
     };
     // NVMe Base 5.16.1: an offset beyond the page is an error, a length beyond it is not.

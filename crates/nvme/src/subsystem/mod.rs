@@ -9,6 +9,7 @@
 //! A command's way: parsed → (buffer) → (data) → submitted → answered; see `table::Phase`. A
 //! connection's way: ICReq → Connect → the Steward's answer → commands; see `connection::Stage`.
 
+mod ana;
 mod connect;
 mod connection;
 mod controller;

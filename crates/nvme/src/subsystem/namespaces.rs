@@ -44,6 +44,10 @@ impl Namespaces {
     pub fn after(&self, nsid: u32) -> Option<&Namespace> {
         self.0.get(self.0.partition_point(|n| n.nsid <= nsid))
     }
+    /// The same ids, whatever they stand for.
+    pub fn same_ids(&self, other: &Namespaces) -> bool {
+        self.iter().map(|n| n.nsid).eq(other.iter().map(|n| n.nsid))
+    }
     /// Ids that came, went, or are not what they were in `old`.
     pub fn changed_since(&self, old: &Namespaces) -> BTreeSet<u32> {
         let ids = old.0.iter().chain(&self.0).map(|n| n.nsid);

@@ -5,13 +5,13 @@ use crate::spec::identify as id;
 use crate::spec::log::{DiscoveryEntry, DiscoveryHeader};
 use base::PortalId;
 
-fn identify(t: &mut Talk, cns: u32, nsid: u32) -> Result<Vec<u8>, StatusField> {
+pub(super) fn identify(t: &mut Talk, cns: u32, nsid: u32) -> Result<Vec<u8>, StatusField> {
     let mut sqe = Sqe::new(admin::IDENTIFY, 0);
     (sqe.nsid, sqe.cdw10) = (nsid.into(), cns.into());
     t.read(sqe, 4096)
 }
 
-fn log_sqe(page: u32, offset: u64, bytes: u32) -> Sqe {
+pub(super) fn log_sqe(page: u32, offset: u64, bytes: u32) -> Sqe {
     let dwords = bytes / 4 - 1;
     let mut sqe = Sqe::new(admin::GET_LOG_PAGE, 0);
     sqe.cdw10 = (page | dwords << 16).into();
@@ -20,24 +20,24 @@ fn log_sqe(page: u32, offset: u64, bytes: u32) -> Sqe {
     sqe.cdw13 = ((offset >> 32) as u32).into();
     sqe
 }
-fn log(t: &mut Talk, page: u32, offset: u64, bytes: u32) -> Result<Vec<u8>, StatusField> {
+pub(super) fn log(t: &mut Talk, page: u32, offset: u64, bytes: u32) -> Result<Vec<u8>, StatusField> {
     t.read(log_sqe(page, offset, bytes), bytes)
 }
-const RETAIN: u32 = 1 << 15;
+pub(super) const RETAIN: u32 = 1 << 15;
 
-fn get(t: &mut Talk, id: u32) -> Result<u32, StatusField> {
+pub(super) fn get(t: &mut Talk, id: u32) -> Result<u32, StatusField> {
     feature(t, admin::GET_FEATURES, id, 0)
 }
-fn set(t: &mut Talk, id: u32, value: u32) -> Result<u32, StatusField> {
+pub(super) fn set(t: &mut Talk, id: u32, value: u32) -> Result<u32, StatusField> {
     feature(t, admin::SET_FEATURES, id, value)
 }
-fn feature(t: &mut Talk, opcode: u8, id: u32, value: u32) -> Result<u32, StatusField> {
+pub(super) fn feature(t: &mut Talk, opcode: u8, id: u32, value: u32) -> Result<u32, StatusField> {
     let mut sqe = Sqe::new(opcode, 0);
     (sqe.cdw10, sqe.cdw11) = (id.into(), value.into());
     let cqe = t.run(sqe);
     if cqe.status().is_good() { Ok(cqe.dw0.get()) } else { Err(cqe.status()) }
 }
-const INVALID: StatusField = StatusField::INVALID_FIELD.dnr();
+pub(super) const INVALID: StatusField = StatusField::INVALID_FIELD.dnr();
 
 fn ids(list: &[u8]) -> Vec<u32> {
     let all = list.chunks(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
@@ -261,10 +261,10 @@ fn host_behavior_is_accepted_and_told() {
     assert_eq!(t.io.under_way(), 0);
 }
 
-fn await_event(t: &mut Talk) -> u16 {
+pub(super) fn await_event(t: &mut Talk) -> u16 {
     t.start(Sqe::new(admin::ASYNC_EVENT, 0))
 }
-fn event(t: &mut Talk) -> (u16, u32) {
+pub(super) fn event(t: &mut Talk) -> (u16, u32) {
     let cqe = t.cqe();
     assert_eq!(cqe.status(), StatusField::SUCCESS);
     (cqe.cid.get(), cqe.dw0.get())
@@ -405,7 +405,7 @@ fn a_host_that_is_removed_loses_its_controller() {
     assert_eq!(t.io.closed, Some(Close::Refused("the host was removed")));
 }
 
-fn discover(t: &mut Talk) -> (DiscoveryHeader, Vec<DiscoveryEntry>) {
+pub(super) fn discover(t: &mut Talk) -> (DiscoveryHeader, Vec<DiscoveryEntry>) {
     let header: DiscoveryHeader = of(&log(t, 0x70, 0, 1024).expect("header"));
     let n = header.records.get() as u32;
     if n == 0 {
@@ -415,7 +415,7 @@ fn discover(t: &mut Talk) -> (DiscoveryHeader, Vec<DiscoveryEntry>) {
     (header, entries.chunks(1024).map(of).collect())
 }
 
-fn text(field: &[u8]) -> &str {
+pub(super) fn text(field: &[u8]) -> &str {
     crate::spec::text_of(field).expect("a text")
 }
 

@@ -1,6 +1,7 @@
 //! Whole conversations with a target, byte by byte, over a head made of plain memory.
 
 mod aborts;
+mod ana;
 mod block;
 mod both;
 mod control;
