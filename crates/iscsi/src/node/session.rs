@@ -13,6 +13,7 @@ use crate::pdu::{
 use crate::scsi::{Sense, Unit, Work, lun_of};
 use crate::text::Parameters;
 use base::front::{Close, Intervention};
+use base::view::PathState;
 use base::{FrontIo, HostId, Slice, Slots, Tag, VolumeId};
 use std::collections::VecDeque;
 
@@ -114,33 +115,32 @@ struct Management {
     then: Then,
 }
 
-/// Unit attentions of one unit, in the order in which they are told.
+/// Unit attentions of one unit: a bit for each, lowest told first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Attentions {
-    power_on: bool,
-    reset: bool,
-    capacity: bool,
-    luns: bool,
-}
+struct Attentions(u8);
 
 impl Attentions {
-    fn first(self) -> Option<Sense> {
-        let all = [
-            (self.power_on, Sense::POWER_ON),
-            (self.reset, Sense::RESET),
-            (self.capacity, Sense::CAPACITY_CHANGED),
-            (self.luns, Sense::LUNS_CHANGED),
-        ];
-        all.into_iter().find(|(on, _)| *on).map(|(_, sense)| sense)
+    const POWER_ON: u8 = 1 << 0;
+    const RESET: u8 = 1 << 1;
+    const ACCESS: u8 = 1 << 2;
+    const CAPACITY: u8 = 1 << 3;
+    const LUNS: u8 = 1 << 4;
+    /// What each bit is told as.
+    const SENSES: [Sense; 5] =
+        [Sense::POWER_ON, Sense::RESET, Sense::ACCESS_CHANGED, Sense::CAPACITY_CHANGED, Sense::LUNS_CHANGED];
+
+    fn add(&mut self, what: u8, on: bool) {
+        self.0 |= if on { what } else { 0 };
     }
-    fn clear(&mut self, sense: Sense) {
-        match sense {
-            // SAM-5 5.14: a power on says everything that a reset would.
-            Sense::POWER_ON => (self.power_on, self.reset) = (false, false),
-            Sense::RESET => self.reset = false,
-            Sense::CAPACITY_CHANGED => self.capacity = false,
-            _ => self.luns = false,
-        }
+    // Each command asks: nearly always there is none.
+    fn first(self) -> Option<Sense> {
+        if self.0 == 0 { None } else { Some(Self::SENSES[self.0.trailing_zeros() as usize]) }
+    }
+    /// The first one was told.
+    fn told(&mut self) {
+        // SAM-5 5.14: a power on says everything that a reset would.
+        let also = if self.0 & Self::POWER_ON != 0 { Self::RESET } else { 0 };
+        self.0 &= self.0.wrapping_sub(1) & !also;
     }
 }
 
@@ -184,6 +184,8 @@ pub(super) struct Session {
     /// Functions of other sessions that wait for tasks of ours.
     clears: Vec<Clear>,
     units: Vec<KnownUnit>,
+    /// How well each head reaches them, as this session knows it.
+    paths: [PathState; 2],
     /// Answers are made here.
     pub scratch: Vec<u8>,
     /// Data-Out of tasks that were aborted may still arrive.
@@ -218,6 +220,7 @@ impl Session {
             managements: [None; MANAGEMENTS_MAX],
             clears: Vec::new(),
             units: Vec::new(),
+            paths: Default::default(),
             scratch: Vec::with_capacity(if slots > 0 { super::ANSWER_BYTES_MAX } else { 0 }),
             strays: false,
             closing: None,
@@ -302,6 +305,9 @@ impl Session {
     pub(super) fn refresh(&mut self, login: bool, io: &impl FrontIo) {
         let host = self.host.and_then(|id| io.view().host(id));
         let exports = host.map_or(&[][..], |h| &h.exports);
+        // SPC-4 5.15.2.3: every session is told of a change of any group.
+        let paths = [0, 1].map(|head| io.view().path_of(head));
+        let other_paths = core::mem::replace(&mut self.paths, paths) != paths && !login;
         let old = core::mem::take(&mut self.units);
         let same_luns = old.len() == exports.len()
             && exports.iter().all(|e| old.iter().any(|o| o.lun == e.lun && o.unit.volume == e.volume));
@@ -311,13 +317,14 @@ impl Session {
             let mut attentions = before.map_or(Attentions::default(), |o| o.attentions);
             match before {
                 Some(o) if o.unit.volume == unit.volume => {
-                    attentions.capacity |=
-                        (o.unit.blocks, o.unit.block_bytes) != (unit.blocks, unit.block_bytes);
+                    let resized = (o.unit.blocks, o.unit.block_bytes) != (unit.blocks, unit.block_bytes);
+                    attentions.add(Attentions::CAPACITY, resized);
                 }
                 // A unit that this session has not met begins with a power on.
-                Some(_) | None => attentions.power_on = true,
+                Some(_) | None => attentions.add(Attentions::POWER_ON, true),
             }
-            attentions.luns |= !login && !same_luns;
+            attentions.add(Attentions::ACCESS, other_paths);
+            attentions.add(Attentions::LUNS, !login && !same_luns);
             self.units.push(KnownUnit { lun: export.lun, unit, attentions });
         }
         self.units.sort_unstable_by_key(|u| u.lun);
@@ -335,16 +342,13 @@ impl Session {
     /// The first attention of the unit was told.
     pub(super) fn attention_told(&mut self, lun: Option<u16>) {
         if let Some(i) = self.place(lun) {
-            let attentions = &mut self.units[i].attentions;
-            if let Some(sense) = attentions.first() {
-                attentions.clear(sense);
-            }
+            self.units[i].attentions.told();
         }
     }
     /// SPC-4 6.33: REPORT LUNS tells the list, so no unit need tell that it changed.
     pub(super) fn luns_told(&mut self) {
         for unit in &mut self.units {
-            unit.attentions.luns = false;
+            unit.attentions.0 &= !Attentions::LUNS;
         }
     }
 
@@ -423,7 +427,8 @@ impl Session {
             function::ABORT_TASK_SET | function::CLEAR_TASK_SET | function::LUN_RESET => match known {
                 None => management.response = Some(function_response::NO_LUN),
                 Some(i) => {
-                    self.units[i].attentions.reset |= r.function == function::LUN_RESET;
+                    let reset = r.function == function::LUN_RESET;
+                    self.units[i].attentions.add(Attentions::RESET, reset);
                     if r.function != function::ABORT_TASK_SET {
                         everywhere.push(self.units[i].unit.volume);
                     }
@@ -432,7 +437,7 @@ impl Session {
             },
             function::TARGET_WARM_RESET => {
                 for unit in &mut self.units {
-                    unit.attentions.reset = true;
+                    unit.attentions.add(Attentions::RESET, true);
                     everywhere.push(unit.unit.volume);
                 }
                 abort_where = Some(|_, _| true);

@@ -1,12 +1,12 @@
 //! From a CDB to the work that it asks for.
 
 use super::cdb::{Cdb, SUPPORTED, Supported, opcode, service_action};
-use super::inquiry::{self, Identity, TARGET_PORT_GROUP};
+use super::inquiry::{self, Identity, target_port_group};
 use super::modes::{self, ModeSense};
 use super::{Sense, lun_field};
 use base::VolumeId;
 use base::front::TRANSFER_MAX;
-use base::view::{Export, Host, Protocol, View};
+use base::view::{Export, Host, PathState, Portal, Protocol, View};
 
 /// Most bytes that one UNMAP gives back.
 pub const UNMAP_BYTES_MAX: u64 = 512 << 20;
@@ -394,8 +394,13 @@ fn inquiry(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<Work, 
         return Err(Sense::invalid_cdb(2));
     }
     let export = asked.unit.and(asked.lun).and_then(|lun| asked.host?.by_lun(lun));
-    let id =
-        Identity { system: &asked.view.system, export, lun_zero: asked.lun == Some(0), port: asked.port };
+    let id = Identity {
+        system: &asked.view.system,
+        export,
+        lun_zero: asked.lun == Some(0),
+        port: asked.port,
+        group: own_group(asked.view),
+    };
     if vital {
         inquiry::vital(&id, page, out)?;
     } else {
@@ -486,29 +491,70 @@ fn maintenance_in(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result
     Ok(allocated(out, cdb.u32(6)))
 }
 
-/// REPORT TARGET PORT GROUPS (SPC-4 6.37): one group, active/optimized, with every iSCSI portal.
+/// The target port group of the portals that this head listens at. A head alone is the first, whatever its number.
+fn own_group(view: &View) -> u16 {
+    target_port_group(view.paths.map_or(0, |_| view.head))
+}
+
+/// REPORT TARGET PORT GROUPS (SPC-4 6.37): a group for each head, with its iSCSI portals; one with all of them if the
+/// head is alone.
 fn report_port_groups(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
     let extended = match cdb.0[1] >> 5 {
         0 => false,
         1 => true,
         _ => return Err(Sense::invalid_cdb(1)),
     };
-    let ports = || asked.view.portals.iter().filter(|p| p.protocol == Protocol::Iscsi).take(255);
-    let count = ports().count() as u8;
-    let header = if extended { 4 } else { 0 };
-    out.extend_from_slice(&(header + 8 + 4 * u32::from(count)).to_be_bytes());
+    out.extend_from_slice(&[0; 4]);
     if extended {
+        // No implicit transition takes time.
         out.extend_from_slice(&[0x10, 0, 0, 0]);
     }
-    // State 0 active/optimized; only that state is supported (AO_SUP).
-    out.extend_from_slice(&[0x00, 0x01]);
-    out.extend_from_slice(&TARGET_PORT_GROUP.to_be_bytes());
+    let view = asked.view;
+    match view.paths {
+        None => port_group(view, own_group(view), 0, AO_SUP, |_| true, out),
+        Some(paths) => {
+            for (head, path) in (0..).zip(paths) {
+                let state = match path {
+                    PathState::Optimized => 0,
+                    PathState::NonOptimized => 1,
+                };
+                let group = target_port_group(head);
+                port_group(view, group, state, AO_SUP | AN_SUP, |p| p.head == head, out);
+            }
+        }
+    }
+    let length = out.len() as u32 - 4;
+    out[..4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Active/optimized is supported (SPC-4 6.37, T_SUP to AO_SUP).
+const AO_SUP: u8 = 0x01;
+/// Active/non-optimized is supported.
+const AN_SUP: u8 = 0x02;
+
+/// One target port group descriptor, if it has a port: its state, and which there are.
+fn port_group(
+    view: &View,
+    group: u16,
+    state: u8,
+    supported: u8,
+    is_in: impl Fn(&Portal) -> bool,
+    out: &mut Vec<u8>,
+) {
+    let ports = || view.portals.iter().filter(|p| p.protocol == Protocol::Iscsi && is_in(p)).take(255);
+    let count = ports().count() as u8;
+    if count == 0 && view.paths.is_some() {
+        return;
+    }
+    out.extend_from_slice(&[state, supported]);
+    out.extend_from_slice(&group.to_be_bytes());
+    // The state is ours to choose: implicit asymmetric access.
     out.extend_from_slice(&[0, 0x02, 0, count]);
     for portal in ports() {
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&((portal.id.0 + 1) as u16).to_be_bytes());
     }
-    Ok(())
 }
 
 /// REPORT SUPPORTED OPERATION CODES (SPC-4 6.35).

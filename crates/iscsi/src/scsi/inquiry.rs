@@ -7,8 +7,10 @@ use base::view::{Export, System};
 
 /// T10 vendor identification.
 const VENDOR: &[u8; 8] = b"MILLRACE";
-/// The one target port group: every portal reaches every unit equally well.
-pub const TARGET_PORT_GROUP: u16 = 1;
+/// The target port group of a head's portals (SPC-4 5.15): they reach every unit equally well.
+pub const fn target_port_group(head: u8) -> u16 {
+    head as u16 + 1
+}
 
 /// What an INQUIRY is answered from.
 #[derive(Clone, Copy)]
@@ -21,6 +23,8 @@ pub struct Identity<'a> {
     pub lun_zero: bool,
     /// The portal's number: relative target port and portal group tag.
     pub port: u16,
+    /// The target port group of that portal.
+    pub group: u16,
 }
 
 impl Identity<'_> {
@@ -124,7 +128,7 @@ fn identification(id: &Identity<'_>, export: &Export, out: &mut Vec<u8>) {
     put(BINARY, UNIT | 3, naa);
     put(ASCII, UNIT | 1, &[&VENDOR[..], serial(export).as_bytes()].concat());
     put(BINARY, PORT | 4, &[&[0, 0][..], &id.port.to_be_bytes()].concat());
-    put(BINARY, PORT | 5, &[&[0, 0][..], &TARGET_PORT_GROUP.to_be_bytes()].concat());
+    put(BINARY, PORT | 5, &[&[0, 0][..], &id.group.to_be_bytes()].concat());
     let name = |text: String| {
         let mut bytes = text.into_bytes();
         // SPC-4 7.8.6.11: ended by a NUL and padded to words; at most 255 bytes fit the length field.
@@ -187,7 +191,8 @@ mod tests {
     fn page(export: Option<&Export>, page: u8) -> Result<Vec<u8>, Sense> {
         let system = System { iqn: "iqn.2026-01.org.example:a".into(), ..System::default() };
         let mut out = vec![];
-        vital(&Identity { system: &system, export, lun_zero: false, port: 3 }, page, &mut out).map(|()| out)
+        vital(&Identity { system: &system, export, lun_zero: false, port: 3, group: 2 }, page, &mut out)
+            .map(|()| out)
     }
 
     #[test]
@@ -235,7 +240,7 @@ mod tests {
         let system = System { model: "Käse and a name that is too long".into(), ..System::default() };
         let of = |lun_zero| {
             let mut out = vec![];
-            standard(&Identity { system: &system, export: None, lun_zero, port: 1 }, &mut out);
+            standard(&Identity { system: &system, export: None, lun_zero, port: 1, group: 1 }, &mut out);
             out
         };
         assert_eq!((of(true)[0], of(false)[0]), (0x3f, 0x7f));

@@ -58,6 +58,8 @@ impl Sense {
     pub const POWER_ON: Self = Self::new(key::UNIT_ATTENTION, 0x29, 0);
     /// BUS DEVICE RESET FUNCTION OCCURRED.
     pub const RESET: Self = Self::new(key::UNIT_ATTENTION, 0x29, 0x03);
+    /// ASYMMETRIC ACCESS STATE CHANGED (SPC-4 5.15.2.3).
+    pub const ACCESS_CHANGED: Self = Self::new(key::UNIT_ATTENTION, 0x2a, 0x06);
     /// CAPACITY DATA HAS CHANGED.
     pub const CAPACITY_CHANGED: Self = Self::new(key::UNIT_ATTENTION, 0x2a, 0x09);
     /// REPORTED LUNS DATA HAS CHANGED.

@@ -2,7 +2,7 @@
 //! RESET and TARGET RESET end the tasks of all hosts on a unit. The control mode page says TAS 1, so our
 //! host is told TASK ABORTED and tries again; a reset is told by a unit attention besides.
 
-use super::{Phase, Session};
+use super::{Attentions, Phase, Session};
 use crate::scsi::Sense;
 use base::{FrontIo, Tag, VolumeId};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Session {
         io: &mut impl FrontIo,
     ) {
         for known in self.units.iter_mut().filter(|u| units.contains(&u.unit.volume)) {
-            known.attentions.reset |= reset;
+            known.attentions.add(Attentions::RESET, reset);
         }
         for slot in 0..self.tasks.capacity() {
             let Some(task) = self.tasks.get_mut(slot).filter(|t| units.contains(&t.unit.volume)) else {

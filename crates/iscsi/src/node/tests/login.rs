@@ -6,7 +6,7 @@ use base::view::Secret;
 
 const NAMES: [(&str, &str); 2] = [("InitiatorName", INITIATOR), ("TargetName", IQN)];
 
-fn value<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a str> {
     pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
 }
 
@@ -313,6 +313,12 @@ fn text_without_end_and_logins_without_end_are_ended() {
 
 fn discover(initiator: &str, ask: &str) -> (Talk, String) {
     let mut talk = Talk::new();
+    let found = send_targets(&mut talk, initiator, ask);
+    (talk, found)
+}
+
+/// What a discovery session is told.
+pub(super) fn send_targets(talk: &mut Talk, initiator: &str, ask: &str) -> String {
     let keys = [("InitiatorName", initiator), ("SessionType", "Discovery"), ("MaxBurstLength", "512")];
     let (answer, pairs) = talk.login_step(Stage::Operational, Some(Stage::FullFeature), &keys);
     assert_eq!(answer.status, 0);
@@ -327,7 +333,7 @@ fn discover(initiator: &str, ask: &str) -> (Talk, String) {
     talk.send(request.encode(), format!("SendTargets={ask}\0").as_bytes());
     let Some(Heard { response: Response::Text(answer), data }) = talk.hear() else { panic!("no answer") };
     assert!(answer.last && !answer.continues);
-    (talk, String::from_utf8(data).expect("text"))
+    String::from_utf8(data).expect("text")
 }
 
 #[test]

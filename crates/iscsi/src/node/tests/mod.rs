@@ -3,6 +3,7 @@
 mod bad;
 mod data;
 mod login;
+mod paths;
 mod session;
 mod view;
 
