@@ -81,20 +81,33 @@ impl Way {
         let Some(host) = status.hosts.iter().find(|h| h.name == host) else { return way };
         let (mut unknown, mut here_only) = (false, false);
         for protocol in protocols(host) {
-            let open = |p: &&Portal| p.protocol == protocol && p.listening;
+            let of_protocol = || status.portals.iter().filter(|p| p.protocol == protocol);
+            let open = |p: &&Portal| p.listening;
             let places: Vec<SocketAddr> =
-                status.portals.iter().filter(open).filter_map(|p| p.address.parse().ok()).collect();
+                of_protocol().filter(open).filter_map(|p| p.address.parse().ok()).collect();
             if places.is_empty() {
                 way.closed.push(protocol);
             }
             here_only |= !places.is_empty() && places.iter().all(|p| p.ip().is_loopback());
-            for place in places {
+            let mut address = |place: &SocketAddr| {
                 let address = match place.ip().is_unspecified() {
                     true => own.map_or(PLACEHOLDER.to_string(), |ip| ip.to_string()),
                     false => place.ip().to_string(),
                 };
                 unknown |= address == PLACEHOLDER;
-                way.commands.extend(connect(protocol, host, &status.system, &address, place.port()));
+                (address, place.port())
+            };
+            let open: Vec<(String, u16)> = places.iter().map(&mut address).collect();
+            // Of a system of two heads every portal is a path, also one that is not open here, where it has an address.
+            if status.cluster.is_some() && of_protocol().nth(1).is_some() && !open.is_empty() {
+                let elsewhere = of_protocol().filter(|p| !p.listening).filter_map(|p| p.address.parse().ok());
+                let elsewhere = elsewhere.filter(|p: &SocketAddr| !p.ip().is_unspecified());
+                let all: Vec<_> = open.iter().cloned().chain(elsewhere.map(|p| address(&p))).collect();
+                way.commands.extend(use_both(protocol, host, &status.system, &all));
+                continue;
+            }
+            for (address, port) in open {
+                way.commands.extend(connect(protocol, host, &status.system, &address, port));
             }
         }
         if host.authenticated && !host.iqns.is_empty() {
@@ -144,36 +157,101 @@ fn connect(protocol: Protocol, host: &Host, system: &api::System, address: &str,
             vec![format!("nvme connect -t tcp -a {address} -s {port} -n {} --ctrl-loss-tmo=-1", system.nqn)]
         }
         Protocol::Iscsi => {
-            let place = if address.contains(':') {
-                format!("[{address}]:{port}")
-            } else {
-                format!("{address}:{port}")
-            };
+            let place = socket(address, port);
             let node = format!("iscsiadm -m node -T {} -p {place}", system.iqn);
-            let set =
-                |name: &str, value: &str| format!("{node} -o update -n node.session.auth.{name} -v {value}");
-            let mut commands = vec![match host.authenticated {
+            let find = match host.authenticated {
                 // A discovery would need the secret, too, in iscsid.conf.
                 true => format!("{node} -o new"),
                 false => format!("iscsiadm -m discovery -t sendtargets -p {place}"),
-            }];
-            if host.authenticated {
-                let user = match (&host.chap_user[..], &host.iqns[..]) {
-                    ("", [iqn, ..]) => iqn,
-                    (user, _) => user,
-                };
-                commands.push(set("authmethod", "CHAP"));
-                commands.push(set("username", user));
-                commands.push(set("password", "SECRET"));
-            }
-            if host.mutual {
-                commands.push(set("username_in", &system.iqn));
-                commands.push(set("password_in", "MUTUAL-SECRET"));
-            }
+            };
+            let login = format!("{node} --login");
+            [find].into_iter().chain(secrets(host, system, &node)).chain([login]).collect()
+        }
+    }
+}
+
+/// What sets the CHAP secrets of the iSCSI records that `node` names.
+fn secrets(host: &Host, system: &api::System, node: &str) -> Vec<String> {
+    let set = |name: &str, value: &str| format!("{node} -o update -n node.session.auth.{name} -v {value}");
+    let mut commands = vec![];
+    if host.authenticated {
+        let user = match (&host.chap_user[..], &host.iqns[..]) {
+            ("", [iqn, ..]) => iqn,
+            (user, _) => user,
+        };
+        commands.push(set("authmethod", "CHAP"));
+        commands.push(set("username", user));
+        commands.push(set("password", "SECRET"));
+    }
+    if host.mutual {
+        commands.push(set("username_in", &system.iqn));
+        commands.push(set("password_in", "MUTUAL-SECRET"));
+    }
+    commands
+}
+
+/// Paths to both heads, in turns. Settings come first: they hold for what connects afterwards.
+fn use_both(protocol: Protocol, host: &Host, system: &api::System, portals: &[(String, u16)]) -> Vec<String> {
+    let Some((address, port)) = portals.first() else { return vec![] };
+    match protocol {
+        // Native multipath, which Debian 12 and 13 have switched on, keeps to one path unless it is told otherwise
+        // (iopolicy numa). One portal tells of all.
+        Protocol::Nvme | Protocol::Discovery => vec![
+            format!(
+                r#"echo 'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{{model}}=="{}*", ATTR{{iopolicy}}="round-robin"' > /etc/udev/rules.d/71-millrace.rules"#,
+                system.model
+            ),
+            "udevadm control --reload && udevadm trigger -s nvme-subsystem".into(),
+            format!("nvme connect-all -t tcp -a {address} -s {port} --ctrl-loss-tmo=-1"),
+        ],
+        Protocol::Iscsi => {
+            let node = format!("iscsiadm -m node -T {}", system.iqn);
+            let place = |(address, port): &(String, u16)| socket(address, *port);
+            let find = match host.authenticated {
+                true => portals.iter().map(|p| format!("{node} -p {} -o new", place(p))).collect(),
+                false => vec![format!("iscsiadm -m discovery -t sendtargets -p {}", socket(address, *port))],
+            };
+            let settings = MULTIPATH.map(|line| format!("'{line}'")).join(" ");
+            let mut commands = vec![
+                format!(
+                    r"mkdir -p /etc/multipath/conf.d && printf '%s\n' {settings} > /etc/multipath/conf.d/millrace.conf"
+                ),
+                "multipathd reconfigure".into(),
+            ];
+            commands.extend(find);
+            commands.extend(secrets(host, system, &node));
             commands.push(format!("{node} --login"));
             commands
         }
     }
+}
+
+/// What dm-multipath must be told of our logical units; each word stands alone in its line there.
+///
+/// - `find_multipaths`: without it no map is made of units that never had one (Debian 12 and 13).
+/// - `path_grouping_policy`: Debian 12 (0.9.4) would use one path; from 0.9.6 on (Debian 13) it is found out by ALUA.
+/// - `path_selector`: both would go by service time.
+/// - `failback`: a head that was non-optimized is used again.
+/// - `no_path_retry`: both would fail what comes while no path is there, as in a takeover.
+const MULTIPATH: [&str; 13] = [
+    "defaults {",
+    "find_multipaths yes",
+    "}",
+    "devices {",
+    "device {",
+    r#"vendor "MILLRACE""#,
+    r#"product ".*""#,
+    "path_grouping_policy group_by_prio",
+    r#"path_selector "round-robin 0""#,
+    "failback immediate",
+    "no_path_retry queue",
+    "}",
+    "}",
+];
+
+/// Address and port, as a URL has them.
+fn socket(address: &str, port: u16) -> String {
+    if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }
 
 /// The address from which this machine would speak to another network. Nothing is sent: the kernel only looks for a route.
@@ -267,6 +345,79 @@ mod tests {
         assert!(unknown.commands[0].ends_with("-p ADDRESS:3260"), "{unknown:?}");
         assert!(unknown.lines("web1").contains("ip address lists them"), "{unknown:?}");
         assert_eq!(way(host(&["nqn.host"], &["iqn.host"]), None).commands.len(), 6);
+    }
+
+    #[test]
+    fn a_host_of_two_heads_is_told_to_use_their_paths_in_turns() {
+        let portals = [
+            (Protocol::Nvme, "10.0.0.2:4420", false),
+            (Protocol::Nvme, "10.0.0.1:4420", true),
+            (Protocol::Iscsi, "0.0.0.0:3260", true),
+            (Protocol::Iscsi, "[fd00::2]:3260", false),
+            (Protocol::Iscsi, "0.0.0.0:3261", false),
+        ];
+        let own = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
+        let way = |portals: &[_], host| {
+            let mut status = status(portals, host);
+            (status.cluster, status.system.model) = (Some(Default::default()), "Millrace".into());
+            Way::of(&status, "web1", own)
+        };
+        let nvme = way(&portals, host(&["nqn.host"], &[]));
+        assert_eq!(
+            nvme.commands,
+            [
+                r#"echo 'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{model}=="Millrace*", ATTR{iopolicy}="round-robin"' > /etc/udev/rules.d/71-millrace.rules"#,
+                "udevadm control --reload && udevadm trigger -s nvme-subsystem",
+                "nvme connect-all -t tcp -a 10.0.0.1 -s 4420 --ctrl-loss-tmo=-1",
+            ]
+        );
+        let iscsi = way(&portals, host(&[], &["iqn.host"]));
+        assert_eq!(
+            iscsi.commands,
+            [
+                r#"mkdir -p /etc/multipath/conf.d && printf '%s\n' 'defaults {' 'find_multipaths yes' '}' 'devices {' 'device {' 'vendor "MILLRACE"' 'product ".*"' 'path_grouping_policy group_by_prio' 'path_selector "round-robin 0"' 'failback immediate' 'no_path_retry queue' '}' '}' > /etc/multipath/conf.d/millrace.conf"#,
+                "multipathd reconfigure",
+                "iscsiadm -m discovery -t sendtargets -p 10.0.0.7:3260",
+                "iscsiadm -m node -T iqn.a --login",
+            ]
+        );
+        assert!(nvme.notes.is_empty() && iscsi.notes.is_empty() && iscsi.closed.is_empty());
+        // With a secret there is no discovery: each path is named, also that of the other head.
+        let secret = way(&portals, Host { authenticated: true, ..host(&[], &["iqn.host"]) });
+        assert_eq!(
+            secret.commands[2..],
+            [
+                "iscsiadm -m node -T iqn.a -p 10.0.0.7:3260 -o new",
+                "iscsiadm -m node -T iqn.a -p [fd00::2]:3260 -o new",
+                "iscsiadm -m node -T iqn.a -o update -n node.session.auth.authmethod -v CHAP",
+                "iscsiadm -m node -T iqn.a -o update -n node.session.auth.username -v iqn.host",
+                "iscsiadm -m node -T iqn.a -o update -n node.session.auth.password -v SECRET",
+                "iscsiadm -m node -T iqn.a --login",
+            ]
+        );
+        // One portal, whose address moves, is one path; and one that is not open is none.
+        let one = way(&portals[1..3], host(&["nqn.host"], &["iqn.host"]));
+        assert_eq!(
+            (one.commands.len(), one.commands[0].as_str()),
+            (3, "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n nqn.a --ctrl-loss-tmo=-1")
+        );
+        let shut = way(&[portals[0], portals[0]], host(&["nqn.host"], &[]));
+        assert_eq!((shut.commands.len(), shut.closed), (0, vec![Protocol::Nvme]));
+    }
+
+    /// The line is long, and what it writes must be what multipathd reads: a word and its value in each line.
+    #[test]
+    fn the_settings_of_multipath_come_out_line_by_line() {
+        let portals = [(Protocol::Iscsi, "10.0.0.1:3260", true), (Protocol::Iscsi, "10.0.0.2:3260", true)];
+        let mut status = status(&portals, host(&[], &["iqn.host"]));
+        status.cluster = Some(Default::default());
+        let line = Way::of(&status, "web1", None).commands[0].clone();
+        let (_, print) = line.split_once("&& ").expect("two commands");
+        let (print, file) = print.rsplit_once(" > ").expect("into a file");
+        assert_eq!(file, "/etc/multipath/conf.d/millrace.conf");
+        let out = std::process::Command::new("sh").arg("-c").arg(print).output().expect("a shell");
+        let text = String::from_utf8(out.stdout).expect("text");
+        assert_eq!(text.lines().collect::<Vec<_>>(), MULTIPATH);
     }
 
     #[test]

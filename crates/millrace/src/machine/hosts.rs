@@ -132,7 +132,11 @@ fn linux(head: &Head) -> Vec<Advice> {
         Advice {
             what: "dm-multipath for iSCSI, in /etc/multipath.conf: round robin, switch after one I/O, wait while no path is there",
             lines: lines(
-                "devices {\n\
+                "# without this no map is made of disks that never had one\n\
+                 defaults {\n\
+                 \x20 find_multipaths yes\n\
+                 }\n\
+                 devices {\n\
                  \x20 device {\n\
                  \x20   vendor \"MILLRACE\"\n\
                  \x20   product \".*\"\n\
@@ -412,6 +416,7 @@ mod tests {
                     "queue_depth = 128",
                     "round-robin 0",
                     "rr_min_io_rq 1",
+                    "find_multipaths yes",
                     "replacement_timeout",
                     "io_timeout",
                     "mtu 9000",
