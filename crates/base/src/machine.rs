@@ -11,6 +11,9 @@ use crate::{
 };
 use core::net::SocketAddr;
 
+/// Slots for connections of a machine's own, behind those of connections that it accepts.
+pub const OWN_SLOTS: u32 = 256;
+
 /// Who mail is for or from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Address {
@@ -252,8 +255,8 @@ pub enum Effect<M> {
         /// The connection.
         connection: ConnectionId,
     },
-    /// Open a connection of our own; ends in `Connected`. The machine chooses the id: slots must be
-    /// below the world's limit and, in one machine, not mixed with accepted ones.
+    /// Open a connection of our own; ends in `Connected`. The machine chooses the id. Of a machine that listens, slots must be among the
+    /// `OWN_SLOTS` behind the world's limit for connections that are accepted; of another, below that limit.
     Connect {
         /// Chosen by the machine.
         connection: ConnectionId,

@@ -9,6 +9,7 @@ use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
 use crate::order::{Answered, EventLine, Order};
+use crate::path::far::FarSetup;
 use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
 use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
@@ -207,6 +208,8 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
+    /// The shards of the other head take part from now on, so; None: there are none any more, and what was sent to them is done anew.
+    Far(Option<Arc<FarSetup>>),
     /// Asks for figures. `Reported` follows.
     Report,
     /// Please carry out this command on a region that is yours.
@@ -396,6 +399,8 @@ pub enum StewardMail {
         /// Most mirrors that its memory is meant for.
         mirrors_max: u32,
     },
+    /// A shard of the other head is out of reach for too long, or there is no memory for what it sends.
+    FarSilent,
     /// Figures.
     Reported(Box<ShardReport>),
     /// An order of the operator's.

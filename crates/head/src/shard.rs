@@ -12,6 +12,7 @@
 
 mod accept;
 mod dues;
+mod far;
 mod letters;
 mod memory;
 mod sight;
@@ -31,8 +32,9 @@ use crate::admission::scheduler::Fair;
 use crate::admission::window::{Depth, Governor};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::limits;
-use crate::mail::{Mail, ShardMail, StewardMail, to_shard, to_steward};
+use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
 use crate::path::door::Done;
+use crate::path::far::{FarLink, FarSetup};
 use crate::path::link::{Connection, Front, Io, Life};
 use crate::path::request::{Flight, Landed, Orphan, Parked, Phase, Request};
 use crate::path::stages::Timing;
@@ -146,7 +148,12 @@ pub(crate) struct ArrayState {
 /// Everything of a shard but its connections.
 pub(crate) struct Core<M: Memory> {
     pub id: u16,
+    /// Shards of this head. Those of the other one have the numbers behind.
     pub shards: u16,
+    pub far_setup: Option<Arc<FarSetup>>,
+    pub far: Vec<FarLink>,
+    /// Requests that wait for far shards that are gone, until somebody else has what was theirs.
+    pub far_waits: VecDeque<u32>,
     pub memory: M,
     pub buffers: Arena,
     /// Drives keep so much of it that nobody waits for more: hosts are told to come again.
@@ -225,6 +232,11 @@ pub struct Shard<M: Memory> {
     relisten: Option<Instant>,
     prng: Prng,
     protocol_errors: u64,
+    /// Connections with far shards, and how many were made from here.
+    far_connections: Vec<u32>,
+    far_next: Option<Arc<FarSetup>>,
+    first_slot: u32,
+    dials: u32,
 }
 
 impl<M: Memory> Shard<M> {
@@ -239,6 +251,9 @@ impl<M: Memory> Shard<M> {
             core: Core {
                 id: config.id,
                 shards: config.shards,
+                far_setup: None,
+                far: vec![],
+                far_waits: VecDeque::new(),
                 memory: config.memory,
                 callers: Callers::new(config.connections_max, config.shards, buffers.rings_max()),
                 buffers,
@@ -291,6 +306,10 @@ impl<M: Memory> Shard<M> {
             relisten: None,
             prng: Prng::new(config.seed),
             protocol_errors: 0,
+            far_connections: vec![],
+            far_next: None,
+            first_slot: config.connections_max,
+            dials: 0,
         }
     }
 
@@ -300,6 +319,7 @@ impl<M: Memory> Shard<M> {
         self.core.requests.is_empty()
             && self.core.flights.is_empty()
             && self.core.has_no_ops()
+            && self.core.far_is_idle()
             && self.core.timing.is_idle()
             && !self.core.turn.is_over_full()
     }
@@ -313,7 +333,8 @@ impl<M: Memory> Shard<M> {
         let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
         let kept = self.core.scratch.iter().chain(&self.core.single_scratch).copied();
-        rings.chain(scratch).chain(kept).map(|s| Buffers::footprint(s.len)).sum()
+        let lent = self.core.far.iter().flat_map(FarLink::runs).copied();
+        rings.chain(scratch).chain(kept).chain(lent).map(|s| Buffers::footprint(s.len)).sum()
     }
     /// For tests that are its connections.
     #[cfg(test)]
@@ -475,10 +496,14 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    fn closed(&mut self, id: ConnectionId, fx: &mut Effects<Mail>) {
+    fn closed(&mut self, now: Instant, id: ConnectionId, fx: &mut Effects<Mail>) {
         // A connection that was refused at accept is in no table.
         let Some(index) = self.index_of(id) else { return };
         self.by_slot[id.slot()] = NO_LINK;
+        if let Front::Far(_) = self.connections[index].front {
+            self.connections[index].link.outbox.clear(|_| ());
+            self.far_closed(now, index, fx);
+        }
         let link = &mut self.connections[index].link;
         link.life = Life::Closed;
         link.receiving = None;
@@ -599,10 +624,8 @@ impl<M: Memory> Shard<M> {
                 continue;
             };
             if let Some(state) = &self.core.arrays[array.index()] {
-                fx.push(to_shard(
-                    state.array.owner(at),
-                    ShardMail::Heal { array, map: state.map, at, len, leg },
-                ));
+                let mail = ShardMail::Heal { array, map: state.map, at, len, leg };
+                self.core.tell_shard(state.array.owner(at), mail, fx);
             }
         }
         self.core.report_quiet(fx);
@@ -713,14 +736,26 @@ impl<M: Memory> Machine for Shard<M> {
                 core.touch(link);
                 let mut marks = core::mem::take(&mut core.marks);
                 link.outbox.on_sent(bytes, |mark| marks.push(mark));
-                for request in marks.drain(..) {
-                    core.retire(link, request, Some(now));
+                match &self.connections[index].front {
+                    Front::Far(far) => {
+                        let far = far.far().expect("it was answered");
+                        marks.drain(..).for_each(|mark| self.far_sent(far, mark));
+                        self.core.marks = marks;
+                        return;
+                    }
+                    _ => {
+                        let link = &mut self.connections[index].link;
+                        for request in marks.drain(..) {
+                            self.core.retire(link, request, Some(now));
+                        }
+                        self.core.marks = marks;
+                    }
                 }
-                core.marks = marks;
                 self.with(now, index, fx, |front, io| front.on_sent(now, io));
             }
             Event::Broken { connection } => self.broken(now, connection, fx),
-            Event::Closed { connection } => self.closed(connection, fx),
+            Event::Closed { connection } => self.closed(now, connection, fx),
+            Event::Connected { connection, result } => self.connected(now, connection, result, fx),
             Event::DriveDone { token, result } => {
                 // There is nothing in it to be dropped, which the compiler does not see by itself.
                 core::mem::forget(event);
@@ -735,8 +770,7 @@ impl<M: Memory> Machine for Shard<M> {
                 fx.push(to_steward(StewardMail::Listening { portal, result }));
             }
             Event::Mail { from, mail: Mail::Shard(mail) } => self.on_mail(now, from, mail, fx),
-            Event::Connected { .. }
-            | Event::DriveOpened { .. }
+            Event::DriveOpened { .. }
             | Event::DriveInspected { .. }
             | Event::Fenced { .. }
             | Event::DriveClosed { .. }
@@ -773,6 +807,9 @@ impl<M: Memory> Machine for Shard<M> {
         if self.look.is_some_and(|at| at <= now) {
             self.look_at_dues(now, fx);
         }
+        if !self.core.far.is_empty() {
+            self.dial(now, fx);
+        }
         self.core.on_timer(now, fx);
     }
 
@@ -780,6 +817,12 @@ impl<M: Memory> Machine for Shard<M> {
         self.core.turns_done += 1;
         self.core.turn.begin(now);
         self.settle(now, fx);
+        if !self.core.far.is_empty() {
+            // What ended may have made room for what far shards have sent.
+            self.feed_far(now, fx);
+            self.settle(now, fx);
+            self.speak_far();
+        }
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {
             self.plan_look(now);
@@ -792,7 +835,8 @@ impl<M: Memory> Machine for Shard<M> {
         if self.core.turn.is_over_full() {
             return Some(Instant(0));
         }
-        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline()]
+        let dial = if self.core.far.is_empty() { None } else { self.next_dial() };
+        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline(), dial]
             .into_iter()
             .flatten()
         {

@@ -135,7 +135,7 @@ impl<M: Memory> Core<M> {
                 _ if state.rest.is_halted() => state.crowd.next_of_peers(),
                 Started::Blocked if planted(Bug::PeersBehindOwn) => None,
                 Started::Blocked => state.crowd.next_of_peers(),
-                Started::Yes | Started::Full(_) => state.crowd.next(),
+                Started::Yes | Started::Full(_) | Started::Far(_) => state.crowd.next(),
             };
             let Some(line) = next else { return all };
             if state.crowd.is_own(line) {
@@ -164,6 +164,7 @@ impl<M: Memory> Core<M> {
                         all = Started::Blocked;
                     }
                     Started::Full(at) => self.wait_at(at, index, true),
+                    Started::Far(far) => self.wait_for_far(far, index),
                 }
             } else {
                 let index = state.crowd.line(line).first().expect("somebody waits there");
@@ -202,7 +203,7 @@ impl<M: Memory> Core<M> {
             let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
             let Some(state) = self.arrays.get_mut(array.index()).and_then(Option::as_mut) else {
                 self.parked.pop_front();
-                self.answer_peer(owner, Status::NotReady, (now, Slice::default()), fx);
+                self.answer_peer(owner, Status::NotReady, (now, Slice::default()), now, fx);
                 continue;
             };
             if state.has_place(false) {

@@ -62,7 +62,7 @@ fn request_of(flights: &Slots<Flight>, ticket: Ticket) -> Option<u32> {
     }
     match flights[ticket.0 as u32].owner {
         Owner::Request(index) => Some(index),
-        Owner::Peer { .. } => None,
+        Owner::Peer { .. } | Owner::Gone { .. } => None,
     }
 }
 
@@ -168,6 +168,8 @@ pub(crate) enum Started {
     Blocked,
     /// The places of this array are taken, or others wait for them.
     Full(ArrayId),
+    /// This far shard takes nothing at the moment.
+    Far(u16),
 }
 
 /// One array's part of a command.
@@ -193,6 +195,7 @@ impl<M: Memory> Core<M> {
                 Started::Yes => {}
                 Started::Blocked => break,
                 Started::Full(array) => self.wait_at(array, index, false),
+                Started::Far(far) => self.wait_for_far(far, index),
             }
             self.turns.pop_front();
         }
@@ -424,6 +427,17 @@ impl<M: Memory> Core<M> {
         if here && !state.has_place(granted == Some(array)) {
             return Started::Full(array);
         }
+        let (mut len, mut data) = (len, data);
+        if let Some(far) = place.checked_sub(self.shards) {
+            let Some(link) = self.far.get(usize::from(far)) else { return Started::Far(far) };
+            if data.len > 0 && len > link.piece_max() {
+                len = link.piece_max();
+                data = data.head(len as u32);
+            }
+            if !link.takes(&ArrayCommand { kind, at, len, data, fua: command.fua }) {
+                return Started::Far(far);
+            }
+        }
         if self.flights.len() >= self.flights_own {
             return Started::Blocked;
         }
@@ -448,7 +462,7 @@ impl<M: Memory> Core<M> {
         } else {
             let mail =
                 ShardMail::Run { flight: FlightId(flight), array, map, command, whose: self.whose(index) };
-            fx.push(to_shard(place, mail));
+            self.tell_shard(place, mail, fx);
         }
         Started::Yes
     }
@@ -516,7 +530,12 @@ impl<M: Memory> Core<M> {
                 }
                 self.part_landed(index, status);
             }
-            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, (issued, zeroes), fx),
+            peer @ Owner::Peer { .. } => self.answer_peer(peer, status, (issued, zeroes), now, fx),
+            Owner::Gone { far, data } => {
+                if let Some(link) = self.far.get_mut(usize::from(far)) {
+                    link.is_outlived(data);
+                }
+            }
         }
     }
     /// What a read found is nothing but zeroes.
@@ -526,12 +545,19 @@ impl<M: Memory> Core<M> {
         }
     }
     /// A peer sent a command here perhaps only because it does not know that the region has no uncleared pieces any more.
-    pub fn tell_cleared(&self, peer: u16, array: ArrayId, command: &ArrayCommand, fx: &mut Effects<Mail>) {
+    pub fn tell_cleared(
+        &mut self,
+        peer: u16,
+        array: ArrayId,
+        command: &ArrayCommand,
+        fx: &mut Effects<Mail>,
+    ) {
         let Some(state) = self.arrays.get(array.index()).and_then(Option::as_ref) else { return };
         if (command.kind == Kind::Read || !state.array.geometry().redundant())
             && let Some((region, marks)) = state.array.cleared_region(command.at)
         {
-            fx.push(to_shard(peer, ShardMail::Cleared { array, map: state.map, region, marks }));
+            let mail = ShardMail::Cleared { array, map: state.map, region, marks };
+            self.tell_shard(peer, mail, fx);
         }
     }
 
@@ -553,6 +579,14 @@ impl<M: Memory> Core<M> {
             }
         }
     }
+    /// Does a request anew of which a part was at a head that is out.
+    #[cold]
+    fn begin_again(&mut self, index: u32) {
+        let request = &mut self.requests[index];
+        (request.again, request.cursor, request.status) = (false, 0, Status::Good);
+        request.phase = Phase::Turn;
+        self.turns.push_back(index);
+    }
 
     /// Reads under way of volumes that are not ready will not show what they find: while a loss is not on record, a
     /// crash may take it back.
@@ -570,6 +604,13 @@ impl<M: Memory> Core<M> {
     pub fn end(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
+        let mut status = status;
+        if request.again && status == Status::Good {
+            if !request.aborted {
+                return self.begin_again(index);
+            }
+            status = Status::Aborted;
+        }
         request.status = status;
         request.phase = Phase::Telling;
         if request.second.is_some() || request.compare.is_some() {
@@ -632,11 +673,17 @@ impl<M: Memory> Core<M> {
         owner: Owner,
         status: Status,
         (issued, zeroes): (Instant, Slice),
+        now: Instant,
         fx: &mut Effects<Mail>,
     ) {
         let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
-        let mail = ShardMail::Ran { flight, status, issued, zeroes };
-        fx.push(to_shard(shard, mail));
+        match shard.checked_sub(self.shards) {
+            None => fx.push(to_shard(shard, ShardMail::Ran { flight, status, issued, zeroes })),
+            Some(far) => {
+                let age = now.0.saturating_sub(issued.0);
+                self.answer_far(far, flight, status, age, zeroes.len > 0);
+            }
+        }
     }
 
     /// What is not at a drive yet never starts.
@@ -654,6 +701,7 @@ impl<M: Memory> Core<M> {
             }
             Phase::Turn | Phase::Flights => {
                 self.wait_at_none(index);
+                self.wait_for_no_far(index);
                 let request = &mut self.requests[index];
                 if request.begun && request.cursor < request.length {
                     request.cursor = request.length;
@@ -677,7 +725,7 @@ impl<M: Memory> Core<M> {
                         }
                         Some(shard) => {
                             let mail = ShardMail::Abort { flight: FlightId(flight), array };
-                            fx.push(to_shard(shard, mail));
+                            self.tell_shard(shard, mail, fx);
                         }
                     }
                 }
@@ -698,16 +746,16 @@ impl<M: Memory> Core<M> {
         let owner = Owner::Peer { shard, flight };
         if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.parked.remove(i);
-            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
         if let Some(i) = self.early.iter().position(|p| p.shard == shard && p.flight == flight) {
             self.early.remove(i);
-            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
         if self.take_from_crowd(array, shard, flight) {
-            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), fx);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
         let found = self.flights.iter().find(|(_, f)| f.owner == owner).map(|(index, _)| index);

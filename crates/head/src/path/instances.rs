@@ -15,6 +15,7 @@ impl<M: Memory> Core<M> {
     pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
         self.unready_reads();
         self.dissolve_crowds();
+        self.wait_for_far_no_more();
         for wanted in &layout.arrays {
             if let Some(state) = self.arrays.get_mut(wanted.id.index()).and_then(Option::as_mut) {
                 state.array.on_shared(wanted.shared);

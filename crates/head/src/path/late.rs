@@ -44,6 +44,9 @@ impl<M: Memory> Core<M> {
                 match self.owner_of(data) {
                     // Only commands of this shard are hedged.
                     Some(shard) => fx.push(to_shard(shard, ShardMail::Hold { data })),
+                    None if self.far_of(data).is_some() => {
+                        self.far_of(data).expect("just seen").hold(data);
+                    }
                     None => {
                         if !held {
                             self.buffers.hold(data);
@@ -90,6 +93,9 @@ impl<M: Memory> Core<M> {
     }
     /// A drive has let go of memory of this shard.
     pub fn let_go_here(&mut self, data: Slice) {
+        if let Some(link) = self.far_of(data) {
+            return link.let_go(data);
+        }
         self.buffers.keep_no_more(data);
         self.buffers.release(data);
         if !self.buffers.is_short_of_spares() {

@@ -3,6 +3,7 @@
 use crate::admission::buffer_quota::{Borrower, Purpose};
 use crate::admission::scheduler::cost_of;
 use crate::mail::{Fate, Mail, StewardMail, to_steward};
+use crate::path::far::{FarFront, is_far};
 use crate::path::request::{Phase, Request};
 use crate::report::{Counters, Digests};
 use crate::shard::Core;
@@ -27,13 +28,20 @@ const NO_OUTBOX: &str = "no memory for another connection";
 pub(crate) enum Front {
     Nvme(Box<nvme::subsystem::Connection>),
     Iscsi(Box<iscsi::node::Connection>),
+    Far(Box<FarFront>),
 }
 
+/// `$else` is for a connection of the other head's shards, which knows nothing of that.
 macro_rules! each {
     ($front:expr, $c:ident => $e:expr) => {
+        each!($front, $c => $e, else $c => $e)
+    };
+    ($front:expr, $c:ident => $e:expr, else $far:ident => $else:expr) => {
         match $front {
             Front::Nvme($c) => $e,
             Front::Iscsi($c) => $e,
+            #[allow(unused_variables)]
+            Front::Far($far) => $else,
         }
     };
 }
@@ -82,42 +90,49 @@ impl Front {
                 let (header, data) = c.digests();
                 Digests { header, data }
             }
+            Front::Far(_) => Digests::default(),
         }
     }
     pub fn next_deadline(&self) -> Option<Instant> {
         each!(self, c => c.next_deadline())
     }
-    pub fn on_bytes(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> usize {
+    pub fn on_bytes<M: Memory>(&mut self, now: Instant, bytes: &[u8], io: &mut Io<'_, M>) -> usize {
         each!(self, c => c.on_bytes(now, bytes, io))
     }
-    pub fn on_direct(&mut self, now: Instant, n: u32, io: &mut impl FrontIo) {
+    pub fn on_direct<M: Memory>(&mut self, now: Instant, n: u32, io: &mut Io<'_, M>) {
         each!(self, c => c.on_direct(now, n, io))
     }
-    pub fn on_granted(&mut self, now: Instant, tag: Tag, data: Slice, io: &mut impl FrontIo) {
-        each!(self, c => c.on_granted(now, tag, data, io))
+    pub fn on_granted<M: Memory>(&mut self, now: Instant, tag: Tag, data: Slice, io: &mut Io<'_, M>) {
+        each!(self, c => c.on_granted(now, tag, data, io), else _far => ())
     }
     pub fn on_moved(&mut self, tag: Tag, data: Slice) {
-        each!(self, c => c.on_moved(tag, data))
+        each!(self, c => c.on_moved(tag, data), else _far => ())
     }
-    pub fn on_done(&mut self, now: Instant, tag: Tag, status: Status, io: &mut impl FrontIo) {
-        each!(self, c => c.on_done(now, tag, status, io))
+    pub fn on_done<M: Memory>(&mut self, now: Instant, tag: Tag, status: Status, io: &mut Io<'_, M>) {
+        each!(self, c => c.on_done(now, tag, status, io), else _far => ())
     }
-    pub fn on_sent(&mut self, now: Instant, io: &mut impl FrontIo) {
-        each!(self, c => c.on_sent(now, io))
+    pub fn on_sent<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
+        each!(self, c => c.on_sent(now, io), else _far => ())
     }
-    pub fn on_answer(&mut self, now: Instant, answer: Answer, io: &mut impl FrontIo) {
-        each!(self, c => c.on_answer(now, answer, io))
+    pub fn on_answer<M: Memory>(&mut self, now: Instant, answer: Answer, io: &mut Io<'_, M>) {
+        each!(self, c => c.on_answer(now, answer, io), else _far => ())
     }
-    pub fn on_intervention(&mut self, now: Instant, id: u32, what: &Intervention, io: &mut impl FrontIo) {
-        each!(self, c => c.on_intervention(now, id, what, io))
+    pub fn on_intervention<M: Memory>(
+        &mut self,
+        now: Instant,
+        id: u32,
+        what: &Intervention,
+        io: &mut Io<'_, M>,
+    ) {
+        each!(self, c => c.on_intervention(now, id, what, io), else _far => ())
     }
-    pub fn on_intervened(&mut self, now: Instant, key: u16, yes: bool, io: &mut impl FrontIo) {
-        each!(self, c => c.on_intervened(now, key, yes, io))
+    pub fn on_intervened<M: Memory>(&mut self, now: Instant, key: u16, yes: bool, io: &mut Io<'_, M>) {
+        each!(self, c => c.on_intervened(now, key, yes, io), else _far => ())
     }
-    pub fn on_view(&mut self, now: Instant, io: &mut impl FrontIo) {
-        each!(self, c => c.on_view(now, io))
+    pub fn on_view<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
+        each!(self, c => c.on_view(now, io), else _far => ())
     }
-    pub fn on_timer(&mut self, now: Instant, io: &mut impl FrontIo) {
+    pub fn on_timer<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
         each!(self, c => c.on_timer(now, io))
     }
 }
@@ -398,7 +413,9 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn close(&mut self, why: Close) {
         if self.link.life == Life::Open {
-            if let Close::Protocol(what) = why {
+            if let Close::Protocol(what) = why
+                && !is_far(self.link.portal)
+            {
                 let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
                 self.turned(Fate::CutOff, name.unwrap_or_default(), what);
             }

@@ -2,6 +2,7 @@
 
 pub mod direct;
 pub mod door;
+pub mod far;
 pub(crate) mod flow;
 mod instances;
 pub(crate) mod late;

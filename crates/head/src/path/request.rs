@@ -75,6 +75,8 @@ pub(crate) struct Request {
     pub whole: Option<ArrayId>,
     pub status: Status,
     pub aborted: bool,
+    /// A part of it was at a head that is out: it is done again, whole.
+    pub again: bool,
     /// Its number among those that are timed, or `UNTIMED`.
     pub timed: u16,
     pub started: Instant,
@@ -116,6 +118,7 @@ impl Request {
             whole: None,
             status: Status::Good,
             aborted: false,
+            again: false,
             timed: UNTIMED,
             started: now,
         }
@@ -135,7 +138,15 @@ impl Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     Request(u32),
-    Peer { shard: u16, flight: FlightId },
+    Peer {
+        shard: u16,
+        flight: FlightId,
+    },
+    /// A far shard whose connection is over: nobody is answered.
+    Gone {
+        far: u16,
+        data: Slice,
+    },
 }
 
 /// A command of an array has ended.

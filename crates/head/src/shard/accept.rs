@@ -30,6 +30,7 @@ use crate::admission::buffer_quota::has_share;
 use crate::admission::buffers::Buffers;
 use crate::limits;
 use crate::mail::Mail;
+use crate::path::far::{FarFront, is_far};
 use crate::path::link::{Front, Io, Life, Link, Standing};
 use crate::report::Counters;
 use crate::steward::sessions::{CONTROLLERS_MAX, SESSIONS_MAX};
@@ -330,6 +331,11 @@ impl<M: Memory> Shard<M> {
         fx: &mut Effects<Mail>,
     ) {
         let (local, peer) = addresses;
+        if is_far(portal) {
+            let front = Front::Far(Box::new(FarFront::comes(now)));
+            self.add_far(id, front, portal, addresses);
+            return;
+        }
         let view = &self.core.view;
         let Some(portal) = view.portals.iter().find(|p| p.id == portal && p.head == view.head).copied()
         else {
@@ -341,18 +347,33 @@ impl<M: Memory> Shard<M> {
             self.evict(now, Line::Strangers, fx);
         }
         let front = Front::new(portal, local, peer, self.prng.next_u64());
+        let bytes = Front::outbox_bytes(portal.protocol);
+        let index = self.add_connection(id, front, portal.id, addresses, bytes);
+        let link = &mut self.connections[index].link;
+        link.standing = Standing::Stranger;
+        self.core.callers.on_accepted(link);
+    }
+    /// A connection is in its tables, as one that makes room for nobody.
+    pub(crate) fn add_connection(
+        &mut self,
+        id: ConnectionId,
+        front: Front,
+        portal: PortalId,
+        (local, peer): (SocketAddr, SocketAddr),
+        ring_bytes: u32,
+    ) -> u32 {
         let link = Link {
             index: 0,
             id,
-            portal: portal.id,
+            portal,
             local,
             peer,
             host: None,
             life: Life::Open,
             why: None,
             outbox: Outbox::new(Default::default(), 0),
-            ring_bytes: Front::outbox_bytes(portal.protocol),
-            standing: Standing::Stranger,
+            ring_bytes,
+            standing: Standing::Settled,
             heard: false,
             staged: VecDeque::with_capacity(2),
             in_line: false,
@@ -383,12 +404,12 @@ impl<M: Memory> Shard<M> {
         link.index = index;
         self.core.turn.reserve(self.connections.len());
         let link = &mut self.connections[index].link;
-        self.core.callers.on_accepted(link);
         self.core.touch(link);
         if self.by_slot.len() <= id.slot() {
             self.by_slot.resize(id.slot() + 1, NO_LINK);
         }
         self.by_slot[id.slot()] = index;
+        index
     }
 
     /// Strangers and visitors make room for others' answers; those who have left, leave their lines.

@@ -3,6 +3,7 @@
 use super::{Shard, set};
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
+use crate::path::link::Front;
 use crate::path::request::Parked;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
 use base::view::View;
@@ -114,6 +115,7 @@ impl<M: Memory> Shard<M> {
             }
             ShardMail::Halt { array } => self.core.halt(array),
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
+            ShardMail::Far(setup) => self.set_far(now, setup, fx),
             ShardMail::Report => {
                 let report = Box::new(self.report());
                 fx.push(to_steward(StewardMail::Reported(report)));
@@ -156,7 +158,8 @@ impl<M: Memory> Shard<M> {
     fn report(&mut self) -> ShardReport {
         let (timed, timed_ops) = self.core.timing.take();
         let core = &self.core;
-        let connections = self.connections.iter().map(|(_, c)| ConnectionReport {
+        let hosts = self.connections.iter().filter(|(_, c)| !matches!(c.front, Front::Far(_)));
+        let connections = hosts.map(|(_, c)| ConnectionReport {
             connection: c.link.id,
             portal: c.link.portal,
             peer: c.link.peer,

@@ -163,6 +163,10 @@ impl Steward {
             StewardMail::Quiesced { array } => {
                 desk.quiesced.insert((array, shard));
             }
+            StewardMail::FarSilent => {
+                drop(desk);
+                self.office.in_system(|s| s.tell().on_silent());
+            }
             StewardMail::HasRoom { room: kept, mirrors_max } => {
                 if let Some(room) = desk.rooms.get_mut(usize::from(shard)) {
                     *room = Some((kept, mirrors_max));

@@ -12,6 +12,7 @@ use crate::net::listen::Listeners;
 use crate::net::staging::{STAGING_BYTES, Staging};
 use crate::region::Region;
 use crate::ring::{Done, Kind, Ring};
+use base::machine::OWN_SLOTS;
 use base::{ConnectionId, Event, NetError, Slice};
 use io_uring::{cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -114,8 +115,9 @@ impl Net {
             generation: 0,
             peer: None,
         };
+        // Those behind `connections_max` are never listed: a machine's own connections have them.
         let mut net = Self {
-            conns: (0..connections_max).map(|_| conn()).collect(),
+            conns: (0..connections_max + OWN_SLOTS).map(|_| conn()).collect(),
             free: (0..connections_max).rev().collect(),
             frames: Vec::new(),
             free_frames: Vec::new(),

@@ -12,7 +12,6 @@ use crate::steward::words::refuse;
 use array::format::LegState;
 use array::{Bitmap, Lanes, UnclearedMap};
 use base::{Bug, Duration, planted};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How long it is waited for the end of what a pool's keeper is at.
@@ -148,15 +147,16 @@ impl Office {
         // The first step keeps shards from sending each other anything; the second ends what is under way.
         let halt: fn(ArrayId) -> ShardMail = |array| ShardMail::Halt { array };
         let quiesce: fn(ArrayId) -> ShardMail = |array| ShardMail::Quiesce { array };
-        let told: [fn(&Desk) -> &BTreeSet<(ArrayId, u16)>; 2] = [|desk| &desk.halted, |desk| &desk.quiesced];
-        for (letter, told) in [halt, quiesce].into_iter().zip(told) {
+        for letter in [halt, quiesce] {
+            let halts = matches!(letter(ArrayId::default()), ShardMail::Halt { .. });
             for array in arrays {
                 self.tell_shards(|| letter(*array));
             }
             let (office, all) = (self.clone(), arrays.to_vec());
             let rests = move || {
                 let desk = office.desk();
-                all.iter().all(|a| (0..desk.shards).all(|s| told(&desk).contains(&(*a, s))))
+                let told = if halts { &desk.halted } else { &desk.quiesced };
+                all.iter().all(|a| (0..desk.shards).all(|s| told.contains(&(*a, s))))
             };
             let (office, over) = (self.clone(), rests.clone());
             let hopeless = move || {

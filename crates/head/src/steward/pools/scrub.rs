@@ -336,7 +336,7 @@ impl Office {
             mirrors.filter_map(|a| Some((p.arrays[a].id, p.order_for(a)?))).collect()
         };
         for (array, order) in orders {
-            self.tell_shards(|| ShardMail::Scrub { array, order: Some(order.clone()) });
+            self.tell_shards(|| ShardMail::Scrub { array, order: Some(order) });
         }
     }
 

@@ -1,0 +1,249 @@
+//! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is lent to it.
+
+use super::{LENT_BYTES, LENT_MIN, wire};
+use crate::admission::arena::Arena;
+use crate::admission::buffers::{BUFFER_MAX, Buffers};
+use crate::admission::scheduler::Whose;
+use crate::layout::ArrayId;
+use crate::mail::FlightId;
+use array::{ArrayCommand, Kind};
+use base::{Instant, Slice, Slots, Status};
+use std::collections::VecDeque;
+
+/// A command of this shard that a far one carries out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub array: ArrayId,
+    pub map: u32,
+    pub command: ArrayCommand,
+    pub whose: Whose,
+    /// Its host has given it up.
+    pub aborted: bool,
+}
+
+/// A command of the far shard that this one carries out.
+#[derive(Clone, Copy, Debug)]
+struct Theirs {
+    /// Memory that is lent to it.
+    data: Slice,
+    reads: bool,
+}
+
+/// What is to be said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Out {
+    /// `Message::Run`, of this flight.
+    Run(u32),
+    /// `Message::Ran`, with what lies there; it is free once it is sent.
+    Ran(wire::Message, Slice),
+    Other(wire::Message),
+}
+
+/// One far shard.
+pub(crate) struct FarLink {
+    /// The connection, once both sides have greeted; or the one that is to become it.
+    pub open: Option<u32>,
+    pub comes: Option<u32>,
+    pub out: VecDeque<Out>,
+    /// By flight, ours.
+    sent: Vec<Option<Sent>>,
+    /// By flight, its own.
+    theirs: Vec<Option<Theirs>>,
+    /// Commands of an earlier connection that are still at drives: nothing new is taken before they are over.
+    pub stale: u32,
+    /// What of its memory is left for us, bytes.
+    credit: u32,
+    /// Requests that wait for some.
+    pub waits: VecDeque<u32>,
+    /// Memory that is lent to it: runs of the shard's.
+    lent: Vec<Buffers>,
+    runs: Vec<Slice>,
+    /// It has sent what there is no memory for yet.
+    pub starved: bool,
+    /// Answers on their way, whose memory is free once they are sent.
+    pub sending: Slots<Slice>,
+    /// The network that is tried next, and when.
+    pub network: usize,
+    pub dial_at: Option<Instant>,
+    /// Since when there is no connection; None: there is one, or it was said that there is none.
+    pub down_since: Option<Instant>,
+}
+
+/// Memory of a far shard that a command needs, bytes.
+pub(super) fn cost_of(command: &ArrayCommand) -> u32 {
+    match command.kind {
+        Kind::Read | Kind::Write => Buffers::footprint(command.len as u32) as u32,
+        Kind::WriteZeroes | Kind::Deallocate | Kind::Flush => 0,
+    }
+}
+
+impl FarLink {
+    /// A far shard of so many, with memory that is set aside for it now. None: there is none.
+    pub fn new(now: Instant, arena: &mut Arena, shards: u16, far: u16) -> Option<Self> {
+        let share = (LENT_BYTES / u64::from(shards) / u64::from(far)).min(arena.bytes() / 8 / u64::from(far));
+        let run = share.clamp(LENT_MIN, BUFFER_MAX).next_power_of_two().min(BUFFER_MAX);
+        let mut runs = vec![arena.take_kept(run as u32)?];
+        while (runs.len() as u64 + 1) * run <= share
+            && let Some(more) = arena.take_kept(run as u32)
+        {
+            runs.push(more);
+        }
+        Some(Self {
+            open: None,
+            comes: None,
+            out: VecDeque::new(),
+            sent: vec![],
+            theirs: vec![],
+            stale: 0,
+            credit: 0,
+            waits: VecDeque::new(),
+            lent: runs.iter().map(|r| Buffers::new(r.at, u64::from(r.len))).collect(),
+            runs,
+            starved: false,
+            sending: Slots::with_capacity(64),
+            network: 0,
+            dial_at: None,
+            down_since: Some(now),
+        })
+    }
+    /// Bytes that it is lent.
+    pub fn lent_bytes(&self) -> u32 {
+        self.runs.iter().map(|r| r.len).sum()
+    }
+    /// The runs that are set aside for it.
+    pub fn runs(&self) -> &[Slice] {
+        &self.runs
+    }
+    /// Longest data of one command that there is always memory for, bytes.
+    pub fn piece_max(&self) -> u64 {
+        LENT_MIN
+    }
+    /// Whether nothing is under way with it.
+    pub fn is_idle(&self) -> bool {
+        let none = |all: &[Option<Theirs>]| all.iter().all(Option::is_none);
+        self.sent.iter().all(Option::is_none)
+            && none(&self.theirs)
+            && self.stale == 0
+            && self.sending.is_empty()
+    }
+
+    /// Whether it takes this command now.
+    pub fn takes(&self, command: &ArrayCommand) -> bool {
+        self.open.is_some() && cost_of(command) <= self.credit
+    }
+    /// It is to carry out a command.
+    pub fn run(&mut self, flight: FlightId, sent: Sent) {
+        self.credit -= cost_of(&sent.command);
+        let index = flight.0 as usize;
+        if self.sent.len() <= index {
+            self.sent.resize(index + 1, None);
+        }
+        self.sent[index] = Some(sent);
+        self.out.push_back(Out::Run(flight.0));
+    }
+    /// It need not any more.
+    pub fn abort(&mut self, flight: FlightId, array: ArrayId) {
+        let Some(Some(sent)) = self.sent.get_mut(flight.0 as usize) else { return };
+        sent.aborted = true;
+        self.out.push_back(Out::Other(wire::Message::Abort { flight: flight.0, array }));
+    }
+    /// What it was sent in this flight.
+    pub fn sent(&self, flight: u32) -> Option<&Sent> {
+        self.sent.get(flight as usize)?.as_ref()
+    }
+    /// That is over. `kept`: a drive there keeps its memory.
+    pub fn ran(&mut self, flight: u32, kept: bool) -> Option<Sent> {
+        let sent = self.sent.get_mut(flight as usize)?.take()?;
+        if !kept {
+            self.credit += cost_of(&sent.command);
+        }
+        Some(sent)
+    }
+    /// More of its memory is ours again.
+    pub fn has_credit(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes);
+    }
+    /// Says something.
+    pub fn say(&mut self, message: wire::Message) {
+        self.out.push_back(Out::Other(message));
+    }
+    /// All that it was sent, by flight.
+    pub fn all_sent(&self) -> Vec<u32> {
+        (0..self.sent.len() as u32).filter(|f| self.sent[*f as usize].is_some()).collect()
+    }
+    /// Its connection is up: it lends so much, and gets once more what it has not answered.
+    pub fn begins(&mut self, connection: u32, credit: u32) {
+        (self.open, self.comes, self.down_since, self.credit) = (Some(connection), None, None, credit);
+        self.out.clear();
+        for flight in self.all_sent() {
+            let sent = self.sent[flight as usize].as_ref().expect("just seen");
+            self.credit = self.credit.saturating_sub(cost_of(&sent.command));
+            self.out.push_back(Out::Run(flight));
+        }
+    }
+
+    /// Memory for what it sends, or asks for. None: there is none now.
+    pub fn lend(&mut self, len: u32) -> Option<Slice> {
+        self.lent.iter_mut().find_map(|run| run.take(len))
+    }
+    fn run_of(&mut self, data: Slice) -> Option<&mut Buffers> {
+        self.lent.iter_mut().find(|run| run.contains(data))
+    }
+    /// Whether this is memory that is lent to it.
+    pub fn has_lent(&self, data: Slice) -> bool {
+        self.lent.iter().any(|run| run.contains(data))
+    }
+    /// A drive keeps it.
+    pub fn hold(&mut self, data: Slice) {
+        if let Some(run) = self.run_of(data) {
+            run.hold(data);
+        }
+    }
+    /// One who holds it lets go. True: it is free.
+    pub fn release(&mut self, data: Slice) -> bool {
+        data.len == 0 || self.run_of(data).is_some_and(|run| run.release(data))
+    }
+    /// A drive lets go of what it had kept although the command was answered.
+    pub fn let_go(&mut self, data: Slice) {
+        if self.release(data) {
+            self.say(wire::Message::Credit { bytes: Buffers::footprint(data.len) as u32 });
+        }
+    }
+
+    /// It has sent a command. False: it has one of that name already.
+    pub fn takes_on(&mut self, flight: u32, data: Slice, reads: bool) -> bool {
+        let index = flight as usize;
+        if self.theirs.len() <= index {
+            self.theirs.resize(index + 1, None);
+        }
+        let free = self.theirs[index].is_none();
+        self.theirs[index] = Some(Theirs { data, reads });
+        free
+    }
+    /// That command is over: it is answered.
+    pub fn answers(&mut self, flight: FlightId, status: Status, age: u64, zeroes: bool) {
+        let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take) else { return };
+        let brings = theirs.reads && status == Status::Good && !zeroes;
+        let data = if brings { theirs.data.len } else { 0 };
+        let kept = !brings && !self.release(theirs.data);
+        let message = wire::Message::Ran { flight: flight.0, status, age, zeroes, kept, data };
+        self.out.push_back(Out::Ran(message, if brings { theirs.data } else { Slice::default() }));
+    }
+    /// What it has sent that has not begun is nobody's any more.
+    pub fn forgets(&mut self, flight: FlightId) {
+        if let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take) {
+            self.release(theirs.data);
+        }
+    }
+    /// What it has sent is at drives, and its connection is over: when that ends, nobody is answered.
+    pub fn outlives(&mut self, flight: FlightId) -> Option<Slice> {
+        let theirs = self.theirs.get_mut(flight.0 as usize)?.take()?;
+        self.stale += 1;
+        Some(theirs.data)
+    }
+    /// That has ended.
+    pub fn is_outlived(&mut self, data: Slice) {
+        self.stale -= 1;
+        self.release(data);
+    }
+}

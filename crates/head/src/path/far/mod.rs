@@ -1,0 +1,68 @@
+//! The other head's shards, as one shard reaches them: one connection for each of them (docs/rfcs/0008-both-serve.md).
+//!
+//! ```text
+//! flow ─ Run ─▶ FarLink.out ─▶ outbox ═══▶ FarFront of the other one ─▶ parked ─▶ array
+//!    ▲                                                                             │
+//!    └──── flight landed ◀─ FarFront ◀═══ outbox ◀─ out ◀──────────────────── Ran ◀┘
+//! ```
+//!
+//! What a far shard sends lies in memory that was set aside for it (`FarLink::lent`), which drives alone free: neither head waits
+//! for the other one's hosts, so two full heads cannot wait for each other. Who has no credit for what he would send waits at home.
+
+mod front;
+mod link;
+mod speak;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+pub(crate) use front::FarFront;
+pub(crate) use link::{FarLink, Out, Sent};
+
+use base::{Duration, PortalId};
+use core::net::SocketAddr;
+
+/// Where shards listen for those of the other head: one number for each network, downwards.
+pub(crate) const FAR_PORTAL: PortalId = PortalId(u32::MAX);
+/// Networks of a link, at most.
+const NETWORKS_MAX: u32 = 4;
+/// Memory for headers that are to be sent to one far shard, bytes.
+pub(crate) const RING_BYTES: u32 = 64 << 10;
+/// Memory that a head sets aside for what the other one sends, bytes.
+pub(crate) const LENT_BYTES: u64 = 32 << 20;
+/// What one far shard is lent, at least, bytes.
+const LENT_MIN: u64 = 256 << 10;
+/// How long until a connection that failed is tried again, by the next network.
+pub(crate) const DIAL_AGAIN: Duration = Duration::from_millis(50);
+/// A shard that has no connection for so long says so: the other head is put out.
+pub(crate) const SILENT: Duration = Duration::from_secs(1);
+
+/// How the shards of two heads meet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FarSetup {
+    /// Shards of the other head.
+    pub shards: u16,
+    /// Which processes these are.
+    pub pairing: wire::Pairing,
+    /// Who goes to whom.
+    pub side: FarSide,
+}
+
+/// Who goes to whom. Addresses are those of each network for shard 0; the others have the ports behind it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FarSide {
+    /// The other head's shards come here.
+    Listens(Vec<SocketAddr>),
+    /// This head's shards go there.
+    Dials(Vec<SocketAddr>),
+}
+
+/// The address of a shard.
+pub(crate) fn address_of(first: SocketAddr, shard: u16) -> SocketAddr {
+    SocketAddr::new(first.ip(), first.port().wrapping_add(shard))
+}
+
+/// Whether a portal is for shards of the other head.
+pub(crate) fn is_far(portal: PortalId) -> bool {
+    portal.0 > FAR_PORTAL.0 - NETWORKS_MAX
+}

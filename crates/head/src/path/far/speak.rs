@@ -1,0 +1,153 @@
+//! What goes to far shards and comes from them, beside their connections: commands, answers, and what becomes of both when a
+//! connection is over.
+
+use super::wire::Message;
+use super::{FarLink, Sent};
+use crate::mail::{FlightId, Mail, ShardMail, to_shard};
+use crate::path::request::{Owner, Parked, Phase};
+use crate::shard::Core;
+use base::{Effects, Instant, Memory, Slice, Status};
+
+impl<M: Memory> Core<M> {
+    /// Writes to another shard, of either head.
+    #[inline]
+    pub fn tell_shard(&mut self, shard: u16, mail: ShardMail, fx: &mut Effects<Mail>) {
+        match shard.checked_sub(self.shards) {
+            None => fx.push(to_shard(shard, mail)),
+            Some(far) => self.tell_far(far, mail),
+        }
+    }
+    #[inline(never)]
+    fn tell_far(&mut self, far: u16, mail: ShardMail) {
+        // What is said to a head that is gone concerns nobody.
+        let Some(link) = self.far.get_mut(usize::from(far)) else { return };
+        match mail {
+            ShardMail::Run { flight, array, map, command, whose } => {
+                link.run(flight, Sent { array, map, command, whose, aborted: false });
+            }
+            ShardMail::Abort { flight, array } => link.abort(flight, array),
+            ShardMail::Heal { array, map, at, len, leg } => {
+                link.say(Message::Heal { array, map, at, len, leg: leg as u8 });
+            }
+            ShardMail::Cleared { array, map, region, marks } => {
+                link.say(Message::Cleared { array, map, region, marks });
+            }
+            other => unreachable!("this letter goes to no far shard: {other:?}"),
+        }
+    }
+    /// A command of a far shard has ended here.
+    pub fn answer_far(&mut self, far: u16, flight: FlightId, status: Status, age: u64, zeroes: bool) {
+        if let Some(link) = self.far.get_mut(usize::from(far)) {
+            link.answers(flight, status, age, zeroes);
+        }
+    }
+    /// The far shard whose memory this is.
+    pub fn far_of(&mut self, data: Slice) -> Option<&mut FarLink> {
+        self.far.iter_mut().find(|link| link.has_lent(data))
+    }
+    /// A far shard may be sent something again: those who wait get in line for their turn.
+    pub fn far_has_credit(&mut self, far: u16) {
+        let waits = &mut self.far[usize::from(far)].waits;
+        self.turns.extend(waits.drain(..));
+    }
+    /// A request waits for a far shard.
+    pub fn wait_for_far(&mut self, far: u16, index: u32) {
+        self.requests[index].phase = Phase::Turn;
+        let link = self.far.get_mut(usize::from(far));
+        link.map_or(&mut self.far_waits, |link| &mut link.waits).push_back(index);
+    }
+    /// All who wait for far shards get in line for their turn: others may have what they want.
+    pub fn wait_for_far_no_more(&mut self) {
+        self.turns.extend(self.far_waits.drain(..));
+        self.far.iter_mut().for_each(|link| self.turns.extend(link.waits.drain(..)));
+    }
+    /// It does so no more.
+    pub fn wait_for_no_far(&mut self, index: u32) {
+        for waits in self.far.iter_mut().map(|link| &mut link.waits).chain([&mut self.far_waits]) {
+            if let Some(at) = waits.iter().position(|i| *i == index) {
+                waits.remove(at);
+                self.turns.push_back(index);
+            }
+        }
+    }
+    /// A far shard has greeted, and was: what was sent to it before is sent again, but for what was given up.
+    pub fn far_begins(&mut self, now: Instant, far: u16, connection: u32, credit: u32) {
+        let link = &mut self.far[usize::from(far)];
+        let given_up: Vec<u32> =
+            link.all_sent().into_iter().filter(|f| link.sent(*f).is_some_and(|s| s.aborted)).collect();
+        for flight in &given_up {
+            link.ran(*flight, true);
+        }
+        link.begins(connection, credit);
+        for flight in given_up {
+            self.far_landed(now, flight, Status::Aborted);
+        }
+        self.far_has_credit(far);
+    }
+    fn far_landed(&mut self, now: Instant, flight: u32, status: Status) {
+        // A request's flights alone are at far shards.
+        self.flight_landed(now, flight, status, now, &mut vec![]);
+    }
+    /// A far shard's connection is over. What it had sent and has not begun never does; what is at drives ends for nobody.
+    pub fn far_ends(&mut self, far: u16, incoming: Option<Slice>) {
+        let shard = self.shards + far;
+        let mut gone: Vec<FlightId> = vec![];
+        let mut is_theirs = |p: &Parked| {
+            let theirs = p.shard == shard;
+            if theirs {
+                gone.push(p.flight);
+            }
+            !theirs
+        };
+        self.parked.retain(&mut is_theirs);
+        self.early.retain(&mut is_theirs);
+        let waiting: Vec<_> =
+            self.peers.iter().filter(|(_, p)| p.shard == shard).map(|(_, p)| (p.array, p.flight)).collect();
+        for (array, flight) in waiting {
+            self.take_from_crowd(array, shard, flight);
+            gone.push(flight);
+        }
+        let link = &mut self.far[usize::from(far)];
+        if let Some(data) = incoming {
+            link.release(data);
+        }
+        gone.into_iter().for_each(|flight| link.forgets(flight));
+        for (_, flight) in self.flights.iter_mut() {
+            if let Owner::Peer { shard: from, flight: id } = flight.owner
+                && from == shard
+                && let Some(data) = link.outlives(id)
+            {
+                flight.owner = Owner::Gone { far, data };
+            }
+        }
+        link.out.clear();
+        let sending: Vec<u32> = link.sending.iter().map(|(i, _)| i).collect();
+        for index in sending {
+            let data = link.sending.remove(index);
+            link.release(data);
+        }
+    }
+    /// The other head is out: what was sent to it is done anew, by whoever has the lanes then.
+    pub fn far_is_gone(&mut self, mut link: FarLink) {
+        self.far_waits.append(&mut link.waits);
+        for flight in link.all_sent() {
+            let sent = link.ran(flight, true).expect("just seen");
+            let Owner::Request(index) = self.flights.remove(flight).owner else { continue };
+            let request = &mut self.requests[index];
+            request.flights -= 1;
+            (request.again, request.aborted) = (true, request.aborted || sent.aborted);
+            request.cursor = request.length;
+            if request.flights == 0 && request.phase == Phase::Flights {
+                let status = request.status;
+                self.end(index, status);
+            }
+        }
+        for run in link.runs() {
+            self.buffers.release(*run);
+        }
+    }
+    /// Whether nothing is under way with far shards.
+    pub fn far_is_idle(&self) -> bool {
+        self.far.iter().all(FarLink::is_idle)
+    }
+}

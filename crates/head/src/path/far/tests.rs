@@ -1,0 +1,649 @@
+//! Two heads whose shards reach each other over networks that are late, cut bytes anywhere and break, before the same drives.
+
+use super::wire::Pairing;
+use super::{FarSetup, FarSide};
+use crate::admission::caps::Caps;
+use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
+use crate::mail::{Mail, ShardMail, StewardMail};
+use crate::path::door::Door;
+use crate::{Deadlines, Shard, ShardConfig};
+use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership};
+use base::memory::PlainMemory;
+use base::view::View;
+use base::{
+    Address, Command, ConnectionId, Dma, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
+    Instant, Machine, NetError, Op, PortalId, Prng, Slice, Status, Tag, Uuid, VolumeId,
+};
+use core::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+const VOLUME: VolumeId = VolumeId(1);
+const MEMORY: u64 = 24 << 20;
+const STAGING: u32 = 8 << 10;
+const STAGED: u32 = 64;
+const SLOTS: u32 = 4096;
+const DRIVE_BYTES: u64 = 1 << 28;
+const BLOCK: u32 = 4096;
+/// Places of the volume, one in each region; each worker has one alone, of so many blocks.
+const PLACES: u64 = 60;
+const BLOCKS: u64 = 8;
+
+type Machines = Vec<Shard<PlainMemory>>;
+
+enum Ev {
+    Machine(Event<Mail>),
+    /// Bytes arrive at this end.
+    Bytes(u64, Vec<u8>),
+    /// A drive does it now.
+    Drive(DriveOp),
+    Cut(u64),
+}
+
+/// One end of a connection.
+struct End {
+    machine: usize,
+    id: ConnectionId,
+    other: u64,
+    arrived: VecDeque<u8>,
+    wanted: Option<(Option<Slice>, u32)>,
+    broken: bool,
+    closed: bool,
+}
+
+struct Worker {
+    machine: usize,
+    place: u64,
+    /// What lies there by what it was answered, and what it is writing.
+    known: u8,
+    doing: Doing,
+    data: Slice,
+    done: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doing {
+    Nothing,
+    Writes(u8),
+    Reads,
+}
+
+struct World {
+    now: Instant,
+    rng: Prng,
+    shards: u16,
+    machines: Machines,
+    queue: BTreeMap<(Instant, u64), (usize, Ev)>,
+    seq: u64,
+    disks: [BTreeMap<u64, Vec<u8>>; 2],
+    ends: BTreeMap<u64, End>,
+    listens: BTreeMap<SocketAddr, (usize, PortalId)>,
+    accepted: u32,
+    staging: Vec<Vec<Slice>>,
+    workers: Vec<Worker>,
+    silent: BTreeSet<usize>,
+    /// Machines that are no more.
+    dead: BTreeSet<usize>,
+    halted: BTreeSet<usize>,
+    quiet: BTreeSet<usize>,
+    /// Bytes that went over networks, and messages sent.
+    bytes: u64,
+    sends: u64,
+    drive: Duration,
+}
+
+fn region(machine: usize) -> u64 {
+    machine as u64 * (MEMORY + (1 << 20))
+}
+
+impl World {
+    fn new(seed: u64, shards: u16, lanes: impl Fn(u32) -> u16) -> Self {
+        let mut rng = Prng::new(seed);
+        let all = 2 * usize::from(shards);
+        let staging_at = |m: usize| (1 << 40) + m as u64 * u64::from(STAGING * STAGED);
+        let machine = |m: usize| {
+            let head = m / usize::from(shards);
+            let own = (0..usize::from(shards)).map(|s| head * usize::from(shards) + s);
+            Shard::new(ShardConfig {
+                id: (m % usize::from(shards)) as u16,
+                shards,
+                memory: PlainMemory::new(region(m), MEMORY as usize),
+                staging: PlainMemory::new(staging_at(m), (STAGING * STAGED) as usize),
+                seed: 1,
+                deadlines: Deadlines { read: Duration::from_secs(100), write: Duration::from_secs(100) },
+                extents: own.map(|m| (region(m), MEMORY)).collect(),
+                connections_max: SLOTS,
+                places: crate::PLACES,
+                turn_pdus: crate::TURN_PDUS,
+                flights: crate::FLIGHTS,
+            })
+        };
+        let staging = |m: usize| {
+            (0..STAGED).map(|i| Slice::new(staging_at(m) + u64::from(i * STAGING), STAGING)).collect()
+        };
+        let mut world = Self {
+            now: Instant(1_000_000_000),
+            drive: Duration::from_micros(rng.between(5, 500)),
+            rng,
+            shards,
+            machines: (0..all).map(machine).collect(),
+            queue: BTreeMap::new(),
+            seq: 0,
+            disks: Default::default(),
+            ends: BTreeMap::new(),
+            listens: BTreeMap::new(),
+            accepted: 0,
+            staging: (0..all).map(staging).collect(),
+            workers: vec![],
+            silent: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            halted: BTreeSet::new(),
+            quiet: BTreeSet::new(),
+            bytes: 0,
+            sends: 0,
+        };
+        for head in 0..2 {
+            // Lanes by head and shard; each head counts its own shards first.
+            let number = |lane: u32| {
+                let (of, shard) = (lanes(lane) / shards, lanes(lane) % shards);
+                if of == head { shard } else { shards + shard }
+            };
+            world.configure(head, Lanes::new(core::array::from_fn(|l| number(l as u32))));
+        }
+        world.pair(1);
+        world
+    }
+    fn configure(&mut self, head: u16, lanes: Lanes) {
+        self.configure_by(head, lanes, 1);
+    }
+    fn configure_by(&mut self, head: u16, lanes: Lanes, map: u32) {
+        let geometry = Geometry::plan(true, 1 << 20, DRIVE_BYTES, 1 << 20).expect("there is room");
+        let leg = |n| {
+            let (state, volatile_cache, deallocate_zeroes) = (LegState::InSync, false, true);
+            Some(Leg { drive: DriveId(n), state, volatile_cache, deallocate_zeroes, map_at: 1 << 40 })
+        };
+        let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
+        let layout = Arc::new(Layout {
+            generation: 1,
+            pools: vec![PoolLayout {
+                id: PoolId(1),
+                uuid: Uuid([1; 16]),
+                map: Arc::new(pool::StripeMap::new(1 << 20, &[space]).expect("a map")),
+                arrays: vec![ArrayId(1)],
+            }],
+            arrays: vec![ArrayLayout {
+                id: ArrayId(1),
+                uuid: Uuid([2; 16]),
+                geometry,
+                membership: Membership { epoch: 1, legs: vec![leg(1), leg(2)] },
+                lanes,
+                map,
+                dirty: Arc::new(if map == 1 {
+                    Bitmap::new(geometry.regions())
+                } else {
+                    Bitmap::full(geometry.regions())
+                }),
+                unclean: false,
+                uncleared: Default::default(),
+                shared: true,
+            }],
+            volumes: vec![VolumeLayout {
+                id: VOLUME,
+                pool: PoolId(1),
+                block_bytes: BLOCK,
+                blocks: 16 * volume::GRANULE_BYTES / u64::from(BLOCK),
+                map: Arc::new(volume::Map::new(&[volume::Run { first: 0, count: 16 }]).expect("a map")),
+                ready: true,
+                caps: Caps::default(),
+                weight: crate::admission::scheduler::WEIGHT,
+            }],
+        });
+        let view = Arc::new(View { generation: 1, ..View::default() });
+        for s in 0..self.shards {
+            let machine = usize::from(head * self.shards + s);
+            let room = ShardMail::Room(crate::mail::Room { mirrors: 1, singles: 0 });
+            let configure = ShardMail::Configure { view: view.clone(), layout: layout.clone() };
+            for mail in [room, configure] {
+                self.mail(machine, mail);
+            }
+        }
+    }
+    fn mail(&mut self, machine: usize, mail: ShardMail) {
+        self.push(self.now, machine, Ev::Machine(Event::Mail { from: Address::Steward, mail: mail.into() }));
+    }
+    /// The heads meet, over two networks.
+    fn pair(&mut self, epoch: u64) {
+        let addresses: Vec<SocketAddr> =
+            ["10.0.0.1:7401", "10.0.1.1:7401"].map(|a| a.parse().expect("an address")).to_vec();
+        for machine in 0..self.machines.len() {
+            let first = machine < usize::from(self.shards);
+            let lives = if first { [1, 2] } else { [2, 1] };
+            let side = match first {
+                true => FarSide::Listens(addresses.clone()),
+                false => FarSide::Dials(addresses.clone()),
+            };
+            let pairing = Pairing { secret: [9; 32], lives, epoch };
+            self.mail(
+                machine,
+                ShardMail::Far(Some(Arc::new(FarSetup { shards: self.shards, pairing, side }))),
+            );
+        }
+    }
+    fn push(&mut self, at: Instant, machine: usize, event: Ev) {
+        self.seq += 1;
+        self.queue.insert((at, self.seq), (machine, event));
+    }
+    fn after(&mut self, from: u64, to: u64) -> Instant {
+        self.now + Duration::from_nanos(self.rng.between(from, to))
+    }
+
+    /// Workers that write and read places of their own.
+    fn employ(&mut self, each: u64) {
+        self.run(Duration::from_millis(1));
+        for machine in 0..self.machines.len() {
+            for n in 0..each {
+                let place = machine as u64 * each + n;
+                assert!(self.machines[machine].direct_admit(1));
+                let data = self.machines[machine].direct_buffer(BLOCK * BLOCKS as u32).expect("memory");
+                let doing = Doing::Nothing;
+                self.workers.push(Worker { machine, place, known: 0, doing, data, done: 0 });
+            }
+        }
+        (0..self.workers.len()).for_each(|w| self.work(w));
+    }
+    fn work(&mut self, w: usize) {
+        let writes = self.rng.chance(1, 2);
+        let Worker { machine, place, data, known, .. } = self.workers[w];
+        let (op, doing) = match writes {
+            true => (Op::Write, Doing::Writes(known.wrapping_add(1).max(1))),
+            false => (Op::Read, Doing::Reads),
+        };
+        if let Doing::Writes(value) = doing {
+            self.machines[machine].dma(data, &mut |b| b.fill(value));
+        }
+        // In regions of all lanes, in turn.
+        let at = place % PLACES * (1 << 20) / u64::from(BLOCK) + place / PLACES * BLOCKS;
+        let command = Command { volume: VOLUME, op, at, blocks: BLOCKS, fua: false };
+        self.workers[w].doing = doing;
+        self.machines[machine].direct_submit(self.now, Tag(w as u16), Door::Volume, command, data);
+        let now = self.now;
+        self.push(now, machine, Ev::Bytes(u64::MAX, vec![]));
+    }
+    fn ended(&mut self, machine: usize) {
+        while let Some(done) = self.machines[machine].direct_done() {
+            let w = usize::from(done.tag.0);
+            assert_eq!(done.status, Status::Good, "worker {w}");
+            let worker = &mut self.workers[w];
+            match worker.doing {
+                Doing::Writes(value) => worker.known = value,
+                Doing::Reads => {
+                    let known = worker.known;
+                    let mut found = vec![];
+                    self.machines[machine].dma(done.data, &mut |b| found = b.to_vec());
+                    assert!(found.iter().all(|b| *b == known), "worker {w} reads {} for {known}", found[0]);
+                }
+                Doing::Nothing => unreachable!("it had nothing to do"),
+            }
+            let worker = &mut self.workers[w];
+            (worker.doing, worker.done) = (Doing::Nothing, worker.done + 1);
+            self.work(w);
+        }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        for steps in 0.. {
+            assert!(steps < 3_000_000, "it does not end at {:?}", self.now);
+            let event = self.queue.first_key_value().map(|((at, _), _)| *at);
+            let timers = self.machines.iter().enumerate().filter_map(|(m, s)| Some((s.next_deadline()?, m)));
+            let timer = timers.filter(|(_, m)| !self.dead.contains(m)).min();
+            let at = event.into_iter().chain(timer.map(|(at, _)| at)).min().unwrap_or(end);
+            if at >= end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(at);
+            let mut fx = vec![];
+            let machine = if event == Some(at) {
+                let (_, (machine, event)) = self.queue.pop_first().expect("seen above");
+                if !self.happen(machine, event, &mut fx) {
+                    continue;
+                }
+                machine
+            } else {
+                let machine = timer.expect("it is the earliest").1;
+                self.machines[machine].on_timer(self.now, &mut fx);
+                machine
+            };
+            self.machines[machine].end_of_turn(self.now, &mut fx);
+            self.carry_out(machine, fx);
+            self.ended(machine);
+        }
+    }
+    fn happen(&mut self, machine: usize, event: Ev, fx: &mut Effects<Mail>) -> bool {
+        if self.dead.contains(&machine) {
+            return false;
+        }
+        match event {
+            Ev::Machine(event) => {
+                if let Event::Connected { connection, result: Err(_) } = &event {
+                    self.ends.retain(|_, e| (e.machine, e.id) != (machine, *connection));
+                }
+                self.machines[machine].on_event(self.now, event, fx);
+            }
+            Ev::Bytes(u64::MAX, _) => {}
+            Ev::Bytes(end, bytes) => {
+                let Some(e) = self.ends.get_mut(&end).filter(|e| !e.closed) else { return false };
+                e.arrived.extend(bytes);
+                return self.deliver(end, fx);
+            }
+            Ev::Drive(op) => {
+                let owner = (0..self.machines.len())
+                    .find(|m| (region(*m)..region(*m) + MEMORY).contains(&op.data.at))
+                    .unwrap_or(machine);
+                let disk = &mut self.disks[op.drive.index() - 1];
+                match op.kind {
+                    DriveOpKind::Write => {
+                        self.machines[owner].dma(op.data, &mut |bytes| {
+                            for (i, block) in bytes.chunks(BLOCK as usize).enumerate() {
+                                disk.insert(op.at + i as u64 * u64::from(BLOCK), block.to_vec());
+                            }
+                        });
+                    }
+                    DriveOpKind::Read => {
+                        self.machines[owner].dma(op.data, &mut |bytes| {
+                            for (i, block) in bytes.chunks_mut(BLOCK as usize).enumerate() {
+                                match disk.get(&(op.at + i as u64 * u64::from(BLOCK))) {
+                                    Some(there) => block.copy_from_slice(there),
+                                    None => block.fill(0),
+                                }
+                            }
+                        });
+                    }
+                    _ => {}
+                }
+                self.machines[machine].on_event(
+                    self.now,
+                    Event::DriveDone { token: op.token, result: Ok(()) },
+                    fx,
+                );
+            }
+            Ev::Cut(end) => {
+                let Some(e) = self.ends.get_mut(&end).filter(|e| !e.broken && !e.closed) else {
+                    return false;
+                };
+                e.broken = true;
+                let (machine, connection) = (e.machine, e.id);
+                self.machines[machine].on_event(self.now, Event::Broken { connection }, fx);
+            }
+        }
+        true
+    }
+    /// Hands over what has arrived, if that is wanted. True if something was.
+    fn deliver(&mut self, end: u64, fx: &mut Effects<Mail>) -> bool {
+        let e = self.ends.get_mut(&end).expect("it is there");
+        if e.arrived.is_empty() || e.closed {
+            return false;
+        }
+        let Some((into, most)) = e.wanted.take() else { return false };
+        let machine = e.machine;
+        let data = match into {
+            Some(data) => data.head(data.len.min(e.arrived.len() as u32)),
+            None => {
+                let buffer = self.staging[machine].pop().expect("a staging buffer is free");
+                buffer.head(STAGING.min(most).min(e.arrived.len() as u32))
+            }
+        };
+        let bytes: Vec<u8> = e.arrived.drain(..data.len as usize).collect();
+        let connection = e.id;
+        self.machines[machine].dma(data, &mut |b| b.copy_from_slice(&bytes));
+        self.machines[machine].on_event(self.now, Event::Received { connection, data }, fx);
+        true
+    }
+    fn end_of(&self, machine: usize, id: ConnectionId) -> Option<u64> {
+        self.ends.iter().find(|(_, e)| (e.machine, e.id) == (machine, id)).map(|(n, _)| *n)
+    }
+    fn carry_out(&mut self, machine: usize, fx: Effects<Mail>) {
+        let head = machine / usize::from(self.shards) * usize::from(self.shards);
+        for effect in fx {
+            match effect {
+                Effect::Drive(op) => {
+                    let most = self.drive.as_nanos() as u64;
+                    let at = self.after(1000, 1000 + most);
+                    self.push(at, machine, Ev::Drive(op));
+                }
+                Effect::Mail { to: Address::Shard(to), mail } => {
+                    assert!(to < self.shards, "a letter to a far shard");
+                    let from = Address::Shard((machine - head) as u16);
+                    let at = self.now + Duration::from_micros(1);
+                    self.push(at, head + usize::from(to), Ev::Machine(Event::Mail { from, mail }));
+                }
+                Effect::Mail { to: Address::Steward, mail } => match mail.for_steward() {
+                    Some(StewardMail::FarSilent) => drop(self.silent.insert(machine)),
+                    Some(StewardMail::Halted { .. }) => drop(self.halted.insert(machine)),
+                    Some(StewardMail::Quiesced { .. }) => drop(self.quiet.insert(machine)),
+                    _ => {}
+                },
+                Effect::Listen { portal, address } => {
+                    self.listens.insert(address, (machine, portal));
+                }
+                Effect::Unlisten { portal } => self.listens.retain(|_, l| *l != (machine, portal)),
+                Effect::Connect { connection, peer } => {
+                    let at = self.after(1000, 100_000);
+                    let Some((to, portal)) = self.listens.get(&peer).copied() else {
+                        let result = Err(NetError::Refused);
+                        self.push(at, machine, Ev::Machine(Event::Connected { connection, result }));
+                        continue;
+                    };
+                    self.accepted += 1;
+                    let theirs = ConnectionId::new(self.accepted % SLOTS, self.accepted);
+                    let (one, two) = (2 * u64::from(self.accepted), 2 * u64::from(self.accepted) + 1);
+                    let end = |machine, id, other| End {
+                        machine,
+                        id,
+                        other,
+                        arrived: VecDeque::new(),
+                        wanted: None,
+                        broken: false,
+                        closed: false,
+                    };
+                    self.ends.insert(one, end(machine, connection, two));
+                    self.ends.insert(two, end(to, theirs, one));
+                    let result = Ok(());
+                    self.push(at, machine, Ev::Machine(Event::Connected { connection, result }));
+                    let accepted = Event::Accepted { connection: theirs, portal, local: peer, peer };
+                    self.push(at, to, Ev::Machine(accepted));
+                }
+                Effect::Receive { connection, into, most, .. } => {
+                    let Some(end) = self.end_of(machine, connection) else { continue };
+                    let e = self.ends.get_mut(&end).expect("found");
+                    assert!(e.wanted.is_none(), "one receive at a time");
+                    e.wanted = Some((into, most));
+                    let now = self.now;
+                    self.push(now, machine, Ev::Bytes(end, vec![]));
+                }
+                Effect::Recycle { data } => {
+                    let start = data.at / u64::from(STAGING) * u64::from(STAGING);
+                    self.staging[machine].push(Slice::new(start, STAGING));
+                }
+                Effect::Send { connection } => {
+                    let mut out = vec![];
+                    self.machines[machine].segments(connection, 64, &mut out);
+                    let mut bytes = vec![];
+                    for segment in out {
+                        self.machines[machine].dma(segment, &mut |b| bytes.extend_from_slice(b));
+                    }
+                    let n = if self.rng.chance(1, 3) {
+                        self.rng.between(1, bytes.len() as u64) as usize
+                    } else {
+                        bytes.len()
+                    };
+                    bytes.truncate(n);
+                    (self.bytes, self.sends) = (self.bytes + n as u64, self.sends + 1);
+                    let Some(end) = self.end_of(machine, connection) else { continue };
+                    let other = self.ends[&end].other;
+                    let at = self.now + Duration::from_micros(10);
+                    if let Some(to) = self.ends.get(&other).map(|e| e.machine) {
+                        self.push(at, to, Ev::Bytes(other, bytes));
+                    }
+                    let sent = Event::Sent { connection, bytes: n as u32 };
+                    let at = self.after(500, 15_000);
+                    self.push(at, machine, Ev::Machine(sent));
+                }
+                Effect::Close { connection } => {
+                    if let Some(end) = self.end_of(machine, connection) {
+                        let e = self.ends.get_mut(&end).expect("found");
+                        e.closed = true;
+                        let other = e.other;
+                        // What it had sent is still taken; what comes does not get there.
+                        if let Some(to) = self.ends.get(&other).map(|e| e.machine) {
+                            let at = self.now + Duration::from_micros(30);
+                            self.push(at, to, Ev::Cut(other));
+                        }
+                    }
+                    let at = self.now + Duration::from_micros(40);
+                    self.push(at, machine, Ev::Machine(Event::Closed { connection }));
+                }
+                _ => {}
+            }
+        }
+    }
+    /// A connection between heads breaks, for both ends.
+    fn cut_one(&mut self) {
+        let open: Vec<u64> =
+            self.ends.iter().filter(|(_, e)| !e.broken && !e.closed).map(|(n, _)| *n).collect();
+        if open.is_empty() {
+            return;
+        }
+        let end = *self.rng.pick(&open);
+        let other = self.ends[&end].other;
+        for end in [end, other] {
+            let at = self.after(0, 200_000);
+            if let Some(machine) = self.ends.get(&end).map(|e| e.machine) {
+                self.push(at, machine, Ev::Cut(end));
+            }
+        }
+    }
+    /// The second head is no more: what it had at drives is over, and the first one does everything from now on.
+    fn second_dies(&mut self) {
+        let shards = usize::from(self.shards);
+        self.dead = (shards..2 * shards).collect();
+        self.queue.retain(|_, (machine, event)| *machine < shards || matches!(event, Ev::Drive(_)));
+        let ends: Vec<u64> = self.ends.keys().copied().collect();
+        for end in ends {
+            let at = self.after(0, 300_000);
+            let machine = self.ends[&end].machine;
+            self.push(at, machine, Ev::Cut(end));
+        }
+        let wait = Duration::from_micros(self.rng.between(0, 500));
+        self.run(wait);
+        let array = ArrayId(1);
+        (0..shards).for_each(|m| self.mail(m, ShardMail::Far(None)));
+        (0..shards).for_each(|m| self.mail(m, ShardMail::Halt { array }));
+        self.until(|w| w.halted.len() == shards);
+        (0..shards).for_each(|m| self.mail(m, ShardMail::Quiesce { array }));
+        self.until(|w| w.quiet.len() == shards);
+        self.configure_by(0, Lanes::dealt(self.shards), 2);
+    }
+    fn until(&mut self, over: impl Fn(&Self) -> bool) {
+        let began = self.now;
+        while !over(self) {
+            self.run(Duration::from_micros(20));
+            assert!(self.now.since(began) < Duration::from_secs(1), "it does not come to rest");
+        }
+    }
+    fn done(&self) -> Vec<u64> {
+        self.workers.iter().map(|w| w.done).collect()
+    }
+}
+
+#[test]
+fn what_the_other_head_owns_is_written_there_and_read_by_both() {
+    for (shards, seed) in [(1, 1), (2, 2), (3, 3)] {
+        let mut world = World::new(seed, shards, |lane| lane as u16 % (2 * shards));
+        world.employ(8);
+        world.run(Duration::from_millis(60));
+        let done = world.done();
+        assert!(done.iter().all(|n| *n > 10), "{shards} shards: {done:?}");
+        assert!(world.silent.is_empty() && world.bytes > 1 << 20, "{} bytes", world.bytes);
+    }
+}
+
+#[test]
+fn connections_that_break_lose_nothing_and_do_nothing_twice() {
+    for seed in 0..6 {
+        let shards = 1 + (seed % 3) as u16;
+        let mut world = World::new(seed, shards, |lane| lane as u16 % (2 * shards));
+        world.employ(6);
+        for _ in 0..12 {
+            let pause = Duration::from_micros(world.rng.between(50, 10_000));
+            world.run(pause);
+            world.cut_one();
+        }
+        let before = world.done();
+        world.run(Duration::from_millis(60));
+        let done = world.done();
+        assert!(done.iter().zip(&before).all(|(now, then)| now > then), "seed {seed}: {before:?}, {done:?}");
+        assert!(world.silent.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn who_is_left_alone_does_what_the_other_had_not_answered() {
+    for seed in 0..12 {
+        let shards = 1 + (seed % 3) as u16;
+        let mut world = World::new(seed, shards, |lane| lane as u16 % (2 * shards));
+        world.employ(6);
+        let pause = Duration::from_micros(world.rng.between(500, 20_000));
+        world.run(pause);
+        let (before, mine) = (world.done(), usize::from(shards) * 6);
+        world.second_dies();
+        world.run(Duration::from_millis(30));
+        let done = world.done();
+        let goes_on = done.iter().zip(&before).take(mine).all(|(now, then)| now > &(then + 3));
+        assert!(goes_on, "seed {seed}: {before:?}, {done:?}");
+        for machine in 0..usize::from(shards) {
+            let shard = &world.machines[machine];
+            let workers = u64::from(BLOCK) * BLOCKS * 6;
+            assert_eq!(shard.buffers_used(), shard.buffers_kept() + workers, "all that was lent is back");
+        }
+    }
+}
+
+#[test]
+fn who_meets_nobody_says_so_after_a_second() {
+    let mut world = World::new(1, 2, |lane| lane as u16 % 4);
+    world.run(Duration::from_millis(10));
+    world.listens.clear();
+    let all: Vec<u64> = world.ends.keys().copied().collect();
+    for end in all {
+        let machine = world.ends[&end].machine;
+        let now = world.now;
+        world.push(now, machine, Ev::Cut(end));
+    }
+    world.run(Duration::from_millis(900));
+    assert!(world.silent.is_empty());
+    world.run(Duration::from_millis(300));
+    assert_eq!(world.silent.len(), 4);
+}
+
+#[test]
+fn an_owner_s_own_write_and_every_read_cost_no_message_and_a_forwarded_write_two() {
+    let count = |own: bool| {
+        let mut world = World::new(5, 1, move |_| u16::from(!own));
+        world.run(Duration::from_millis(5));
+        let before = world.sends;
+        // The first head works alone.
+        let data = world.machines[0].direct_buffer(BLOCK * BLOCKS as u32).expect("memory");
+        assert!(world.machines[0].direct_admit(1));
+        let worker = Worker { machine: 0, place: 0, known: 0, doing: Doing::Nothing, data, done: 0 };
+        world.workers.push(worker);
+        world.work(0);
+        world.run(Duration::from_millis(50));
+        (world.sends - before, world.done()[0])
+    };
+    let (sends, done) = count(true);
+    assert!(sends == 0 && done > 50, "{sends} sends for {done} commands of an owner");
+    let (sends, done) = count(false);
+    assert!(sends > done / 4 && sends < 4 * done, "{sends} sends for {done} commands");
+}
